@@ -77,7 +77,7 @@ colab: $(STAMP)
 addresses: $(STAMP)
 	@$(BIN)/python tools/addresses.py
 
-CODE := notebooks/derivation book/extensions book/static/live tests tools
+CODE := notebooks/derivation notebooks/redundancy book/extensions book/static/live tests tools
 lint: $(STAMP)
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)

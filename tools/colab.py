@@ -3,11 +3,13 @@
     python tools/colab.py                  # into _build/colab/notebooks
     python tools/colab.py some/folder      # elsewhere
 
-The first cell of a copy, folded away in Colab, writes the checker's readable source beside the
-notebook. Nothing is installed, pinned or fetched. Links to other chapters lead to the published
-book where its address is known, and are plain words where it is not.
+The first cell of a copy, folded away in Colab, writes beside the notebook what it needs of the
+book, as readable source: the packages it imports and the files it names. Nothing is installed,
+pinned or fetched. Links to other chapters lead to the published book where its address is
+known, and are plain words where it is not.
 """
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -19,16 +21,16 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 COPIES = ROOT / "_build" / "colab" / "notebooks"
 
-#: What a copy of a notebook needs beside it.
-BESIDE = (*sorted((NOTEBOOKS / "derivation").glob("*.py")), NOTEBOOKS / "figures.mplstyle")
+#: A file that code may name: inside the folder of the notebooks.
+FILE = re.compile(r"\w[\w-]*(/\w[\w-]*)*\.\w+")
 LINK = re.compile(r"\[([^\]]+)\]\((?P<page>[\w./-]+\.(?:ipynb|md))(?P<anchor>#[\w-]+)?\)")
 
 OPENING = """\
-#@title The checker: run this first. It writes the folder `derivation` beside this notebook.
+#@title The book's own code: run this first. It is written beside this notebook.
 from pathlib import Path
 
 def write(name, source):
-    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
     Path(name).write_text(source, encoding="utf-8")
 """
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
@@ -52,7 +54,8 @@ def colab_copy(path, site=""):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = outside_code(cell.source, lambda text: with_links(text, site))
-    opening = nbformat.v4.new_code_cell(checker_cell(), metadata=FOLDED, id="the-checker")
+    source = writing_cell(companions(notebook))
+    opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
     notebook.cells.insert(0, opening)
     notebook.metadata.update(COLAB)
     for count, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), 1):
@@ -63,10 +66,37 @@ def colab_copy(path, site=""):
     return nbformat.writes(notebook).rstrip("\n") + "\n"
 
 
-def checker_cell():
-    """The code that writes the checker's files."""
+def companions(notebook):
+    """The files of the book that a notebook needs beside it, in order.
+
+    They are the packages and modules it imports that stand there, and the files there that its
+    code names: a script to start, a record to draw, a style.
+    """
+    found = set()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            for name in named(ast.parse(cell.source)):
+                package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
+                found |= set(package.rglob("*.py")) if package.is_dir() else set()
+                found |= {path for path in (package, file) if path.is_file()}
+    return sorted(found)
+
+
+def named(tree):
+    """The modules that code imports and the short strings in it: names of what it may need."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from [node.value] if FILE.fullmatch(node.value) else []
+
+
+def writing_cell(paths):
+    """The code that writes these files."""
     parts = [OPENING]
-    for path in BESIDE:
+    for path in paths:
         source = path.read_text(encoding="utf-8")
         if "'''" in source or source.endswith("\\"):
             raise ValueError(f"{path.name} holds three single quotes: a copy cannot quote it")

@@ -14,14 +14,16 @@ import builtins
 import json
 import shutil
 import symtable
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-#: Packages that the browser does not have, and the part of the checker that needs torch.
-ABSENT = ("torch", "matplotlib", "numpy", "derivation.checks")
+#: All that the browser has, but for the part of the checker that needs torch.
+PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
+ABSENT = "derivation.checks"
 LIVE = {"Derivation", "Induction", "counterexample", "refusal"}
 #: Methods that add to the object they are called on.
 CONTINUING = {"by", "base", "step"}
@@ -114,7 +116,7 @@ def imports_absent(node):
         names = [node.module or ""]
     else:
         names = [name.name for name in getattr(node, "names", ()) if isinstance(node, ast.Import)]
-    return any(f"{name}.".startswith(f"{absent}.") for name in names for absent in ABSENT)
+    return any(name.split(".")[0] not in PRESENT or name == ABSENT for name in names)
 
 
 def live_cells(notebook):

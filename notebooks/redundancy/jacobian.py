@@ -1,0 +1,195 @@
+"""Redundant directions of parameters, counted by the rank of a Jacobian.
+
+A direction of the parameters is redundant when moving along it leaves the function unchanged.
+To first order these directions are the null space of the Jacobian of all outputs by all
+parameters, so their number is
+
+    nullity = parameters - rank(d outputs / d parameters).
+
+The rank is taken in float64, at the parameters given and at enough random inputs that outputs
+outnumber parameters by a quarter.  What counts as zero is absolute: a singular value below
+1e-9 of the largest one of the *whole* Jacobian.  A part of the parameters that is wholly
+redundant has only rounding noise of its own to compare with, so a cut relative to the part
+alone would call the noise signal.
+
+The rows are computed in chunks and folded into a triangle R with R^T R = J^T J, one QR step
+at a time.  The columns of R have the singular values of the columns of J, so one pass answers
+for every choice of parameters, and memory grows with the square of their number only.
+
+Sources: T. J. Rothenberg, "Identification in Parametric Models", Econometrica 39 (1971), for
+nullity as a count of what cannot be identified; G. H. Golub and C. F. Van Loan, "Matrix
+Computations", for QR with rows that arrive one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import count
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+#: A singular value below this share of the largest of the whole Jacobian counts as zero.
+CUT = 1e-9
+#: No singular value may lie within this factor of the cut, on either side of it.
+GAP = 10
+#: By what factor outputs outnumber parameters.
+MARGIN = 1.25
+
+
+class UnclearRank(ArithmeticError):
+    """A singular value lies so near the cut that the rank is not certain; says which."""
+
+
+@dataclass(frozen=True)
+class Nullity:
+    """How many of ``parameters`` directions are redundant, and how wide the gap was.
+
+    ``kept`` is the smallest singular value that counts and ``dropped`` the largest that does
+    not, both as shares of the largest singular value of the whole Jacobian; None where there
+    is no such value.
+    """
+
+    parameters: int
+    dimension: int
+    kept: float | None
+    dropped: float | None
+
+    @property
+    def rank(self):
+        return self.parameters - self.dimension
+
+    def __str__(self):
+        return f"{self.dimension} of {self.parameters}"
+
+
+class Jacobian:
+    """The Jacobian of a function by its named parameters, as far as its rank needs it.
+
+    Made by `jacobian`.  ``triangle`` is a float64 matrix (parameters x parameters) with the
+    singular values and the null space of the Jacobian.
+    """
+
+    def __init__(self, triangle, shapes):
+        self.triangle, self.shapes = triangle, shapes
+        sizes = [shape.numel() for shape in shapes.values()]
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        self.places = {
+            name: torch.arange(start, start + shape.numel()).view(shape)
+            for (name, shape), start in zip(shapes.items(), starts, strict=True)
+        }
+        self.scale = torch.linalg.matrix_norm(triangle, 2).item()
+
+    def columns(self, *chosen):
+        """The places of the parameters chosen: each a name or a pair (name, index)."""
+        named = [(c, ...) if isinstance(c, str) else c for c in chosen or self.places]
+        for name, _ in named:
+            if name not in self.places:
+                known = ", ".join(self.places)
+                raise KeyError(f"no parameter is called {name!r}; there are: {known}")
+        return torch.cat([self.places[name][index].flatten() for name, index in named])
+
+    def nullity(self, *chosen):
+        """The `Nullity` of the parameters chosen, the others held fixed; of all, if none is.
+
+        Raises KeyError for an unknown name and UnclearRank where there is no clear gap.
+        """
+        columns = self.columns(*chosen)
+        values = torch.linalg.svdvals(self.triangle[:, columns]) / self.scale
+        near = values[(values > CUT / GAP) & (values < CUT * GAP)]
+        if len(near):
+            raise UnclearRank(
+                f"a singular value of {near[0].item():.1e} of the largest is too near the cut "
+                f"of {CUT:.0e}: choose a less special point, or more moderate parameters"
+            )
+        kept, dropped = values[values > CUT], values[values <= CUT]
+        return Nullity(
+            parameters=len(columns),
+            dimension=len(columns) - len(kept),
+            kept=kept.min().item() if len(kept) else None,
+            dropped=dropped.max().item() if len(dropped) else None,
+        )
+
+    def redundant(self, *chosen):
+        """An orthonormal basis of the redundant directions: (dimension x chosen), float64."""
+        found = self.nullity(*chosen)
+        right = torch.linalg.svd(self.triangle[:, self.columns(*chosen)])[2]
+        return right[found.rank :]
+
+
+def jacobian(function, draw, parameters=None, chunk=256):
+    """The `Jacobian` of a function by its parameters, at enough random inputs.
+
+    ``function`` is a module, or a callable ``f(parameters, *inputs)`` of a dict of tensors.
+    ``draw(seed)`` gives one tuple of inputs; seeds 0, 1, … are drawn until outputs outnumber
+    parameters by a quarter.  ``parameters`` are the float64 tensors to differentiate by, by
+    name: those of the module, if left out.  ``chunk`` rows are computed at a time.
+
+    Raises ValueError where a parameter is not float64, or the outputs do not vary in number
+    with the inputs drawn (none at all).
+    """
+    if isinstance(function, nn.Module):
+        function, parameters = functional(function, parameters)
+    parameters = {name: value.detach() for name, value in parameters.items()}
+    _demand_float64(parameters)
+    size = sum(value.numel() for value in parameters.values())
+    triangle = pending = next(iter(parameters.values())).new_empty(0, size)
+    seen, seeds = 0, count()
+    while seen < math.ceil(MARGIN * size):
+        before = seen
+        for rows in row_blocks(function, parameters, draw(next(seeds)), chunk):
+            seen += len(rows)
+            pending = torch.cat([pending, rows])
+            if len(pending) >= size:
+                triangle, pending = _folded(triangle, pending), pending[:0]
+        if seen == before:
+            raise ValueError("the function has no outputs for the inputs drawn")
+    shapes = {name: value.shape for name, value in parameters.items()}
+    return Jacobian(_folded(triangle, pending), shapes)
+
+
+def functional(module, parameters=None):
+    """The module as a function of its parameters (tied ones once), and these parameters.
+
+    Where the module returns more than one tensor, the function returns the first.
+    """
+
+    def function(values, *inputs):
+        keywords = inputs[0] if inputs and isinstance(inputs[0], dict) else {}
+        found = torch.func.functional_call(module, values, () if keywords else inputs, keywords)
+        return found if isinstance(found, torch.Tensor) else found[0]
+
+    return function, dict(module.named_parameters()) if parameters is None else parameters
+
+
+def row_blocks(function, parameters, inputs, chunk):
+    """The rows of the Jacobian at these inputs: blocks of at most (chunk x parameters)."""
+
+    def outputs(values):
+        return function(values, *inputs).flatten()
+
+    # The fused attention kernels have no batched derivative: the plain formula has one.
+    with sdpa_kernel(SDPBackend.MATH):
+        found, pull_back = torch.func.vjp(outputs, parameters)
+        for start in range(0, len(found), chunk):
+            stop = min(start + chunk, len(found))
+            some = torch.zeros(stop - start, len(found), dtype=found.dtype, device=found.device)
+            some[:, start:stop].fill_diagonal_(1)
+            gradients = torch.func.vmap(lambda row: pull_back(row)[0])(some)
+            yield torch.cat([gradients[name].reshape(len(some), -1) for name in parameters], 1)
+
+
+def _folded(triangle, rows):
+    """A triangle R with R^T R equal to that of the old triangle and the new rows together."""
+    return torch.linalg.qr(torch.cat([triangle, rows]), mode="r").R
+
+
+def _demand_float64(parameters):
+    for name, value in parameters.items():
+        if value.dtype != torch.float64:
+            raise ValueError(
+                f"the parameter {name!r} is {value.dtype}: a rank needs float64, so call "
+                ".double() on the module first"
+            )

@@ -1,0 +1,132 @@
+"""Redundant directions are counted rightly where the count is known by hand."""
+
+import pytest
+import torch
+from derivation.checks import normal
+from redundancy import UnclearRank, jacobian
+from redundancy.jacobian import CUT, row_blocks
+from torch import nn
+
+
+def drawn(*shape):
+    """Standard normal inputs of this shape, other ones for every seed."""
+    return lambda seed: (normal(*shape, seed=100 + seed),)
+
+
+def product(p, x):
+    return x @ p["A"] @ p["B"]
+
+
+FACTORS = {"A": normal(5, 3, seed=1), "B": normal(3, 4, seed=2)}
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters", "redundant"),
+    [
+        (lambda p, x: (p["a"] + p["b"]) * x, {"a": 1.0, "b": 2.0}, 1),
+        (lambda p, x: p["a"] * p["b"] * x, {"a": 1.0, "b": 2.0}, 1),
+        (lambda p, x: p["a"] * x + p["b"], {"a": 1.0, "b": 2.0}, 0),
+        (lambda p, x: torch.sin(p["a"] * x) * p["b"], {"a": 1.0, "b": 2.0}, 0),
+        (lambda p, x: torch.exp(p["a"] + x) * p["b"], {"a": 1.0, "b": 2.0}, 1),
+    ],
+    ids=["sum", "product", "line", "wave", "factor in the exponent"],
+)
+def test_two_numbers(function, parameters, redundant):
+    parameters = {k: torch.tensor(v, dtype=torch.float64) for k, v in parameters.items()}
+    assert jacobian(function, drawn(3), parameters).nullity().dimension == redundant
+
+
+def test_two_factors_share_a_change_of_basis():
+    found = jacobian(product, drawn(2, 5), FACTORS)
+    assert str(found.nullity()) == "9 of 27"
+    assert found.nullity("A").dimension == found.nullity("B").dimension == 0
+
+
+def test_the_rows_are_the_derivative():
+    (rows,) = row_blocks(product, FACTORS, drawn(2, 5)(0), chunk=99)
+    expected = torch.func.jacrev(lambda p: product(p, *drawn(2, 5)(0)).flatten())(FACTORS)
+    assert torch.allclose(rows, torch.cat([expected[k].flatten(1) for k in "AB"], 1), atol=1e-14)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_the_chunks_do_not_matter(chunk):
+    whole, parts = (jacobian(product, drawn(2, 5), FACTORS, chunk=c) for c in (256, chunk))
+    values = [torch.linalg.svdvals(found.triangle) for found in (whole, parts)]
+    assert torch.allclose(*values, atol=1e-12)
+
+
+def test_a_part_is_that_part_of_the_whole():
+    whole = jacobian(product, drawn(2, 5), FACTORS)
+    held = lambda p, x: product({"A": FACTORS["A"], **p}, x)
+    alone = jacobian(held, drawn(2, 5), {"B": FACTORS["B"]})
+    assert whole.nullity("B").dimension == alone.nullity().dimension == 0
+    assert whole.nullity(("B", slice(0, 2))).parameters == 8
+
+
+class Plain(nn.Module):
+    """A softmax over keys with a bias that it ignores, and one that it does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = nn.Linear(4, 3), nn.Linear(4, 3)
+        self.double()
+
+    def forward(self, x):
+        return torch.softmax(self.query(x) @ self.key(x).mT, -1) @ x
+
+
+def test_a_wholly_redundant_part_is_seen_because_the_cut_is_absolute():
+    found = jacobian(Plain(), drawn(3, 5, 4))
+    assert found.nullity("key.bias").dimension == 3 and found.nullity("key.bias").kept is None
+    assert found.nullity("query.bias").dimension == 0
+    own = torch.linalg.svdvals(found.triangle[:, found.columns("key.bias")])
+    assert (own > CUT * own.max()).sum() == 3, "a cut relative to the part would answer 0"
+
+
+def test_moving_along_a_redundant_direction_changes_nothing():
+    module, x = Plain(), normal(3, 5, 4)
+    before = module(x)
+    direction = jacobian(module, drawn(3, 5, 4)).redundant("key.bias")[0]
+    with torch.no_grad():
+        module.key.bias += 3 * direction
+    assert torch.allclose(module(x), before, atol=1e-13)
+    with torch.no_grad():
+        module.query.bias += 3 * direction
+    assert not torch.allclose(module(x), before, atol=1e-3)
+
+
+def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
+    faint = lambda size: lambda p, x: p["a"] * x + size * p["b"]
+    parameters = {"a": torch.ones((), dtype=torch.float64), "b": normal()}
+    assert jacobian(faint(1e-6), drawn(3), parameters).nullity().dimension == 0
+    assert jacobian(faint(1e-12), drawn(3), parameters).nullity().dimension == 1
+    with pytest.raises(UnclearRank, match="too near the cut"):
+        jacobian(faint(1e-9), drawn(3), parameters).nullity()
+
+
+def test_outputs_outnumber_parameters():
+    seeds = []
+    draw = lambda seed: seeds.append(seed) or drawn(1, 5)(seed)
+    jacobian(product, draw, FACTORS)
+    assert seeds == [*range(9)] and 9 * 4 >= 1.25 * 27 > 8 * 4
+
+
+def test_tied_parameters_are_counted_once():
+    module = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3)).double()
+    module[2].weight = module[0].weight
+    assert jacobian(module, drawn(4, 3)).nullity().parameters == 9 + 3 + 3
+
+
+def test_the_gap_is_told():
+    found = jacobian(product, drawn(2, 5), FACTORS).nullity()
+    assert found.kept > 1e-3 > 1e-13 > found.dropped
+    assert found.rank == 27 - 9
+
+
+def test_what_cannot_be_measured_is_refused():
+    with pytest.raises(ValueError, match="'weight' is torch.float32: a rank needs float64"):
+        jacobian(nn.Linear(2, 2), drawn(3, 2))
+    with pytest.raises(ValueError, match="no outputs"):
+        jacobian(product, drawn(0, 5), FACTORS)
+    with pytest.raises(KeyError, match="no parameter is called 'C'; there are: A, B"):
+        jacobian(product, drawn(2, 5), FACTORS).nullity("C")
