@@ -16,7 +16,7 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test test-site test-versions notebooks colab addresses lint lock clean
+.PHONY: help book pdf test test-site test-versions notebooks colab gpu-record addresses lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
@@ -26,6 +26,7 @@ help:
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
+	@echo "make gpu-record  measure on a CUDA device what book/gpu.md shows  (OPTIONS=\"--minutes 9\")"
 	@echo "make addresses  write repository.url of _config.yml where else it has to stand"
 	@echo "make lint       check and format the code of the checker, the tests and the tools"
 	@echo "make lock       pin anew what requirements.txt pulls in, into constraints.txt"
@@ -73,6 +74,10 @@ notebooks: $(STAMP)
 
 colab: $(STAMP)
 	@$(BIN)/python tools/colab.py
+
+OPTIONS ?=
+gpu-record: $(STAMP)
+	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/gpu_record.py $(OPTIONS)
 
 addresses: $(STAMP)
 	@$(BIN)/python tools/addresses.py
