@@ -82,7 +82,7 @@ gpu-record: $(STAMP)
 addresses: $(STAMP)
 	@$(BIN)/python tools/addresses.py
 
-CODE := notebooks/derivation notebooks/redundancy book/extensions book/static/live tests tools
+CODE := notebooks/derivation notebooks/redundancy notebooks/*.py book/extensions book/static/live tests tools
 lint: $(STAMP)
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)

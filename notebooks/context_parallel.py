@@ -1,0 +1,478 @@
+"""Attention whose keys and values lie on several devices ("context parallel").
+
+    torchrun --standalone --nproc-per-node 2 context_parallel.py
+    python context_parallel.py --processes 2    # the same; a failure is told in one sentence
+
+Started so, the file checks itself: keys and values are dealt to the processes, attention is
+computed three ways, and each way must equal one device within the book's tolerance (for
+which the folder ``derivation`` stands beside this file).
+
+    merged_partials   queries everywhere; outputs and log-sum-exps travel
+    ring              queries dealt out too; keys and values travel from rank to rank
+    gathered_keys     the naive way: every rank collects all keys and values
+
+The mathematics is chapter 14 of "Where Did the Bias Go?": Theorem 14.1 (any number of shards
+merge) and 14.2 (outputs and log-sum-exps are enough).  The functions compute forward only, and
+are written to be read: each one forms all scores of its shard.  They need torch and nothing
+else, and run with gloo on the CPU, or with nccl where every process has a GPU of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.distributed import run as torchrun
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+# ── On one device: a part of attention, and how parts merge ───────────────────────────────
+
+
+def partial_attention(q, k, v, visible=None):
+    """Attention over some of the keys, and the logarithm of its denominator.
+
+    q: (..., m, d); k: (..., n, d); v: (..., n, e); visible: booleans of shape (m, n).
+    Returns out (..., m, e) and lse (..., m, 1), in float32 at least: the rounding of a
+    log-sum-exp enters an exponential.  Without a visible key, out is 0 and lse is -inf.
+    """
+    q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -math.inf)
+    lse = scores.logsumexp(-1, keepdim=True)
+    return torch.exp(scores - _finite(lse)) @ v, lse
+
+
+def merge(outs, lses):
+    """The same pair for all keys together, from the pairs of the shards (Theorem 14.2).
+
+    outs: (p, ..., m, e); lses: (p, ..., m, 1).  The outputs are averaged with the weights
+    softmax(lses) over the shards; a shard without a visible key has the weight 0.
+    """
+    reference = _finite(lses.amax(0))
+    weights = torch.exp(lses - reference)
+    total = weights.sum(0)
+    out = (weights * outs).sum(0) / total.where(total > 0, 1)
+    return out, reference + total.log()
+
+
+def _finite(reference):
+    """The references, 0 for -inf: exp(-inf - (-inf)) is not a number, exp(-inf - 0) is 0."""
+    return reference.where(reference > -math.inf, 0)
+
+
+# ── Which rank holds which keys ───────────────────────────────────────────────────────────
+
+
+def contiguous(n, ranks):
+    """The positions 0..n-1 in one run for each rank; sizes differ by one at most."""
+    return torch.arange(n).tensor_split(ranks)
+
+
+def striped(n, ranks):
+    """The positions 0..n-1 dealt like cards, so that a causal mask loads all ranks alike."""
+    return [torch.arange(n)[rank::ranks] for rank in range(ranks)]
+
+
+def checked(places, rank, keys):
+    """The positions as they are; ValueError where a rank holds others than its own.
+
+    That every key lies on exactly one rank is what Theorem 14.1 needs.
+    """
+    copies = torch.bincount(torch.cat(list(places)))
+    if (copies != 1).any():
+        wrong = int((copies != 1).nonzero()[0])
+        raise ValueError(f"position {wrong} is on {int(copies[wrong])} ranks, not on exactly one")
+    if keys.shape[-2] != places[rank].numel():
+        raise ValueError(
+            f"rank {rank} was given {keys.shape[-2]} keys for its {places[rank].numel()} positions"
+        )
+    return places
+
+
+def up_to(queries, keys):
+    """The causal mask between positions: (m, n) booleans, true where the key is not later."""
+    return keys <= queries.unsqueeze(-1)
+
+
+# ── The ranks, and what can go wrong between them ─────────────────────────────────────────
+
+
+class RankLost(RuntimeError):
+    """A rank ended or hangs: says which one, and at which exchange the others met without it."""
+
+
+class Ranks:
+    """The processes of this run: who I am, how we exchange tensors, how many bytes I sent.
+
+    ``timeout``: seconds an exchange may wait for a rank; ``startup``: seconds until all ranks
+    must have started.  Attributes: ``rank``, ``size``, ``device``, ``timeout``, ``sent`` (bytes
+    that this rank sent in exchanges so far).  Raises RankLost where a rank is missed.
+    """
+
+    def __init__(self, timeout=60.0, startup=60.0):
+        missing = [name for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR") if name not in os.environ]
+        if missing:
+            raise ValueError(f"{missing[0]} is not set: start this with torchrun, or --processes")
+        self.timeout, self.sent = timeout, 0
+        self.device, backend = _device_and_backend()
+        rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=startup))
+        self._store, self.rank, self.size = next(rendezvous)
+        self.meet("the start", startup)
+        with self._naming_the_missing():
+            dist.init_process_group(
+                backend, store=dist.PrefixStore("group", self._store), rank=self.rank,
+                world_size=self.size, timeout=timedelta(seconds=timeout),
+            )  # fmt: skip
+
+    def gather(self, tensor):
+        """The tensors of all ranks, of one shape, along a new first axis: (ranks, ...)."""
+        everyones = tensor.new_empty(self.size, *_forward_only(tensor).shape)
+        with self._exchange((self.size - 1) * tensor.nbytes):
+            dist.all_gather(list(everyones), tensor.contiguous())
+        return everyones
+
+    def pass_on(self, tensor, shape):
+        """Sends to the next rank, receives a tensor of this shape from the one before.
+
+        Returns at once a function that waits for it: what is computed in between overlaps.
+        """
+        tensor, arriving = _forward_only(tensor).contiguous(), tensor.new_empty(shape)
+        after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        with self._exchange(tensor.nbytes):
+            under_way = dist.batch_isend_irecv(
+                [dist.P2POp(dist.isend, tensor, after), dist.P2POp(dist.irecv, arriving, before)]
+            )
+
+        def arrived():
+            with self._naming_the_missing():
+                for work in under_way:
+                    work.wait()
+            return arriving
+
+        return arrived
+
+    def meet(self, where, seconds=None):
+        """Waits until every rank is here; raises RankLost, naming the missing, after a while."""
+        seconds = self.timeout if seconds is None else seconds
+        names = [f"{where} {rank}" for rank in range(self.size)]
+        with self._naming_the_missing():
+            self._store.set(names[self.rank], "here")
+            try:
+                self._store.wait(names, timedelta(seconds=seconds))
+            except RuntimeError:
+                absent = [rank for rank, name in enumerate(names) if not self._store.check([name])]
+                raise RankLost(
+                    f"{_ranks(absent)} did not come to {where} (timeout: {seconds:g} s)"
+                ) from None
+
+    def leave(self):
+        """Ends the group when all ranks are done: a rank that hangs now is missed as well."""
+        self.meet("the end")
+        dist.destroy_process_group()
+
+    @contextmanager
+    def _exchange(self, sends):
+        """Signs in: when an exchange fails, the store tells who signed in least often."""
+        with self._naming_the_missing():
+            self._store.add(f"exchanges {self.rank}", 1)
+            yield
+        self.sent += sends
+
+    @contextmanager
+    def _naming_the_missing(self):
+        try:
+            yield
+        except RankLost:
+            raise
+        except RuntimeError as failure:
+            raise RankLost(self._who_is_missing(failure)) from None
+
+    def _who_is_missing(self, failure):
+        try:
+            counts = [self._store.add(f"exchanges {rank}", 0) for rank in range(self.size)]
+        except RuntimeError:
+            return f"rank {self.rank} lost the process that started it"
+        fewest = min(counts)
+        behind = [rank for rank, count in enumerate(counts) if count == fewest]
+        if len(behind) == self.size:
+            first_line = str(failure).partition("\n")[0]
+            return f"exchange {fewest} failed on rank {self.rank}: {first_line}"
+        return (
+            f"{_ranks(behind)} did not come to exchange {fewest + 1} (timeout: {self.timeout:g} s)"
+        )
+
+
+def _device_and_backend():
+    local, count = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    if not dist.is_nccl_available() or torch.cuda.device_count() < count:
+        return torch.device("cpu"), "gloo"
+    torch.cuda.set_device(local)
+    os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")  # a timeout raises where it is waited
+    return torch.device("cuda", local), "nccl"
+
+
+def _forward_only(tensor):
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ValueError("no gradient flows through an exchange: call this under torch.no_grad()")
+    return tensor
+
+
+def _ranks(numbers):
+    return f"rank{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+# ── Attention over all ranks ──────────────────────────────────────────────────────────────
+
+
+def merged_partials(ranks, q, k, v, places, queries=None):
+    """Every rank has all queries and its own keys and values: outputs and log-sum-exps travel.
+
+    q: (..., m, d); k, v: (..., n_r, d) with n_r keys at the positions places[rank];
+    queries: the positions of the queries for a causal mask, or None for no mask.
+    Returns the output for all keys, (..., m, d), on every rank.
+    """
+    own = checked(places, ranks.rank, k)[ranks.rank]
+    visible = None if queries is None else up_to(queries, own).to(ranks.device)
+    part = torch.cat(partial_attention(q, k, v, visible), -1)
+    outs, lses = ranks.gather(part).split([v.shape[-1], 1], -1)
+    return merge(outs, lses)[0].to(q.dtype)
+
+
+def ring(ranks, q, k, v, places, causal=False):
+    """Every rank has its own queries, keys and values: keys and values go around once.
+
+    q, k, v: (..., n_r, d), the rows at the positions places[rank].  Returns the output for
+    these queries and all keys.  A rank holds one shard, and the next as it arrives.
+    """
+    places = checked(places, ranks.rank, k)
+    block, so_far = torch.cat([k, v], -1), None
+    for step in range(ranks.size):
+        owner = (ranks.rank - step) % ranks.size
+        if step < ranks.size - 1:
+            coming = places[owner - 1].numel()  # the rank before passes on its predecessor's
+            arrived = ranks.pass_on(block, (*block.shape[:-2], coming, block.shape[-1]))
+        visible = up_to(places[ranks.rank], places[owner]).to(ranks.device) if causal else None
+        part = partial_attention(q, *block.split([k.shape[-1], v.shape[-1]], -1), visible)
+        so_far = part if so_far is None else merge(*map(torch.stack, zip(so_far, part)))
+        block = arrived() if step < ranks.size - 1 else None
+    return so_far[0].to(q.dtype)
+
+
+def gathered_keys(ranks, q, k, v, places, causal=False):
+    """The naive way, for comparison: every rank collects all keys and values first.
+
+    Arguments and result as for ``ring``.  Shards of different sizes are padded to the largest.
+    """
+    largest = max(place.numel() for place in checked(places, ranks.rank, k))
+    own = F.pad(torch.cat([k, v], -1), (0, 0, 0, largest - k.shape[-2]))
+    blocks = [block[..., : place.numel(), :] for block, place in zip(ranks.gather(own), places)]
+    keys, values = torch.cat(blocks, -2).split([k.shape[-1], v.shape[-1]], -1)
+    visible = up_to(places[ranks.rank], torch.cat(list(places))).to(ranks.device)
+    return partial_attention(q, keys, values, visible if causal else None)[0].to(q.dtype)
+
+
+# ── How much is sent ──────────────────────────────────────────────────────────────────────
+
+
+def bytes_of_partials(ranks, queries, d, heads=1, item=4):
+    """What a rank sends in ``merged_partials``: (p-1) m (d+1) numbers; the keys do not enter."""
+    return (ranks - 1) * queries * (d + 1) * heads * item
+
+
+def bytes_of_ring(ranks, n, d, heads=1, item=4):
+    """What a rank sends in ``ring`` when p divides n: (p-1) (n/p) 2d numbers.
+
+    ``gathered_keys`` sends as much; the ring saves memory, not volume.
+    """
+    return (ranks - 1) * n * 2 * d * heads * item // ranks
+
+
+# ── The self-check that torchrun starts ───────────────────────────────────────────────────
+
+
+def check(ranks, fail):
+    """Compares the three ways with one device; rank 0 prints a line each.  True when all pass.
+
+    ``fail`` is called when all ranks have started and nothing is exchanged yet.
+    """
+    fail()
+    from derivation.checks import error, normal, tolerance  # only the self-check needs it
+
+    n, d, report = 37, 16, Report(ranks)
+    for dtype in (torch.float64, torch.float32):
+        q, k, v = normal(3, 4, n, d, dtype=dtype, device=ranks.device).unbind()
+        bias = 10 * normal(4, 1, d, dtype=dtype, device=ranks.device, seed=1)
+        one_device = F.scaled_dot_product_attention
+        full, causal = one_device(q, k, v), one_device(q, k, v, is_causal=True)
+        bound = tolerance(dtype, (d, n, n, ranks.size, ranks.size), shift=4)
+        shifted = tolerance(dtype, (d, n, n, ranks.size, ranks.size), shift=_largest(q, bias) + 4)
+        places = contiguous(n, ranks.size)
+        mine = places[ranks.rank]
+        out = merged_partials(ranks, q, k[:, mine], v[:, mine], places)
+        report("partial softmaxes merged", dtype, error(out, full), bound)
+        biased = merged_partials(ranks, q, (k + bias)[:, mine], v[:, mine], places)
+        report("a key bias on every rank changes nothing", dtype, error(biased, full), shifted)
+        out = merged_partials(ranks, q, k[:, mine], v[:, mine], places, torch.arange(n))
+        report("partial softmaxes merged, causal", dtype, error(out, causal), bound)
+        for name, deal in (("", contiguous), (", striped", striped)):
+            places = deal(n, ranks.size)
+            mine = places[ranks.rank]
+            out = ring(ranks, q[:, mine], k[:, mine], v[:, mine], places, causal=True)
+            report(f"ring, causal{name}", dtype, error(out, causal[:, mine]), bound)
+        out = gathered_keys(ranks, q[:, mine], k[:, mine], v[:, mine], places)
+        report("keys and values gathered", dtype, error(out, full[:, mine]), bound)
+    return report.passed
+
+
+def volumes(ranks, n, d=16):
+    """The bytes that this rank sends for n keys, in float32, counted as they are exchanged."""
+    q = k = v = torch.zeros(n, d, device=ranks.device)
+    places, counts = contiguous(n, ranks.size), {"n": n}
+    mine = places[ranks.rank]
+    for name, way in {
+        "partials, one query": lambda: merged_partials(ranks, q[:1], k[mine], v[mine], places),
+        "partials, n queries": lambda: merged_partials(ranks, q, k[mine], v[mine], places),
+        "ring": lambda: ring(ranks, q[mine], k[mine], v[mine], places),
+        "gathered": lambda: gathered_keys(ranks, q[mine], k[mine], v[mine], places),
+    }.items():
+        before = ranks.sent
+        way()
+        counts[name] = ranks.sent - before
+    return counts
+
+
+def _largest(q, bias):
+    return (q @ bias.mT).abs().max().item() / math.sqrt(q.shape[-1])
+
+
+class Report:
+    """Prints, on rank 0, whether the largest error of all ranks is within its bound."""
+
+    def __init__(self, ranks):
+        self.ranks, self.passed = ranks, True
+
+    def __call__(self, what, dtype, found, bound):
+        worst = self.ranks.gather(
+            torch.tensor(found, dtype=torch.float64, device=self.ranks.device)
+        )
+        passed = bool((worst <= bound).all())
+        self.passed &= passed
+        if self.ranks.rank == 0:
+            where = f"{self.ranks.size} processes, {str(dtype).removeprefix('torch.')}"
+            print(f"{'PASS' if passed else 'FAIL'}  {where}: {what}", flush=True)
+
+
+# ── Starting, and ending with a sentence ──────────────────────────────────────────────────
+
+TOLD = 3  # the exit status of a rank that wrote down why it ends
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Context-parallel attention, checked.")
+    parser.add_argument("--processes", type=int, help="start so many here, under torchrun")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for a rank")
+    parser.add_argument("--lose", type=int, metavar="RANK", help="let this rank be killed")
+    parser.add_argument("--hang", type=int, metavar="RANK", help="let this rank sleep")
+    parser.add_argument("--count", type=int, nargs="+", metavar="N",
+                        help="print also how many bytes a rank sends for N keys")  # fmt: skip
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(arguments)
+    if dist.is_torchelastic_launched() or "RANK" in os.environ:
+        return told(one_process, options)
+    if options.processes is None or options.processes < 1:
+        parser.error("say --processes 2, or start this with torchrun")
+    for rank in (options.lose, options.hang):
+        if rank is not None and not 0 <= rank < options.processes:
+            parser.error(f"there is no rank {rank} among {options.processes} processes")
+    return under_torchrun(options.processes, __file__, arguments)
+
+
+def one_process(options):
+    """What each process does; the exit status."""
+    ranks = Ranks(options.timeout)
+
+    def fail():
+        if ranks.rank == options.lose:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if ranks.rank == options.hang:
+            time.sleep(600)
+
+    with torch.no_grad():
+        passed = check(ranks, fail)
+        counts = [volumes(ranks, n) for n in options.count or ()]
+    if ranks.rank == 0 and counts:
+        print(json.dumps(counts))
+    ranks.leave()
+    return 0 if passed else 1
+
+
+def told(work, *arguments):
+    """The exit status of ``work``; where a rank is lost, its sentence goes to torchrun.
+
+    Before that it waits two seconds: if a process ended, torchrun sees it first, and says how.
+    """
+    try:
+        return work(*arguments)
+    except RankLost as lost:
+        if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+            with open(file, "w", encoding="utf-8") as report:
+                json.dump({"message": str(lost), "timestamp": int(time.time())}, report)
+            time.sleep(2)
+        else:
+            print(lost, file=sys.stderr, flush=True)
+        os._exit(TOLD)  # no tidying up: it would wait for the rank that is lost
+
+
+def under_torchrun(processes, script, arguments):
+    """Runs a script under torchrun, in so many processes of this machine; its exit status.
+
+    A rank that is lost is told in one sentence, without torchrun's own report.  A process that
+    does not even answer SIGTERM is ended by torchrun 30 s later, and told then.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--standalone", f"--nproc-per-node={processes}", f"--log-dir={folder}"]
+        try:
+            torchrun.run(torchrun.parse_args([*options, str(script), *arguments]))
+        except ChildFailedError as failed:
+            print(f"stopped: {'; '.join(reasons(failed.failures))}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def reasons(failures):
+    """Why the run ended, each reason once: {rank: torchrun's ProcessFailure}.
+
+    First what ranks told of others, then what ranks ended of.  That torchrun itself ended the
+    rest, by SIGTERM, is a reason only where there is no other.
+    """
+    told_by_ranks, ended, swept = [], [], []
+    for rank, failure in sorted(failures.items()):
+        if failure.exitcode == TOLD:
+            told_by_ranks.append(failure.message)
+        elif failure.exitcode == -signal.SIGTERM:
+            swept.append(f"rank {rank} was ended by SIGTERM")
+        elif failure.exitcode < 0:
+            ended.append(f"rank {rank} was ended by {failure.signal_name()}")
+        else:
+            ended.append(f"rank {rank} ended with exit status {failure.exitcode}")
+    return list(dict.fromkeys([*told_by_ranks, *ended] or swept))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
