@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from derivation.checks import normal
+from derivation.checks import normal, with_random_biases
 from redundancy import UnclearRank, jacobian
 from redundancy.jacobian import CUT, row_blocks
 from torch import nn
@@ -108,7 +108,16 @@ def test_outputs_outnumber_parameters():
     seeds = []
     draw = lambda seed: seeds.append(seed) or drawn(1, 5)(seed)
     jacobian(product, draw, FACTORS)
-    assert seeds == [*range(9)] and 9 * 4 >= 1.25 * 27 > 8 * 4
+    assert 9 * 4 >= 1.25 * 27 > 8 * 4 and 2 * 4 >= 0.25 * 27 > 4
+    assert seeds == [*range(9 + 2)]
+
+
+@pytest.mark.parametrize(("width", "heads"), [(8, 2), (12, 2)])
+def test_inputs_are_drawn_until_they_are_enough(width, heads):
+    """Two tokens give h attention weights for d outputs: outputs alone are soon too many."""
+    attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
+    found = jacobian(attention, lambda seed: (normal(4, 2, width, seed=seed),) * 3)
+    assert found.nullity().dimension == 2 * width * width // heads + 2 * width
 
 
 def test_tied_parameters_are_counted_once():

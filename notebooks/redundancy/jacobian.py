@@ -6,11 +6,16 @@ parameters, so their number is
 
     nullity = parameters - rank(d outputs / d parameters).
 
-The rank is taken in float64, at the parameters given and at enough random inputs that outputs
-outnumber parameters by a quarter.  What counts as zero is absolute: a singular value below
-1e-9 of the largest one of the *whole* Jacobian.  A part of the parameters that is wholly
-redundant has only rounding noise of its own to compare with, so a cut relative to the part
-alone would call the noise signal.
+The rank is taken in float64, at the parameters given and at random inputs.  What counts as zero
+is absolute: a singular value below 1e-9 of the largest one of the *whole* Jacobian.  A part of
+the parameters that is wholly redundant has only rounding noise of its own to compare with, so
+a cut relative to the part alone would call the noise signal.
+
+How many inputs are enough?  Outputs that outnumber parameters are not: attention over two
+tokens says little about its keys, however wide its output is.  But as long as some input would
+raise the rank, a random one does so almost surely, where the function is analytic and its
+inputs have a density.  So inputs are drawn until outputs outnumber parameters by a quarter,
+and then until a quarter as many again leave the rank as it was.
 
 The rows are computed in chunks and folded into a triangle R with R^T R = J^T J, one QR step
 at a time.  The columns of R have the singular values of the columns of J, so one pass answers
@@ -35,8 +40,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 CUT = 1e-9
 #: No singular value may lie within this factor of the cut, on either side of it.
 GAP = 10
-#: By what factor outputs outnumber parameters.
-MARGIN = 1.25
+#: Outputs outnumber parameters by this share, before the rank is looked at and each time again.
+MARGIN = 0.25
 
 
 class UnclearRank(ArithmeticError):
@@ -123,31 +128,36 @@ def jacobian(function, draw, parameters=None, chunk=256):
     """The `Jacobian` of a function by its parameters, at enough random inputs.
 
     ``function`` is a module, or a callable ``f(parameters, *inputs)`` of a dict of tensors.
-    ``draw(seed)`` gives one tuple of inputs; seeds 0, 1, … are drawn until outputs outnumber
-    parameters by a quarter.  ``parameters`` are the float64 tensors to differentiate by, by
-    name: those of the module, if left out.  ``chunk`` rows are computed at a time.
+    ``draw(seed)`` gives one tuple of inputs; seeds 0, 1, … are drawn until more of them do not
+    raise the rank.  ``parameters`` are the float64 tensors to differentiate by, by name: those
+    of the module, if left out.  ``chunk`` rows are computed at a time.
 
-    Raises ValueError where a parameter is not float64, or the outputs do not vary in number
-    with the inputs drawn (none at all).
+    Raises ValueError where a parameter is not float64, or the inputs drawn give no output.
     """
     if isinstance(function, nn.Module):
         function, parameters = functional(function, parameters)
     parameters = {name: value.detach() for name, value in parameters.items()}
     _demand_float64(parameters)
     size = sum(value.numel() for value in parameters.values())
-    triangle = pending = next(iter(parameters.values())).new_empty(0, size)
-    seen, seeds = 0, count()
-    while seen < math.ceil(MARGIN * size):
-        before = seen
-        for rows in row_blocks(function, parameters, draw(next(seeds)), chunk):
-            seen += len(rows)
-            pending = torch.cat([pending, rows])
-            if len(pending) >= size:
-                triangle, pending = _folded(triangle, pending), pending[:0]
-        if seen == before:
-            raise ValueError("the function has no outputs for the inputs drawn")
-    shapes = {name: value.shape for name, value in parameters.items()}
-    return Jacobian(_folded(triangle, pending), shapes)
+    inputs = map(draw, count())
+
+    def folded(triangle, wanted):
+        """The triangle with so many rows more."""
+        seen, pending = 0, triangle[:0]
+        while seen < wanted:
+            for rows in row_blocks(function, parameters, next(inputs), chunk):
+                seen, pending = seen + len(rows), torch.cat([pending, rows])
+                if len(pending) >= size:
+                    triangle, pending = _with_rows(triangle, pending), pending[:0]
+        return _with_rows(triangle, pending)
+
+    nothing = next(iter(parameters.values())).new_empty(0, size)
+    triangle = folded(nothing, math.ceil((1 + MARGIN) * size))
+    rank, before = _rank(triangle), None
+    while rank != before:
+        triangle = folded(triangle, math.ceil(MARGIN * size))
+        rank, before = _rank(triangle), rank
+    return Jacobian(triangle, {name: value.shape for name, value in parameters.items()})
 
 
 def functional(module, parameters=None):
@@ -173,6 +183,8 @@ def row_blocks(function, parameters, inputs, chunk):
     # The fused attention kernels have no batched derivative: the plain formula has one.
     with sdpa_kernel(SDPBackend.MATH):
         found, pull_back = torch.func.vjp(outputs, parameters)
+        if not len(found):
+            raise ValueError("the function has no outputs for the inputs drawn")
         for start in range(0, len(found), chunk):
             stop = min(start + chunk, len(found))
             some = torch.zeros(stop - start, len(found), dtype=found.dtype, device=found.device)
@@ -181,9 +193,14 @@ def row_blocks(function, parameters, inputs, chunk):
             yield torch.cat([gradients[name].reshape(len(some), -1) for name in parameters], 1)
 
 
-def _folded(triangle, rows):
+def _with_rows(triangle, rows):
     """A triangle R with R^T R equal to that of the old triangle and the new rows together."""
     return torch.linalg.qr(torch.cat([triangle, rows]), mode="r").R
+
+
+def _rank(triangle):
+    values = torch.linalg.svdvals(triangle)
+    return int((values > CUT * values[0]).sum())
 
 
 def _demand_float64(parameters):
