@@ -1,0 +1,133 @@
+"""Move every constant of a model that can move, and return an equal model without it.
+
+    folded = fold(model)          # or fold("a/checkpoint")
+    print(folded)                 # what went where, what stayed and why
+    folded.model                  # equal to the model given: compared before it is returned
+
+The moves are those of `surgery`.  They are done in float64, on a copy, and not taken on trust:
+the outputs of the two models are compared, and where they differ nothing is returned
+(`equality` states the bound).  The model returned is rounded to the dtype of the model given;
+what that costs, and what rounding cost before, stands in ``rounding``.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+
+from torch import nn
+
+from .checkpoints import NoCheckpoint, load
+from .equality import (
+    CannotFold,
+    batches_for,
+    demand_equal,
+    demand_rounding,
+    demand_runs,
+    in_float64,
+    other_ways,
+    with_constants_of,
+)
+from .layers import CannotRead, NoAttention, demand_values
+from .precision import double_precision
+from .surgery import Row, Surgeon
+from .zoo import quiet
+
+#: What `fold` moves unless told otherwise.
+BIASES = ("key", "value", "query", "second")
+
+
+@dataclass(frozen=True)
+class Folded:
+    """An equal model and the account of its constants; ``print`` it for a table.
+
+    ``moved`` are zero now (or what the row says of them); ``kept`` do something that no other
+    constant can do; ``refused`` might have moved, but not in the model as it was given.
+    ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding``
+    the error (before, after) in the dtype of the model, against float64.  Caches of keys and
+    values, and the states between layers, are not the same.
+    """
+
+    model: nn.Module
+    rows: tuple[Row, ...]
+    error: float
+    bound: float
+    rounding: tuple[float, float]
+
+    moved = property(lambda self: [row for row in self.rows if row.verdict == "moved"])
+    kept = property(lambda self: [row for row in self.rows if row.verdict == "kept"])
+    refused = property(lambda self: [row for row in self.rows if row.verdict == "refused"])
+
+    def save(self, folder):
+        """Save the model as a checkpoint, without a word; what ``from_pretrained`` can read."""
+        with quiet():
+            self.model.save_pretrained(folder)
+
+    def __str__(self):
+        lines = [*table(self.moved), *table(self.kept), *table(self.refused)]
+        return "\n".join(lines) or "no bias that could move"
+
+
+def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
+    """A `Folded`: an equal model in which every constant that can move has moved.
+
+    ``model`` is a module, which is not changed, or the name or folder of a checkpoint.
+    ``inputs`` is a dict of keyword arguments at which the two models are compared; drawn at
+    random if left out.  Both times `other_ways` adds inputs that may take another way through
+    the code, and where a norm has other readers there, its shift stays.  Equal means: in the
+    mode (training or not) that the model is in, and for every query that may see a key; one
+    that may see none, such as padding on the left, has no row of weights that sums to one.
+    ``move`` chooses among "key", "value", "query", "second" (the second
+    bias of a feed-forward network) and "shifts" (every norm's shift into what reads it, instead
+    of "query" and "second", which need the shifts).  ``add_bias=True`` gives a bias to a Linear
+    that has none and needs one; a configuration may have no word for it, and then
+    ``from_pretrained`` would drop it.  ``surgeon`` is the class that makes the moves: another
+    may be tried, for what it returns is compared all the same.
+
+    Raises CannotFold with a reason, and NotEqual where outputs would change.
+    """
+    move = _chosen(move)
+    try:
+        model = model if isinstance(model, nn.Module) else load(model)
+        demand_values(model)
+        batches = batches_for(model, inputs)
+        before = in_float64(model)
+        after = copy.deepcopy(before)
+        with double_precision():
+            demand_runs(before, batches)
+            batches = [*batches, *other_ways(before, batches)]
+            at_work = surgeon(after, batches, move, add_bias)
+            rows = tuple(at_work.operate())
+            error, bound = demand_equal(after, before, batches, at_work.longest)
+    except (CannotRead, NoAttention, NoCheckpoint) as reason:
+        raise CannotFold(str(reason)) from None
+    after = with_constants_of(model, after)
+    return Folded(after, rows, error, bound, demand_rounding(after, model, before, batches[0]))
+
+
+def table(rows):
+    """Lines of text; rows that differ by the number of a layer only are one."""
+    groups = {}
+    for row in rows:
+        place, text = (
+            re.sub(r"(?<=[a-z]\.)\d+\b|\b\d+(?=\.[a-z])", "*", part)
+            for part in (row.place, row.text)
+        )
+        groups.setdefault((row.verdict, row.constant, place, text), []).append(row)
+    lines = []
+    for (verdict, constant, place, text), some in groups.items():
+        times = f" ({len(some)} times)" if len(some) > 1 else ""
+        lines.append(f"{verdict:8} {constant:5} {place}{times}: {text}")
+    return lines
+
+
+def _chosen(move):
+    several = isinstance(move, list | tuple | set | frozenset)
+    move = tuple(move) if several else (move,)
+    unknown = [name for name in move if name not in (*BIASES, "shifts")]
+    if unknown or not move:
+        raise CannotFold(f"move takes some of {', '.join(BIASES)}, shifts; not {unknown or move}")
+    if "shifts" in move and {"query", "second"} & {*move}:
+        raise CannotFold("query and second go into the shifts, so shifts cannot go as well")
+    return move

@@ -1,0 +1,181 @@
+"""A copy of a model at a generic point, in float64 throughout.
+
+    model = generic_copy(model)             # float64, eval, eager attention; nothing is zero
+    with double_precision() as patch:       # what the code computes in float32 all the same,
+        outputs = model(**inputs)           # it computes in float64 here
+    patch.caught                            # where it would have been float32
+
+Many models ask for float32 in so many words: `softmax(…, dtype=torch.float32)`, `.float()`,
+`.to(torch.float32)` in a norm.  In a float64 model that is a rounding to 24 bits in the middle,
+and every exact identity is then seen only to about 1e-7.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from .layers import demand_values, find_attention, find_others
+
+_NARROW = {torch.float32, torch.bfloat16, torch.float16}
+_NAMED = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class double_precision(TorchFunctionMode):  # noqa: N801, used as a function
+    """Inside this context a float64 tensor is not rounded to fewer bits by a change of dtype.
+
+    ``caught`` holds where that would have happened, as in "LlamaRMSNorm.forward".
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.caught = set()
+
+    def __enter__(self):
+        self._default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        return super().__enter__()
+
+    def __exit__(self, *problem):
+        torch.set_default_dtype(self._default)
+        return super().__exit__(*problem)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tensor = args[0] if args else kwargs.get("input")
+        if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64:
+            name = (resolve_name(function) or "").rpartition(".")[2]
+            if name in _NAMED:
+                self._catch()
+                return tensor
+            if any(v in _NARROW for v in (*args[1:], *kwargs.values()) if _is_dtype(v)):
+                self._catch()
+                args = tuple(torch.float64 if _is_dtype(a) else a for a in args)
+                kwargs = {k: torch.float64 if _is_dtype(v) else v for k, v in kwargs.items()}
+        return function(*args, **kwargs)
+
+    def _catch(self):
+        frame = sys._getframe(2)
+        while frame.f_back and "/torch/" in frame.f_code.co_filename:
+            frame = frame.f_back
+        self.caught.add(frame.f_code.co_qualname)
+
+
+def _is_dtype(value):
+    return isinstance(value, torch.dtype) and value.is_floating_point
+
+
+def float64_copy(model):
+    """A deep copy in float64 and eval mode, with eager attention, gradients off.
+
+    The model itself is not touched.  Raises CannotRead as `find_attention` does.
+    """
+    demand_values(model)
+    copied = copy.deepcopy(model).double().eval().requires_grad_(False)
+    for switch in ("set_attn_implementation", "set_experts_implementation"):
+        with contextlib.suppress(Exception):  # some models have one implementation only
+            getattr(copied, switch)("eager")
+    if hasattr(copied, "config"):
+        for config in _configs(copied.config):
+            if getattr(config, "use_cache", False):
+                config.use_cache = False
+    return copied
+
+
+def _configs(config):
+    yield config
+    for value in list(vars(config).values()):
+        if hasattr(value, "to_dict") and hasattr(value, "model_type"):
+            yield from _configs(value)
+
+
+def with_every_bias_random(model, seed=0):
+    """The model, every vector in it moved off its special value: biases, gains, sinks, tables.
+
+    Biases start at zero and gains at one, where a check passes whatever the truth is.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    tables = {
+        id(module.weight)
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Embedding) and "bias" in name
+    }
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim < 2 or id(parameter) in tables or _is_vector(parameter):
+                parameter.add_(_normal(parameter, generator) / 3)
+    return model
+
+
+def with_every_weight_random(model, seed=0):
+    """The model, every matrix in it replaced by normal numbers of variance 1 / fan-in.
+
+    Freshly made models have small weights, and scores so near zero that softmax is uniform.
+    """
+    generator = torch.Generator().manual_seed(seed + 1)
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    transposed = {id(m.weight) for m in model.modules() if type(m).__name__ == "Conv1D"}
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim >= 2 and not _is_vector(parameter):
+                fan_in = parameter.shape[0] if id(parameter) in transposed else parameter[0].numel()
+                alone = id(parameter) in embeddings or parameter.shape[0] == 1
+                scale = 1.0 if alone else fan_in**-0.5
+                parameter.copy_(scale * _normal(parameter, generator))
+    return model
+
+
+def halve_matrices(model):
+    """Every matrix of the model times one half, in place: softmax is then less sure of itself."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim >= 2 and not _is_vector(parameter):
+                parameter.mul_(0.5)
+
+
+def _is_vector(parameter):
+    return parameter.numel() == max(parameter.shape, default=1)
+
+
+def _normal(parameter, generator):
+    numbers = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return numbers.to(parameter.device, parameter.dtype)
+
+
+def floor(model, *positional, **named):
+    """The relative error that float32 inside a float64 model leaves in what it returns.
+
+    ``model`` is in float64 (`float64_copy`).  Zero where nothing inside asks for fewer bits.
+    """
+    with torch.no_grad(), plain_kernels():
+        rounded = _first(model(*positional, **named))
+        with double_precision():
+            exact = _first(model(*positional, **named))
+    return ((rounded - exact).abs().max() / exact.abs().max()).item()
+
+
+def _first(outputs):
+    return outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+
+
+def plain_kernels():
+    """A context in which scaled_dot_product_attention is matmul, softmax, matmul."""
+    return sdpa_kernel(SDPBackend.MATH)
+
+
+def generic_copy(model, seed=0, weights=True):
+    """A float64 copy, a bias (of zeros at first) wherever attention has none, all at random."""
+    copied = float64_copy(model)
+    found = [la.projections for la in find_attention(copied, demand=False)]
+    for projections in (*found, *find_others(copied).values()):
+        for projection in projections.values():
+            projection.inject_bias()
+    if weights:
+        with_every_weight_random(copied, seed)
+    return with_every_bias_random(copied, seed)

@@ -1,0 +1,162 @@
+"""What happens to a bias on its way: the operations that PyTorch records for gradients.
+
+    record = Record([output], bias)
+    for step in record: print(step)      # Addmm, View, Transpose, Bmm, Softmax, Bmm, …
+
+When only one bias asks for a gradient, the recorded graph holds exactly the operations that the
+bias passes through on its way to the output, whatever the code that ran is called.  `predict`
+reads this record, and applies to each operation what a theorem says of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import torch
+from torch.autograd.graph import GradientEdge
+
+#: Operations that hand numbers on, each to its place, and do not change them.
+MOVES = {
+    *("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze"),
+    *("Expand", "Clone", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Cat", "Stack"),
+    *("Alias", "Repeat", "Roll", "Index", "IndexSelect", "Gather", "ToCopy", "Narrow", "Unfold"),
+    *("AsStrided", "ConstantPadNd", "Flip", "CopySlices", "IndexPut", "IndexAdd", "Copy"),
+    *(
+        "AccumulateGrad",
+        "ViewAsComplex",
+        "ViewAsReal",
+        "Movedim",
+        "Diagonal",
+        "Im2Col",
+        "SliceScatter",
+    ),
+}
+#: Operations that are linear in each thing they read.
+LINEAR = {
+    *("Add", "Sub", "Rsub", "Neg", "Mul", "Div", "Bmm", "Mm", "Addmm", "Baddbmm", "Mv", "Dot"),
+    *("Sum", "Mean", "Convolution", "Complex", "Real", "Imag", "Conj", "MaskedFill", "Where"),
+}
+#: Products of two matrices.
+PRODUCTS = {"Bmm", "Mm", "Baddbmm", "Addmm"}
+#: Operations after which only a part of what went in is there.
+PARTS = {"Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Index", "Narrow", "IndexSelect"}
+
+
+@dataclass(eq=False)
+class Step:
+    """One operation: its ``name``, the ``shape`` of what it made, and the steps it read.
+
+    ``reads`` holds, for each input that depends on the bias, (place among the inputs, step,
+    which of that step's outputs).
+    """
+
+    name: str
+    node: object
+    shapes: list
+    reads: list = field(default_factory=list)
+
+    @property
+    def shape(self):
+        return self.shapes[0]
+
+    @property
+    def places(self):
+        """Which of its inputs depend on the bias."""
+        return tuple(place for place, _, _ in self.reads)
+
+    def saved(self, name):
+        """A number or tensor that was saved for the gradient, or None."""
+        try:
+            return getattr(self.node, f"_saved_{name}", None)
+        except RuntimeError:
+            return None
+
+    def __str__(self):
+        return f"{self.name} {tuple(self.shape)}"
+
+
+class Record:
+    """The steps from a bias (a leaf that asks for a gradient) to some outputs, in their order."""
+
+    def __init__(self, outputs, bias):
+        self.bias, self.steps = bias, []
+        made = {}
+        for node in _in_order([output.grad_fn for output in outputs]):
+            step = Step(_name(node), node, [torch.Size(m.shape) for m in node._input_metadata])
+            for place, (before, which) in enumerate(node.next_functions):
+                if before in made and self._carries(made[before], which):
+                    step.reads.append((place, made[before], which))
+            if step.reads or getattr(node, "variable", None) is bias:
+                made[node] = step
+                self.steps.append(step)
+        self.ends = {made[output.grad_fn] for output in outputs if output.grad_fn in made}
+        self.readers = {step: [] for step in self.steps}
+        for step in self.steps:
+            for place, before, _ in step.reads:
+                self.readers[before].append((step, place))
+
+    def __iter__(self):
+        return iter(self.steps)
+
+    def _carries(self, step, which):
+        """Whether this output depends on the bias, where a step hands on parts of a whole."""
+        if step.name not in PARTS:
+            return True
+        cotangent = torch.randn(
+            step.shapes[which], dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        )
+        return bool(self.pull_back(step, which, cotangent).any())
+
+    def pull_back(self, step, which, cotangent):
+        """The gradient of <cotangent, that output of the step> by the bias."""
+        (found,) = torch.autograd.grad(
+            [GradientEdge(step.node, which)], [self.bias], [cotangent.to(self.bias.device)],
+            retain_graph=True, allow_unused=True,
+        )  # fmt: skip
+        return torch.zeros_like(self.bias) if found is None else found
+
+    def jacobian(self, step, which=0):
+        """The Jacobian of a step's output by the bias, of shape (*output, bias)."""
+        shape = step.shapes[which]
+        rows = torch.eye(shape.numel(), dtype=torch.float64, device=self.bias.device)
+        (found,) = torch.autograd.grad(
+            [GradientEdge(step.node, which)], [self.bias], [rows.view(-1, *shape)],
+            retain_graph=True, is_grads_batched=True,
+        )  # fmt: skip
+        return found.view(*shape, -1)
+
+    def behind(self, step):
+        """The steps that a step depends on, and itself, in their order."""
+        found = {step}
+        for later in reversed(self.steps):
+            if later in found:
+                found |= {before for _, before, _ in later.reads}
+        return [s for s in self.steps if s in found]
+
+    def until(self, stops, start=None):
+        """The steps reached from the bias (or from a step) without going through ``stops``."""
+        reached = {start or self.steps[0]}
+        for step in self.steps:
+            if any(before in reached and before not in stops for _, before, _ in step.reads):
+                reached.add(step)
+        return [step for step in self.steps if step in reached]
+
+
+def _name(node):
+    """ "Addmm" of "AddmmBackward0"."""
+    return re.sub(r"Backward\d*$", "", node.name()).rpartition("::")[2]
+
+
+def _in_order(nodes):
+    """All nodes below some nodes of the graph, each after those it reads."""
+    order, seen, waiting = [], set(), [(node, False) for node in nodes]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            order.append(node)
+        elif node is not None and node not in seen:
+            seen.add(node)
+            waiting.append((node, True))
+            waiting += [(before, False) for before, _ in node.next_functions]
+    return order

@@ -1,0 +1,400 @@
+"""`audit` on layers nobody named: every way in which S or R is kept or lost, written by hand.
+
+One attention layer whose parts can be exchanged.  Its names are common ones; its operations are
+all that the audit has to go by.
+"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from redundancy import predict
+from redundancy.audit import audit
+from redundancy.layers import find_attention, find_others
+from torch import nn
+
+d, h, k = 12, 3, 4
+
+
+class Attention(nn.Module):
+    """softmax(Q K^T / 2) V W_O with whatever is asked for in between."""
+
+    def __init__(
+        self,
+        weigh=lambda scores: torch.softmax(scores, -1),
+        on_queries=lambda q: q,
+        on_keys=lambda x: x,
+        on_values=lambda v: v,
+        before_output=lambda out, x: out,
+        output_bias=True,
+    ):
+        super().__init__()
+        self.num_heads = h
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(d, h * k) for _ in range(3))
+        self.o_proj = nn.Linear(h * k, d, bias=output_bias)
+        self.weigh, self.before_output = weigh, before_output
+        self.on_queries, self.on_keys, self.on_values = on_queries, on_keys, on_values
+
+    def forward(self, x, memory=None):
+        memory = x if memory is None else memory
+        q, keys, v = (
+            projection(what).unflatten(-1, (h, k)).transpose(1, 2)
+            for projection, what in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
+        )
+        q, keys, v = self.on_queries(q), self.on_keys(keys), self.on_values(v)
+        out = self.weigh(q @ keys.mT / 2) @ v
+        return self.o_proj(self.before_output(out.transpose(1, 2).flatten(-2), x))
+
+
+def x(batch=3, tokens=6):
+    return torch.randn(batch, tokens, d, generator=torch.Generator().manual_seed(0))
+
+
+def softmax(scores):
+    return torch.softmax(scores, -1)
+
+
+def off_by_one(scores):
+    return torch.softmax(F.pad(scores, (0, 1)), -1)[..., :-1]
+
+
+def causal(value):
+    def weigh(scores):
+        hidden = torch.ones(scores.shape[-2:]).triu(1).bool()
+        return torch.softmax(scores.masked_fill(hidden, value), -1)
+
+    return weigh
+
+
+def rotated(t, r=k):
+    angles = torch.arange(t.shape[-2], dtype=t.dtype)[:, None] / (1 + torch.arange(r // 2))
+    cos, sin = angles.cos().repeat(1, 2), angles.sin().repeat(1, 2)
+    turned, rest = t[..., :r], t[..., r:]
+    first, second = turned.chunk(2, -1)
+    return torch.cat([turned * cos + torch.cat([-second, first], -1) * sin, rest], -1)
+
+
+def centred(t):
+    return F.layer_norm(t, t.shape[-1:])
+
+
+def whole(norm):
+    """A norm over all heads of a token together."""
+    return lambda t: norm(t.transpose(1, 2).flatten(-2)).unflatten(-1, (h, k)).transpose(1, 2)
+
+
+ALL = h * k
+#: what is exchanged: redundant directions of b_Q, b_K, b_V (with b_O)
+CASES = {
+    "softmax": ({}, 0, ALL, ALL),
+    "no b_O": ({"output_bias": False}, 0, ALL, max(0, ALL - d)),
+    "causal, -inf": ({"weigh": causal(-torch.inf)}, 0, ALL, ALL),
+    "causal, -1e9": ({"weigh": causal(-1e9)}, 0, ALL, ALL),
+    "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),
+    "a causal mask that multiplies and adds": (
+        {"weigh": lambda s: softmax(s * torch.ones_like(s).tril() - 1e4 * torch.ones_like(s).triu(1))},
+        0, ALL, ALL,
+    ),
+    "ALiBi": ({"weigh": lambda s: softmax(s - torch.arange(s.shape[-1]))}, 0, ALL, ALL),
+    "a table for each head": (
+        {"weigh": lambda s: softmax(s + torch.arange(1.0, 4)[:, None, None])}, 0, ALL, ALL
+    ),
+    "temperature": ({"weigh": lambda s: softmax(s * 3 / torch.tensor(2.0))}, 0, ALL, ALL),
+    "stable softmax": ({"weigh": lambda s: softmax(s - s.amax(-1, keepdim=True))}, 0, ALL, ALL),
+    "clamped from below": (
+        {"weigh": lambda s: softmax(torch.maximum(s, torch.tensor(-1e9)))}, 0, ALL, ALL
+    ),
+    "clamped where it is seen": (
+        {"weigh": lambda s: softmax(torch.maximum(s, torch.tensor(0.0)))}, 0, 0, ALL
+    ),
+    "soft cap": ({"weigh": lambda s: softmax(2 * torch.tanh(s / 2))}, 0, 0, ALL),
+    "sigmoid": ({"weigh": torch.sigmoid}, 0, 0, 0),
+    "softmax off by one": ({"weigh": off_by_one}, 0, 0, 0),
+    "softmax over the queries": ({"weigh": lambda s: torch.softmax(s, -2)}, None, 0, 0),
+    "rotary": ({"on_queries": rotated, "on_keys": rotated}, 0, 0, ALL),
+    "rotary, half": (
+        {"on_queries": lambda t: rotated(t, 2), "on_keys": lambda t: rotated(t, 2)}, 0, h * 2, ALL
+    ),
+    "rotary values": ({"on_values": rotated}, 0, ALL, 0),
+    "LayerNorm of each head": ({"on_queries": centred, "on_keys": centred}, h, h, ALL),
+    "LayerNorm of all heads": ({"on_queries": whole(centred), "on_keys": whole(centred)}, 1, 1, ALL),
+    "RMSNorm": (
+        {"on_queries": lambda t: F.rms_norm(t, t.shape[-1:]),
+         "on_keys": lambda t: t * torch.rsqrt(t.pow(2).mean(-1, keepdim=True) + 1e-6)}, 0, 0, ALL
+    ),
+    "cosine": (
+        {"on_queries": lambda t: F.normalize(t, dim=-1), "on_keys": lambda t: F.normalize(t, dim=-1)},
+        0, 0, ALL,
+    ),
+    "an extra key of zeros": (
+        {"on_keys": lambda t: F.pad(t, (0, 0, 0, 1)), "on_values": lambda t: F.pad(t, (0, 0, 0, 1))},
+        0, 0, 0,
+    ),
+    "a gate": ({"before_output": lambda out, x: out * torch.sigmoid(x)}, 0, ALL, 0),
+    "LayerNorm before W_O": ({"before_output": lambda out, x: centred(out)}, 0, ALL, 1),
+    "LayerNorm of each head before W_O": (
+        {"before_output": lambda out, x: centred(out.unflatten(-1, (h, k))).flatten(-2)}, 0, ALL, h
+    ),
+    "RMSNorm before W_O": (
+        {"before_output": lambda out, x: F.rms_norm(out, out.shape[-1:])}, 0, ALL, 0
+    ),
+    "keys less their mean": ({"on_keys": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
+    "values less their mean": ({"on_values": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
+    "a gate that is one number for each token": (
+        {"before_output": lambda out, x: out * torch.sigmoid(x[..., :1])}, 0, ALL, 0
+    ),
+    "a gate that is one number for each text": (
+        {"before_output": lambda out, x: out * torch.sigmoid(x[:, :1, :1])}, 0, ALL, 0
+    ),
+    "a scale for each channel": (
+        {"before_output": lambda out, x: out * torch.arange(1.0, d + 1)}, 0, ALL, ALL
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_layer(case):
+    given, *expected = CASES[case]
+    report = audit(Attention(**given), x(), inject=True)
+    for role, theory in zip(("query", "key", "value"), expected):
+        row = report.row(role)
+        if theory is not None:
+            assert (row.predicted, row.measured, row.verdict) == (theory, theory, "agree"), row
+        assert row.verdict != "DISAGREE", row
+
+
+def test_cross_attention():
+    report = audit(Attention(), (x(), x(3, 5) + 1), inject=True)
+    assert (
+        [r.measured for r in report.rows] == [r.predicted for r in report.rows] == [0, ALL, ALL, 0]
+    )
+
+
+# --- what no theorem speaks of: measured, and said to be unknown
+
+
+def linear_attention(scores):
+    weights = F.elu(scores) + 1
+    return weights / weights.sum(-1, keepdim=True)
+
+
+UNKNOWN = {
+    "another normaliser": ({"weigh": linear_attention}, "key", 0),
+    "sigmoid, divided by its sum": (
+        {"weigh": lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)}, "value", ALL,
+    ),
+    "a LayerNorm of the keys alone": ({"on_keys": centred}, "query", h),
+    "heads that talk": (
+        {"weigh": lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())},
+        "value", ALL,
+    ),
+    "an activation on the values": ({"on_values": torch.tanh}, "value", 0),
+    "an activation on the keys": ({"on_keys": F.gelu}, "key", 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_what_is_unknown_is_measured_only(case):
+    given, role, measured = UNKNOWN[case]
+    row = audit(Attention(**given), x()).row(role)
+    assert (row.predicted, row.measured, row.verdict) == (None, measured, "measured only")
+    assert row.why[0].startswith("unknown architecture: ")
+
+
+class Used(Attention):
+    """One of its maps is used a second time, where no weights are."""
+
+    def __init__(self, again):
+        super().__init__()
+        self.again = again
+
+    def forward(self, x):
+        return super().forward(x) + torch.tanh(getattr(self, self.again)(x))
+
+
+@pytest.mark.parametrize(
+    "role, again", [("key", "k_proj"), ("value", "v_proj"), ("value", "o_proj")]
+)
+def test_a_map_that_is_used_twice(role, again):
+    row = audit(Used(again), x()).row(role)
+    assert (row.predicted, row.measured, row.verdict) == (None, 0, "measured only"), row
+
+
+def test_keys_that_do_not_span_a_head():
+    layer = nn.MultiheadAttention(8, 1, kdim=4, vdim=4)
+    sizes = {"query": 8, "key": 4, "value": 4}
+    generator = torch.Generator().manual_seed(0)
+    call = {name: torch.randn(5, 4, size, generator=generator) for name, size in sizes.items()}
+    row = audit(layer, call).row("query")
+    assert (row.predicted, row.measured, row.verdict) == (None, 4, "measured only")
+
+
+class Short(Attention):
+    """One number is returned for each text: few rows of the Jacobian at each input."""
+
+    def forward(self, x):
+        return torch.tanh(super().forward(x)).mean((1, 2))
+
+
+@pytest.mark.parametrize("wrong", [0, 1, ALL])
+def test_few_outputs_are_enough_whatever_was_predicted(monkeypatch, wrong):
+    monkeypatch.setattr(predict, "predict_query", lambda *_: (wrong, ["a fault put in"]))
+    report = audit(Short(), x(1, 4))
+    assert [row.measured for row in report.rows] == [0, ALL, ALL, 0]
+    assert bool(report.disagreements) == (wrong != 0)
+
+
+class Shared(Attention):
+    """One map makes keys and values: its bias is in both."""
+
+    def forward(self, x):
+        q, both = (p(x).unflatten(-1, (h, k)).transpose(1, 2) for p in (self.q_proj, self.k_proj))
+        return self.o_proj((softmax(q @ both.mT) @ both).transpose(1, 2).flatten(-2))
+
+
+def test_keys_that_are_values():
+    row = audit(Shared(), x()).row("key")
+    assert (row.verdict, row.measured) == ("measured only", 0)
+
+
+class Around(Attention):
+    """The values reach W_O by another way too, as in Nystromformer."""
+
+    def forward(self, x):
+        q, keys, v = (p(x) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return self.o_proj(softmax(q @ keys.mT) @ v + v * torch.arange(x.shape[1])[:, None])
+
+
+def test_values_that_go_around_the_weights():
+    row = audit(Around(), x()).row("value")
+    assert (row.verdict, row.measured) == ("measured only", 0)
+    assert "does not go through the weights" in row.why[0]
+
+
+READERS = {
+    "LayerNorm": (centred, 1),
+    "an average of neighbours, then LayerNorm": (
+        lambda t: centred(F.avg_pool1d(t.mT, 2).mT), 1
+    ),
+    "an average with padding, then LayerNorm": (
+        lambda t: centred(F.avg_pool1d(t.mT, 2, padding=1).mT), 1
+    ),
+    "LayerNorm, written out": (
+        lambda t: (t - t.mean(-1, keepdim=True)) * torch.rsqrt(t.var(-1, keepdim=True) + 1e-5), 1
+    ),
+    "a scale for each channel, then LayerNorm": (
+        lambda t: centred(t * torch.arange(1.0, d + 1)), 1
+    ),
+    "half of it, then LayerNorm": (lambda t: centred(t / 2), 1),
+    "RMSNorm": (lambda t: F.rms_norm(t, t.shape[-1:]), 0),
+    "an activation": (F.gelu, 0),
+    "LayerNorm, and the stream itself": (lambda t: centred(t) + t, 0),
+    "LayerNorm of one half": (lambda t: torch.cat([centred(t[..., :6]), t[..., 6:]], -1), 1),
+    "LayerNorm of one half, RMSNorm of the other": (
+        lambda t: centred(t[..., :6]) + F.rms_norm(t[..., 6:], (6,)), 1
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_who_reads_the_stream(reader):
+    function, theory = READERS[reader]
+
+    class Read(Attention):
+        def forward(self, x):
+            return function(x + super().forward(x))
+
+    row = audit(Read(), x()).row("output")
+    assert row.verdict in ("agree", "measured only") and row.measured >= theory, row
+    if row.predicted is not None:
+        assert row.predicted == row.measured == theory, row
+
+
+class OddAttention(nn.Module):
+    """Names that say nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.red, self.green, self.blue, self.white = (nn.Linear(d, d) for _ in range(4))
+
+    def forward(self, x):
+        return self.white(F.scaled_dot_product_attention(self.red(x), self.green(x), self.blue(x)))
+
+
+def test_names_that_say_nothing():
+    model = nn.Sequential(OddAttention())
+    assert find_attention(model, demand=False) == []
+    assert list(find_others(model)["0"]) == ["red", "green", "blue", "white"]
+    rows = {row.role: row for row in audit(model, x()).rows}
+    assert {row.verdict for row in rows.values()} == {"measured only"}
+    assert [rows[r].measured for r in ("red", "green", "blue", "white")] == [0, d, 0, 0]
+
+
+class Fused(nn.Module):
+    """A fused map, cut in an order or a way that its name does not tell."""
+
+    def __init__(self, cut):
+        super().__init__()
+        self.num_heads, self.cut = h, cut
+        self.qkv, self.proj = nn.Linear(d, 3 * h * k), nn.Linear(h * k, d)
+
+    def forward(self, x):
+        q, keys, v = (t.transpose(1, 2) for t in self.cut(self.qkv(x)))
+        out = F.scaled_dot_product_attention(q, keys, v)
+        return self.proj(out.transpose(1, 2).flatten(-2))
+
+
+CUTS = {
+    "one after the other": lambda t: t.unflatten(-1, (3, h, k)).unbind(-3),
+    "head by head": lambda t: t.unflatten(-1, (h, 3, k)).unbind(-2),
+    "values first": lambda t: t.unflatten(-1, (3, h, k)).flip(-3).unbind(-3),
+    "interleaved": lambda t: t.unflatten(-1, (h, k, 3)).unbind(-1),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_fused_map_is_cut_as_the_run_shows(cut):
+    report = audit(Fused(CUTS[cut]), x())
+    assert [row.measured for row in report.rows] == [0, ALL, ALL, 0]
+    assert not report.disagreements
+
+
+# --- nn.MultiheadAttention, with every flag
+
+FLAGS = {
+    "default": ({}, 8, 8),
+    "batch_first": ({"batch_first": True}, 8, 8),
+    "bias=False": ({"bias": False}, 8, 0),
+    "dropout": ({"dropout": 0.3}, 8, 8),
+    "kdim and vdim": ({"kdim": 6, "vdim": 4}, 8, 8),
+    "add_zero_attn": ({"add_zero_attn": True}, 0, 0),
+    "add_bias_kv": ({"add_bias_kv": True}, 0, 0),
+    "add_bias_kv and add_zero_attn": ({"add_bias_kv": True, "add_zero_attn": True}, 0, 0),
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("needs_weights", [True, False])
+def test_multihead_attention(flags, needs_weights):
+    given, b_k, b_v = FLAGS[flags]
+    layer = nn.MultiheadAttention(8, 2, **given)
+    inputs = {
+        name: torch.randn(5, 4, size, generator=torch.Generator().manual_seed(size))
+        for name, size in (("query", 8), ("key", layer.kdim), ("value", layer.vdim))
+    }
+    report = audit(layer, inputs | {"need_weights": needs_weights}, inject=True)
+    for role, theory in (("query", 0), ("key", b_k), ("value", b_v), ("output", 0)):
+        row = report.row(role)
+        assert (row.predicted, row.measured, row.verdict) == (theory, theory, "agree"), row
+    if "add_bias_kv" in given:
+        both = 0 if "add_zero_attn" in given else 8
+        for role in ("bias_k", "bias_v"):
+            assert (report.row(role).predicted, report.row(role).measured) == (both, both)
+
+
+@pytest.mark.parametrize("norm_first, mean", [(True, 0), (False, 1)])
+def test_pytorch_encoder(norm_first, mean):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    report = audit(model, torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0)))
+    assert [row.measured for row in report.rows[:4]] == [0, 8, 8, mean]
+    assert not report.disagreements

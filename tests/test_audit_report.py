@@ -1,0 +1,277 @@
+"""What `audit` reports: disagreements loudly, bad input in a sentence, checkpoints from a folder."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import copy
+
+import pytest
+import torch
+from redundancy import measure, predict
+from redundancy.audit import WrongInputs, audit
+from redundancy.jacobian import UnclearRank
+from redundancy.layers import CannotRead, NoAttention, find_attention
+from redundancy.precision import double_precision, float64_copy, floor, generic_copy
+from redundancy.zoo import quiet, some_inputs, tiny
+from torch import nn
+
+
+@pytest.fixture(scope="module")
+def gpt2():
+    return tiny("gpt2", n_layer=1)
+
+
+# --- prediction and measurement that disagree are reported, never reconciled
+
+
+@pytest.mark.parametrize("wrong", [0, 31, 33])
+def test_a_wrong_prediction_is_reported(gpt2, monkeypatch, wrong):
+    monkeypatch.setattr(predict, "predict_key", lambda *_: (wrong, ["a fault put in"]))
+    report = audit(gpt2)
+    (row,) = report.disagreements
+    assert (row.role, row.predicted, row.measured) == ("key", wrong, 32)
+    assert row.verdict == "DISAGREE" and row.could_go == 0
+    assert "DISAGREE" in str(report) and "!!! b_K: a fault put in" in str(report)
+
+
+@pytest.mark.parametrize("wrong", [0, 31])
+def test_a_wrong_measurement_is_reported(gpt2, monkeypatch, wrong):
+    monkeypatch.setattr(measure.Measurement, "dimension", lambda *_: wrong)
+    reported = {(row.role, row.measured) for row in audit(gpt2).disagreements}
+    assert {("key", wrong), ("value", wrong)} <= reported
+
+
+def test_a_direction_that_is_redundant_to_first_order_only_is_reported(gpt2, monkeypatch):
+    monkeypatch.setattr(measure.Measurement, "_change", lambda *_: 1e-3)
+    disagreements = audit(gpt2).disagreements
+    assert "key" in {row.role for row in disagreements}
+    assert "finite move" in disagreements[0].why[-1]
+
+
+def test_a_control_that_is_not_seen_is_reported(gpt2, monkeypatch):
+    monkeypatch.setattr(measure.Measurement, "_change", lambda *_: 0.0)
+    assert "query" in {row.role for row in audit(gpt2).disagreements}
+
+
+def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
+    def unclear(*_):
+        raise UnclearRank("too near the cut")
+
+    monkeypatch.setattr(measure.Measurement, "dimension", unclear)
+    report = audit(gpt2)
+    assert {row.verdict for row in report.disagreements} == {"UNCLEAR"}
+    assert "too near the cut" in str(report)
+
+
+def test_a_model_changed_in_secret_is_seen(gpt2):
+    """The record shows one thing and the model does another: the measurement tells."""
+
+    class Sly(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model, self.calls = gpt2, 0
+
+        def forward(self, input_ids):
+            out = self.model(input_ids).last_hidden_state
+            bias = self.model.h[0].attn.c_attn.bias
+            return out + (bias[32:64] ** 2).sum().detach() * torch.arange(32)
+
+    row = audit(Sly(), some_inputs(gpt2)).row("key")
+    assert row.predicted == 32 and row.verdict == "DISAGREE"
+
+
+# --- the model given is left alone, and the report does not depend on chance
+
+
+def test_the_model_is_untouched(gpt2):
+    before = copy.deepcopy(gpt2.state_dict())
+    gpt2.train()
+    audit(gpt2, inject=True)
+    assert gpt2.training and gpt2.config._attn_implementation == "eager"
+    gpt2.eval()
+    after = gpt2.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_biases_that_are_not_there_stay_away():
+    model = tiny("llama", num_hidden_layers=1)
+    report = audit(model, inject=True)
+    assert [p.has_bias for p in find_attention(model)[0].projections.values()] == [False] * 4
+    assert report.could_go == 0
+    assert {row.verdict for row in audit(model).rows} == {"absent"}
+
+
+def test_the_report_is_the_same_again(gpt2):
+    state = torch.get_rng_state()
+    assert str(audit(gpt2)) == str(audit(gpt2))
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_table_is_printed(gpt2):
+    lines = str(audit(gpt2)).splitlines()
+    assert lines[0] == "GPT2Model: attention biases"
+    assert any(
+        line.split() == ["h.0.attn", "b_K", "32", "32", "32", "agree", "32"] for line in lines
+    )
+    assert "numbers that could go: 65" in lines
+    assert any(line.startswith("b_K: S: softmax ignores a constant") for line in lines)
+
+
+def test_training_mode_is_said(gpt2):
+    report = audit(copy.deepcopy(gpt2).train())
+    assert any("training mode" in note and "R away" in note for note in report.notes)
+
+
+def test_modes_and_chance_are_left_alone(gpt2):
+    class Draws(nn.TransformerEncoderLayer):
+        def forward(self, x):
+            torch.rand(3)
+            return super().forward(x)
+
+    model, state = Draws(8, 2), torch.get_rng_state()
+    model.dropout.eval()
+    with torch.inference_mode():
+        audit(model, torch.ones(2, 3, 8))
+    assert model.training and not model.dropout.training
+    assert torch.equal(state, torch.get_rng_state())
+
+
+# --- float32 inside
+
+
+def test_the_floor_is_found_said_and_patched():
+    model = tiny("llama", num_hidden_layers=1)
+    inputs = some_inputs(model)
+    exact = generic_copy(model)
+    assert 1e-10 < floor(exact, **inputs) < 1e-5
+    with double_precision() as patch:
+        assert exact(**inputs).last_hidden_state.dtype == torch.float64
+    assert {"LlamaRMSNorm.forward", "eager_attention_forward"} <= patch.caught
+    assert any("LlamaRMSNorm.forward" in note for note in audit(model).notes)
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_no_floor_where_nothing_is_rounded():
+    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    assert floor(float64_copy(model), torch.randn(2, 3, 8).double()) < 1e-14
+
+
+# --- checkpoints
+
+
+@pytest.mark.parametrize("name, b_k", [("gpt2", 32), ("phi", 8), ("qwen2", 0), ("gpt_oss", 0)])
+def test_a_checkpoint_in_a_folder(tmp_path, name, b_k):
+    with quiet():
+        tiny(name).save_pretrained(tmp_path)
+    report = audit(str(tmp_path))
+    assert not report.disagreements
+    assert {(r.predicted, r.measured) for r in report.rows if r.role == "key"} == {(b_k, b_k)}
+
+
+def test_a_checkpoint_with_its_own_weights(tmp_path):
+    with quiet():
+        tiny("gpt2", n_layer=1, initializer_range=0.3).save_pretrained(tmp_path)
+    own, random = (audit(str(tmp_path), weights=w) for w in ("own", "random"))
+    assert own.rows == random.rows and not own.disagreements
+    with pytest.raises(ValueError, match='weights is "random" or "own"'):
+        audit(str(tmp_path), weights="old")
+
+
+def test_the_library_is_quiet(tmp_path, capfd):
+    with quiet():
+        tiny("gpt2", n_layer=1).save_pretrained(tmp_path)
+    audit(str(tmp_path))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_checkpoint_that_is_not_there(tmp_path):
+    with pytest.raises(OSError):
+        audit(str(tmp_path / "nothing"))
+
+
+# --- bad input gets a clear sentence
+
+
+def test_no_attention():
+    with pytest.raises(NoAttention, match="no attention layer was found in Sequential"):
+        audit(nn.Sequential(nn.Linear(4, 4)), torch.randn(2, 4))
+
+
+def test_the_meta_device():
+    with torch.device("meta"):
+        model = nn.TransformerEncoderLayer(8, 2)
+    with pytest.raises(CannotRead, match="in_proj_weight is on the meta device"):
+        audit(model, torch.randn(2, 3, 8))
+
+
+def test_quantised_models(gpt2):
+    model = copy.deepcopy(gpt2)
+    model.is_quantized = True
+    with pytest.raises(CannotRead, match="quantised"):
+        audit(model)
+    layer = nn.TransformerEncoderLayer(8, 2)
+    layer.linear1.weight = nn.Parameter(torch.ones(16, 8, dtype=torch.int8), requires_grad=False)
+    with pytest.raises(CannotRead, match="linear1.weight is stored as int8"):
+        audit(layer, torch.randn(2, 3, 8))
+
+
+def test_weights_that_are_not_numbers():
+    layer = nn.TransformerEncoderLayer(8, 2)
+    layer.linear1.weight.data[0, 0] = torch.nan
+    with pytest.raises(CannotRead, match="linear1.weight holds NaN"):
+        audit(layer, torch.randn(2, 3, 8))
+
+
+def test_empty_inputs():
+    with pytest.raises(WrongInputs, match="they are empty"):
+        audit(nn.TransformerEncoderLayer(8, 2), torch.zeros(0, 3, 8))
+
+
+def test_not_a_model():
+    with pytest.raises(TypeError, match=r"expected a model \(torch.nn.Module\), not int"):
+        audit(3)
+
+
+@pytest.mark.parametrize(
+    "inputs, sentence",
+    [
+        ({"pixels": torch.ones(2)}, "GPT2Model does not run on these inputs"),
+        ({"input_ids": torch.tensor([[99]])}, "does not run on these inputs: index out of range"),
+        (3, "inputs are a dict, a tuple or a tensor, not int"),
+    ],
+)
+def test_wrong_inputs(gpt2, inputs, sentence):
+    with pytest.raises(WrongInputs, match=sentence):
+        audit(gpt2, inputs)
+
+
+def test_no_inputs_for_a_plain_module():
+    with pytest.raises(WrongInputs, match="it is not known what TransformerEncoderLayer takes"):
+        audit(nn.TransformerEncoderLayer(8, 2))
+
+
+def test_a_model_that_draws_random_numbers():
+    class Noisy(nn.TransformerEncoderLayer):
+        def forward(self, x):
+            return super().forward(x) + torch.rand(())
+
+    with pytest.raises(WrongInputs, match="draws random numbers"):
+        audit(Noisy(8, 2), torch.randn(2, 3, 8))
+
+
+def test_one_token_is_not_enough(gpt2):
+    row = audit(gpt2, {"input_ids": torch.tensor([[5]])}).row("query")
+    assert row.verdict == "measured only" and "one key only" in row.why[0]
+
+
+def test_a_layer_that_is_not_reached():
+    model = tiny("bert", is_decoder=True, add_cross_attention=True, num_hidden_layers=1)
+    verdicts = {row.verdict for row in audit(model).rows if "crossattention" in row.layer}
+    assert verdicts == {"not reached"}
+
+
+def test_an_architecture_that_does_not_exist():
+    with pytest.raises(ValueError, match="nonsense"):
+        tiny("nonsense")
