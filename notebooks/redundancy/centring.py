@@ -14,20 +14,9 @@ import copy
 import torch
 from torch import nn
 
-from .equality import (
-    CannotFold,
-    batches_for,
-    demand_equal,
-    demand_rounding,
-    demand_runs,
-    in_float64,
-    other_ways,
-    with_constants_of,
-)
-from .fold import Folded
-from .layers import CannotRead, NoAttention, demand_values
-from .precision import double_precision
-from .surgery import Row, Stays, Surgeon, is_linear
+from .equality import CannotFold
+from .fold import operated
+from .surgery import Row, Surgeon, is_linear
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
@@ -50,26 +39,17 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
     """
     if not isinstance(model, nn.Module):
         raise CannotFold(f"a model is needed, not {type(model).__name__}")
-    try:
-        demand_values(model)
-        batches = batches_for(model, inputs)
-        before = in_float64(model)
-        after = copy.deepcopy(before)
-        with double_precision():
-            demand_runs(before, batches)
-            batches = [*batches, *other_ways(before, batches)]
-            surgeon = Surgeon(after, batches, ("shifts",), add_bias)
-            rows = surgeon.operate()
-            with torch.no_grad():
-                for writer in centred(surgeon):
-                    rows.append(Row("moved", surgeon.names[writer], "mean", "to nowhere"))
-                replace_norms(after)
-            error, bound = demand_equal(after, before, batches, surgeon.longest)
-    except (CannotRead, NoAttention, Stays) as reason:
-        raise CannotFold(str(reason)) from None
-    after = with_constants_of(with_norms_of(model, after), after)
-    rounding = demand_rounding(after, model, before, batches[0])
-    return Folded(after, tuple(rows), error, bound, rounding)
+
+    def operate(after, batches):
+        surgeon = Surgeon(after, batches, ("shifts",), add_bias)
+        rows = surgeon.operate()
+        with torch.no_grad():
+            for writer in centred(surgeon):
+                rows.append(Row("moved", surgeon.names[writer], "mean", "to nowhere"))
+            replace_norms(after)
+        return rows, surgeon.longest
+
+    return operated(model, inputs, operate, shaped=with_norms_of)
 
 
 def centred(surgeon):

@@ -31,7 +31,7 @@ from .equality import (
 )
 from .layers import CannotRead, NoAttention, demand_values
 from .precision import double_precision
-from .surgery import Row, Surgeon
+from .surgery import Row, Stays, Surgeon
 from .zoo import quiet
 
 #: What `fold` moves unless told otherwise.
@@ -90,6 +90,24 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
     move = _chosen(move)
     try:
         model = model if isinstance(model, nn.Module) else load(model)
+    except NoCheckpoint as reason:
+        raise CannotFold(str(reason)) from None
+
+    def operate(after, batches):
+        at_work = surgeon(after, batches, move, add_bias)
+        return at_work.operate(), at_work.longest
+
+    return operated(model, inputs, operate)
+
+
+def operated(model, inputs, operate, shaped=lambda model, after: model):
+    """A `Folded`: the model after an operation on a float64 copy, if its outputs are the same.
+
+    ``operate(after, batches)`` changes the copy and returns (rows, the longest shift moved);
+    ``shaped(model, after)`` is the model given with the modules of the changed one, its
+    constants still the old.  Raises CannotFold with a reason, and NotEqual.
+    """
+    try:
         demand_values(model)
         batches = batches_for(model, inputs)
         before = in_float64(model)
@@ -97,13 +115,13 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
         with double_precision():
             demand_runs(before, batches)
             batches = [*batches, *other_ways(before, batches)]
-            at_work = surgeon(after, batches, move, add_bias)
-            rows = tuple(at_work.operate())
-            error, bound = demand_equal(after, before, batches, at_work.longest)
-    except (CannotRead, NoAttention, NoCheckpoint) as reason:
+            rows, longest = operate(after, batches)
+            error, bound = demand_equal(after, before, batches, longest)
+    except (CannotRead, NoAttention, Stays) as reason:
         raise CannotFold(str(reason)) from None
-    after = with_constants_of(model, after)
-    return Folded(after, rows, error, bound, demand_rounding(after, model, before, batches[0]))
+    made = with_constants_of(shaped(model, after), after)
+    rounding = demand_rounding(made, model, before, batches[0])
+    return Folded(made, tuple(rows), error, bound, rounding)
 
 
 def table(rows):
