@@ -24,7 +24,7 @@ from sphinx.transforms import SphinxTransform
 #: All that the browser has, but for the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-LIVE = {"Derivation", "Induction", "counterexample", "refusal"}
+LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that add to the object they are called on.
 CONTINUING = {"by", "base", "step"}
 EVERYTHING = "*"  # what `from derivation import *` may bind

@@ -36,7 +36,7 @@ from .matrices import (
     tabulate,
     zeros,
 )
-from .proofs import Derivation, Induction, Theorem, given, refusal, unfold
+from .proofs import Derivation, Induction, Theorem, attempt, given, proves, refusal, unfold
 from .sums import (
     ANGLE_ADDITION,
     COUNT,

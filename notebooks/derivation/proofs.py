@@ -221,6 +221,7 @@ class Derivation:
 
         A reason is a law, ``unfold(word)``, a theorem called with what its letters stand for,
         or a hypothesis made by ``given``.  ``note`` is printed beside the checked reason.
+        The dots of Python, ``...``, stand for what is still to be written: a ProofError says so.
         """
         where = f"{self.name}, line {len(self.lines)}"
         before = self.lines[-1][0]
@@ -409,6 +410,7 @@ def _title(reason):
 
 
 def _checked_reason(where, reason):
+    _check_written(where, "a reason", reason)
     if isinstance(reason, Theorem):
         reason = reason()
     if isinstance(reason, Instance) and reason not in _GENUINE:
@@ -439,8 +441,14 @@ def _independence(families):
 
 
 def _check_expression(where, x):
+    _check_written(where, "the expression", x)
     if not isinstance(x, Expression):
         raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
+
+
+def _check_written(where, what, x):
+    if x is ...:
+        raise ProofError(f"{where}: {what} is still to be written, in place of ...")
 
 
 def _same_shape(where, a, b):
@@ -567,6 +575,34 @@ def refusal(write):
     except ProofError as error:
         return Refusal(str(error))
     raise AssertionError("the checker accepted what it should refuse")
+
+
+def attempt(write):
+    """What the checker says to a proof that somebody is writing: what it returns, or a refusal.
+
+    >>> attempt(lambda: Derivation("twice", S + S).by(...).qed())
+    twice, line 1: the expression is still to be written, in place of ...
+    """
+    try:
+        return write()
+    except ProofError as error:
+        return Refusal(str(error))
+
+
+def proves(theorem, lhs, rhs, needs=()):
+    """Whether ``theorem`` was proved by this checker and says that lhs = rhs.
+
+    Each side may be written otherwise, as long as plain algebra shows it to be equal.  ``needs``
+    are the hypotheses that it may have, each in plain text as the theorem prints it.
+    """
+    return (
+        isinstance(theorem, Theorem)
+        and theorem in _GENUINE
+        and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
+        and not theorem.random
+        and same(theorem.lhs, lhs)
+        and same(theorem.rhs, rhs)
+    )
 
 
 # ── Equality of expressions ───────────────────────────────────────────────────────────────
