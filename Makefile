@@ -61,8 +61,12 @@ test: $(STAMP)
 	exit $$failed
 
 # What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
+# What is timed comes last, with nothing beside it.
 test-site: book
-	@$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs tests/site
+	@failed=0; \
+	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m "not timed" tests/site || failed=1; \
+	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site || failed=1; \
+	exit $$failed
 
 # The symbolic part on the interpreters that are here, and on the SymPy before the pinned one.
 test-versions: $(STAMP)

@@ -75,21 +75,27 @@ def companions(notebook):
     found = set()
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            for name in named(ast.parse(cell.source)):
+            tree = ast.parse(cell.source)
+            for name in [*imported(tree), *files_named(tree)]:
                 package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
                 found |= set(package.rglob("*.py")) if package.is_dir() else set()
                 found |= {path for path in (package, file) if path.is_file()}
     return sorted(found)
 
 
-def named(tree):
-    """The modules that code imports and the short strings in it: names of what it may need."""
+def imported(tree):
+    """The top-level modules that code imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module.split(".")[0]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+
+
+def files_named(tree):
+    """The short strings of code that may be names of files."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from [node.value] if FILE.fullmatch(node.value) else []
 
 

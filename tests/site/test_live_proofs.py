@@ -111,6 +111,7 @@ def test_nothing_is_loaded_before_the_first_run(page):
     assert any("pyodide" in url for url in page.requests)
 
 
+@pytest.mark.timed
 def test_a_true_line_is_typeset_in_time(cell):
     slower = contention()
     first = cell.run()
@@ -153,6 +154,7 @@ def test_each_run_starts_afresh(cell):
     cell.run(ends="There is an error.")
 
 
+@pytest.mark.timed
 def test_an_endless_loop_is_stopped(cell):
     cell.field.fill("while True:\n    pass")
     cell.press("Run")
