@@ -16,13 +16,16 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test test-site test-versions notebooks colab gpu-record addresses lint lock clean
+.PHONY: help book pdf course test test-site test-course test-versions notebooks colab gpu-record \
+  addresses lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
 	@echo "make pdf        print the book into _build/pdf, with Chromium; the site then offers it"
+	@echo "make course     pack student.zip and instructor.zip for a class, into _build/course"
 	@echo "make test       re-run every notebook against its stored output, then the tests"
 	@echo "make test-site  open the built pages, run the copies for Colab  (wants Chromium)"
+	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
@@ -44,6 +47,9 @@ book: $(STAMP)
 	@$(BIN)/jupyter-book build . -W -n --keep-going || { rm -rf _build; exit 1; }
 	@echo "The book: $(CURDIR)/$(INDEX)"
 
+$(INDEX):
+	@$(MAKE) --no-print-directory book
+
 # The book is built once more, quickly: it offers the PDF that is there now.
 pdf: $(STAMP)
 	@rm -rf $(dir $(PAGE))
@@ -53,11 +59,15 @@ pdf: $(STAMP)
 	@$(MAKE) --no-print-directory book
 	@echo "The PDF: $(CURDIR)/$(PDF)"
 
+# What a teacher hands out; the book goes with it, to be read offline.
+course: book
+	@$(BIN)/python tools/course.py
+
 test: $(STAMP)
 	@failed=0; \
 	$(RUN_ENV) $(INLINE) $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	  notebooks || failed=1; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) --ignore=tests/site --ignore=tests/versions tests || failed=1; \
+	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) $(addprefix --ignore=tests/,site course versions) tests || failed=1; \
 	exit $$failed
 
 # What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
@@ -67,6 +77,10 @@ test-site: book
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m "not timed" tests/site || failed=1; \
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site || failed=1; \
 	exit $$failed
+
+# Submissions are graded in processes of their own; nbgrader is installed for this alone.
+test-course: $(INDEX)
+	@$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs tests/course
 
 # The symbolic part on the interpreters that are here, and on the SymPy before the pinned one.
 test-versions: $(STAMP)
@@ -86,7 +100,8 @@ gpu-record: $(STAMP)
 addresses: $(STAMP)
 	@$(BIN)/python tools/addresses.py
 
-CODE := notebooks/derivation notebooks/redundancy notebooks/*.py book/extensions book/static/live tests tools
+CODE := notebooks/derivation notebooks/redundancy notebooks/*.py book/extensions book/static/live \
+  book/teaching tests tools
 lint: $(STAMP)
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)

@@ -21,6 +21,14 @@ def doubled(line, *reasons):
             lambda: Derivation("twice", ...),
             "twice: the expression is still to be written, in place of ...",
         ),
+        (
+            lambda: Derivation("twice", S + S).by(S + ...),
+            "what stands beside + is still to be written, in place of ...",
+        ),
+        (
+            lambda: Derivation("twice", S @ S.T).by(... @ S.T),
+            "what stands beside @ is still to be written, in place of ...",
+        ),
     ],
 )
 def test_an_attempt_says_what_is_missing(write, sentence):

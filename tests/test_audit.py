@@ -11,7 +11,7 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
-from redundancy.audit import audit
+from redundancy import audit
 from redundancy.zoo import some_inputs, tiny
 
 d, h, g, k = 32, 4, 2, 8

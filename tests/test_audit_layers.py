@@ -7,8 +7,7 @@ all that the audit has to go by.
 import pytest
 import torch
 import torch.nn.functional as F
-from redundancy import predict
-from redundancy.audit import audit
+from redundancy import audit, predict
 from redundancy.layers import find_attention, find_others
 from torch import nn
 

@@ -9,9 +9,9 @@ import copy
 import pytest
 import torch
 from redundancy import measure, predict
-from redundancy.audit import WrongInputs, audit
-from redundancy.jacobian import UnclearRank
+from redundancy.auditing import WrongInputs, audit
 from redundancy.layers import CannotRead, NoAttention, find_attention
+from redundancy.nullity import UnclearRank
 from redundancy.precision import double_precision, float64_copy, floor, generic_copy
 from redundancy.zoo import quiet, some_inputs, tiny
 from torch import nn

@@ -8,14 +8,12 @@ nearly singular.
 
 import copy
 import functools
-import sys
 
 import pytest
 import torch
-from redundancy.audit import audit
+from redundancy import audit, fold, folding
 from redundancy.centring import as_rms_norm
 from redundancy.equality import CannotFold, NotEqual, difference, in_float64, outputs
-from redundancy.fold import fold
 from redundancy.layers import find_attention
 from redundancy.precision import double_precision, with_every_bias_random, with_every_weight_random
 from redundancy.surgery import Surgeon
@@ -259,7 +257,7 @@ def test_a_norm_whose_readers_depend_on_the_inputs_is_left_alone(given):
 
 def test_the_shift_would_have_changed_the_other_way(monkeypatch):
     """The control: with one run only, the decoder is folded as if nothing else could read."""
-    monkeypatch.setattr(sys.modules["redundancy.fold"], "other_ways", lambda *_: [])
+    monkeypatch.setattr(folding, "other_ways", lambda *_: [])
     monkeypatch.setattr(Surgeon, "demand_all_used", lambda *_: None)
     result = fold(decoder())
     with double_precision():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from derivation.checks import normal, with_random_biases
 from redundancy import UnclearRank, jacobian
-from redundancy.jacobian import CUT, row_blocks
+from redundancy.nullity import CUT, row_blocks
 from torch import nn
 
 

@@ -3,8 +3,8 @@
     python tools/colab.py                  # into _build/colab/notebooks
     python tools/colab.py some/folder      # elsewhere
 
-The first cell of a copy, folded away in Colab, writes beside the notebook what it needs of the
-book, as readable source: the packages it imports and the files it names. Nothing is installed,
+The first cell of a copy, folded away in Colab as solutions are, writes beside the notebook what
+it needs of the book, as readable source: the packages it imports and the files it names. Nothing is installed,
 pinned or fetched. Links to other chapters lead to the published book where its address is
 known, and are plain words where it is not.
 """
@@ -54,6 +54,8 @@ def colab_copy(path, site=""):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = outside_code(cell.source, lambda text: with_links(text, site))
+        elif "hide-cell" in cell.metadata.get("tags", []):  # the solution of an exercise
+            cell.metadata.update(FOLDED)
     source = writing_cell(companions(notebook))
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
     notebook.cells.insert(0, opening)

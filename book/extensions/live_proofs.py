@@ -105,18 +105,26 @@ def changed_objects(node):
 
 
 def owner(node):
-    """The name that `name.a[b].c(…)` begins with."""
+    """The name that `name.a[b].c(…)` begins with; none where a call makes the object anew."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return None
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
-def imports_absent(node):
-    if isinstance(node, ast.ImportFrom):
-        names = [node.module or ""]
-    else:
-        names = [name.name for name in getattr(node, "names", ()) if isinstance(node, ast.Import)]
-    return any(name.split(".")[0] not in PRESENT or name == ABSENT for name in names)
+def imports_absent(tree):
+    """Whether a statement imports what the browser has not, also inside a `with` or an `if`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            names = [
+                name.name for name in getattr(node, "names", ()) if isinstance(node, ast.Import)
+            ]
+        if any(name.split(".")[0] not in PRESENT or name == ABSENT for name in names):
+            return True
+    return False
 
 
 def live_cells(notebook):

@@ -204,6 +204,16 @@ class Expression:
     def __truediv__(self, scalar):
         return scaled(1 / exact(scalar), self)
 
+    # Reached only where the left side is no expression: they say what is wanted.
+    def __rmatmul__(self, other):
+        return product(expression(other, "@"), self)
+
+    def __radd__(self, other):
+        return plus(expression(other, "+"), self)
+
+    def __rsub__(self, other):
+        return plus(expression(other, "-"), scaled(-1, self))
+
     __array_ufunc__ = None  # NumPy must not spread itself over an expression
 
     @property
@@ -313,6 +323,8 @@ def expression(x, sign):
     """x, if it is an expression; ProofError names the operation that wants one."""
     if isinstance(x, Expression):
         return x
+    if x is ...:
+        raise ProofError(f"what stands beside {sign} is still to be written, in place of ...")
     raise ProofError(f"{sign} needs an expression of the book, not {x!r}")
 
 

@@ -3,15 +3,15 @@
 ``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts
 and measures them for the attention biases of a model, and ``fold`` takes them away.
 
-To read it, in this order: ``jacobian``; ``layers``, ``layout`` and ``precision`` (what a model
+To read it, module by module: ``nullity``; ``layers``, ``layout`` and ``precision`` (what a model
 holds, and a float64 copy of it); ``record`` and ``predict`` (what a bias passes through);
-``measure`` and ``audit``; ``wiring``, ``surgery``, ``equality`` and ``fold``; ``centring``.
+``measure`` and ``auditing``; ``wiring``, ``surgery``, ``equality`` and ``folding``; ``centring``.
 ``checkpoints`` and ``zoo`` make models of the library `transformers`; the rest needs torch alone.
 """
 
-from .audit import audit
+from .auditing import audit
 from .centring import as_rms_norm
-from .fold import fold
-from .jacobian import Jacobian, Nullity, UnclearRank, jacobian
+from .folding import fold
+from .nullity import Jacobian, Nullity, UnclearRank, jacobian
 
 __all__ = ["Jacobian", "Nullity", "UnclearRank", "as_rms_norm", "audit", "fold", "jacobian"]

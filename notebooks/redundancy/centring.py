@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from .equality import CannotFold
-from .fold import operated
+from .folding import operated
 from .surgery import Row, Surgeon, is_linear
 
 

@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from .jacobian import CUT, MARGIN, Jacobian
+from .nullity import CUT, MARGIN, Jacobian
 from .predict import run, tensors
 
 #: A finite move along redundant directions may change the outputs by this share, and one along

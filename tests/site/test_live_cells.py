@@ -95,6 +95,12 @@ def test_lines_that_need_torch_are_left_out():
     assert cell.source == "print(counterexample(S, T))" and cell.shortened
 
 
+def test_an_import_inside_a_block_counts():
+    first = "from derivation import *\nimport warnings"
+    second = "with warnings.catch_warnings():\n    from transformers import GPT2Config"
+    assert not live_cells(notebook(first, second, "counterexample(S, GPT2Config)"))
+
+
 def test_a_cell_that_is_about_torch_is_not_live():
     check = "judge(counterexample, lambda t: error(t))"
     first = "from derivation import counterexample\nfrom derivation.checks import error, judge"
@@ -111,6 +117,18 @@ def test_a_proof_continued_in_another_cell_comes_whole():
         )
     )
     assert "proof.by(S, note='one')" in sources(cells[-1])
+
+
+def test_a_proof_does_not_bring_the_proofs_before_it():
+    cells = live_cells(
+        notebook(
+            "from derivation import *\nS = 1",
+            "Derivation('first', S).by(S)",
+            "second = Derivation('second', S).by(S)",
+            "Derivation('third', S).by(S)",
+        )
+    )
+    assert [len(cell.prelude) for cell in cells] == [2, 2, 2]
 
 
 def test_a_run_leaves_nothing_to_the_next():

@@ -21,10 +21,10 @@ import torch
 from torch import nn
 
 from .checkpoints import load
-from .jacobian import UnclearRank
 from .layers import find_attention, find_others
 from .layout import with_true_layout
 from .measure import Measurement, variations
+from .nullity import UnclearRank
 from .precision import double_precision, generic_copy, halve_matrices, plain_kernels
 from .predict import Prediction, predict, tensors
 
