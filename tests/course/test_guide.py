@@ -1,0 +1,54 @@
+"""What the guide tells a teacher to type is run, and answers what the guide says."""
+
+import ast
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+GUIDE = Path(__file__).resolve().parents[2] / "book" / "teaching"
+TYPED = re.compile(r"```python\n(.*?)```\n```text\n(.*?)```", re.DOTALL)
+MINUTES = re.compile(r"^\| (\d+) \|", re.MULTILINE)
+PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
+
+each_plan = pytest.mark.parametrize("page", PLANS, ids=lambda page: page.stem)
+
+
+def shown(code, names):
+    """What a notebook cell would print, the value of its last line included."""
+    *before, last = ast.parse(code).body
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        if not isinstance(last, ast.Expr):
+            before, last = [*before, last], None
+        exec(compile(ast.Module(before, []), "<guide>", "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), "<guide>", "eval"), names)
+            print(*[value] if value is not None else [])
+    return lines(printed.getvalue())
+
+
+def lines(text):
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@each_plan
+def test_what_is_typed_answers_so(page):
+    names, cells = {}, TYPED.findall(page.read_text(encoding="utf-8"))
+    assert cells
+    for code, answer in cells:
+        assert shown(code, names) == lines(answer), code
+
+
+@each_plan
+def test_a_plan_fills_ninety_minutes(page):
+    assert sum(map(int, MINUTES.findall(page.read_text(encoding="utf-8")))) == 90
+
+
+def test_every_board_is_drawn_somewhere_and_named():
+    said = "".join(page.read_text(encoding="utf-8") for page in PLANS)
+    boards = {path.name for path in (GUIDE / "boards").glob("*.svg")}
+    shown_with_words = set(re.findall(r"!\[[^\]]{40,}\]\(boards/([\w-]+\.svg)\)", said))
+    assert boards and boards == shown_with_words
