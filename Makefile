@@ -80,7 +80,7 @@ test-site: book
 
 # Submissions are graded in processes of their own; nbgrader is installed for this alone.
 test-course: $(INDEX)
-	@$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs tests/course
+	@$(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs tests/course
 
 # The symbolic part on the interpreters that are here, and on the SymPy before the pinned one.
 test-versions: $(STAMP)

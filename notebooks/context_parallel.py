@@ -131,10 +131,12 @@ class Ranks:
         rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=startup))
         self._store, self.rank, self.size = next(rendezvous)
         self.meet("the start", startup)
+        # nccl connects here, where all are: in a first exchange no timeout would end the wait
+        eagerly = {"device_id": self.device} if backend == "nccl" else {}
         with self._naming_the_missing():
             dist.init_process_group(
                 backend, store=dist.PrefixStore("group", self._store), rank=self.rank,
-                world_size=self.size, timeout=timedelta(seconds=timeout),
+                world_size=self.size, timeout=timedelta(seconds=timeout), **eagerly,
             )  # fmt: skip
 
     def gather(self, tensor):
@@ -174,9 +176,10 @@ class Ranks:
                 self._store.wait(names, timedelta(seconds=seconds))
             except RuntimeError:
                 absent = [rank for rank, name in enumerate(names) if not self._store.check([name])]
-                raise RankLost(
-                    f"{_ranks(absent)} did not come to {where} (timeout: {seconds:g} s)"
-                ) from None
+                if absent:  # a rank may have come just now
+                    raise RankLost(
+                        f"{_ranks(absent)} did not come to {where} (timeout: {seconds:g} s)"
+                    ) from None
 
     def leave(self):
         """Ends the group when all ranks are done: a rank that hangs now is missed as well."""

@@ -1,9 +1,10 @@
 """What every process of ``test_context_parallel`` does; torchrun starts it.
 
-    torchrun --standalone --nproc-per-node 2 context_parallel_worker.py all
-    torchrun --standalone --nproc-per-node 4 context_parallel_worker.py lost-in-the-ring
+    torchrun --standalone --nproc-per-node 2 context_parallel_worker.py everything 60
+    torchrun --standalone --nproc-per-node 4 context_parallel_worker.py lost-in-the-ring 20
 
-The first prints a line for each check, on rank 0; the others lose a rank on purpose.
+The first prints a line for each check, on rank 0; the others lose a rank on purpose.  The
+number is the timeout in seconds.
 """
 
 import os

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,12 +43,19 @@ OURS = "import sys, context_parallel; sys.exit(context_parallel.under_torchrun(i
 def python(*arguments, expect=0):
     """Standard output and error of a Python process that ends with the status expected."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPT.parent)}
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout, done.stderr
+    with tempfile.TemporaryDirectory() as folder:  # torchrun leaves its logs behind
+        run = subprocess.Popen(
+            [sys.executable, *map(str, arguments)], env=environment | {"TMPDIR": folder},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            out, err = run.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            run.terminate()  # torchrun then ends its processes; killed, it would leave them
+            run.communicate(timeout=60)
+            raise
+    assert run.returncode == expect, out + err
+    return out, err
 
 
 @cache

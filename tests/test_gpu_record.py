@@ -11,12 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gpu_figures
 import gpu_record
 import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
-from gpu import bench, chapters, precision, rates, scale
+from gpu import bench, chapters, facts, precision, rates, scale
 from gpu.bench import BACKENDS, CLOCKS, DTYPES, SMALL, Bench, Sizes, attempt, number_format
 from gpu.record import (
     BYTES,
@@ -34,12 +35,14 @@ from gpu.record import (
     share_of_matrix_rate,
     write,
 )
+from gpu_figures import Line, Plot
 from gpu_page import PARTS
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU = Bench(torch.device("cpu"), SMALL, CLOCKS["cpu"])
 NAME = "A made-up device"
+UNCHANGED = {"commit": "made up", "changed": False, "changes": None}
 
 
 def notebook(source, *outputs):
@@ -67,6 +70,7 @@ def rehearsed(tmp_path_factory):
     options = ["--device", "cpu", "--small", "--output", output, "--notebooks", folder]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        patch.setattr(facts, "source", lambda: UNCHANGED)
         assert gpu_record.main(list(map(str, options))) == 0
     return output
 
@@ -95,7 +99,8 @@ def test_it_notices_a_changed_output(rehearsed):
     assert "stored “PASS  two and three" in rows["changed"]["complaint"]
 
 
-def test_with_everything_there_it_takes_nothing_anew(rehearsed, capsys):
+def test_with_everything_there_it_takes_nothing_anew(rehearsed, capsys, monkeypatch):
+    monkeypatch.setattr(facts, "source", lambda: UNCHANGED)
     options = ["--device", "cpu", "--small", "--only", "rates", "--output", str(rehearsed)]
     assert gpu_record.main(options) == 1
     assert "delete it to take it anew" in capsys.readouterr().err
@@ -121,6 +126,12 @@ def test_what_is_exact_is_small_and_the_control_is_seen():
     )
 
 
+def test_a_shifted_key_is_rounded_in_every_format():
+    for name, dtype in DTYPES.items():
+        k = CPU.normal(1000, seed=0, dtype=dtype)
+        assert k.dtype == dtype and ((k + 100) - 100 != k).float().mean() > 0.5, name
+
+
 def test_the_reference_is_attention():
     q, k, v = CPU.normal(3, 1, 2, 50, 8, seed=0)
     found = scale.reference(q, k + 30, v, chunk=16)  # the last block is shorter
@@ -132,13 +143,16 @@ def test_an_error_that_is_not_finite_is_none():
 
 
 def test_tf32_is_on_only_where_it_is_meant():
-    matmul = torch.backends.cuda.matmul
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = cudnn.allow_tf32, matmul.allow_bf16_reduced_precision_reduction
     with pytest.raises(ZeroDivisionError), number_format("tf32") as dtype:
         assert matmul.allow_tf32 and dtype is torch.float32
         raise ZeroDivisionError
     with number_format("float32"):
-        assert not matmul.allow_tf32
+        assert not matmul.allow_tf32 and not cudnn.allow_tf32
+        assert not matmul.allow_bf16_reduced_precision_reduction
     assert not matmul.allow_tf32
+    assert (cudnn.allow_tf32, matmul.allow_bf16_reduced_precision_reduction) == before
 
 
 def test_the_names_agree():
@@ -216,6 +230,9 @@ def test_rates_follow_from_the_times():
     assert matrix_rate(record, "float64") is None
     assert share_of_matrix_rate(record, "bfloat16", run) == 4 * 128**2 * 16 / 2 / (2 * 64**3)
     assert share_of_bandwidth(record, "bfloat16", run) == 4 * 128 * 16 * 2 / 2 / 4096
+    stopped = {"of": "copy", "stopped": OUT_OF_MEMORY, "message": ""}
+    record["results"]["rates"]["copy"] = stopped
+    assert copied_per_second(record) is share_of_bandwidth(record, "bfloat16", run) is None
 
 
 def test_the_clock_is_asked_for_the_product_and_the_copy(monkeypatch):
@@ -277,6 +294,20 @@ def test_a_device_that_no_longer_answers_ends_it(monkeypatch, tmp_path):
     assert json.loads(draft.read_text())["results"]["rates"]["copy"]["stopped"] == FAILED
 
 
+def test_a_device_that_dies_at_a_length_ends_it_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(Bench, "answers", lambda _: False)
+    runs = [{"length": 32}, {"length": 64, "stopped": FAILED, "message": ""}]
+    steps = {("scale", "a"): lambda: {"runs": runs}, ("scale", "b"): lambda: pytest.fail("went on")}
+    with pytest.raises(gpu_record.Refused, match="no longer answers"):
+        gpu_record.go_through(CPU, steps, {"results": {}}, tmp_path / "draft.json")
+
+
+def test_a_device_that_no_longer_frees_memory_does_not_lose_the_row(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "empty_cache", raising(RuntimeError("CUDA error")))
+    on_cuda = Bench(torch.device("cuda"), SMALL, CLOCKS["cuda"])
+    assert attempt(on_cuda, raising(RuntimeError("illegal memory access")))["stopped"] == FAILED
+
+
 def raising_of(error):
     return lambda bench, **names: raising(error)()
 
@@ -307,6 +338,16 @@ def test_it_goes_on_where_it_stopped(tmp_path):
     assert done == ["a", "b", "c"]
     other = record | {"source": {"commit": "another", "changed": False}}
     assert gpu_record.resumed([draft], other) is other, "other source, other numbers"
+
+
+def test_two_changes_of_one_commit_are_told_apart(monkeypatch):
+    def source(difference):
+        said = {"rev-parse": "0", "status": " M tools/a.py", "diff": difference}
+        monkeypatch.setattr(facts, "said_by", lambda _, command, *rest: said[command])
+        return facts.source()
+
+    assert source("+ 1") == source("+ 1") != source("+ 2")
+    assert source("")["changes"] is None
 
 
 def test_it_stops_in_time_and_says_so(tmp_path):
@@ -340,6 +381,14 @@ def test_outputs_are_compared_as_the_tests_do(stored, fresh, difference):
 
 def test_a_missing_output_is_noticed():
     assert "here “nothing”" in chapters.first_difference(notebook("x", LATEX), notebook("x"))
+
+
+def test_what_was_stored_behind_a_failure_is_not_counted(tmp_path):
+    before = new_code_cell("assert False", execution_count=1)
+    after = new_code_cell("print('PASS  a')", outputs=[printed("PASS  a\n")], execution_count=2)
+    nbformat.write(new_notebook(cells=[before, after]), tmp_path / "fails.ipynb")
+    row = chapters.run(tmp_path / "fails.ipynb")
+    assert not row["passed"] and row["lines"] is None and "AssertionError" in row["complaint"]
 
 
 # ---- a record, and what is none -----------------------------------------------------
@@ -521,6 +570,16 @@ def test_what_is_no_record_stops_the_build_with_one_sentence(tmp_path, path, val
     complaints, _ = build(tmp_path, changed(path, value))
     assert complaints.count(complaint) == 1 and "Traceback" not in complaints
     assert "<figure" not in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_panel_without_a_kernel_is_left_out(tmp_path, monkeypatch):
+    drawn, finish = [], gpu_figures.finish
+    monkeypatch.setattr(gpu_figures, "finish", lambda f, *a: drawn.append(f) or finish(f, *a))
+    lines = [Line(kernel, "float32", {1: [0.5], 2: [0.0]}) for kernel in KERNELS[:3]]
+    plot = Plot("A plot", "x", "y", lines)
+    gpu_figures.draw(plot, tmp_path / "plot.png")
+    assert [panel.axison for panel in drawn[0].axes] == [True, True, True, False]
+    assert "exactly zero is drawn at 1e-18" in gpu_figures.caption(plot)
 
 
 def test_the_page_says_the_sizes_that_are_taken():

@@ -154,7 +154,7 @@ def go_through(bench, steps, record, draft, minutes=None, clock=time.monotonic):
         write(record, draft)
         bench.free()  # the notebooks run in processes of their own, and need room
         print(f"... {clock() - began:.1f} s{outcome(row)}", flush=True)
-        if row.get("stopped") == FAILED and not bench.answers():
+        if last_of(row).get("stopped") == FAILED and not bench.answers():
             raise Refused("The device no longer answers: run it again to go on behind this step.")
 
 
@@ -162,9 +162,14 @@ def outcome(row):
     """What a line of the progress says besides the time."""
     if row.get("complaint"):
         return f", differs: {row['complaint']}"
-    last = row["runs"][-1] if "runs" in row else row
+    last = last_of(row)
     where = f" at {last['length']:,}" if "runs" in row else ""
     return f", {last['stopped']}{where}" if "stopped" in last else ""
+
+
+def last_of(row):
+    """The last run of a row that holds several; otherwise the row."""
+    return row["runs"][-1] if "runs" in row else row
 
 
 if __name__ == "__main__":

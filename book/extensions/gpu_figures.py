@@ -64,10 +64,10 @@ def draw(plot, path):
     rows = math.ceil(len(kernels) / columns)
     with matplotlib.style.context(STYLE):
         figure = Figure(figsize=(6.4, 0.9 + 2.1 * rows))
-        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+        panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
         for kernel, panel in zip(kernels, panels):
             draw_panel(panel, kernel, plot)
-        for empty in list(panels)[len(kernels) :]:
+        for empty in panels[len(kernels) :]:
             empty.set_axis_off()
         finish(figure, plot, path)
 
@@ -106,11 +106,13 @@ def caption(plot):
     groups = [values for line in plot.lines for values in line.points.values()]
     repeated = any(len(values) > 1 for values in groups)
     lost = any(None in values for values in groups)
+    nothing = any(0 in values for values in groups)
     return (
         plot.title
         + ": medians, and a band from the smallest repeat to the largest" * repeated
         + "."
         + " A cross at the upper edge: not finite." * lost
+        + f" What is exactly zero is drawn at {FLOOR:.0e}." * nothing
     )
 
 

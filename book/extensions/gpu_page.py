@@ -140,7 +140,8 @@ def control(rows):
     lost = len(changes) - len(finite)
     return (
         "The control: the same shift of the queries changes the output by at least "
-        f"{power(min(finite, default=0))} of its largest entry, in every format, by every kernel"
+        f"{power(min(finite, default=0))} of its largest entry, "
+        "by every kernel in each format that it takes"
         + (f"; {lost} of {len(changes)} results are not finite." if lost else ".")
     )
 
@@ -177,7 +178,7 @@ def rates(record):
 
 
 def scale(record):
-    rows = [row for row in measured(record, "scale")]
+    rows = measured(record, "scale")
     if not rows:
         yield ABSENT
         return
@@ -291,7 +292,7 @@ def noise(row, field):
 
 def power(value):
     """A number in Markdown, with its power of ten where it is far from one."""
-    if not value or 0.1 <= value < 100:
+    if not value or 0.1 <= value < 99.5:
         return f"{value:.2g}"
     digits, exponent = f"{value:.1e}".split("e")
     return rf"${digits}\times10^{{{int(exponent)}}}$"

@@ -5,7 +5,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import torch
@@ -115,8 +115,9 @@ class Bench:
     def normal(self, *shape, seed, dtype=torch.float64):
         """Standard normal numbers, drawn on the CPU so that every device gets the same."""
         generator = torch.Generator().manual_seed(seed)
-        drawn = torch.randn(shape, generator=generator, dtype=torch.float32)
-        return drawn.to(self.device, dtype)
+        # with 53 bits, so that float64 has to round them too where something is added
+        drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
+        return drawn.to(dtype).to(self.device)
 
     def signs(self, *shape, seed, dtype=torch.float64):
         """Plus and minus one at random."""
@@ -128,7 +129,8 @@ class Bench:
         """Give back what a failed attempt left behind."""
         gc.collect()
         if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+            with suppress(RuntimeError):  # that of a device that no longer answers
+                torch.cuda.empty_cache()
 
     def answers(self):
         """Whether the device still computes; some errors leave it unable to."""
@@ -143,15 +145,22 @@ class Bench:
 
 @contextmanager
 def number_format(name):
-    """Products in this format: TF32 only where it is meant, no reduced sums."""
-    matmul = torch.backends.cuda.matmul
-    matmul.allow_fp16_reduced_precision_reduction = False
-    matmul.allow_bf16_reduced_precision_reduction = False
-    matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = name == "tf32"
+    """Products in this format: TF32 only where it is meant, no reduced sums; then as before."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    here = {
+        (matmul, "allow_fp16_reduced_precision_reduction"): False,
+        (matmul, "allow_bf16_reduced_precision_reduction"): False,
+        (matmul, "allow_tf32"): name == "tf32",
+        (cudnn, "allow_tf32"): name == "tf32",
+    }
+    before = {(place, flag): getattr(place, flag) for place, flag in here}
     try:
+        for (place, flag), value in here.items():
+            setattr(place, flag, value)
         yield DTYPES[name]
     finally:
-        matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        for (place, flag), value in before.items():
+            setattr(place, flag, value)
 
 
 def attend(q, k, v, kernel):

@@ -1,5 +1,6 @@
 """Where and with what a record is taken."""
 
+import hashlib
 import platform
 import subprocess
 from pathlib import Path
@@ -46,19 +47,22 @@ def driver():
 
 
 def source():
-    """The commit, and whether the files differ from it."""
+    """The commit, whether the files differ from it, and a digest of how what is run differs."""
     commit = said_by("git", "rev-parse", "HEAD")
     changes = said_by("git", "status", "--porcelain", "--", ".", ":(exclude)book/records")
     known = commit is not None and changes is not None
-    return {"commit": commit, "changed": bool(changes) if known else None}
+    differences = said_by("git", "diff", "HEAD", "--", "tools", "notebooks")
+    digest = hashlib.sha256(differences.encode()).hexdigest()[:12] if differences else None
+    return {"commit": commit, "changed": bool(changes) if known else None, "changes": digest}
 
 
 def said_by(*command):
     """What a program says; None where it is absent or fails."""
     try:
         run = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-        )
+            command, cwd=ROOT, capture_output=True, timeout=60, check=True,
+            text=True, encoding="utf-8", errors="replace",
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
     return run.stdout.strip()

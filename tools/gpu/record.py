@@ -206,8 +206,8 @@ ROWS = {
 
 def copied_per_second(record):
     """Bytes read plus bytes written in a second by a plain copy; None where it was not measured."""
-    row = record["results"].get("rates", {}).get("copy", {})
-    return 2 * record["settings"]["copied_bytes"] / median(row["seconds"]) if row else None
+    seconds = record["results"].get("rates", {}).get("copy", {}).get("seconds")
+    return 2 * record["settings"]["copied_bytes"] / median(seconds) if seconds else None
 
 
 def matrix_rate(record, format):
