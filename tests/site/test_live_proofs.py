@@ -132,6 +132,26 @@ def test_a_false_line_is_refused_with_a_counterexample(cell):
     assert "It is false: m = 1, n = 2" in refusal and "≠" in refusal
 
 
+MISSING = "still to be written, in place of ..."
+
+
+def test_an_exercise_is_answered_in_the_page(page, address):
+    page.goto(f"{address}/notebooks/03-exercises.html")
+    page.wait_for_load_state("networkidle")
+    cell = Cell(page, ".cell:has(.live-open) >> nth=0").open()  # Exercise 3.1
+    written = "..."
+    for line, answer in (
+        ("...", MISSING),
+        ("quotient(lambda i: exp_of(c) + exp_of(entry_of(z, i)))", "line 1 is not justified."),
+        ("quotient(lambda i: exp_of(c) * exp_of(entry_of(z, i)))", "algebra"),
+    ):
+        cell.replace(f"({written}, EXP", f"({line}, EXP")
+        written = line
+        cell.run()
+        assert answer in cell.output.inner_text().replace("\xa0", " ")
+    assert cell.output.locator("mjx-container[display=true]").count() == 1
+
+
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
