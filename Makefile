@@ -16,13 +16,14 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf course test test-site test-course test-versions notebooks colab gpu-record \
+.PHONY: help book pdf course release test test-site test-course test-versions notebooks colab gpu-record \
   addresses lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
 	@echo "make pdf        print the book into _build/pdf, with Chromium; the site then offers it"
 	@echo "make course     pack student.zip and instructor.zip for a class, into _build/course"
+	@echo "make release    archive a version: pages, PDF, notebooks, course, checksums"
 	@echo "make test       re-run every notebook against its stored output, then the tests"
 	@echo "make test-site  open the built pages, run the copies for Colab  (wants Chromium)"
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
@@ -62,6 +63,11 @@ pdf: $(STAMP)
 # What a teacher hands out; the book goes with it, to be read offline.
 course: book
 	@$(BIN)/python tools/course.py
+
+# All that a version consists of, with checksums.
+release: pdf
+	@$(MAKE) --no-print-directory course
+	@$(BIN)/python tools/release.py
 
 test: $(STAMP)
 	@failed=0; \

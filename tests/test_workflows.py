@@ -29,7 +29,7 @@ def test_a_job_may_read_and_no_more_unless_it_publishes(path):
     assert yaml.safe_load(path.read_text(encoding="utf-8"))["permissions"] == {"contents": "read"}
     granted = {name: job.get("permissions", {}) for name, job in jobs(path).items()}
     writing = {name for name, rights in granted.items() if "write" in rights.values()}
-    assert writing <= {"deploy", "copies"}
+    assert writing <= {"deploy", "copies", "release"}
     assert "secrets." not in path.read_text(encoding="utf-8")
 
 

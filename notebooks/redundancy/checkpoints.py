@@ -22,7 +22,7 @@ def load(name):
         import transformers
 
         try:
-            config = transformers.AutoConfig.from_pretrained(name)
+            config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
             saved_as = (config.architectures or [None])[0]
             saved_as = getattr(transformers, saved_as or "AutoModel")
             return saved_as.from_pretrained(name)
