@@ -16,7 +16,7 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf course release test test-site test-course test-versions notebooks colab gpu-record \
+.PHONY: help book pdf course release test test-site test-course test-versions notebooks reproducible colab gpu-record \
   addresses lint lock clean
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
+	@echo "make reproducible  execute them elsewhere, in two surroundings: the same files?"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
 	@echo "make gpu-record  measure on a CUDA device what book/gpu.md shows  (OPTIONS=\"--minutes 9\")"
 	@echo "make addresses  write repository.url of _config.yml where else it has to stand"
@@ -95,6 +96,9 @@ test-versions: $(STAMP)
 ONLY ?= notebooks/*.ipynb
 notebooks: $(STAMP)
 	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/execute_notebooks.py $(ONLY)
+
+reproducible: $(STAMP)
+	@IPYTHONDIR=$(CURDIR)/$(VENV)/ipython $(INLINE) $(BIN)/python tools/reproducible.py $(ONLY)
 
 colab: $(STAMP)
 	@$(BIN)/python tools/colab.py
