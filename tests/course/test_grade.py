@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
 from itertools import count
 from pathlib import Path
@@ -161,6 +162,15 @@ def test_a_right_answer_beside_one_that_is_not_given(small, hand_in):
 def test_answers_may_use_magics_and_await(small, hand_in):
     q2 = "%precision 3\nimport asyncio\nawait asyncio.sleep(0)\nhalf_turn = math.pi"
     assert full_marks(hand_in(with_answers(small.solution, q2=q2)))
+
+
+def test_what_torch_loads_on_first_use_is_not_held_against_an_answer(small, hand_in):
+    q1 = """
+    def double(x):
+        square = lambda t: t * t
+        return torch.func.jacfwd(square)(torch.tensor(float(x), dtype=torch.float64)).item()
+    """
+    assert full_marks(hand_in(with_answers(small.solution, q1=textwrap.dedent(q1))))
 
 
 def hand_in_many(sources, folder, *options):

@@ -92,6 +92,9 @@ STUBS = {
 }
 SOLUTION, HIDDEN = ("BEGIN SOLUTION", "END SOLUTION"), ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")
 
+#: What a package loads on first use only, replacing functions of its own when it does.
+LATE = {"torch": "torch._dynamo"}
+
 #: Words that an honest answer hardly needs.
 READ_IT = re.compile(
     r"\b(_GENUINE|_NORMAL_FORMS|_BY_QED|_getframe|__eq__|__import__|__setattr__|__class__|__main__"
@@ -1103,7 +1106,7 @@ class Cells:
 
     def prepare(self, modules):
         """Load what the assignment uses and record what it is, before any answer runs."""
-        for name in modules:
+        for name in [*modules, *(LATE[name] for name in modules if name in LATE)]:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         self.modules = {name: module for name, module in sys.modules.items() if module}
