@@ -168,7 +168,7 @@ def test_what_torch_loads_on_first_use_is_not_held_against_an_answer(small, hand
     q1 = """
     def double(x):
         square = lambda t: t * t
-        return torch.func.jacfwd(square)(torch.tensor(float(x), dtype=torch.float64)).item()
+        return torch.func.grad(square)(torch.tensor(float(x), dtype=torch.float64)).item()
     """
     assert full_marks(hand_in(with_answers(small.solution, q1=textwrap.dedent(q1))))
 
