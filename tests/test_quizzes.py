@@ -52,6 +52,13 @@ def test_one_answer_is_right_and_each_says_why(path):
             assert a["why"].startswith(opening) and len(a["why"]) > 40, (title, a["text"])
 
 
+@each_quiz
+def test_an_answer_can_be_read_aloud(path):
+    """A formula alone says nothing to a screen reader's list of what can be opened."""
+    for a in ANSWER.finditer(path.read_text(encoding="utf-8")):
+        assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", a["text"])), a["text"]
+
+
 def test_the_right_answer_is_not_always_in_the_same_place():
     places = {
         [a["kind"] for a in ANSWER.finditer(text)].index("right")
