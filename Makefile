@@ -16,8 +16,8 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf course release test test-site test-course test-versions notebooks reproducible colab gpu-record \
-  addresses lint lock clean
+.PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions fuzz \
+  notebooks reproducible colab gpu-record addresses lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
@@ -28,6 +28,9 @@ help:
 	@echo "make test-site  open the built pages, run the copies for Colab  (wants Chromium)"
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
+	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
+	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
+	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
 	@echo "make reproducible  execute them elsewhere, in two surroundings: the same files?"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
@@ -74,7 +77,7 @@ test: $(STAMP)
 	@failed=0; \
 	$(RUN_ENV) $(INLINE) $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	  notebooks || failed=1; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) $(addprefix --ignore=tests/,site course versions) tests || failed=1; \
+	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) $(addprefix --ignore=tests/,site course versions rocq) tests || failed=1; \
 	exit $$failed
 
 # What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
@@ -92,6 +95,18 @@ test-course: $(INDEX)
 # The symbolic part on the interpreters that are here, and on the SymPy before the pinned one.
 test-versions: $(STAMP)
 	@$(RUN_ENV) $(PYTEST) -rs tests/versions
+
+# Random lines, true and false; each that is accepted is evaluated. Printed: how to go on.
+FUZZ ?= --lines 50000 --seed 1
+fuzz: $(STAMP)
+	@$(RUN_ENV) $(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+# An independent foundation: another logic, another checker, nothing of Python's.
+rocq: | $(BIN)/python
+	@$(BIN)/python tools/rocq.py
+
+test-rocq: $(STAMP)
+	@$(RUN_ENV) $(PYTEST) -rs tests/rocq
 
 ONLY ?= notebooks/*.ipynb
 notebooks: $(STAMP)

@@ -1,0 +1,77 @@
+"""Random lines: none is accepted that an independent evaluation refutes.
+
+The long run, with the same generator: ``make fuzz``.
+"""
+
+import faults
+import pytest
+from derivation import Derivation, matrix, proofs, softmax
+from fuzz.lines import KINDS, SCHEMAS, Line, n, theorems
+from fuzz.run import MOST_STEPS, Tally, checker_alone, run, smaller
+from fuzz.values import evaluated
+
+LINES = 2000
+SEED = "suite"
+#: Faults that random lines find, among the first that are offered.
+FOUND = ("linked sums are separated", "an unused range is not counted", "an exponential loses its sign",
+         "a sum loses a term")  # fmt: skip
+WITHIN = 300
+
+
+@pytest.fixture(scope="module")
+def tally():
+    found = run(SEED, range(LINES))
+    print(f"\n{found}\n" + "\n".join(found.rarely_accepted()))
+    return found
+
+
+def test_no_line_is_accepted_that_is_false(tally):
+    assert not tally.holes, "\n".join(tally.holes)
+
+
+def test_nothing_but_a_refusal_stops_the_checker(tally):
+    assert not tally.crashes, "\n".join(tally.crashes)
+
+
+def test_the_lines_that_are_true_by_construction_are_true(tally):
+    """The generator and the evaluator, which know nothing of each other, agree."""
+    assert not tally.mistakes, "\n".join(tally.mistakes)
+
+
+def test_the_run_says_something(tally):
+    """All lines are offered; true ones are accepted and false ones offered in great number."""
+    assert sum(tally.offered.values()) == LINES and not tally.slow
+    assert set(tally.offered) == set(KINDS) and set(tally.by_schema) == set(SCHEMAS)
+    assert tally.accepted["true"] > LINES / 4 and tally.false["near miss"] > LINES / 4
+    assert sum(tally.untried.values()) < LINES / 100
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_fault_in_the_core_is_found(name):
+    theorems()  # which are proved before the fault is there
+    with faults.planted(faults.FAULTS[name]):
+        assert any(run(SEED, [number]).holes for number in range(WITHIN))
+
+
+def test_a_hole_is_shown_as_small_as_it_gets(monkeypatch):
+    A, B = matrix("A", n, n), matrix("B", n, n)
+    line = Line("none", "near miss", softmax(A + 2 * B.T), softmax(A + 2 * B))
+    monkeypatch.setattr(proofs, "equal", lambda a, b: True)
+    with checker_alone():
+        small = smaller(line)
+        assert evaluated(small).refuted and evaluated(line).refuted
+    assert {repr(small.before), repr(small.claim)} == {"Bᵀ", "B"}
+
+
+def test_the_checker_is_itself_again_afterwards():
+    steps = Derivation.__init__.__globals__["sums"].MOST_STEPS
+    run(SEED, range(2))
+    assert Derivation.__init__.__globals__["sums"].MOST_STEPS == steps != MOST_STEPS
+
+
+def test_a_tally_counts_a_line_that_is_true_and_refuted_as_a_mistake():
+    A = matrix("A", n, n)
+    tally = Tally()
+    with checker_alone():
+        tally.add(Line("none", "true", A, A.T))
+    assert tally.mistakes and not tally.holes
