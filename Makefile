@@ -1,5 +1,6 @@
 PYTHON ?= python3
 WORKERS ?= 2
+FORK ?= 1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,9 +15,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 RUN_ENV := OMP_NUM_THREADS=1 IPYTHONDIR=$(CURDIR)/$(VENV)/ipython
 INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
+# Kernels forked from one process that has imported torch; FORK=0 starts each on its own.
+KERNELS := $(if $(filter 0,$(FORK)),,-p tests.forkserver)
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions fuzz \
+.PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions bench fuzz \
   notebooks reproducible colab gpu-record addresses lint lock clean
 
 help:
@@ -31,6 +34,7 @@ help:
 	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
 	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
 	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
+	@echo "make bench      time the notebooks: forked and plain kernels, nbmake, one script"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
 	@echo "make reproducible  execute them elsewhere, in two surroundings: the same files?"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
@@ -42,6 +46,7 @@ help:
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with."
 	@echo "WORKERS=4 runs the tests in so many processes."
+	@echo "FORK=0 gives every notebook a kernel that imports everything itself."
 
 # Sphinx never overwrites a style sheet that it has copied, and leaves old pages behind:
 # the pages are written anew, from what it has read already. After a failure it would
@@ -76,7 +81,7 @@ release: pdf
 test: $(STAMP)
 	@failed=0; \
 	$(RUN_ENV) $(INLINE) $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
-	  notebooks || failed=1; \
+	  $(KERNELS) notebooks || failed=1; \
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) $(addprefix --ignore=tests/,site course versions rocq) tests || failed=1; \
 	exit $$failed
 
@@ -84,7 +89,7 @@ test: $(STAMP)
 # What is timed comes last, with nothing beside it.
 test-site: book
 	@failed=0; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m "not timed" tests/site || failed=1; \
+	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not timed" tests/site || failed=1; \
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site || failed=1; \
 	exit $$failed
 
@@ -107,6 +112,11 @@ rocq: | $(BIN)/python
 
 test-rocq: $(STAMP)
 	@$(RUN_ENV) $(PYTEST) -rs tests/rocq
+
+# With nothing beside it; BENCH="--repeat 3" or BENCH="notebooks/0*.ipynb" for more or less of it.
+BENCH ?=
+bench: $(STAMP)
+	@$(BIN)/python tools/bench.py $(BENCH)
 
 ONLY ?= notebooks/*.ipynb
 notebooks: $(STAMP)

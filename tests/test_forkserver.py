@@ -1,0 +1,256 @@
+"""A forked kernel is a plain one: it starts in the same state and fails in the same words."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import tests.forkserver as plugin
+
+ROOT = Path(__file__).resolve().parent.parent
+NBVAL = ["--nbval", "--nbval-current-env"]
+forks = pytest.mark.skipif(plugin.why_not_here() is not None, reason="kernels are plain here")
+
+STATE = """
+import gc, json, os, random, signal, sys, threading, warnings
+import matplotlib, numpy, sympy, torch
+import matplotlib.pyplot as plt
+state = {
+    "backend": matplotlib.get_backend(),
+    "rc": {name: repr(value) for name, value in matplotlib.rcParams.items()},
+    "argv": [sys.argv[0], *sys.argv[1:2]],
+    "folder": os.getcwd(),
+    "path": sys.path,
+    "flags": [repr(sys.flags), str(sys._xoptions)],
+    "environment": {k: v for k, v in os.environ.items() if k not in OF_THE_RUN},
+    "filters": sorted({repr(each) for each in warnings.filters}),
+    "handlers": {s.name: repr(signal.getsignal(s)).split(" at ")[0] for s in signal.Signals},
+    "threads": sorted(re_number(thread.name) for thread in threading.enumerate()),
+    "group": os.getpgid(0) == os.getsid(0) == os.getpid(),
+    "main": sorted(vars(sys.modules["__main__"]))[:5],
+    "garbage": [gc.isenabled(), gc.get_threshold()],
+    "torch": [torch.get_num_threads(), str(torch.get_default_dtype()), torch.is_grad_enabled(),
+              torch.initial_seed() == 67280421310721],  # the seed that older versions begin with
+    "numpy": str(numpy.geterr()),
+    "recursion": sys.getrecursionlimit(),
+    "displays": type(sys.displayhook).__name__,
+}
+draws = [random.random(), float(numpy.random.rand()), float(torch.rand(1))]
+"""
+HELPERS = """
+import re
+OF_THE_RUN = {"JPY_PARENT_PID", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"}
+def re_number(name):
+    return re.sub(r"[0-9]+", "N", name)
+"""
+DUMP = """
+with open("state.json", "w") as file:
+    json.dump([state, draws, os.getpid(), os.getppid()], file)
+"""
+
+FAILING = {
+    "wrong": ["1 + 1", "(lambda x: 1 / x)(0)", "2"],
+    "slow": ["import time\nfor _ in range(600): time.sleep(0.1)", "3"],
+    "dead": ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "4"],
+}
+
+
+def write(folder, **notebooks):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, sources in notebooks.items():
+        cells = [nbformat.v4.new_code_cell(each, execution_count=1) for each in sources]
+        for cell in cells:
+            cell.id = str(cells.index(cell))
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
+
+
+def pytest_on(folder, *options):
+    """pytest on a folder of notebooks, started; it and its kernels write under the folder only."""
+    (folder / "tmp").mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
+        "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "IPYTHONDIR": str(folder / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "TMPDIR": str(folder / "tmp"),
+    }
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-rA"]
+    command += [*NBVAL, f"--rootdir={folder}", f"-c{folder / 'pytest.ini'}", *options, str(folder)]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+FORKED = ("-p", "tests.forkserver")
+
+
+def both(factory, notebooks, *options):
+    """Notebooks on plain and on forked kernels, at the same time: folders and reports."""
+    folders = {kind: factory.mktemp(kind) / "same-name" for kind in ("plain", "forked")}
+    runs = {}
+    for kind, folder in folders.items():
+        write(folder, **notebooks)
+        runs[kind] = pytest_on(folder, *options, *(FORKED * (kind == "forked")))
+    said = {kind: run.communicate(timeout=240)[0] for kind, run in runs.items()}
+    assert "Plain kernels" not in said["forked"]
+    return folders, said
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    """What a notebook finds of either kind: [state, draws, process, parent]; and the folders."""
+    folders, said = both(tmp_path_factory, {"state": [HELPERS, STATE, DUMP]})
+    for each in said.values():
+        assert "3 passed" in each
+    found = {}
+    for kind, folder in folders.items():
+        text = (folder / "state.json").read_text().replace(str(folder.parent), "FOLDER")
+        found[kind] = json.loads(text)
+    return found, folders
+
+
+def comparable(report, folder):
+    """A report without what differs from run to run: times, workers, the order of the tests."""
+    report = re.sub(r"\[gw\d\] linux.*\n", "", report.replace(str(folder.parent), "FOLDER"))
+    report = re.sub(r"in [\d.]+s.*|^.* +\[ *\d+%\]$|0x[0-9a-f]+", "", report, flags=re.M)
+    return sorted(line for line in report.splitlines() if line.strip("=_ "))
+
+
+@forks
+def test_failures_timeouts_and_deaths_are_reported_alike(tmp_path_factory):
+    folders, said = both(tmp_path_factory, FAILING, "--nbval-cell-timeout=3")
+    plain, forked = (comparable(said[kind], folders[kind]) for kind in ("plain", "forked"))
+    assert plain == forked
+    for words in (
+        "Unexpected output fields",
+        "ZeroDivisionError",
+        "Timeout of 3 seconds exceeded executing cell",
+        "KeyboardInterrupt",
+        "Failed to interrupt kernel",
+    ):
+        assert words in said["plain"], words
+
+
+@forks
+def test_the_state_that_a_notebook_finds_is_the_same(state):
+    (plain, plain_draws, *_), (forked, forked_draws, *_) = state[0]["plain"], state[0]["forked"]
+    assert list(plain) == list(forked)
+    for name in plain:
+        assert plain[name] == forked[name], name
+    assert not set(plain_draws) & set(forked_draws)
+
+
+@forks
+def test_nothing_is_left_behind(state):
+    found, folders = state
+    kernel, server = found["forked"][2:]
+    assert gone(kernel) and gone(server)
+    assert left(folders["forked"]) == left(folders["plain"]) == []
+
+
+def left(folder):
+    """What the run left: torch's cache aside, whose folder has one name for every run of a user."""
+    return [
+        path.name
+        for place in ("tmp", "runtime")
+        for path in (folder / place).glob("*")
+        if not path.name.startswith("torchinductor_")
+    ]
+
+
+def gone(process, seconds=0):
+    end = time.monotonic() + seconds
+    while time.monotonic() <= end or seconds == 0:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        if seconds == 0:
+            return False
+        time.sleep(0.1)
+    return False
+
+
+@forks
+def test_a_killed_run_leaves_no_process_and_no_socket(tmp_path):
+    busy = "import os\nopen('ids', 'w').write(f'{os.getpid()} {os.getppid()} ')\nwhile True: pass"
+    write(tmp_path / "here", busy=[busy])
+    run = pytest_on(tmp_path / "here", "--nbval-cell-timeout=60", *FORKED)
+    try:
+        ids = tmp_path / "here" / "ids"
+        for _ in range(600):
+            if ids.exists() and ids.read_text().endswith(" "):
+                break
+            time.sleep(0.1)
+        kernel, server = map(int, ids.read_text().split())
+    finally:
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+    assert gone(kernel, 20) and gone(server, 20)
+    # nbval's own, on plain kernels too: the file with the ports
+    assert [name for name in left(tmp_path / "here") if not name.endswith(".json")] == []
+
+
+@pytest.mark.parametrize("options", [(), ("-n2",)], ids=["alone", "two workers"])
+def test_without_a_server_the_kernels_are_plain_and_one_line_says_why(tmp_path, options):
+    folder = tmp_path / "here"
+    write(folder, one=["x = 1"], two=["x = 2"])
+    (folder / "conftest.py").write_text(
+        "import tests.forkserver\ntests.forkserver.SERVER_OF_THIS_RUN.reason = 'a test said so'\n"
+    )
+    said = pytest_on(folder, *options, *FORKED).communicate(timeout=120)[0]
+    assert "2 passed" in said
+    assert said.count("Plain kernels, not forked ones: a test said so.") == 1
+
+
+def test_where_forking_is_not_tried(monkeypatch):
+    for platform in ("darwin", "win32"):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert platform in plugin.why_not_here()
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert "pidfd_open" in plugin.why_not_here()
+
+
+@forks
+@pytest.mark.parametrize(
+    "before, expected",
+    [
+        ("threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", "1 threads"),
+        ("torch.accelerator = types.SimpleNamespace(is_available=lambda: True)", "accelerator"),
+        ("server.MODULES = ('no_such_module',)", "no_such_module cannot be imported"),
+        ("", ""),
+    ],
+    ids=["threads", "accelerator", "missing module", "nothing"],
+)
+def test_the_server_says_why_it_would_not_fork(before, expected):
+    script = (
+        "import sys, threading, time, types\n"
+        f"sys.path.insert(0, {str(plugin.SERVER.parent)!r})\n"
+        "import server\nserver.MODULES = server.KERNEL = ()\n"
+        "torch = sys.modules['torch'] = types.SimpleNamespace()\n"
+        "torch.accelerator = types.SimpleNamespace(is_available=lambda: False)\n"
+        f"{before}\nserver.main()\n"
+    )
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=theirs)
+    theirs.close()
+    said = ours.makefile().readline()
+    assert (expected in said) if expected else said == "\n"
+    ours.close()
+    assert process.wait(20) == 0
