@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,27 +192,37 @@ class Graded:
         return "\n".join(self.report["notes"])
 
 
+#: Runs a command and writes down its seconds and its largest size.  It is a small process itself:
+#: to Linux a process has been as large as the one that started it, and the tests' own is large.
+MEASURED = """
+import json, resource, subprocess, sys, time
+start = time.monotonic()
+code = subprocess.call(sys.argv[2:])
+took = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+with open(sys.argv[1], "w") as file:
+    json.dump(took, file)
+sys.exit(code)
+"""
+
+
 def run_grader(folder, *arguments, **variables):
     """Run ``grade.py`` as a teacher would, with a folder of its own for temporary files."""
-    temporary, told = folder / "temporary", folder / "told.json"
+    temporary, told, took = folder / "temporary", folder / "told.json", folder / "took.json"
     temporary.mkdir(exist_ok=True)
     command = [PYTHON, str(GRADER), "--json", str(told), *map(str, arguments)]
-    start = time.monotonic()
     with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
-        process = subprocess.Popen(
-            command,
+        process = subprocess.run(
+            [PYTHON, "-c", MEASURED, str(took), *command],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             env={**os.environ, "TMPDIR": str(temporary), **variables},
         )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.monotonic() - start
         texts = [(file.seek(0), file.read())[1] for file in (out, err)]
     reports = json.loads(told.read_text()) if told.exists() else [None]
     left = [path.name for path in temporary.iterdir()]
-    megabytes = used.ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20)
+    seconds, size = json.loads(took.read_text())
+    megabytes = size / (1024 if sys.platform == "linux" else 1 << 20)
     return Graded(process.returncode, *texts, seconds, megabytes, left, reports[0])
 
 
