@@ -20,7 +20,7 @@ KERNELS := $(if $(filter 0,$(FORK)),,-p tests.forkserver)
 
 .DEFAULT_GOAL := help
 .PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions bench fuzz \
-  notebooks reproducible colab gpu-record addresses lint lock clean
+  notebooks reproducible colab gpu-record proof-times addresses lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
@@ -39,6 +39,7 @@ help:
 	@echo "make reproducible  execute them elsewhere, in two surroundings: the same files?"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
 	@echo "make gpu-record  measure on a CUDA device what book/gpu.md shows  (OPTIONS=\"--minutes 9\")"
+	@echo "make proof-times  time every proof, for the figure of chapter 0  (wants a quiet machine)"
 	@echo "make addresses  write repository.url of _config.yml where else it has to stand"
 	@echo "make lint       check and format the code of the checker, the tests and the tools"
 	@echo "make lock       pin anew what requirements.txt pulls in, into constraints.txt"
@@ -131,6 +132,10 @@ colab: $(STAMP)
 OPTIONS ?=
 gpu-record: $(STAMP)
 	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/gpu_record.py $(OPTIONS)
+
+# Minutes of one thread; a chapter draws the record and measures nothing itself.
+proof-times: $(STAMP)
+	@$(RUN_ENV) $(BIN)/python tools/proof_times.py $(OPTIONS)
 
 addresses: $(STAMP)
 	@$(BIN)/python tools/addresses.py
