@@ -9,6 +9,7 @@ INDEX := _build/html/index.html
 PAGE := _build/singlehtml/index.html
 PDF := _build/pdf/where-did-the-bias-go.pdf
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+ONE_AT_A_TIME := tools/alone.py installation
 
 # One thread per process: the tests run side by side, and the cells are small.
 # An own IPython folder: nobody's start-up files can change a notebook's output.
@@ -49,23 +50,21 @@ help:
 	@echo "WORKERS=4 runs the tests in so many processes."
 	@echo "FORK=0 gives every notebook a kernel that imports everything itself."
 
-# Sphinx never overwrites a style sheet that it has copied, and leaves old pages behind:
-# the pages are written anew, from what it has read already. After a failure it would
-# forget the warnings: then it reads everything again.
-book: $(STAMP)
-	@rm -rf _build/html
-	@$(BIN)/python tools/live_assets.py
-	@$(BIN)/jupyter-book build . -W -n --keep-going || { rm -rf _build; exit 1; }
+# A folder that cannot be written, a file that is no notebook: one sentence, before the work.
+.PHONY: ready
+ready: $(STAMP)
+	@$(BIN)/python tools/ready.py
+
+book: ready
+	@$(BIN)/python tools/build_book.py
 	@echo "The book: $(CURDIR)/$(INDEX)"
 
 $(INDEX):
 	@$(MAKE) --no-print-directory book
 
 # The book is built once more, quickly: it offers the PDF that is there now.
-pdf: $(STAMP)
-	@rm -rf $(dir $(PAGE))
-	@$(BIN)/jupyter-book build . --builder custom --custom-builder singlehtml \
-	  -W -n --keep-going || { rm -rf _build; exit 1; }
+pdf: ready
+	@$(BIN)/python tools/build_book.py singlehtml
 	@$(BIN)/python tools/print_pdf.py $(PAGE) $(PDF)
 	@$(MAKE) --no-print-directory book
 	@echo "The PDF: $(CURDIR)/$(PDF)"
@@ -79,17 +78,18 @@ release: pdf
 	@$(MAKE) --no-print-directory course
 	@$(BIN)/python tools/release.py
 
-test: $(STAMP)
-	@failed=0; \
+test: ready
+	@trap "exit 130" INT; failed=0; \
 	$(RUN_ENV) $(INLINE) $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
-	  $(KERNELS) notebooks || failed=1; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) $(addprefix --ignore=tests/,site course versions rocq) tests || failed=1; \
+	  $(KERNELS) -p tests.notebook_reports notebooks || failed=1; \
+	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) \
+	  $(addprefix --ignore=tests/,site course versions rocq) tests || failed=1; \
 	exit $$failed
 
 # What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
 # What is timed comes last, with nothing beside it.
 test-site: book
-	@failed=0; \
+	@trap "exit 130" INT; failed=0; \
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not timed" tests/site || failed=1; \
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site || failed=1; \
 	exit $$failed
@@ -123,14 +123,14 @@ ONLY ?= notebooks/*.ipynb
 notebooks: $(STAMP)
 	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/execute_notebooks.py $(ONLY)
 
-reproducible: $(STAMP)
+reproducible: ready
 	@IPYTHONDIR=$(CURDIR)/$(VENV)/ipython $(INLINE) $(BIN)/python tools/reproducible.py $(ONLY)
 
 colab: $(STAMP)
 	@$(BIN)/python tools/colab.py
 
 OPTIONS ?=
-gpu-record: $(STAMP)
+gpu-record: ready
 	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/gpu_record.py $(OPTIONS)
 
 # Minutes of one thread; a chapter draws the record and measures nothing itself.
@@ -165,11 +165,16 @@ $(BIN)/python:
 	@"$(PYTHON)" -c 'import venv, ensurepip' 2> /dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments:" \
 	    "install its venv module, as in: apt install python3-venv"; exit 1; }
-	"$(PYTHON)" -m venv --clear $(VENV)
+	@[ -w . ] || { echo "$(CURDIR) cannot be written, and \`make\` keeps its work there:" \
+	  "copy the checkout to where you can write, or make it writable."; exit 1; }
+	@"$(PYTHON)" $(ONE_AT_A_TIME) sh -c '[ -x $@ ] || "$(PYTHON)" -m venv --clear $(VENV)'
 
 # The first import of Matplotlib may announce that it builds its font cache. It does so
 # here, and not in the output of a notebook.
 $(STAMP): requirements.txt constraints.txt | $(BIN)/python
-	$(PIP) install -r requirements.txt -c constraints.txt
+	@$(BIN)/python $(ONE_AT_A_TIME) $(PIP) install -r requirements.txt -c constraints.txt || { \
+	  echo "pip could not install what requirements.txt names; the reason stands above." \
+	    "The first \`make\` needs a network and some gigabytes of disk; run it again to go on."; \
+	  exit 1; }
 	@$(BIN)/python -c 'import matplotlib.font_manager'
 	@touch $@

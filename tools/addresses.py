@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import yaml
+from files import in_a_sentence, write
 
 #: The branch that holds the copies for Colab.
 PUBLISHED_BRANCH = "published"
@@ -91,9 +92,9 @@ def rewritten(root):
 
 def main():
     for path, text in rewritten(Path(__file__).resolve().parent.parent).items():
-        path.write_text(text, encoding="utf-8")
+        write(path, text)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_a_sentence(main))

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import nbformat
 from colab import COLAB, FOLDED, companions, writing_cell
+from files import in_a_sentence, write
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "teaching" / "assignments"
@@ -62,7 +63,7 @@ def main(arguments):
         return 1
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write(path, text)
     print(f"{len(paths)} assignments, each as source, for students and solved: {folder}")
     return 0
 
@@ -298,4 +299,4 @@ def read(tree):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))

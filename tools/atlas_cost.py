@@ -20,6 +20,8 @@ import sys
 import time
 from pathlib import Path
 
+from files import in_a_sentence, write
+
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = 2
 LAYERS, HEAD_WIDTH, POSITIONS, SEQUENCES = 2, 2, 8, 8
@@ -125,9 +127,9 @@ def main():
         "runs": runs,
     }
     options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
+    write(options.out, json.dumps(record, indent=1) + "\n")
     print(f"the largest within {options.minutes:g} minutes: {fits} parameters; {options.out}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(in_a_sentence(main))

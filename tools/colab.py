@@ -16,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 from addresses import site_address
+from files import in_a_sentence, read_notebook, write
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -43,14 +44,14 @@ def main(arguments):
     site = site_address(ROOT)
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths:
-        (folder / path.name).write_text(colab_copy(path, site), encoding="utf-8")
+        write(folder / path.name, colab_copy(path, site))
     print(f"{len(paths)} notebooks that run alone: {folder}")
     return 0
 
 
 def colab_copy(path, site=""):
     """The text of the copy; ``site`` is the address of the published book, empty if unknown."""
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = outside_code(cell.source, lambda text: with_links(text, site))
@@ -133,4 +134,4 @@ def with_links(text, site):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))

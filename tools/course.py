@@ -20,6 +20,7 @@ import colab
 import nbformat
 import slides
 from addresses import site_address
+from files import in_a_sentence, whole
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = ROOT / "_build" / "course"
@@ -184,7 +185,7 @@ def without_solutions(sheet):
 
 def write_zip(path, root, files):
     """An archive with one folder; its bytes depend on the files alone."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             entry = zipfile.ZipInfo(f"{root}/{name}", EPOCH)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
@@ -192,4 +193,4 @@ def write_zip(path, root, files):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 import nbformat
+from files import in_a_sentence, notebook_text, write
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -33,6 +34,8 @@ def main(names):
     if missing or not paths:
         print("There is no notebook", ", ".join(missing) or f"in {FOLDER}")
         return 1
+    for path in paths:
+        notebook_text(path)  # before minutes of work: is each of them a notebook?
     failures = 0
     for number, path in enumerate(paths, 1):
         print(f"[{number}/{len(paths)}] {path.name}", end=" ", flush=True)
@@ -48,13 +51,13 @@ def main(names):
 
 def run_in_place(path):
     """Execute one notebook; whether that changed its file."""
-    before = path.read_text(encoding="utf-8")
+    before = notebook_text(path)
     notebook = nbformat.reads(before, as_version=4)
     execute(notebook, folder=path.resolve().parent)
     normalise(notebook)
     after = nbformat.writes(notebook).rstrip("\n") + "\n"
     if after != before:
-        path.write_text(after, encoding="utf-8")
+        write(path, after)
     return after != before
 
 
@@ -116,4 +119,4 @@ def merge_streams(outputs):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))

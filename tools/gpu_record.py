@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
+from files import in_a_sentence
 from gpu import gradients, precision, rates, scale
 from gpu.bench import CLOCKS, SMALL, Bench, Sizes
 from gpu.facts import facts
@@ -173,4 +174,4 @@ def last_of(row):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))

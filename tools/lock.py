@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import distributions
 from pathlib import Path
 
+from files import in_a_sentence, write
 from packaging.specifiers import SpecifierSet
 
 OLDEST_PYTHON = "3.11.0"
@@ -40,9 +41,9 @@ def main():
         for name, version in sorted(pins.items())
         if name not in direct and not LEFT_OUT.fullmatch(name)
     ]
-    (root / "constraints.txt").write_text(HEADER + "".join(lines), encoding="utf-8")
+    write(root / "constraints.txt", HEADER + "".join(lines))
     print(f"constraints.txt: {len(lines)} packages pinned")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(in_a_sentence(main))

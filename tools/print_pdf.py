@@ -14,6 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pikepdf
+from files import in_a_sentence, write
 from playwright.sync_api import sync_playwright
 
 SCRIPT = Path(__file__).with_suffix(".js")
@@ -34,7 +35,7 @@ def main(html, pdf):
         print(reason, file=sys.stderr)
         return 1
     Path(pdf).parent.mkdir(parents=True, exist_ok=True)
-    Path(pdf).write_bytes(text)
+    write(pdf, text)
     return 0
 
 
@@ -143,4 +144,4 @@ def mark_formulas(document, names):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(in_a_sentence(main, *sys.argv[1:]))

@@ -16,6 +16,7 @@ import colab
 import yaml
 from addresses import site_address
 from course import COURSE, SITE, files_of, write_zip
+from files import in_a_sentence, write
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "_build" / "release"
@@ -68,9 +69,9 @@ def archive(folder, number):
     write_zip(folder / f"{named}-html.zip", f"{named}-html", pages)
     write_zip(folder / f"{named}-notebooks.zip", f"{named}-notebooks", copies())
     for path, to in ((PDF, f"{named}.pdf"), *((p, f"{named}-{p.name}") for p in course)):
-        (folder / to).write_bytes(path.read_bytes())
+        write(folder / to, path.read_bytes())
     lines = [f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
-    (folder / CHECKSUMS).write_text("".join(lines))
+    write(folder / CHECKSUMS, "".join(lines))
 
 
 def copies():
@@ -84,4 +85,4 @@ def digest(path):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))

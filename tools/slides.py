@@ -37,6 +37,7 @@ from pathlib import Path
 import jinja2
 import pikepdf
 import yaml
+from files import in_a_sentence, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -131,9 +132,9 @@ def write_deck(deck, sources, folder):
         for number, slide in enumerate(deck.slides, 1)
     ]
     page = template().render(deck=deck, slides=slides, assets=ASSETS)
-    (folder / f"{deck.name}.html").write_text(page, encoding="utf-8")
+    write(folder / f"{deck.name}.html", page)
     for name, png in deck.figures.items():
-        (folder / ASSETS / name).write_bytes(png)
+        write(folder / ASSETS / name, png)
 
 
 def template():
@@ -160,7 +161,7 @@ def copy_assets(folder):
     for path in (DECKS / "slides.css", DECKS / "slides.js", ROOT / "book" / "static" / "logo.svg"):
         shutil.copy(path, assets)
     colours = HtmlFormatter(style=CODE_STYLE).get_style_defs(".code")
-    (assets / "code.css").write_text(colours, encoding="utf-8")
+    write(assets / "code.css", colours)
 
 
 # ---- the parts of a slide ---------------------------------------------------------------
@@ -397,7 +398,7 @@ def printed_deck(browser, deck, folder):
     page.wait_for_function("window.slidesReady === true")
     pdf = page.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
     page.close()
-    (folder / f"{deck.name}.pdf").write_bytes(titled(pdf, deck))
+    write(folder / f"{deck.name}.pdf", titled(pdf, deck))
 
 
 def titled(pdf, deck):
@@ -409,4 +410,4 @@ def titled(pdf, deck):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_a_sentence(main))

@@ -6,9 +6,10 @@ medians and rates are worked out from it, here.  Seconds, bytes and plain ratios
 
 import json
 import math
-import os
 from pathlib import Path
 from statistics import median
+
+import files
 
 #: Changes whenever a field changes its meaning: then the records taken before are refused.
 SCHEMA = 1
@@ -44,14 +45,9 @@ def read_record(path):
 
 def write(record, path):
     """Write the file whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    text = json.dumps(record, indent=1, allow_nan=False) + "\n"
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, text)
 
 
 # ---- the fields ---------------------------------------------------------------------

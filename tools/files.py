@@ -1,0 +1,116 @@
+"""Files of this project: read with a sentence where they are broken, written whole or not at all.
+
+Every tool that writes goes through ``write`` or ``whole``: the text is put beside its place, and
+takes it only when all of it is there.  A full disk or Ctrl-C leaves what was there before.
+"""
+
+import errno
+import json
+import os
+import re
+import shutil
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+#: A system that will not take a file: full, read-only, or not ours.  Anything else is a mistake
+#: of the program, and keeps its traceback.
+REFUSALS = {getattr(errno, name, None) for name in "ENOSPC EDQUOT EFBIG EROFS EACCES EPERM".split()}
+CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)( |$)", re.M)
+
+
+class Fault(Exception):
+    """What is wrong with a file, in one sentence for the one who called."""
+
+
+def in_a_sentence(main, *arguments):
+    """Run a tool; a file that cannot be read or written becomes a sentence, and exit status 1."""
+    try:
+        return main(*arguments)
+    except Fault as fault:
+        said = str(fault)
+    except shutil.Error as error:  # a folder that could not be copied: all that went wrong in it
+        _, target, reason = error.args[0][0]
+        said = f"{shown(target)} cannot be written: {reason}."
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        said = cannot_write(error.filename or "A file", error)
+    except KeyboardInterrupt:
+        print("Stopped; nothing is half-written.", file=sys.stderr)
+        return 130
+    print(said, file=sys.stderr)
+    return 1
+
+
+def cannot_write(path, error):
+    return f"{shown(path)} cannot be written: {error.strerror.lower()}."
+
+
+def shown(path):
+    """A path as someone in this folder would type it."""
+    path = Path(path)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+# ---- writing ------------------------------------------------------------------------
+
+
+def write(path, text):
+    """Write a text, or bytes, whole or not at all; Fault says why not."""
+    with whole(path) as draft:
+        if isinstance(text, bytes):
+            draft.write_bytes(text)
+        else:
+            draft.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole(path):
+    """A place to write what takes the path's place afterwards; Fault where there is no room."""
+    path = Path(os.path.realpath(path))  # of a link, the file it leads to
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield draft
+        os.replace(draft, path)
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        raise Fault(f"{cannot_write(path, error)[:-1]}; what was there is unchanged.") from None
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+# ---- reading ------------------------------------------------------------------------
+
+
+def read_notebook(path):
+    """The notebook in a file; Fault names the file where there is none."""
+    import nbformat  # here: `make` asks for the text alone before each of its targets
+
+    return nbformat.reads(notebook_text(path), as_version=4)
+
+
+def notebook_text(path):
+    """The text of a notebook; Fault says what the file holds instead."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        notebook = json.loads(text)
+    except UnicodeDecodeError:
+        raise Fault(f"{shown(path)} is no notebook: it is not text in UTF-8.") from None
+    except ValueError as error:
+        raise Fault(f"{shown(path)} is no notebook: {instead_of_json(text, error)}.") from None
+    if not isinstance(notebook, dict) or not {"cells", "metadata", "nbformat"} <= set(notebook):
+        raise Fault(f"{shown(path)} is no notebook: it is JSON without cells.")
+    return text
+
+
+def instead_of_json(text, error):
+    conflict = CONFLICT.search(text)
+    if not text.strip():
+        return "it is empty"
+    if conflict:
+        line = text.count("\n", 0, conflict.start()) + 1
+        return f"line {line} is the mark of a git conflict, to be settled first"
+    return f"it is not JSON from line {error.lineno} on ({error.msg.lower()})"
