@@ -13,7 +13,8 @@ ONE_AT_A_TIME := tools/alone.py installation
 
 # One thread per process: the tests run side by side, and the cells are small.
 # An own IPython folder: nobody's start-up files can change a notebook's output.
-RUN_ENV := OMP_NUM_THREADS=1 IPYTHONDIR=$(CURDIR)/$(VENV)/ipython
+# Versions that nobody has tried are not named where outputs are compared.
+RUN_ENV := OMP_NUM_THREADS=1 UNTRIED_VERSIONS=quiet IPYTHONDIR=$(CURDIR)/$(VENV)/ipython
 INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 # Kernels forked from one process that has imported torch; FORK=0 starts each on its own.

@@ -3,7 +3,13 @@
 Layers, each importing only those before it: ``sums`` (the trusted core), ``printing``,
 ``matrices``, ``vocabulary``, ``substitution``, ``definitions``, ``evaluation``, ``alarm``,
 ``counterexamples``, ``display``, ``proofs``; and beside them ``checks``, the numeric side, which needs torch.
+``versions`` is asked first: is there a SymPy, and is it one that has been tried?
 """
+
+# ruff: noqa: E402, I001 (the other modules import SymPy, and come after the question)
+from .versions import require as _require
+
+_require("sympy")
 
 from .counterexamples import Counterexample, NoCounterexample, counterexample
 from .definitions import define, recursion

@@ -19,10 +19,15 @@ This module needs torch; the rest of the package does not.
 from __future__ import annotations
 
 import math
+import sys
 
-import torch
+from .versions import require
 
-from .proofs import Theorem
+require("torch")
+
+import torch  # noqa: E402  (once it is known to be one that this module can use)
+
+from .proofs import Theorem  # noqa: E402
 
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8}
 ACCUMULATED_IN = {
@@ -31,6 +36,8 @@ ACCUMULATED_IN = {
     torch.bfloat16: torch.float32,
 }
 DTYPES = tuple(UNIT_ROUNDOFF)
+#: Bytes that a GPU has to have free for the notebooks to take it; a generous guess.
+ROOM = 2**30
 CONFIDENCE = 4
 
 #: By what factor a control must exceed the tolerance.  In bfloat16, whose tolerance is near a
@@ -42,13 +49,21 @@ class CheckFailed(AssertionError):
     """A measured error on the wrong side of its bound; says which, by how much."""
 
 
-def start(seed=0, device=None):
-    """The device to use: cuda when there is one, else cpu; seeds torch and turns TF32 off.
+class NoRoom(RuntimeError):
+    """A check ran out of the GPU's memory; a notebook shows the sentence, without a traceback."""
 
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+def start(seed=0, device=None):
+    """The device to use: cuda when there is one with room, else cpu; seeds torch, turns TF32 off.
+
+    Where a GPU has too little memory free, a line says so, and the device is the CPU.
     ``device`` overrides the choice; ValueError says when it is not there.
     """
     if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() and _has_room("cuda") else "cpu"
     try:
         chosen = torch.device(device)
         torch.empty(1, device=chosen)
@@ -62,6 +77,18 @@ def start(seed=0, device=None):
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     return chosen
+
+
+def _has_room(device):
+    """Whether this much memory can be had there; a line says where not."""
+    try:
+        torch.empty(ROOM, dtype=torch.uint8, device=device)
+    except torch.OutOfMemoryError:
+        said = f"The GPU has less than {ROOM / 2**30:g} GiB of memory free: this runs on the CPU."
+        print(said, file=sys.stderr)
+        return False
+    torch.cuda.empty_cache()
+    return True
 
 
 def normal(*shape, dtype=torch.float64, device="cpu", seed=0):
@@ -121,7 +148,7 @@ def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
     if not isinstance(theorem, Theorem):
         raise TypeError(f"judge takes the theorem that is checked, not {theorem!r}")
     for dtype in dtypes:
-        found, bound = measure(dtype), tolerance(dtype, sums, shift)
+        found, bound = _measured(measure, dtype, theorem.title), tolerance(dtype, sums, shift)
         if not found <= bound:
             raise CheckFailed(
                 f"{theorem.title}: error {found:.1e} in {_name(dtype)}, tolerance {bound:.1e}"
@@ -135,12 +162,24 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
     The factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.
     """
     for dtype in dtypes:
-        found, bound = measure(dtype), SEEN[dtype] * tolerance(dtype, sums, shift)
+        found = _measured(measure, dtype, claim)
+        bound = SEEN[dtype] * tolerance(dtype, sums, shift)
         if not found >= bound:
             raise CheckFailed(
                 f"the control {claim!r} is not seen in {_name(dtype)}: {found:.1e} < {bound:.1e}"
             )
     print(f"PASS  control: {claim}: seen in {_names(dtypes)}")
+
+
+def _measured(measure, dtype, what):
+    """What is measured; NoRoom where the device has not the memory for it."""
+    try:
+        return measure(dtype)
+    except torch.OutOfMemoryError:
+        raise NoRoom(
+            f"the GPU ran out of memory in {_name(dtype)}, in the check of {what}: "
+            'write start(seed=0, device="cpu") in the first cell, and run the notebook again'
+        ) from None
 
 
 def _name(dtype):

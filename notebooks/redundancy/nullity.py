@@ -29,6 +29,7 @@ Computations", for QR with rows that arrive one after the other.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from itertools import count
 
@@ -175,7 +176,10 @@ def functional(module, parameters=None):
 
 
 def row_blocks(function, parameters, inputs, chunk):
-    """The rows of the Jacobian at these inputs: blocks of at most (chunk x parameters)."""
+    """The rows of the Jacobian at these inputs: blocks of at most (chunk x parameters).
+
+    Where a GPU has no room for so many at a time, a line says so, and half as many are tried.
+    """
 
     def outputs(values):
         return function(values, *inputs).flatten()
@@ -185,12 +189,25 @@ def row_blocks(function, parameters, inputs, chunk):
         found, pull_back = torch.func.vjp(outputs, parameters)
         if not len(found):
             raise ValueError("the function has no outputs for the inputs drawn")
-        for start in range(0, len(found), chunk):
-            stop = min(start + chunk, len(found))
-            some = torch.zeros(stop - start, len(found), dtype=found.dtype, device=found.device)
-            some[:, start:stop].fill_diagonal_(1)
-            gradients = torch.func.vmap(lambda row: pull_back(row)[0])(some)
-            yield torch.cat([gradients[name].reshape(len(some), -1) for name in parameters], 1)
+        start = 0
+        while start < len(found):
+            try:
+                rows = _rows(found, pull_back, parameters, start, min(start + chunk, len(found)))
+            except torch.OutOfMemoryError:
+                if chunk == 1:
+                    raise
+                chunk //= 2
+                print(f"No room for so many rows at a time: {chunk} from here on.", file=sys.stderr)
+                continue
+            yield rows
+            start += len(rows)
+
+
+def _rows(found, pull_back, parameters, start, stop):
+    some = torch.zeros(stop - start, len(found), dtype=found.dtype, device=found.device)
+    some[:, start:stop].fill_diagonal_(1)
+    gradients = torch.func.vmap(lambda row: pull_back(row)[0])(some)
+    return torch.cat([gradients[name].reshape(len(some), -1) for name in parameters], 1)
 
 
 def _with_rows(triangle, rows):

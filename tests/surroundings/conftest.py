@@ -48,7 +48,9 @@ class Checkout:
         config["sphinx"]["config"]["extensions"].append("waiting")
         self.write("_config.yml", yaml.safe_dump(config))
         self.write("book/extensions/waiting.py", WAITING)
-        self.write("_toc.yml", "format: jb-book\nroot: book/one\nchapters:\n- file: notebooks/two\n")
+        self.write(
+            "_toc.yml", "format: jb-book\nroot: book/one\nchapters:\n- file: notebooks/two\n"
+        )
         self.write("book/one.md", "# One\n\nThe first page.\n")
         self.notebook("two", WAITING + "\nwait_in('a cell')\nprint(6 * 7)", "42\n")
         self.write("tests/test_waits.py", TEST)
@@ -111,7 +113,9 @@ class Checkout:
 
     def is_whole(self):
         """Whether the built book holds both pages, to their end."""
-        pages = [self.folder / "_build" / "html" / f"{p}.html" for p in ("book/one", "notebooks/two")]
+        pages = [
+            self.folder / "_build" / "html" / f"{p}.html" for p in ("book/one", "notebooks/two")
+        ]
         return all(p.exists() and "</html>" in p.read_text(encoding="utf-8") for p in pages)
 
 
