@@ -21,6 +21,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 KERNELS := $(if $(filter 0,$(FORK)),,-p tests.forkserver)
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 .PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions bench fuzz \
   notebooks reproducible colab gpu-record proof-times addresses lint lock clean
 
@@ -33,6 +34,7 @@ help:
 	@echo "make test-site  open the built pages, run the copies for Colab  (wants Chromium)"
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
+	@echo "make test-surroundings  interrupt builds, fill disks, cut the network: what is said then?"
 	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
 	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
 	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
@@ -84,7 +86,7 @@ test: ready
 	$(RUN_ENV) $(INLINE) $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	  $(KERNELS) -p tests.notebook_reports notebooks || failed=1; \
 	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) \
-	  $(addprefix --ignore=tests/,site course versions rocq) tests || failed=1; \
+	  $(addprefix --ignore=tests/,site course versions rocq surroundings) tests || failed=1; \
 	exit $$failed
 
 # What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
@@ -102,6 +104,11 @@ test-course: $(INDEX)
 # The symbolic part on the interpreters that are here, and on the SymPy before the pinned one.
 test-versions: $(STAMP)
 	@$(RUN_ENV) $(PYTEST) -rs tests/versions
+
+# Builds and tests of a small copy, stopped halfway, in twos, without a disk or a network.
+.PHONY: test-surroundings
+test-surroundings: $(STAMP)
+	@$(RUN_ENV) $(PYTEST) --dist worksteal -rs tests/surroundings
 
 # Random lines, true and false; each that is accepted is evaluated. Printed: how to go on.
 FUZZ ?= --lines 50000 --seed 1

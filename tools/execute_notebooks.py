@@ -68,7 +68,7 @@ def execute(notebook, folder):
         notebook,
         timeout=SECONDS_PER_CELL,
         record_timing=False,
-        extra_arguments=["--log-level=ERROR"],
+        extra_arguments=["--log-level=CRITICAL"],  # Ctrl-C is no news
         resources={"metadata": {"path": str(folder)}},
     )
     with client.setup_kernel(env=os.environ | {"UNTRIED_VERSIONS": "quiet"}):

@@ -11,17 +11,23 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from execute_notebooks import KERNEL, LANGUAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.ipynb", "test_*.py", "teaching")
-#: Stops where a test wants it to: `WAIT_IN` names the moment, and a file says that it has come.
+#: Stops where a test wants it to: `WAIT_IN` names the moment, a file says that it has come, and
+#: lets go when it is taken away.
 WAITING = """
 import os, pathlib, time
 
 def wait_in(moment):
+    here = pathlib.Path(os.environ.get("HERE", "nowhere"))
     if os.environ.get("WAIT_IN") == moment:
-        pathlib.Path(os.environ["HERE"]).touch()
-        time.sleep(60)
+        here.touch()
+        for _ in range(600):
+            if not here.exists():
+                break
+            time.sleep(0.1)
 
 def setup(app):
     app.connect("source-read", lambda *_: wait_in("reading"))
@@ -67,8 +73,9 @@ class Checkout:
         output = nbformat.v4.new_output("stream", text=printed)
         code = nbformat.v4.new_code_cell(source, id="a", execution_count=1, outputs=[output])
         title = nbformat.v4.new_markdown_cell("# Two", id="t")
-        text = nbformat.writes(nbformat.v4.new_notebook(cells=[title, code]))
-        self.write(f"notebooks/{name}.ipynb", text)
+        metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE}
+        made = nbformat.v4.new_notebook(cells=[title, code], metadata=metadata)
+        self.write(f"notebooks/{name}.ipynb", nbformat.writes(made).rstrip("\n") + "\n")
 
     def git(self, *words):
         return subprocess.check_output(["git", *words], cwd=self.folder, text=True)
@@ -89,27 +96,41 @@ class Checkout:
         said = run.communicate(timeout=300)[0]
         return run.returncode, said
 
-    def interrupted(self, *words, wait_in, by=signal.SIGINT):
-        """What `make` said, interrupted at that moment as by Ctrl-C: all of its processes."""
-        run = self.start("make", *words, wait_in=wait_in)
+    def at(self, moment, *words):
+        """`make` with these words, started, when it has come to that moment."""
+        run = self.start("make", *words, wait_in=moment)
         end = time.monotonic() + 120
         while not self.moment.exists():
             assert run.poll() is None and time.monotonic() < end, run.communicate()[0]
             time.sleep(0.1)
+        return run
+
+    def interrupted(self, moment, *words, by=signal.SIGINT):
+        """What `make` said, interrupted at that moment as by Ctrl-C: all of its processes."""
+        run = self.at(moment, *words)
         os.killpg(run.pid, by)
-        return run.communicate(timeout=60)[0]
+        said = run.communicate(timeout=60)[0]
+        assert run.returncode != 0
+        return said
 
     def processes(self):
-        """The processes of this machine that run in this folder or were started for it."""
-        found = []
+        """{its number: its command} for each process that was started for this folder."""
+        found, mark = {}, f"HERE={self.moment}".encode()
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                environment = (process / "environ").read_bytes()
-            except OSError:
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    command = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(process.name)] = command.decode()
+            except OSError:  # it has ended, or is another's
                 continue
-            if f"HERE={self.moment}".encode() in environment.split(b"\0"):
-                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         return found
+
+    def is_quiet(self, seconds=10):
+        """Whether every process that was started for this folder ends within this time."""
+        end = time.monotonic() + seconds
+        while self.processes() and time.monotonic() < end:
+            time.sleep(0.2)
+        return not self.processes()
 
     def is_whole(self):
         """Whether the built book holds both pages, to their end."""
