@@ -92,7 +92,9 @@ def gather():
     }
     stale = []
     for name, (key, collect) in wanted.items():
-        if not (SITE / name).is_file() or key_file(name).read_text() != repr(key):
+        made_from = key_file(name).read_text() if key_file(name).is_file() else None
+        if not (SITE / name).is_file() or made_from != repr(key):
+            key_file(name).unlink(missing_ok=True)  # until it is whole: this may be interrupted
             collect(LIVE / name)
             stale += [LIVE / name, SITE / name]
     if stale:
