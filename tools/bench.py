@@ -23,12 +23,15 @@ import time
 import types
 from pathlib import Path
 
+from files import in_a_sentence, write
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 NBMAKE = "1.5.5"
 NBMAKE_FOLDER = ROOT / ".venv" / f"nbmake-{NBMAKE}"
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--dist=loadscope"]
 NBVAL = [*PYTEST, "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
+NBVAL += ["-p", "tests.notebook_reports"]
 INLINE = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 
 
@@ -138,8 +141,8 @@ def main():
     print(f"\n{len(paths)} notebooks; {machine}; load at the end: {load}\n\n{table(results)}")
     record = {"machine": machine, "load": load, "notebooks": len(paths), "runs": results}
     BUILD.mkdir(exist_ok=True)
-    (BUILD / "bench.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write(BUILD / "bench.json", json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(in_a_sentence(main))

@@ -38,6 +38,11 @@ TEST = f"{WAITING}\ndef test_waits():\n    wait_in('a test')\n"
 NOT_PASSED_ON = ("PYTEST_", "MAKE", "MFLAGS", "PYTHONPATH", "IPYTHONDIR", "MPLBACKEND")
 
 
+def minds_ctrl_c():
+    """As in a terminal: what a script starts in the background would ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Checkout:
     """A folder under git with the Makefile and the tools of this one."""
 
@@ -80,19 +85,19 @@ class Checkout:
     def git(self, *words):
         return subprocess.check_output(["git", *words], cwd=self.folder, text=True)
 
-    def start(self, *command, wait_in="", **options):
+    def start(self, *command, wait_in=""):
         """A command that runs in this folder, in a process group of its own."""
         mine = {k: v for k, v in os.environ.items() if not k.startswith(NOT_PASSED_ON)}
         environment = {**mine, "WAIT_IN": wait_in, "HERE": str(self.moment), "OMP_NUM_THREADS": "1"}
         self.moment.unlink(missing_ok=True)
         return subprocess.Popen(
             command, cwd=self.folder, env=environment, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=minds_ctrl_c,
         )  # fmt: skip
 
-    def make(self, *words, **options):
+    def make(self, *words):
         """(exit status, what was said) of `make` with these words."""
-        run = self.start("make", *words, **options)
+        run = self.start("make", *words)
         said = run.communicate(timeout=300)[0]
         return run.returncode, said
 
