@@ -148,4 +148,7 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path):
     (tmp_path / "checkout").mkdir()
-    return Checkout(tmp_path / "checkout")
+    checkout = Checkout(tmp_path / "checkout")
+    yield checkout
+    for number in checkout.processes():  # of a test that failed
+        os.kill(number, signal.SIGKILL)
