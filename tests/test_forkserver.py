@@ -79,6 +79,7 @@ def pytest_on(folder, *options):
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
         "OMP_NUM_THREADS": "1",
+        "COLUMNS": "300",  # no line is cut short, by the length of a folder's name
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "IPYTHONDIR": str(folder / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),

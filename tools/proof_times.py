@@ -43,6 +43,7 @@ for folder in (NOTEBOOKS, ROOT / "book" / "extensions"):
 import expanding  # noqa: E402
 import sympy  # noqa: E402
 from derivation import Derivation, matrices, proofs  # noqa: E402
+from files import in_a_sentence, write  # noqa: E402
 from live_proofs import live_cells  # noqa: E402
 from register import read_register  # noqa: E402
 
@@ -207,7 +208,7 @@ def main(arguments):
         print(wrong, file=sys.stderr)
         return 1
     options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write(options.out, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     print(f"The record, taken in {time.process_time():.0f} s of CPU time: {options.out}")
     return 0
 
@@ -249,4 +250,4 @@ def about():
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_a_sentence(main, sys.argv[1:]))
