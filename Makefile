@@ -16,7 +16,7 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions fuzz \
+.PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions fuzz mutants \
   notebooks reproducible colab gpu-record addresses lint lock clean
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
+	@echo "make mutants    make mistakes in the notebooks, and see that each is noticed"
 	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
 	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
@@ -100,6 +101,11 @@ test-versions: $(STAMP)
 FUZZ ?= --lines 50000 --seed 1
 fuzz: $(STAMP)
 	@$(RUN_ENV) $(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+# Deliberate mistakes in the notebooks: is each of them noticed? The record becomes a page.
+MUTANTS ?=
+mutants: $(STAMP)
+	@$(RUN_ENV) $(INLINE) $(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 # An independent foundation: another logic, another checker, nothing of Python's.
 rocq: | $(BIN)/python

@@ -14,7 +14,10 @@ Nor are these mistakes made, for a reason each:
 - definitions and imports are not deleted: a missing name is no mistake that a check has to find;
 - the sizes of a declaration or of a sample (`sizes`, `matrix`, `normal(8, 16)`) are not changed:
   what is claimed holds for every size.  Ones, zeros and slices of another size are made;
-- the sides of a comparison that has none (`error(a, b)`, `torch.equal(a, b)`) are not swapped.
+- a bound from below is not multiplied: that asks for more;
+- a random sample does not change its sign: it is another sample of the same kind;
+- what has no order is not swapped: the sides of `error(a, b)` or `torch.equal(a, b)`, and the
+  reasons of a line, `.by(claim, reason, reason)`.
 """
 
 import ast
@@ -38,13 +41,14 @@ AXIS_ARGUMENT = dict.fromkeys(
 #: Functions of a module that take the object first: torch.softmax(x, -1).
 MODULES = ("torch", "F", "np", "linalg", "fft")
 SAME_EITHER_WAY = {"error", "equal", "allclose", "assert_close", "isclose", "max", "min", "maximum",
-                   "minimum", "isinstance", "hasattr", "getattr", "setattr"}  # fmt: skip
+                   "minimum", "by", "isinstance", "hasattr", "getattr", "setattr"}  # fmt: skip
 DECLARED = {"sizes", "matrix", "scalars", "Heads", "head", "mask", "permutation", "normal", "randn",
             "rand", "randint", "randperm", "manual_seed"}  # fmt: skip
 OF_A_SIZE = {"ones", "zeros", "eye", "identity", "full", "causal", "arange", "range", "linspace",
              "tril", "triu", "islice"}  # fmt: skip
 MASKS = re.compile(r"mask|hidden|padded|padding|causal|visible|allowed", re.I)
 BIAS = re.compile(r"(?:^|[._ (])(?:b|bias|b_\w+|\w*_bias|bias_\w+)\b")
+SAMPLED = re.compile(r"\b(?:normal|randn|rand)\(")
 TIMES = 1e6  # what a tolerance is multiplied by
 LARGEST_TOLERANCE = 1e-3
 
@@ -283,10 +287,13 @@ def other_axis(value, text):
 
 @mutation("a tolerance")
 def tolerance(node, text):
-    """A tolerance a million times as large, in a comparison or as atol=, rtol=, tol=."""
+    """A tolerance a million times as large: a bound from above, or atol=, rtol=, tol=."""
     beside = []
     if isinstance(node, ast.Compare):
-        beside = [node.left, *node.comparators]
+        terms = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, terms, terms[1:]):
+            beside += [right] if isinstance(operator, ast.Lt | ast.LtE) else []
+            beside += [left] if isinstance(operator, ast.Gt | ast.GtE) else []
     elif isinstance(node, ast.keyword) and node.arg in ("atol", "rtol", "tol", "tolerance"):
         beside = [node.value]
     for value in beside:
@@ -326,7 +333,7 @@ def sign(node, text):
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.MatMult):
         up = text.parent.get(node)
         inner = isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mult | ast.MatMult)
-        if not inner:
+        if not inner and not SAMPLED.search(text.of(node)):
             yield text.instead(node, f"(-({text.of(node)}))")
 
 
