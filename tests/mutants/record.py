@@ -8,7 +8,7 @@
 
     part:       seed, how many mutants were drawn for each place at most, and places by name
                 (the notebook's file without .ipynb, the module's file without .py)
-    place:      source      a digest of what the outcome depends on; another one: not up to date
+    place:      source      a digest of what was tried; another one: not up to date
                 possible    how many mutants there are, from which these were drawn
                 seconds     of CPU that it took
                 tried       {kind: {"killed": n, "timed out": n, "survived": n}}

@@ -44,7 +44,7 @@ def main(arguments=None):
         print(wrong)
         return 1
     record.write(kept, options.record)
-    return int(conclude(kept) or failing)
+    return int(conclude(kept) > 0 or failing)
 
 
 def options_of(arguments):
