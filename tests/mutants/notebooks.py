@@ -18,7 +18,6 @@ import contextlib
 import json
 import math
 import os
-import random
 import resource
 import select
 import shutil
@@ -28,6 +27,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 
 import nbformat
@@ -35,7 +36,7 @@ from gpu.chapters import outputs
 from nbval.plugin import coalesce_streams, transform_streams_for_comparison
 from test_notebooks import loose_bounds
 
-from .operators import KINDS, mutants_of
+from .operators import mutants_of
 from .record import KILLED, ROOT, SURVIVED, TIMED_OUT, Tried, digest, place
 
 FOLDER = ROOT / "notebooks"
@@ -88,26 +89,21 @@ def source_of(path):
 def draw(cells, count, seed):
     """(how many mutants there are, {number of a cell: those that were drawn}).
 
-    Each kind in its turn, so that a rare mistake is tried as often as a frequent one.
+    Each kind in its turn, so that a rare mistake is tried as often as a frequent one.  The lot of
+    a mutant depends on itself alone: an edited cell hardly changes what is drawn elsewhere.
     """
-    by_kind = {kind: [] for kind in KINDS}
+    by_kind = {}
     for number, cell in enumerate(cells):
         for mutant in mutants_of(cell.source) if cell.mutated else ():
-            by_kind[mutant.kind].append((number, mutant))
-    possible = sum(map(len, by_kind.values()))
-    chance, drawn = random.Random(seed), {}
-    kinds = [kind for kind in KINDS if by_kind[kind]]
-    chance.shuffle(kinds)
-    for kind in kinds:
-        chance.shuffle(by_kind[kind])
-    while kinds and count:
-        for kind in list(kinds):
-            if count and by_kind[kind]:
-                number, mutant = by_kind[kind].pop()
-                drawn.setdefault(number, []).append(mutant)
-                count -= 1
-        kinds = [kind for kind in kinds if by_kind[kind]]
-    return possible, drawn
+            lot = digest(seed, cell.id, mutant.kind, mutant.before, mutant.after)
+            by_kind.setdefault(mutant.kind, []).append((lot, number, mutant))
+    queues = [sorted(by_kind[kind], key=itemgetter(0, 1))
+              for kind in sorted(by_kind, key=partial(digest, seed))]  # fmt: skip
+    in_turn = [one for turn in zip_longest(*queues) for one in turn if one]
+    drawn = {}
+    for _, number, mutant in in_turn[:count]:
+        drawn.setdefault(number, []).append(mutant)
+    return len(in_turn), drawn
 
 
 # ---- running cells -----------------------------------------------------------------------------

@@ -15,9 +15,9 @@ Nor are these mistakes made, for a reason each:
 - the sizes of a declaration or of a sample (`sizes`, `matrix`, `normal(8, 16)`) are not changed:
   what is claimed holds for every size.  Ones, zeros and slices of another size are made;
 - a bound from below is not multiplied: that asks for more;
-- a random sample does not change its sign: it is another sample of the same kind;
-- what has no order is not swapped: the sides of `error(a, b)` or `torch.equal(a, b)`, and the
-  reasons of a line, `.by(claim, reason, reason)`.
+- a random sample changes neither its sign nor its seed: it is another sample of the same kind;
+- what has no order is not swapped: the sides of `error(a, b)` or `torch.equal(a, b)`, the
+  reasons of a line, `.by(claim, reason, reason)`, the factors of `P @ P @ P`.
 """
 
 import ast
@@ -98,7 +98,7 @@ class Text:
         self.nodes = list(self._walk(ast.parse(source)))
 
     def _walk(self, node):
-        if isinstance(node, ast.JoinedStr) or is_words(node):
+        if isinstance(node, ast.JoinedStr) or is_words(node) or is_seed(node):
             return
         yield node
         unread = ("annotation", "returns", "decorator_list", "msg")
@@ -162,6 +162,13 @@ def one_line(lines):
 
 def is_words(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def is_seed(node):
+    """Whether a node says from what a sample is drawn: seed=…, manual_seed(…)."""
+    if isinstance(node, ast.Call):
+        return called(node) == "manual_seed"
+    return isinstance(node, ast.keyword) and node.arg == "seed"
 
 
 def whole(node):
@@ -379,7 +386,15 @@ def swapped(node, text):
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div | ast.MatMult):
         first, second = text.operand(node.left), text.operand(node.right)
         symbol = EXCHANGED[type(node.op)][0]
-        yield text.instead(node, f"({second} {symbol} {first})")
+        if symbol != "@" or len({text.of(factor) for factor in factors(node)}) > 1:
+            yield text.instead(node, f"({second} {symbol} {first})")
+
+
+def factors(node):
+    """The factors of a matrix product, from left to right."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)):
+        return [node]
+    return factors(node.left) + factors(node.right)
 
 
 @mutation("off by one")
