@@ -16,6 +16,7 @@ Nor are these mistakes made, for a reason each:
   what is claimed holds for every size.  Ones, zeros and slices of another size are made;
 - a bound from below is not multiplied: that asks for more;
 - a random sample changes neither its sign nor its seed: it is another sample of the same kind;
+- where a sign is lost at once, in `(a - b).abs()` or a square, it is not changed;
 - what has no order is not swapped: the sides of `error(a, b)` or `torch.equal(a, b)`, the
   reasons of a line, `.by(claim, reason, reason)`, the factors of `P @ P @ P`.
 """
@@ -340,7 +341,7 @@ def sign(node, text):
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.MatMult):
         up = text.parent.get(node)
         inner = isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mult | ast.MatMult)
-        if not inner and not SAMPLED.search(text.of(node)):
+        if not (inner or SAMPLED.search(text.of(node)) or sign_is_lost(node, text)):
             yield text.instead(node, f"(-({text.of(node)}))")
 
 
@@ -354,6 +355,15 @@ def operator(node, text):
     elif isinstance(node, ast.AugAssign) and type(node.op) in EXCHANGED:
         old, new = EXCHANGED[type(node.op)]
         yield from text.symbol(node.target, node.value, f"{old}=", f"{new}=")
+
+
+def sign_is_lost(node, text):
+    """Whether what comes next, abs, a square or a norm, is the same for either sign."""
+    up = text.parent.get(node)
+    if isinstance(up, ast.BinOp):
+        return isinstance(up.op, ast.Pow) and text.of(up.right) == "2"
+    name = called(up) if isinstance(up, ast.Call) else getattr(up, "attr", "")
+    return name in ("abs", "square", "norm")
 
 
 def is_list(node):
@@ -386,7 +396,8 @@ def swapped(node, text):
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div | ast.MatMult):
         first, second = text.operand(node.left), text.operand(node.right)
         symbol = EXCHANGED[type(node.op)][0]
-        if symbol != "@" or len({text.of(factor) for factor in factors(node)}) > 1:
+        alike = symbol == "@" and len({text.of(factor) for factor in factors(node)}) == 1
+        if not alike and not (symbol == "-" and sign_is_lost(node, text)):
             yield text.instead(node, f"({second} {symbol} {first})")
 
 
