@@ -27,6 +27,7 @@ MADE = [
     ("an operator exchanged", "s += a", ["s -= a"]),
     ("an operator exchanged", "'a' * 3 + [b]", []),
     ("a sign", "-x + y", ["x + y"]),
+    ("a sign", "attempt(-x, ...), attempt(-y, z)", ["attempt(-x, ...), attempt(y, z)"]),
     ("a sign", "a @ b @ c", ["(-(a @ b @ c))"]),
     ("a sign", "x[-1], 3 * normal(4).sign()", []),
     ("a sign", "(a * b).abs(), (a @ b)**2, abs(a * b)", []),

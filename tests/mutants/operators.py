@@ -15,6 +15,7 @@ Nor are these mistakes made, for a reason each:
 - the sizes of a declaration or of a sample (`sizes`, `matrix`, `normal(8, 16)`) are not changed:
   what is claimed holds for every size.  Ones, zeros and slices of another size are made;
 - a bound from below is not multiplied: that asks for more;
+- the question of an exercise, `attempt` with dots, is not touched: nothing is proved in it;
 - a random sample changes neither its sign nor its seed: it is another sample of the same kind;
 - where a sign is lost at once, in `(a - b).abs()` or a square, it is not changed;
 - what has no order is not swapped: the sides of `error(a, b)` or `torch.equal(a, b)`, the
@@ -99,7 +100,7 @@ class Text:
         self.nodes = list(self._walk(ast.parse(source)))
 
     def _walk(self, node):
-        if isinstance(node, ast.JoinedStr) or is_words(node) or is_seed(node):
+        if isinstance(node, ast.JoinedStr) or is_words(node) or is_seed(node) or is_open(node):
             return
         yield node
         unread = ("annotation", "returns", "decorator_list", "msg")
@@ -170,6 +171,12 @@ def is_seed(node):
     if isinstance(node, ast.Call):
         return called(node) == "manual_seed"
     return isinstance(node, ast.keyword) and node.arg == "seed"
+
+
+def is_open(node):
+    """Whether a node is an exercise's question: attempt(…) with dots for what is to be found."""
+    dots = (isinstance(x, ast.Constant) and x.value is ... for x in ast.walk(node))
+    return isinstance(node, ast.Call) and called(node) == "attempt" and any(dots)
 
 
 def whole(node):
