@@ -48,6 +48,7 @@ MADE = [
     ("a term or factor dropped", "x / y", ["x"]),
     ("a term or factor dropped", "x**2", ["x"]),
     ("a term or factor dropped", "x and y and z", ["x", "z"]),
+    ("a term or factor dropped", "assert x and y", []),
     ("off by one", "x[1:n]", ["x[2:n]", "x[1:n + 1]"]),
     ("off by one", "x[-1]", ["x[0]"]),
     ("off by one", "x**2", ["x**3"]),

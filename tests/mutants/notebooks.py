@@ -40,9 +40,10 @@ from .operators import mutants_of
 from .record import KILLED, ROOT, SURVIVED, TIMED_OUT, Tried, digest, place
 
 FOLDER = ROOT / "notebooks"
-#: A child may use so many seconds of CPU, and so many times what the rest of the notebook used.
-SECONDS, TIMES = 10, 3
-WAIT = 20  # for a child that sleeps, or does not come to its turn: so many times that
+#: A child may use so many seconds of CPU, as a cell may in the tests, beside so many times what the
+#: rest of the notebook uses.
+SECONDS, TIMES = 120, 2
+WAIT = 10  # for a child that sleeps, or does not come to its turn: so many times that
 MORE_MEMORY = 6 << 30  # bytes that a child may ask for
 
 
@@ -252,7 +253,7 @@ def run_all(cells, drawn):
         if mutants and not used:
             used = unmutated(shell, cells, number)
         elif mutants:  # what a fork does to the cell as it is, nothing, is no mutant's doing
-            accept(in_a_child(partial(rest, shell, [cell]), 120 * SECONDS), "forked")
+            accept(in_a_child(partial(rest, shell, [cell]), 10 * SECONDS), "forked")
         limit = SECONDS + TIMES * sum(used.get(n, 0) for n in range(number, len(cells)))
         for mutant in mutants:
             outcome = KILLED, "tests/test_notebooks.py: a wider tolerance"
@@ -287,7 +288,7 @@ def unmutated(shell, cells, first):
                     print(number, time.process_time() - start, file=file)
             return ""
 
-        accept(in_a_child(work, 120 * SECONDS), "as it is")
+        accept(in_a_child(work, 10 * SECONDS), "as it is")
         lines = map(str.split, times.read().splitlines())
         return {int(number): float(seconds) for number, seconds in lines}
 

@@ -9,8 +9,8 @@ and of two ways to the same text the first counts.
 Nothing here touches words: strings, doc-strings, annotations, the message of an assertion.
 Nor are these mistakes made, for a reason each:
 
-- an assertion is not deleted: one that holds says nothing, so no run can miss it.  It is turned
-  around instead, and the bound in it is widened;
+- an assertion is not deleted, nor is one of several joined by `and`: one that holds says nothing,
+  so no run can miss it.  It is turned around instead, and the bound in it is widened;
 - definitions and imports are not deleted: a missing name is no mistake that a check has to find;
 - the sizes of a declaration or of a sample (`sizes`, `matrix`, `normal(8, 16)`) are not changed:
   what is claimed holds for every size.  Ones, zeros and slices of another size are made;
@@ -386,9 +386,14 @@ def dropped(node, text):
             yield text.instead(node, text.operand(node.right))
         elif isinstance(node.op, ast.Sub):
             yield text.instead(node, f"(-{text.operand(node.right)})")
-    elif isinstance(node, ast.BoolOp):
+    elif isinstance(node, ast.BoolOp) and not asserted(node, text):
         yield text.instead(node, text.operand(node.values[0]))
         yield text.instead(node, text.operand(node.values[-1]))
+
+
+def asserted(node, text):
+    """Whether an `and` joins assertions: to drop one is to delete it."""
+    return isinstance(node.op, ast.And) and isinstance(text.parent.get(node), ast.Assert)
 
 
 @mutation("arguments swapped")
