@@ -7,6 +7,9 @@ import pytest
 import sympy as sp
 from derivation import *  # noqa: F403
 from derivation import proofs
+from derivation.matrices import NonZero
+from derivation.sums import Reciprocal, ReciprocalRoot
+from derivation.vocabulary import word
 
 n, m, d, k, h, t = sizes("n m d k h t")
 tau, eps, sigma = scalars("tau epsilon sigma", positive=True)
@@ -456,3 +459,38 @@ def test_a_hypothesis_for_every_head_is_dropped_where_there_is_one():
     assert "for every a" in repr(theorem)
     assert [x.bound for x in theorem(h=1).hypotheses] == [()]
     assert "sums to zero" in theorem(h=1).hypotheses[0].show(proofs.Text())
+
+
+def hypotheses_of(line):
+    return [h.show(proofs.Text()) for h in line.hypotheses]
+
+
+def test_a_word_that_is_not_unfolded_needs_nothing_of_what_it_divides_by():
+    part = define("f", lambda x, c: (1 / c) * x)
+    start = Derivation("T", part(X, c) + part(X, c))
+    assert hypotheses_of(start.by(2 * part(X, c))) == []
+    assert hypotheses_of(start.by((2 / c) * X, unfold(part))) == ["c 1 ≠ 0"]
+
+
+def test_a_derivative_needs_what_its_divisor_is_at_zero():
+    line = Derivation("T", derivative(normalise(X + 2 * Y + s * X) @ ones(d), s))
+    line.by(zeros(n), unfold(normalise))
+    assert hypotheses_of(line) == ["no row of X + 2 Y sums to zero"]
+    nothing_left = Derivation("T", derivative(normalise(s * X) @ ones(d), s))
+    with pytest.raises(ProofError):
+        nothing_left.by(zeros(n), unfold(normalise))
+
+
+def test_positive_is_more_than_non_zero():
+    inverse = word("inverse", lambda x, i, j, s: Reciprocal(s(i, j)), None,
+                   needs=lambda x: [NonZero(x.args[0])])  # fmt: skip
+    root = word("root", lambda x, i, j, s: ReciprocalRoot(s(i, j)), None,
+                needs=lambda x: [NonZero(x.args[0], positive=True)])  # fmt: skip
+    careless = word("careless", lambda x, i, j, s: ReciprocalRoot(s(i, j)), None,
+                    needs=lambda x: [NonZero(x.args[0])])  # fmt: skip
+    line = Derivation("T", root(X) * X * inverse(X)).by(root(X), unfold(inverse))
+    assert hypotheses_of(line) == ["each entry of X ≠ 0"]
+    line.by(root(X.T).T, unfold(root))
+    assert "each entry of X > 0" in hypotheses_of(line)
+    with pytest.raises(ProofError, match="not provably non-zero"):
+        Derivation("T", careless(X)).by(careless(X.T).T, unfold(careless))

@@ -30,6 +30,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import sys
 import tempfile
@@ -38,7 +39,7 @@ import time
 from pathlib import Path
 
 from .notebooks import in_a_child
-from .operators import KINDS, TURNED, Text, compiles
+from .operators import KINDS, TURNED, Mutant, Text, compiles
 from .record import ROOT, SURVIVED, TIMED_OUT, Tried, digest, place
 
 PACKAGE = ROOT / "notebooks" / "derivation"
@@ -56,7 +57,9 @@ WITH_TORCH = ("theorems", "refusals", "alarm", "operations", "counterexamples", 
 ROUNDS = {"alone": ALONE, "with torch": WITH_TORCH}
 #: Seconds of processor time that a test may take: so many, and so many times what it took before.
 SECONDS, TIMES = 10, 10
+CONTROLS = 60  # tests that each module has to pass when it is loaded without a change
 LONGEST = 1200  # seconds of processor time for all tests of a mutant
+clock = time.process_time  # which the tests do not get to see
 STRICTER = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">")}
 
 
@@ -76,13 +79,11 @@ def path_of(module):
     return PACKAGE / f"{module}.py"
 
 
-def source_of(module):
+def source_of():
     """A digest of what the outcome depends on: the package, its tests, and what edits it."""
     here = [Path(__file__), Path(__file__).with_name("operators.py")]
-    tests = [TESTS / f"test_{name}.py" for name in sorted({*ALONE, *WITH_TORCH})] + [
-        TESTS / "faults.py"
-    ]
-    files = [path_of(module), *sorted(PACKAGE.glob("*.py")), *tests, *here]
+    tests = [TESTS / f"test_{name}.py" for name in sorted({*ALONE, *WITH_TORCH})]
+    files = [*sorted(PACKAGE.glob("*.py")), *tests, TESTS / "faults.py", *here]
     return digest(*(file.read_text(encoding="utf-8") for file in files))
 
 
@@ -155,6 +156,8 @@ def is_out(node, text, words):
         return True
     if isinstance(node, ast.keyword) and node.arg in PRINTED:
         return True
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
+        return True  # how a reason that was checked prints
     if isinstance(above, ast.Raise) or (isinstance(node, ast.stmt) and node in words):
         return True
     return above is not None and is_out(above, text, words)
@@ -328,13 +331,13 @@ class Measured:
     def pytest_runtest_logstart(self, nodeid):
         forget()
         self.coverage.switch_context(nodeid)
-        self.took[nodeid] = time.process_time()
+        self.took[nodeid] = clock()
 
     def pytest_runtest_logreport(self, report):
         self.failed |= {report.nodeid} if report.failed else set()
 
     def pytest_runtest_logfinish(self, nodeid):
-        self.took[nodeid] = time.process_time() - self.took[nodeid]
+        self.took[nodeid] = clock() - self.took[nodeid]
         self.coverage.switch_context("")
 
 
@@ -371,12 +374,13 @@ def asked(round_, files, plugin):
     """Runs test files in this process, as a round has it; pytest's exit code."""
     import pytest
 
-    time.perf_counter = lambda: 0.0  # how long a proof takes is not the question here
+    time.process_time = lambda: 0.0  # how long a proof takes is not the question here
     if round_ == "alone":
         from derivation import proofs
 
         proofs.torch_is_here = lambda: False
         proofs.SEARCH_AFTER_A_REFUSAL = 0
+    os.chdir(ROOT)
     paths = [str(TESTS / f"test_{name}.py") for name in files]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:nbval", "--rootdir", str(ROOT),
                "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is warm  # fmt: skip
@@ -420,7 +424,7 @@ def tests_for(module, mutant, took, lines):
     for line in statement_lines(path_of(module).read_text(encoding="utf-8"), mutant.line):
         contexts |= lines[module].get(line, set())
     chosen = contexts & set(took) or (set(took) if contexts else set())
-    return {t: took[t] for t in sorted(chosen, key=lambda t: (took[t], t))}
+    return {test: seconds for test, seconds in sorted_by_time(took) if test in chosen}
 
 
 def statement_lines(source, line):
@@ -482,27 +486,60 @@ def stopping(plugin):
     return plugin
 
 
+def tried(names, drawn):
+    """(module, its entry in the record, None) of each; (module, None, why) where tests fail as it is."""
+    name = names[0]
+    try:
+        measured = measure()
+        for name in names:
+            entry, _ = try_module(name, *drawn[name], measured)
+            yield name, entry, None
+    except SuiteFails as fails:
+        yield name, None, str(fails)
+
+
 def measure():
     """What each round's tests reach, on the checker as it is."""
     warm()
-    os.chdir(ROOT)
     return {round_: reached(round_) for round_ in ROUNDS}
 
 
-def try_module(module, possible, mutants, measured, tell=print):
-    """(the entry of a module in the record, what was tried, how each was noticed)."""
-    begun = time.perf_counter()
+def try_module(module, possible, mutants, measured, tell=lambda words: None):
+    """(the entry of a module in the record, [(mutant, fate, how it was noticed)])."""
+    used = processor_time()
+    accept_unchanged(module, measured)
     parts = _pieces(path_of(module).read_text(encoding="utf-8"))
-    tried = []
+    found, told = [], []
     for mutant in mutants:
         piece, text = next(
-            ((name, text) for name, first, last, text in parts if first <= mutant.line <= last),
-            ("the module", ""),
+            (name, text) for name, first, last, text in parts if first <= mutant.line <= last
         )
         fate, words = fate_of(module, mutant, measured)
-        tried.append((Tried(piece, digest(text), mutant, fate), words))
-        tell(f"{module}:{mutant.line} {piece}: {mutant.kind}: {fate} ({words})")
+        found.append(Tried(piece, digest(text), mutant, fate))
+        told.append((mutant, fate, words))
+        tell(f"{piece}, line {mutant.line}, {mutant.kind}: {fate} ({words})")
         if fate == SURVIVED:
             tell(f"    - {mutant.before}\n    + {mutant.after}")
-    seconds = time.perf_counter() - begun
-    return place(source_of(module), possible, seconds, [one for one, _ in tried]), tried
+    return place(source_of(), possible, processor_time() - used, found), told
+
+
+def processor_time():
+    """What the children of this process used so far, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def accept_unchanged(module, measured):
+    """The control: a module loaded like a mutant, and not changed, passes the quickest tests."""
+    source = path_of(module).read_text(encoding="utf-8")
+    quickest = {
+        round_: (dict(itertools.islice(sorted_by_time(took), CONTROLS)), {module: {1: set(took)}})
+        for round_, (took, _) in measured.items()
+    }
+    fate, words = fate_of(module, Mutant("none", 1, "", "", source), quickest)
+    if fate != SURVIVED:
+        raise SuiteFails(words)
+
+
+def sorted_by_time(took):
+    return sorted(took.items(), key=lambda test: test[::-1])

@@ -1,12 +1,13 @@
-"""Tries deliberate mistakes in the notebooks, and keeps a record of which are noticed.
+"""Tries deliberate mistakes in the notebooks and in the checker, and records which are noticed.
 
-    make mutants                                             each notebook, 8 mistakes
+    make mutants                           8 mistakes in each notebook, 240 in the checker
     make mutants MUTANTS="--per-notebook 40 --seed 2 notebooks/03*.ipynb"
+    make mutants MUTANTS="--in-checker 500 sums proofs"      some notebooks or modules only
 
-A line for each notebook says how many were noticed, and which were not.  The record is written
+A line for each notebook and module says how many were noticed, and which were not.  The record is written
 after each: stop it when you like, and run it again to go on.  What has not changed since it was
 tried is not tried again; --again does.  The exit code is 1 when a mistake went unnoticed without a
-reason in tests/mutants/equivalent.yml, or when a notebook does not pass as it is.
+reason in tests/mutants/equivalent.yml, or when a notebook or the tests do not pass as they are.
 """
 
 import argparse
@@ -19,10 +20,11 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "notebooks", "tools")]
 
-from mutants import notebooks, record
+from mutants import checker, notebooks, record
 from mutants.record import RECORD, SURVIVED
 
 PER_NOTEBOOK = 8
+IN_CHECKER = 240
 
 
 def main(arguments=None):
@@ -31,15 +33,18 @@ def main(arguments=None):
     if not hasattr(os, "fork"):
         print("This system cannot fork a process: mutants are tried on Linux and macOS.")
         return 1
-    paths = [Path(name).resolve() for name in options.notebooks]
-    paths = paths or sorted(notebooks.FOLDER.glob("*.ipynb"))
+    modules = [name for name in checker.modules() if name in options.only]
+    paths = [Path(name).resolve() for name in options.only if name not in modules]
+    if not options.only:
+        modules, paths = checker.modules(), sorted(notebooks.FOLDER.glob("*.ipynb"))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
-        print("There is no notebook", ", ".join(missing))
+        print("There is no notebook and no module", ", ".join(missing))
         return 1
     try:
         kept = record.read(options.record)
-        failing = try_notebooks(paths, options, kept)
+        failing = try_notebooks(paths, options, kept) if paths else False
+        failing |= try_checker(modules, options, kept) if modules else False
     except record.RecordError as wrong:
         print(wrong)
         return 1
@@ -51,9 +56,14 @@ def options_of(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("notebooks", nargs="*", help="which notebooks; all, if none is named")
+    parser.add_argument(
+        "only", nargs="*", help="which notebooks, and modules of the checker; all, if none is named"
+    )
     parser.add_argument(
         "--per-notebook", type=int, default=PER_NOTEBOOK, help="how many mistakes in each"
+    )
+    parser.add_argument(
+        "--in-checker", type=int, default=IN_CHECKER, help="how many mistakes in the whole checker"
     )
     parser.add_argument("--seed", type=int, default=1, help="what they are drawn from")
     parser.add_argument("--workers", type=int, default=2, help="how many notebooks at a time")
@@ -84,6 +94,30 @@ def try_notebooks(paths, options, kept):
         record.write(kept, options.record)
         print(f"{opening} {in_words(entry)}", flush=True)
     return failing
+
+
+def try_checker(modules, options, kept):
+    """Tries the modules that are not in the record, one after the other; whether the tests fail."""
+    draw = ("checker", options.seed, options.in_checker)
+    open_ones = [
+        name for name in modules
+        if options.again or not record.up_to_date(kept, *draw, name, checker.source_of())
+    ]  # fmt: skip
+    if len(open_ones) < len(modules):
+        print(f"{len(modules) - len(open_ones)} modules were tried already.", flush=True)
+    if not open_ones:
+        return False
+    print("Which tests reach which lines of the checker?", flush=True)
+    drawn = checker.drawn(options.in_checker, options.seed)
+    for number, (name, entry, complaint) in enumerate(checker.tried(open_ones, drawn), 1):
+        opening = f"[{number}/{len(open_ones)}] {name}.py"
+        if complaint:
+            print(f"{opening}: the tests do not pass as they are: {complaint}", flush=True)
+            return True
+        record.add(kept, *draw, name, entry)
+        record.write(kept, options.record)
+        print(f"{opening} {in_words(entry)}", flush=True)
+    return False
 
 
 def in_processes(jobs, workers):
