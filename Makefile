@@ -29,7 +29,7 @@ help:
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
-	@echo "make mutants    make mistakes in the notebooks, and see that each is noticed"
+	@echo "make mutants    make mistakes in notebooks and checker: is each noticed?"
 	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
 	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
@@ -102,7 +102,7 @@ FUZZ ?= --lines 50000 --seed 1
 fuzz: $(STAMP)
 	@$(RUN_ENV) $(BIN)/python tests/fuzz/run.py $(FUZZ)
 
-# Deliberate mistakes in the notebooks: is each of them noticed? The record becomes a page.
+# Deliberate mistakes in notebooks and checker: is each of them noticed? The record becomes a page.
 MUTANTS ?=
 mutants: $(STAMP)
 	@$(RUN_ENV) $(INLINE) $(BIN)/python tests/mutants/run.py $(MUTANTS)
