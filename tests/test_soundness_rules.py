@@ -481,6 +481,21 @@ def test_a_derivative_needs_what_its_divisor_is_at_zero():
         nothing_left.by(zeros(n), unfold(normalise))
 
 
+def test_a_position_is_a_positive_number_and_may_be_divided_by():
+    both, order = join(n, m), permutation("Π", n)
+
+    def inverses(size, start=0):
+        return tabulate(lambda i, j: 1 / (start + i), size)
+
+    for before, claim, *reasons in [
+        (inverses(n) * position_numbers(n), ones(n)),
+        ((order @ inverses(n)) * (order @ position_numbers(n)), ones(n)),
+        (last_row(inverses(both)), (1 / (n + m)) * ones(1)),
+        (inverses(both), stack(inverses(n), inverses(m, start=n)), SPLIT),
+    ]:
+        assert Derivation("T", before).by(claim, *reasons).qed().hypotheses == ()
+
+
 def test_positive_is_more_than_non_zero():
     inverse = word("inverse", lambda x, i, j, s: Reciprocal(s(i, j)), None,
                    needs=lambda x: [NonZero(x.args[0])])  # fmt: skip

@@ -52,9 +52,12 @@ PRINTS = re.compile(
 )
 PRINTED = ("show", "latex")  # keyword arguments
 ALONE = ("soundness_rules", "theorems", "refusals", "faults", "normal_form")
-WITH_TORCH = ("theorems", "refusals", "alarm", "operations", "counterexamples", "display", "checks",
+WITH_TORCH = ("theorems", "alarm", "operations", "counterexamples", "display", "checks",
               "attempts", "jacobian")  # fmt: skip
+FILES = tuple(dict.fromkeys((*ALONE, *WITH_TORCH)))
 ROUNDS = {"alone": ALONE, "with torch": WITH_TORCH}
+#: These tests search for counterexamples, at length; only mutants of these modules have to pass them.
+SEARCHES, SEARCHING = "test_and_it_really_is_false", ("counterexamples", "evaluation")
 #: Seconds of processor time that a test may take: so many, and so many times what it took before.
 SECONDS, TIMES = 10, 10
 CONTROLS = 60  # tests that each module has to pass when it is loaded without a change
@@ -82,7 +85,7 @@ def path_of(module):
 def source_of():
     """A digest of what the outcome depends on: the package, its tests, and what edits it."""
     here = [Path(__file__), Path(__file__).with_name("operators.py")]
-    tests = [TESTS / f"test_{name}.py" for name in sorted({*ALONE, *WITH_TORCH})]
+    tests = [TESTS / f"test_{name}.py" for name in sorted(FILES)]
     files = [*sorted(PACKAGE.glob("*.py")), *tests, TESTS / "faults.py", *here]
     return digest(*(file.read_text(encoding="utf-8") for file in files))
 
@@ -156,8 +159,6 @@ def is_out(node, text, words):
         return True
     if isinstance(node, ast.keyword) and node.arg in PRINTED:
         return True
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
-        return True  # how a reason that was checked prints
     if isinstance(above, ast.Raise) or (isinstance(node, ast.stmt) and node in words):
         return True
     return above is not None and is_out(above, text, words)
@@ -219,7 +220,7 @@ def _pieces(source):
     return list(inside(ast.parse(source).body))
 
 
-def drawn(count, seed):
+def drawn(count, seed, names=None):
     """{module: (how many mutants there are, those drawn)}: to each module by its length.
 
     Each kind in its turn, so that a rare mistake is tried as often as a frequent one.
@@ -227,7 +228,8 @@ def drawn(count, seed):
     sources = {name: path_of(name).read_text(encoding="utf-8") for name in modules()}
     length = sum(source.count("\n") for source in sources.values())
     found = {}
-    for name, source in sources.items():
+    for name in names or sources:
+        source = sources[name]
         wanted = max(1, round(count * source.count("\n") / length))
         edits = list(edits_of(source))
         in_turn = _in_turn(edits, random.Random(f"{seed}:{name}"))
@@ -387,7 +389,7 @@ def asked(round_, files, plugin):
     return pytest.main([*options, *paths], plugins=[plugin])
 
 
-def reached(round_):
+def reached(round_, files):
     """The tests of a round: {test: seconds}, and {module: {line: its tests, "" for import}}."""
     with tempfile.NamedTemporaryFile("r") as kept:
 
@@ -397,7 +399,7 @@ def reached(round_):
             cov = coverage.Coverage(data_file=None, include=[f"{PACKAGE}/*"], config_file=False)
             cov.start()
             plugin = Measured(cov)
-            code = asked(round_, ROUNDS[round_], plugin)
+            code = asked(round_, files, plugin)
             cov.stop()
             if code not in (0, 1) or len(plugin.failed) > len(plugin.took) / 5:
                 return f"{len(plugin.failed)} tests fail, {round_}: {sorted(plugin.failed)[:3]}"
@@ -424,6 +426,8 @@ def tests_for(module, mutant, took, lines):
     for line in statement_lines(path_of(module).read_text(encoding="utf-8"), mutant.line):
         contexts |= lines[module].get(line, set())
     chosen = contexts & set(took) or (set(took) if contexts else set())
+    if module not in SEARCHING:
+        chosen = {test for test in chosen if SEARCHES not in test}
     return {test: seconds for test, seconds in sorted_by_time(took) if test in chosen}
 
 
@@ -457,7 +461,7 @@ def fate_of(module, mutant, measured):
             plugin = Chosen(tests)
             try:
                 sys.meta_path.insert(0, Changed(module, mutant))
-                files = [n for n in ROUNDS[round_] if any(f"test_{n}.py" in t for t in tests)]
+                files = [n for n in FILES if any(f"test_{n}.py" in t for t in tests)]
                 asked(round_, files, stopping(plugin))
             except TooLong:
                 return f"{round_}: timed out while importing"
@@ -486,11 +490,11 @@ def stopping(plugin):
     return plugin
 
 
-def tried(names, drawn):
+def tried(names, drawn, rounds=ROUNDS):
     """(module, its entry in the record, None) of each; (module, None, why) where tests fail as it is."""
     name = names[0]
     try:
-        measured = measure()
+        measured = measure(rounds)
         for name in names:
             entry, _ = try_module(name, *drawn[name], measured)
             yield name, entry, None
@@ -498,10 +502,10 @@ def tried(names, drawn):
         yield name, None, str(fails)
 
 
-def measure():
+def measure(rounds):
     """What each round's tests reach, on the checker as it is."""
     warm()
-    return {round_: reached(round_) for round_ in ROUNDS}
+    return {round_: reached(round_, files) for round_, files in rounds.items()}
 
 
 def try_module(module, possible, mutants, measured, tell=lambda words: None):

@@ -108,7 +108,7 @@ def try_checker(modules, options, kept):
     if not open_ones:
         return False
     print("Which tests reach which lines of the checker?", flush=True)
-    drawn = checker.drawn(options.in_checker, options.seed)
+    drawn = checker.drawn(options.in_checker, options.seed, open_ones)
     for number, (name, entry, complaint) in enumerate(checker.tried(open_ones, drawn), 1):
         opening = f"[{number}/{len(open_ones)}] {name}.py"
         if complaint:
