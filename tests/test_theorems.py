@@ -442,6 +442,14 @@ def test_a_scalar_theorem_inside_a_larger_expression():
     )
 
 
+def test_what_the_rows_of_softmax_off_by_one_leave():
+    rest = tabulate(lambda i, j: 1 / (1 + total(lambda k: exp_of(entry_of(S, i, k)), n)), m)
+    theorem = (
+        Derivation("rest", softmax_one(S) @ ones(n)).by(ones(m) - rest, unfold(softmax_one)).qed()
+    )
+    assert theorem.hypotheses == ()
+
+
 def test_a_sum_is_found_among_more_terms_and_inside_them():
     rows = softmax(S) @ ones(n)
     theorem = Derivation("rows", rows + c).by(ones(m) + c, unfold(softmax)).qed()
