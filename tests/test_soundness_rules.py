@@ -509,3 +509,59 @@ def test_positive_is_more_than_non_zero():
     assert "each entry of X > 0" in hypotheses_of(line)
     with pytest.raises(ProofError, match="not provably non-zero"):
         Derivation("T", careless(X)).by(careless(X.T).T, unfold(careless))
+
+
+# ── What stands for a letter ──────────────────────────────────────────────────────────────
+
+
+def test_letters_may_stand_for_matrices_of_other_sizes():
+    S, e = matrix("S", m, n), matrix("e", m)
+    theorem = (
+        Derivation("shift", softmax(S + e @ ones(n).T))
+        .by(softmax(S), unfold(softmax), EXP_OF_SUM)
+        .qed()
+    )
+    assert theorem(S=matrix("S", h, k), e=matrix("e", h)).lhs.shape == (h, k)
+
+
+@pytest.mark.parametrize("fewer", [Heads("V", n, d, k), X])
+def test_heads_stand_for_heads_with_as_many_indices(fewer):
+    W, a, b = Heads("W", h, n, d, k), head("a", h), head("b", n)
+    theorem = Derivation("T", W[a, b] + W[a, b]).by(2 * W[a, b]).qed()
+    with pytest.raises(ProofError, match="a family of heads"):
+        theorem(W=fewer)
+
+
+def test_two_scalars_that_are_bound_get_two_new_names():
+    theorem = Derivation("T", derivative(derivative(s * r * X, s), r)).by(X).qed()
+    instance = theorem(X=s * r * X)
+    (outer,), (inner,) = instance.lhs.params, instance.lhs.args[0].params
+    assert len({outer, inner, s, r}) == 4 and {s, r} <= instance.lhs.free_scalars()
+    assert proofs.same(instance.lhs, instance.rhs)
+
+
+Q, R = permutation("Q", n), permutation("R", n)
+
+
+@pytest.mark.parametrize("image", [R, R.T, Q @ R, (Q @ R).T, Q.T @ R @ Q, identity(n)], ids=repr)
+def test_what_stands_for_a_permutation_inside_an_index_form(image):
+    P = permutation("Π", n)
+    form = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
+    theorem = Derivation("T", form).by(P @ X).qed()
+    instance = theorem(**{"Π": image})
+    assert proofs.same(instance.lhs, image @ X) and proofs.same(instance.rhs, image @ X)
+    assert not proofs.same(instance.lhs, Q @ X)
+
+
+def test_a_word_that_takes_a_mask_is_one_word_for_every_mask():
+    M, N = mask("M", n, n), mask("N", n, n)
+    word = define("f", lambda m, s: masked_softmax(m, s))
+    assert word(M, A).operation is word(N, B).operation
+    Derivation("T", word(M, A)).by(masked_softmax(M, A), unfold(word)).qed()
+    with pytest.raises(ProofError):
+        word(A, B)
+
+
+def test_a_scalar_of_a_word_may_be_a_number_that_is_no_size():
+    word = define("f", lambda x, c: c * x)
+    Derivation("T", word(X, n + 1)).by((n + 1) * X, unfold(word)).qed()
