@@ -532,6 +532,12 @@ def test_heads_stand_for_heads_with_as_many_indices(fewer):
         theorem(W=fewer)
 
 
+@pytest.mark.parametrize("along", [n, tau, 2 * s, s + r, sp.Integer(1), "s"], ids=str)
+def test_a_derivative_is_taken_along_a_real_scalar_symbol(along):
+    with pytest.raises(ProofError, match="real scalar symbol"):
+        derivative(X, along)
+
+
 def test_two_scalars_that_are_bound_get_two_new_names():
     theorem = Derivation("T", derivative(derivative(s * r * X, s), r)).by(X).qed()
     instance = theorem(X=s * r * X)
