@@ -28,7 +28,6 @@ import importlib.util
 import itertools
 import json
 import os
-import random
 import re
 import resource
 import signal
@@ -36,10 +35,12 @@ import sys
 import tempfile
 import textwrap
 import time
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 from .notebooks import in_a_child
-from .operators import KINDS, TURNED, Mutant, Text, compiles
+from .operators import KINDS, TURNED, Mutant, Text, called, compiles
 from .record import ROOT, SURVIVED, TIMED_OUT, Tried, digest, place
 
 PACKAGE = ROOT / "notebooks" / "derivation"
@@ -124,6 +125,8 @@ def _single_comparison(test):
     return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], known)
 
 
+#: A delta is symmetric; an expression has either of two kinds; bounds of a draw.
+NO_ORDER = {"Delta", "has", "uniform"}
 #: What an operator of the notebooks is called when it finds the same in the checker.
 OTHERWISE = {
     "a mask inverted": "an operator exchanged",  # here & and | join sets
@@ -138,11 +141,23 @@ def edits_of(source):
     for node in text.nodes:
         if is_out(node, text, words):
             continue
-        found = [(OTHERWISE.get(k, k), e) for k, edits in KINDS.items() for e in edits(node, text)]
+        kinds = [kind for kind in KINDS if makes_sense(kind, node, text)]
+        found = [
+            (OTHERWISE.get(kind, kind), edit) for kind in kinds for edit in KINDS[kind](node, text)
+        ]
         for kind, edit in [*found, *decisions(node, text)]:
             if edit not in seen and source[edit[0] : edit[1]] != edit[2]:
                 seen.add(edit)
                 yield kind, edit
+
+
+def makes_sense(kind, node, text):
+    """Whether a kind of mistake is one here: a table of the module is a definition, which is not
+    deleted; and what has no order is not swapped."""
+    if kind == "a statement deleted":
+        return not isinstance(text.parent.get(node), ast.Module)
+    unordered = isinstance(node, ast.Call) and called(node) in NO_ORDER
+    return kind != "arguments swapped" or not unordered
 
 
 def mutants_of(source):
@@ -159,6 +174,8 @@ def is_out(node, text, words):
         return True
     if isinstance(node, ast.keyword) and node.arg in PRINTED:
         return True
+    if isinstance(node, ast.Call) and called(node) == "Reason":
+        return True  # how a reason prints that was checked
     if isinstance(above, ast.Raise) or (isinstance(node, ast.stmt) and node in words):
         return True
     return above is not None and is_out(above, text, words)
@@ -223,35 +240,30 @@ def _pieces(source):
 def drawn(count, seed, names=None):
     """{module: (how many mutants there are, those drawn)}: to each module by its length.
 
-    Each kind in its turn, so that a rare mistake is tried as often as a frequent one.
+    Each kind in its turn, so that a rare mistake is tried as often as a frequent one.  The lot of
+    a mutant depends on itself alone: a change of the module hardly changes what else is drawn.
     """
     sources = {name: path_of(name).read_text(encoding="utf-8") for name in modules()}
     length = sum(source.count("\n") for source in sources.values())
     found = {}
     for name in names or sources:
-        source = sources[name]
-        wanted = max(1, round(count * source.count("\n") / length))
-        edits = list(edits_of(source))
-        in_turn = _in_turn(edits, random.Random(f"{seed}:{name}"))
-        text, chosen = Text(source), []
-        while in_turn and len(chosen) < wanted:
-            mutant = text.edited(*in_turn.pop())
-            chosen += [mutant] if compiles(mutant.source) else []
-        found[name] = len(edits), sorted(chosen, key=lambda mutant: mutant.line)
+        wanted = max(1, round(count * sources[name].count("\n") / length))
+        in_turn = _in_turn(sources[name], f"{seed}:{name}")
+        compiling = (mutant for mutant in in_turn if compiles(mutant.source))
+        chosen = itertools.islice(compiling, wanted)
+        found[name] = len(in_turn), sorted(chosen, key=lambda mutant: mutant.line)
     return found
 
 
-def _in_turn(edits, chance):
-    """The edits in an order of chance, one of each kind after the other."""
-    by_kind = {}
-    for kind, edit in edits:
-        by_kind.setdefault(kind, []).append((kind, edit))
-    for found in by_kind.values():
-        chance.shuffle(found)
-    kinds = sorted(by_kind)
-    chance.shuffle(kinds)
-    rounds = itertools.zip_longest(*(by_kind[kind] for kind in kinds))
-    return [edit for round_ in rounds for edit in round_ if edit][::-1]
+def _in_turn(source, seed):
+    """The mutants of a module by their lots, one of each kind after the other."""
+    text, by_kind = Text(source), {}
+    for mutant in (text.edited(kind, edit) for kind, edit in edits_of(source)):
+        lot = digest(seed, mutant.kind, mutant.before, mutant.after)
+        by_kind.setdefault(mutant.kind, []).append((lot, mutant.line, mutant))
+    queues = [sorted(by_kind[kind], key=itemgetter(0, 1))
+              for kind in sorted(by_kind, key=partial(digest, seed))]  # fmt: skip
+    return [one[2] for turn in itertools.zip_longest(*queues) for one in turn if one]
 
 
 # ---- a package with a mistake in it -------------------------------------------------------------
