@@ -144,6 +144,17 @@ def definition_that_branches_on_a_shape():
     Derivation("F", v).by(word(v), unfold(word)).by(2 * v, theorem(X=v))
 
 
+def numbers_commute_and_so_do_matrices():
+    theorem = Derivation("T", x @ y).by(y @ x).qed()
+    Derivation("F", A @ B).by(B @ A, theorem(x=A, y=B))
+
+
+def blocks_of_other_sizes_for_blocks():
+    both = matrix("z", join(n, m))
+    theorem = Derivation("T", both + both).by(2 * both).qed()
+    theorem(z=matrix("y", join(m, n)))
+
+
 def definition_that_changes():
     factor = [1]
     word = define("f", lambda x: factor[0] * x)
@@ -181,6 +192,14 @@ def mean_of_a_fixed_vector_cited_for_a_random_one():
         Derivation("T", expectation(fixed @ fixed.T)).by(fixed @ fixed.T, SECOND_MOMENTS).qed()
     )
     theorem(x=draw)
+
+
+def mean_of_a_fixed_vector_cited_for_one_that_is_random_in_part():
+    fixed = matrix("x", 1, n)
+    theorem = (
+        Derivation("T", expectation(fixed @ fixed.T)).by(fixed @ fixed.T, SECOND_MOMENTS).qed()
+    )
+    theorem(x=draw + matrix("y", 1, n))
 
 
 def mean_inside_a_definition():
@@ -530,6 +549,18 @@ def test_heads_stand_for_heads_with_as_many_indices(fewer):
     theorem = Derivation("T", W[a, b] + W[a, b]).by(2 * W[a, b]).qed()
     with pytest.raises(ProofError, match="a family of heads"):
         theorem(W=fewer)
+
+
+def test_an_index_and_a_sequence_may_stand_for_others_of_other_sizes():
+    W, a, z = Heads("W", h, n, d), head("a", h), sequence("z", d)
+    theorem = Derivation("T", W[a] + ones(n) @ z[1]).by(ones(n) @ z[1] + W[a]).qed()
+    instance = theorem(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
+    assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.shape == (n, m)
+    assert repr(theorem(a=head("a", 1), h=1).lhs) == "W[1] + 1 z[1]"
+    for wrong in ({"a": 1}, {"a": X}, {"z": X}, {"a": head("b", k), "h": m},
+                  {"z": sequence("y", m), "d": k}, {"z": sequence("y", m), "W": W}):  # fmt: skip
+        with pytest.raises(ProofError, match="T: "):
+            theorem(**wrong)
 
 
 @pytest.mark.parametrize("along", [n, tau, 2 * s, s + r, sp.Integer(1), "s"], ids=str)
