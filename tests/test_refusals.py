@@ -389,6 +389,11 @@ def copied_theorem():
     return forged()
 
 
+def copied_instance():
+    forged = copy.copy(shift_invariance()())
+    return Derivation("t", softmax(S + c @ one_n.T)).by(softmax(S), forged)
+
+
 def object_that_looks_like_a_theorem():
     class Fake:
         lhs, rhs, title, hypotheses = A, B, "fake", ()
@@ -567,7 +572,7 @@ REFUSED = [f for f in (idle_theorem, theorem_that_does_not_apply, theorem_used_i
     sum_of_masks_for_a_mask, the_bound_scalar_of_a_derivative, the_bound_index_of_a_sum, the_generic_row,
     one_random_letter_for_two, random_letter_for_a_fixed_one, another_variance, fourth_moment,
     expectation_of_an_exponential, expectation_of_softmax, zero_divisor,
-    dividing_by_the_difference_of_equals, forged_theorem, forged_instance, copied_theorem,
+    dividing_by_the_difference_of_equals, forged_theorem, forged_instance, copied_theorem, copied_instance,
     object_that_looks_like_a_theorem, proof_without_a_line, foreign_start, foreign_line, another_shape,
     transposed_claim, product_that_does_not_conform, sum_that_does_not_conform,
     hadamard_that_does_not_conform, stack_that_does_not_conform, diag_of_a_matrix, mask_of_another_shape,
@@ -626,6 +631,7 @@ def test_a_refused_line_names_all_there_is_to_know():
         (sum_of_sizes_without_an_order, "join(n, m)"),
         (idle_theorem, "row sums is not needed"),
         (float_in_a_line, "float"),
+        (scalar_with_a_position, "depends on a position"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -492,9 +492,9 @@ def test_a_word_that_is_not_unfolded_needs_nothing_of_what_it_divides_by():
 
 
 def test_a_derivative_needs_what_its_divisor_is_at_zero():
-    line = Derivation("T", derivative(normalise(X + 2 * Y + s * X) @ ones(d), s))
+    line = Derivation("T", derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s))
     line.by(zeros(n), unfold(normalise))
-    assert hypotheses_of(line) == ["no row of X + 2 Y sums to zero"]
+    assert hypotheses_of(line) == ["no row of X + 2 Y + A X sums to zero"]
     nothing_left = Derivation("T", derivative(normalise(s * X) @ ones(d), s))
     with pytest.raises(ProofError):
         nothing_left.by(zeros(n), unfold(normalise))
@@ -549,6 +549,35 @@ def test_heads_stand_for_heads_with_as_many_indices(fewer):
     theorem = Derivation("T", W[a, b] + W[a, b]).by(2 * W[a, b]).qed()
     with pytest.raises(ProofError, match="a family of heads"):
         theorem(W=fewer)
+
+
+def test_a_mean_is_remembered_when_two_theorems_are_cited_and_none_is_made_up():
+    fixed, mean = matrix("x", 1, n), expectation(draw @ draw.T)
+    square = Derivation("T1", mean).by(n * sigma**2 * ones(1), SECOND_MOMENTS).qed()
+    rows = Derivation("T2", softmax(fixed) @ ones(n)).by(ones(1), unfold(softmax)).qed()
+    assert square.averages and not rows.averages
+    rows(x=draw)
+    both = Derivation("T", mean + softmax(fixed) @ ones(n))
+    theorem = both.by(n * sigma**2 * ones(1) + ones(1), square, rows).qed()
+    with pytest.raises(ProofError, match="not random"):
+        theorem(x=draw)
+
+
+def test_what_is_divided_by_under_a_mean_may_be_fixed_and_not_random():
+    fixed, square = matrix("x", 1, n), draw @ draw.T
+    line = Derivation("T", expectation(normalise(fixed) @ ones(n) @ square))
+    line.by(expectation(square), unfold(normalise))
+    assert hypotheses_of(line) == ["no row of x sums to zero"]
+    with pytest.raises(ProofError, match="quotient of random letters"):
+        Derivation("F", expectation(normalise(draw) @ ones(n) @ square)).by(
+            expectation(square), unfold(normalise)
+        )
+
+
+def test_heads_with_more_indices_make_another_kind_of_a_word():
+    word = define("f", lambda x, W: W.family.sizes[0] * x)
+    one, two = word(X, Heads("W", h, n, d)), word(X, Heads("V", h, k, n, d))
+    assert one.operation is not two.operation and one.operation.word is two.operation.word
 
 
 def test_an_index_and_a_sequence_may_stand_for_others_of_other_sizes():

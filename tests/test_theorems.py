@@ -442,6 +442,13 @@ def test_a_scalar_theorem_inside_a_larger_expression():
     )
 
 
+def test_powers_in_index_form():
+    squares = tabulate(lambda i, j: entry_of(X, i, j) ** 2, n, d)
+    assert Derivation("squares", squares).by(X * X).qed().hypotheses == ()
+    part = tabulate(lambda i, j: exp_of(entry_of(X, i, j)) ** -2, n, d)
+    assert Derivation("parts", part).by(exp(-2 * X), EXP_OF_SUM).qed().hypotheses == ()
+
+
 def test_what_the_rows_of_softmax_off_by_one_leave():
     rest = tabulate(lambda i, j: 1 / (1 + total(lambda k: exp_of(entry_of(S, i, k)), n)), m)
     theorem = (
