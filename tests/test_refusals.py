@@ -122,6 +122,8 @@ FALSE = {
     "stack swapped": (stack(X, Y).T @ stack(A, B), stack(Y, X).T @ stack(A, B), [SPLIT]),
     "stack adds": (ones(join(n, n)).T @ stack(X, Y), one_n.T @ X, [SPLIT]),
     "last row of a stack is in the first block": (last_row(stack(X, Y)), last_row(X), [SPLIT]),
+    "a block is its transpose": (
+        stack(stack(A, zeros(m, n)).T, zeros(m, join(n, m))), stack(stack(A.T, zeros(m, n)).T, zeros(m, join(n, m))), [SPLIT]),
     # typed permutations
     "permutation is its inverse": (P, P.T, []),
     "permutation squared": (P @ P, identity(n), [REINDEX]),
