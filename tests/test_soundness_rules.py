@@ -456,6 +456,12 @@ def test_true_lines_near_the_attacks_still_pass():
     assert z[1].shape == (1, 1)
 
 
+def test_the_last_position_of_two_blocks_beside_one_of_either():
+    from_the_last = last_row(causal(join(n, m)).T)
+    Derivation("last", from_the_last + from_the_last).by(2 * from_the_last).qed()
+    assert not proofs.same(from_the_last, ones(1, join(n, m)))
+
+
 def test_what_must_not_vanish_midway_is_a_hypothesis_too():
     word = define("w", lambda x: normalise(x))
     first = Derivation("T", word(X)).by(normalise(X), unfold(word)).qed()
