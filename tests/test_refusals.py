@@ -124,6 +124,8 @@ FALSE = {
     "last row of a stack is in the first block": (last_row(stack(X, Y)), last_row(X), [SPLIT]),
     "a block is its transpose": (
         stack(stack(A, zeros(m, n)).T, zeros(m, join(n, m))), stack(stack(A.T, zeros(m, n)).T, zeros(m, join(n, m))), [SPLIT]),
+    "sum inside exp, one factor transposed": (one_n.T @ exp(A @ B) @ one_n, one_n.T @ exp(A @ B.T) @ one_n, []),
+    "sum inside exp, the other transposed": (one_n.T @ exp(A @ B) @ one_n, one_n.T @ exp(A.T @ B) @ one_n, []),
     # typed permutations
     "permutation is its inverse": (P, P.T, []),
     "permutation squared": (P @ P, identity(n), [REINDEX]),
@@ -164,6 +166,7 @@ FALSE = {
     "cos is linear": (cos(A + B), cos(A) + cos(B), [ANGLE_ADDITION]),
     "sin of a sum with the wrong sign": (sin(A + B), sin(A) * cos(B) - cos(A) * sin(B), [ANGLE_ADDITION]),
     "cos of a difference with the wrong sign": (cos(A - B), cos(A) * cos(B) - sin(A) * sin(B), [ANGLE_ADDITION]),
+    "angles of another function": (tanh(A + B), sin(A + B), [ANGLE_ADDITION]),
     "sin is even": (sin(-A), sin(A), [ANGLE_ADDITION]),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ Each function tries to derive something false from a true theorem put to a bad u
 import pytest
 import sympy as sp
 from derivation import *  # noqa: F403
-from derivation import proofs
+from derivation import proofs, sums
 from derivation.matrices import NonZero
 from derivation.sums import Reciprocal, ReciprocalRoot
 from derivation.vocabulary import word
@@ -519,6 +519,28 @@ def test_a_position_is_a_positive_number_and_may_be_divided_by():
         (inverses(both), stack(inverses(n), inverses(m, start=n)), SPLIT),
     ]:
         assert Derivation("T", before).by(claim, *reasons).qed().hypotheses == ()
+
+
+def test_what_is_positive_and_what_is_not_negative_by_its_form():
+    i = sums.Index("i", n)
+    a, b = (sums.Entry(letter.params[0], i, sums.End(1)) for letter in (v, matrix("w", n)))
+    e, nothing = sums.Exp(a), sums.Sigma(sp.S.Zero, i)
+    for term in (
+        e,
+        e**2,
+        e**-3,
+        1 + e,
+        e * tau,
+        e + b**2,
+        e + nothing,
+        Reciprocal(e),
+        sums.Sigma(e, i),
+    ):
+        assert sums.positive(term) and sums.nonnegative(term), term
+    for term in (sp.S.Zero, nothing, b**2, e * b**2, b**2 + a**4):
+        assert sums.nonnegative(term) and not sums.positive(term), term
+    for term in (a, -e, e - 1, a**3, a**-3, a * b, 1 + a, c, Reciprocal(a), sums.Sigma(a, i)):
+        assert not sums.nonnegative(term) and not sums.positive(term), term
 
 
 def test_positive_is_more_than_non_zero():
