@@ -35,6 +35,11 @@ def test_free_scalars_have_both_signs_and_positive_ones_are_positive():
     assert all(v > 0 for _, v in values)
 
 
+def test_two_free_scalars_of_one_sample_have_opposite_signs():
+    other = scalars("r")
+    assert all(sample.scalar(c) * sample.scalar(other) < 0 for sample in samples())
+
+
 def test_a_mask_leaves_every_query_a_key():
     for s in samples():
         assert (s.family(mask("M", m, n).params[0]).sum(1) > 0).all()
