@@ -22,8 +22,9 @@ KERNELS := $(if $(filter 0,$(FORK)),,-p tests.forkserver)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book pdf course release test rocq test-rocq test-site test-course test-versions bench fuzz \
-  notebooks reproducible colab gpu-record proof-times addresses lint lock clean
+.PHONY: help ready book pdf course release test rocq test-rocq test-site test-course test-versions \
+  test-surroundings bench fuzz mutants notebooks reproducible colab gpu-record proof-times addresses \
+  lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
@@ -36,6 +37,7 @@ help:
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make test-surroundings  interrupt builds, fill disks, cut the network: what is said then?"
 	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
+	@echo "make mutants    make mistakes in notebooks and checker: is each noticed?"
 	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
 	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
 	@echo "make bench      time the notebooks: forked and plain kernels, nbmake, one script"
@@ -54,7 +56,6 @@ help:
 	@echo "FORK=0 gives every notebook a kernel that imports everything itself."
 
 # A folder that cannot be written, a file that is no notebook: one sentence, before the work.
-.PHONY: ready
 ready: $(STAMP)
 	@$(BIN)/python tools/ready.py
 
@@ -106,7 +107,6 @@ test-versions: $(STAMP)
 	@$(RUN_ENV) $(PYTEST) -rs tests/versions
 
 # Builds and tests of a small copy, stopped halfway, in twos, without a disk or a network.
-.PHONY: test-surroundings
 test-surroundings: $(STAMP)
 	@$(RUN_ENV) $(PYTEST) --dist worksteal -rs tests/surroundings
 
@@ -114,6 +114,11 @@ test-surroundings: $(STAMP)
 FUZZ ?= --lines 50000 --seed 1
 fuzz: $(STAMP)
 	@$(RUN_ENV) $(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+# Deliberate mistakes in notebooks and checker: is each of them noticed? The record becomes a page.
+MUTANTS ?=
+mutants: $(STAMP)
+	@$(RUN_ENV) $(INLINE) $(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 # An independent foundation: another logic, another checker, nothing of Python's.
 rocq: | $(BIN)/python

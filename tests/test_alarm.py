@@ -1,6 +1,8 @@
 """The torch run of every line: what it draws, and that it rings."""
 
 import pytest
+import sympy as sp
+import torch
 from derivation import *
 from derivation import alarm, proofs
 from derivation.alarm import RUNS, Sample, listen
@@ -33,9 +35,23 @@ def test_free_scalars_have_both_signs_and_positive_ones_are_positive():
     assert all(v > 0 for _, v in values)
 
 
+def test_two_free_scalars_of_one_sample_have_opposite_signs():
+    other = scalars("r")
+    assert all(sample.scalar(c) * sample.scalar(other) < 0 for sample in samples())
+
+
 def test_a_mask_leaves_every_query_a_key():
     for s in samples():
         assert (s.family(mask("M", m, n).params[0]).sum(1) > 0).all()
+
+
+def test_a_function_that_may_be_any_has_no_property_of_its_own():
+    """Not additive, even, odd, zero at zero or monotone: else a line could pass for that alone."""
+    f = Sample(0, {n}).function("φ")
+    x, y = torch.tensor([3.0, 2.0], dtype=torch.float64)
+    assert abs(f(x + y) - f(x) - f(y)) > 0.1 and abs(f(0 * x)) > 0.1
+    assert abs(f(x) - f(-x)) > 0.1 and abs(f(x) + f(-x)) > 0.1
+    assert f(-x) > f(0 * x) < f(x)
 
 
 def test_it_rings_for_a_false_line_and_not_for_a_true_one():
@@ -62,6 +78,12 @@ def test_an_exception_while_running_is_a_refusal():
 def test_hypotheses_that_no_sample_meets_are_a_refusal():
     with pytest.raises(ProofError, match="no sample met its hypotheses"):
         Derivation("empty", X).by(Y, given(X, Y))
+
+
+def test_a_hypothesis_that_holds_almost_is_not_met():
+    nearly = X + sp.Rational(1, 10**9) * Y
+    assert listen(X, X, [], [(X, nearly)]) == "no sample met its hypotheses"
+    assert listen(X, X, [], [(X, X)]) is None
 
 
 def test_a_hypothesis_narrows_the_samples():

@@ -26,6 +26,10 @@ def doubled(line, *reasons):
             "what stands beside + is still to be written, in place of ...",
         ),
         (
+            lambda: Derivation("twice", S + S).by(... - S),
+            "what stands beside - is still to be written, in place of ...",
+        ),
+        (
             lambda: Derivation("twice", S @ S.T).by(... @ S.T),
             "what stands beside @ is still to be written, in place of ...",
         ),

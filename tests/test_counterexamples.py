@@ -76,3 +76,16 @@ def test_functions_that_stand_for_any_are_named():
     phi = entrywise("φ")
     found = counterexample(phi(A + B), phi(A) + phi(B))
     assert found.values["φ"] == "x ↦ x²"
+
+
+def test_of_a_sequence_those_entries_are_shown_that_were_read():
+    z, t = sequence("z"), sizes("t")
+    found = counterexample(ones(t).T @ z.prefix(t), z[1])
+    assert repr(found) == "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"
+
+
+def test_heads_and_the_place_where_the_sides_differ_are_shown():
+    W, a = Heads("W", m, n, n), head("a", m)
+    found = counterexample(over(a, W[a]), W[a])
+    assert repr(found) == "m = 2, n = 1; W = [[[0]], [[1]]], a = 1: 1 ≠ 0"
+    assert "at row 1, column 2" in repr(counterexample(A, A.T))

@@ -297,6 +297,17 @@ def test_a_normal_form_does_not_depend_on_the_names_of_indices(data):
     assert first == second
 
 
+def test_a_delta_between_two_summed_positions_has_one_form():
+    """It may fix either of them, and the names of the two, which are accidental, do not say which."""
+    p, u, A = PERMUTATIONS["p"], LETTERS["u"], LETTERS["A"]
+    forms = set()
+    for _ in range(3):
+        k, l = fresh(N), fresh(N)
+        body = Delta(k, moved(p, l)) * Entry(u, k, sums.End(1)) * Entry(A, l, l)
+        forms |= {Normaliser()(Sigma(body, k, l)), Normaliser()(Sigma(body, l, k))}
+    assert len(forms) == 1
+
+
 def test_the_reader_of_these_tests_can_tell_a_wrong_form():
     """The control: a form with a sum dropped has another value."""
     data = ("sum", "n", ("entry", "u", ((0, []),)))

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import re
 from pathlib import Path
 
@@ -9,6 +10,28 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+#: What float64 and exact arithmetic leave far behind: a bound above it needs a reason.
+TIGHT = 1e-9
+#: The bounds above it that have one: what they are bounds of was computed in float32, or is small
+#: and not zero.
+LOOSE = {
+    "02-masks-break-the-symmetry": [
+        1e-6,
+        1e-6,
+        0.1,
+    ],  # float32; 0.1 tells the moved from the unmoved
+    "02-exercises": [1e-5, 1e-5],  # float32
+    "02c-masks-and-pytorch-traps": 7 * [1e-5]
+    + 2 * [1e-4],  # float32, PyTorch's traps as they are met
+    "08b-which-constants-move": [0.02],  # bfloat16
+    "09-how-depth-scales": [1e-3],  # a norm's eps
+    "11-exercises": [1e-6],  # of first order in a small step
+    "12b-what-an-audit-finds": [1e-5],  # the noise of float32 is what is measured
+    "12c-the-bias-folded-away": [1e-4, 1e-4],  # weights stored in float32
+    "13-redundant-is-not-inert": [1e-3, 1e-3],  # Adam's eps; a mean over a random walk
+    "13-exercises": [1e-5, 1e-4],  # Adam's eps; of first order in the decay
+    "13b-the-price-of-a-large-key-bias": [1e-3],  # float32 with a large shift
+}
 TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a-f]{4,}")
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -38,6 +61,27 @@ def words(output):
     said = [data[kind] for kind in data if not kind.startswith("image/")]
     said += [output.get("text", ""), output.get("traceback", "")]
     return "\n".join("".join(text) for text in said)
+
+
+def loose_bounds(source):
+    """The tolerances in a piece of code that are wider than TIGHT, in order of size."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            terms = [node.left, *node.comparators]
+            for operator, left, right in zip(node.ops, terms, terms[1:]):
+                if isinstance(operator, ast.Gt | ast.GtE):
+                    left, right = right, left
+                if not isinstance(operator, ast.Eq | ast.NotEq) and not is_number(left):
+                    of_error = isinstance(left, ast.Call) and ast.unparse(left.func) == "error"
+                    found += [(right, math.inf if of_error else 1e-2)]
+        elif isinstance(node, ast.keyword) and node.arg in ("atol", "rtol"):
+            found += [(node.value, math.inf)]
+    return sorted(n.value for n, most in found if is_number(n) and TIGHT < n.value <= most)
+
+
+def is_number(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 def test_there_are_notebooks():
@@ -104,3 +148,11 @@ def test_code_fits_the_page(path):
     for number, cell in cells(path):
         for line in cell["source"].splitlines():
             assert len(line) <= 88, f"cell {number} has a line of {len(line)}: {line}"
+
+
+@each_notebook
+def test_a_tolerance_is_as_small_as_rounding_allows(path):
+    bounds = sorted(bound for _, cell in cells(path) for bound in loose_bounds(cell["source"]))
+    assert bounds == LOOSE.get(path.stem, []), (
+        f"state a bound of at most {TIGHT}, or enter a wider one, for which there is a reason, in LOOSE"
+    )

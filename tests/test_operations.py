@@ -22,9 +22,9 @@ c, s = scalars("c s")
 S, X, Y, A = matrix("S", m, n), matrix("X", n, d), matrix("Y", n, d), matrix("A", d, n)
 M, P, v = mask("M", m, n), permutation("Π", n), matrix("v", n)
 K_2 = matrix("K_2", k, d)
-W, a = Heads("W", h, d, k), head("a", h)
+W, U, a = Heads("W", h, d, k), Heads("U", 1, d, k), head("a", h)
 z = sequence("z", d)
-draw = random_matrix("R", 1, 2, 9)
+draw, y = random_matrix("R", 1, 2, 9), matrix("y", 1, 2)
 
 
 def normed(x, dim):
@@ -73,6 +73,7 @@ CASES = {
     "rms norm": (rms_norm(X, eps), lambda t: t["X"] / (t["X"].square().mean(1, keepdim=True) + 0.5).sqrt()),
     "a head": (X @ W[a], lambda t: t["X"] @ t["W"][t["a"]]),
     "sum over heads": (over(a, X @ W[a]), lambda t: torch.einsum("nd,hdk->nk", t["X"], t["W"])),
+    "the only head": (X @ U[head("b", 1)], lambda t: t["X"] @ t["U"][0]),
     "term of a sequence": (z[3], lambda t: t["z"][2:3]),
     "prefix of a sequence": (z.prefix(n), lambda t: t["z"][: len(t["X"])]),
     "derivative": (derivative(exp(X + s * Y), s),
@@ -84,6 +85,10 @@ CASES = {
         derivative(layer_norm(X + s * Y, eps), s),
         lambda t: torch.autograd.functional.jvp(lambda x: F.layer_norm(x, x.shape[-1:], eps=0.5), t["X"], t["Y"])[1]),
     "second moment": (expectation(draw @ draw.T), lambda t: torch.full((1, 1), 18.0, dtype=torch.float64)),
+    "second moment of a weighted sum": (
+        expectation(y @ draw.T @ draw @ y.T), lambda t: 9 * t["y"].square().sum().reshape(1, 1)),
+    "index form of permuted rows": (
+        tabulate(lambda i, j: entry_of(P @ X, i, j), n, d), lambda t: t["X"].index_select(0, t["Π"])),
     "index form": (
         tabulate(lambda i, j: total(lambda l: entry_of(X, i, l) * entry_of(A, l, j), d), n, n),
         lambda t: torch.einsum("ik,kj->ij", t["X"], t["A"])),

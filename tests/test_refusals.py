@@ -122,6 +122,10 @@ FALSE = {
     "stack swapped": (stack(X, Y).T @ stack(A, B), stack(Y, X).T @ stack(A, B), [SPLIT]),
     "stack adds": (ones(join(n, n)).T @ stack(X, Y), one_n.T @ X, [SPLIT]),
     "last row of a stack is in the first block": (last_row(stack(X, Y)), last_row(X), [SPLIT]),
+    "a block is its transpose": (
+        stack(stack(A, zeros(m, n)).T, zeros(m, join(n, m))), stack(stack(A.T, zeros(m, n)).T, zeros(m, join(n, m))), [SPLIT]),
+    "sum inside exp, one factor transposed": (one_n.T @ exp(A @ B) @ one_n, one_n.T @ exp(A @ B.T) @ one_n, []),
+    "sum inside exp, the other transposed": (one_n.T @ exp(A @ B) @ one_n, one_n.T @ exp(A.T @ B) @ one_n, []),
     # typed permutations
     "permutation is its inverse": (P, P.T, []),
     "permutation squared": (P @ P, identity(n), [REINDEX]),
@@ -162,6 +166,7 @@ FALSE = {
     "cos is linear": (cos(A + B), cos(A) + cos(B), [ANGLE_ADDITION]),
     "sin of a sum with the wrong sign": (sin(A + B), sin(A) * cos(B) - cos(A) * sin(B), [ANGLE_ADDITION]),
     "cos of a difference with the wrong sign": (cos(A - B), cos(A) * cos(B) - sin(A) * sin(B), [ANGLE_ADDITION]),
+    "angles of another function": (tanh(A + B), sin(A + B), [ANGLE_ADDITION]),
     "sin is even": (sin(-A), sin(A), [ANGLE_ADDITION]),
 }  # fmt: skip
 
@@ -389,6 +394,11 @@ def copied_theorem():
     return forged()
 
 
+def copied_instance():
+    forged = copy.copy(shift_invariance()())
+    return Derivation("t", softmax(S + c @ one_n.T)).by(softmax(S), forged)
+
+
 def object_that_looks_like_a_theorem():
     class Fake:
         lhs, rhs, title, hypotheses = A, B, "fake", ()
@@ -567,7 +577,7 @@ REFUSED = [f for f in (idle_theorem, theorem_that_does_not_apply, theorem_used_i
     sum_of_masks_for_a_mask, the_bound_scalar_of_a_derivative, the_bound_index_of_a_sum, the_generic_row,
     one_random_letter_for_two, random_letter_for_a_fixed_one, another_variance, fourth_moment,
     expectation_of_an_exponential, expectation_of_softmax, zero_divisor,
-    dividing_by_the_difference_of_equals, forged_theorem, forged_instance, copied_theorem,
+    dividing_by_the_difference_of_equals, forged_theorem, forged_instance, copied_theorem, copied_instance,
     object_that_looks_like_a_theorem, proof_without_a_line, foreign_start, foreign_line, another_shape,
     transposed_claim, product_that_does_not_conform, sum_that_does_not_conform,
     hadamard_that_does_not_conform, stack_that_does_not_conform, diag_of_a_matrix, mask_of_another_shape,
@@ -626,6 +636,7 @@ def test_a_refused_line_names_all_there_is_to_know():
         (sum_of_sizes_without_an_order, "join(n, m)"),
         (idle_theorem, "row sums is not needed"),
         (float_in_a_line, "float"),
+        (scalar_with_a_position, "depends on a position"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

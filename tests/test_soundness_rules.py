@@ -6,7 +6,10 @@ Each function tries to derive something false from a true theorem put to a bad u
 import pytest
 import sympy as sp
 from derivation import *  # noqa: F403
-from derivation import proofs
+from derivation import proofs, sums
+from derivation.matrices import NonZero
+from derivation.sums import Reciprocal, ReciprocalRoot
+from derivation.vocabulary import word
 
 n, m, d, k, h, t = sizes("n m d k h t")
 tau, eps, sigma = scalars("tau epsilon sigma", positive=True)
@@ -141,6 +144,17 @@ def definition_that_branches_on_a_shape():
     Derivation("F", v).by(word(v), unfold(word)).by(2 * v, theorem(X=v))
 
 
+def numbers_commute_and_so_do_matrices():
+    theorem = Derivation("T", x @ y).by(y @ x).qed()
+    Derivation("F", A @ B).by(B @ A, theorem(x=A, y=B))
+
+
+def blocks_of_other_sizes_for_blocks():
+    both = matrix("z", join(n, m))
+    theorem = Derivation("T", both + both).by(2 * both).qed()
+    theorem(z=matrix("y", join(m, n)))
+
+
 def definition_that_changes():
     factor = [1]
     word = define("f", lambda x: factor[0] * x)
@@ -178,6 +192,14 @@ def mean_of_a_fixed_vector_cited_for_a_random_one():
         Derivation("T", expectation(fixed @ fixed.T)).by(fixed @ fixed.T, SECOND_MOMENTS).qed()
     )
     theorem(x=draw)
+
+
+def mean_of_a_fixed_vector_cited_for_one_that_is_random_in_part():
+    fixed = matrix("x", 1, n)
+    theorem = (
+        Derivation("T", expectation(fixed @ fixed.T)).by(fixed @ fixed.T, SECOND_MOMENTS).qed()
+    )
+    theorem(x=draw + matrix("y", 1, n))
 
 
 def mean_inside_a_definition():
@@ -434,6 +456,12 @@ def test_true_lines_near_the_attacks_still_pass():
     assert z[1].shape == (1, 1)
 
 
+def test_the_last_position_of_two_blocks_beside_one_of_either():
+    from_the_last = last_row(causal(join(n, m)).T)
+    Derivation("last", from_the_last + from_the_last).by(2 * from_the_last).qed()
+    assert not proofs.same(from_the_last, ones(1, join(n, m)))
+
+
 def test_what_must_not_vanish_midway_is_a_hypothesis_too():
     word = define("w", lambda x: normalise(x))
     first = Derivation("T", word(X)).by(normalise(X), unfold(word)).qed()
@@ -456,3 +484,178 @@ def test_a_hypothesis_for_every_head_is_dropped_where_there_is_one():
     assert "for every a" in repr(theorem)
     assert [x.bound for x in theorem(h=1).hypotheses] == [()]
     assert "sums to zero" in theorem(h=1).hypotheses[0].show(proofs.Text())
+
+
+def hypotheses_of(line):
+    return [h.show(proofs.Text()) for h in line.hypotheses]
+
+
+def test_a_word_that_is_not_unfolded_needs_nothing_of_what_it_divides_by():
+    part = define("f", lambda x, c: (1 / c) * x)
+    start = Derivation("T", part(X, c) + part(X, c))
+    assert hypotheses_of(start.by(2 * part(X, c))) == []
+    assert hypotheses_of(start.by((2 / c) * X, unfold(part))) == ["c 1 ≠ 0"]
+
+
+def test_a_derivative_needs_what_its_divisor_is_at_zero():
+    line = Derivation("T", derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s))
+    line.by(zeros(n), unfold(normalise))
+    assert hypotheses_of(line) == ["no row of X + 2 Y + A X sums to zero"]
+    nothing_left = Derivation("T", derivative(normalise(s * X) @ ones(d), s))
+    with pytest.raises(ProofError):
+        nothing_left.by(zeros(n), unfold(normalise))
+
+
+def test_a_position_is_a_positive_number_and_may_be_divided_by():
+    both, order = join(n, m), permutation("Π", n)
+
+    def inverses(size, start=0):
+        return tabulate(lambda i, j: 1 / (start + i), size)
+
+    for before, claim, *reasons in [
+        (inverses(n) * position_numbers(n), ones(n)),
+        ((order @ inverses(n)) * (order @ position_numbers(n)), ones(n)),
+        (last_row(inverses(both)), (1 / (n + m)) * ones(1)),
+        (inverses(both), stack(inverses(n), inverses(m, start=n)), SPLIT),
+    ]:
+        assert Derivation("T", before).by(claim, *reasons).qed().hypotheses == ()
+
+
+def test_what_is_positive_and_what_is_not_negative_by_its_form():
+    i = sums.Index("i", n)
+    a, b = (sums.Entry(letter.params[0], i, sums.End(1)) for letter in (v, matrix("w", n)))
+    e, nothing = sums.Exp(a), sums.Sigma(sp.S.Zero, i)
+    for term in (
+        e,
+        e**2,
+        e**-3,
+        1 + e,
+        e * tau,
+        e + b**2,
+        e + nothing,
+        Reciprocal(e),
+        sums.Sigma(e, i),
+    ):
+        assert sums.positive(term) and sums.nonnegative(term), term
+    for term in (sp.S.Zero, nothing, b**2, e * b**2, b**2 + a**4):
+        assert sums.nonnegative(term) and not sums.positive(term), term
+    for term in (a, -e, e - 1, a**3, a**-3, a * b, 1 + a, c, Reciprocal(a), sums.Sigma(a, i)):
+        assert not sums.nonnegative(term) and not sums.positive(term), term
+
+
+def test_positive_is_more_than_non_zero():
+    inverse = word("inverse", lambda x, i, j, s: Reciprocal(s(i, j)), None,
+                   needs=lambda x: [NonZero(x.args[0])])  # fmt: skip
+    root = word("root", lambda x, i, j, s: ReciprocalRoot(s(i, j)), None,
+                needs=lambda x: [NonZero(x.args[0], positive=True)])  # fmt: skip
+    careless = word("careless", lambda x, i, j, s: ReciprocalRoot(s(i, j)), None,
+                    needs=lambda x: [NonZero(x.args[0])])  # fmt: skip
+    line = Derivation("T", root(X) * X * inverse(X)).by(root(X), unfold(inverse))
+    assert hypotheses_of(line) == ["each entry of X ≠ 0"]
+    line.by(root(X.T).T, unfold(root))
+    assert "each entry of X > 0" in hypotheses_of(line)
+    with pytest.raises(ProofError, match="not provably non-zero"):
+        Derivation("T", careless(X)).by(careless(X.T).T, unfold(careless))
+
+
+# ── What stands for a letter ──────────────────────────────────────────────────────────────
+
+
+def test_letters_may_stand_for_matrices_of_other_sizes():
+    S, e = matrix("S", m, n), matrix("e", m)
+    theorem = (
+        Derivation("shift", softmax(S + e @ ones(n).T))
+        .by(softmax(S), unfold(softmax), EXP_OF_SUM)
+        .qed()
+    )
+    assert theorem(S=matrix("S", h, k), e=matrix("e", h)).lhs.shape == (h, k)
+
+
+@pytest.mark.parametrize("fewer", [Heads("V", n, d, k), X])
+def test_heads_stand_for_heads_with_as_many_indices(fewer):
+    W, a, b = Heads("W", h, n, d, k), head("a", h), head("b", n)
+    theorem = Derivation("T", W[a, b] + W[a, b]).by(2 * W[a, b]).qed()
+    with pytest.raises(ProofError, match="a family of heads"):
+        theorem(W=fewer)
+
+
+def test_a_mean_is_remembered_when_two_theorems_are_cited_and_none_is_made_up():
+    fixed, mean = matrix("x", 1, n), expectation(draw @ draw.T)
+    square = Derivation("T1", mean).by(n * sigma**2 * ones(1), SECOND_MOMENTS).qed()
+    rows = Derivation("T2", softmax(fixed) @ ones(n)).by(ones(1), unfold(softmax)).qed()
+    assert square.averages and not rows.averages
+    rows(x=draw)
+    both = Derivation("T", mean + softmax(fixed) @ ones(n))
+    theorem = both.by(n * sigma**2 * ones(1) + ones(1), square, rows).qed()
+    with pytest.raises(ProofError, match="not random"):
+        theorem(x=draw)
+
+
+def test_what_is_divided_by_under_a_mean_may_be_fixed_and_not_random():
+    fixed, square = matrix("x", 1, n), draw @ draw.T
+    line = Derivation("T", expectation(normalise(fixed) @ ones(n) @ square))
+    line.by(expectation(square), unfold(normalise))
+    assert hypotheses_of(line) == ["no row of x sums to zero"]
+    with pytest.raises(ProofError, match="quotient of random letters"):
+        Derivation("F", expectation(normalise(draw) @ ones(n) @ square)).by(
+            expectation(square), unfold(normalise)
+        )
+
+
+def test_heads_with_more_indices_make_another_kind_of_a_word():
+    word = define("f", lambda x, W: W.family.sizes[0] * x)
+    one, two = word(X, Heads("W", h, n, d)), word(X, Heads("V", h, k, n, d))
+    assert one.operation is not two.operation and one.operation.word is two.operation.word
+
+
+def test_an_index_and_a_sequence_may_stand_for_others_of_other_sizes():
+    W, a, z = Heads("W", h, n, d), head("a", h), sequence("z", d)
+    theorem = Derivation("T", W[a] + ones(n) @ z[1]).by(ones(n) @ z[1] + W[a]).qed()
+    instance = theorem(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
+    assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.shape == (n, m)
+    assert repr(theorem(a=head("a", 1), h=1).lhs) == "W[1] + 1 z[1]"
+    for wrong in ({"a": 1}, {"a": X}, {"z": X}, {"a": head("b", k), "h": m},
+                  {"z": sequence("y", m), "d": k}, {"z": sequence("y", m), "W": W}):  # fmt: skip
+        with pytest.raises(ProofError, match="T: "):
+            theorem(**wrong)
+
+
+@pytest.mark.parametrize("along", [n, tau, 2 * s, s + r, sp.Integer(1), "s"], ids=str)
+def test_a_derivative_is_taken_along_a_real_scalar_symbol(along):
+    with pytest.raises(ProofError, match="real scalar symbol"):
+        derivative(X, along)
+
+
+def test_two_scalars_that_are_bound_get_two_new_names():
+    theorem = Derivation("T", derivative(derivative(s * r * X, s), r)).by(X).qed()
+    instance = theorem(X=s * r * X)
+    (outer,), (inner,) = instance.lhs.params, instance.lhs.args[0].params
+    assert len({outer, inner, s, r}) == 4 and {s, r} <= instance.lhs.free_scalars()
+    assert proofs.same(instance.lhs, instance.rhs)
+
+
+Q, R = permutation("Q", n), permutation("R", n)
+
+
+@pytest.mark.parametrize("image", [R, R.T, Q @ R, (Q @ R).T, Q.T @ R @ Q, identity(n)], ids=repr)
+def test_what_stands_for_a_permutation_inside_an_index_form(image):
+    P = permutation("Π", n)
+    form = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
+    theorem = Derivation("T", form).by(P @ X).qed()
+    instance = theorem(**{"Π": image})
+    assert proofs.same(instance.lhs, image @ X) and proofs.same(instance.rhs, image @ X)
+    assert not proofs.same(instance.lhs, Q @ X)
+
+
+def test_a_word_that_takes_a_mask_is_one_word_for_every_mask():
+    M, N = mask("M", n, n), mask("N", n, n)
+    word = define("f", lambda m, s: masked_softmax(m, s))
+    assert word(M, A).operation is word(N, B).operation
+    Derivation("T", word(M, A)).by(masked_softmax(M, A), unfold(word)).qed()
+    with pytest.raises(ProofError):
+        word(A, B)
+
+
+def test_a_scalar_of_a_word_may_be_a_number_that_is_no_size():
+    word = define("f", lambda x, c: c * x)
+    Derivation("T", word(X, n + 1)).by((n + 1) * X, unfold(word)).qed()

@@ -14,9 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from gpu_figures import LOOKS, Line, Plot, caption, draw, in_words, named
+from record_page import RecordPart, escaped, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -34,46 +33,28 @@ from gpu.record import (  # noqa: E402
 ABSENT = "This record does not hold this experiment."
 
 
-class GpuRecord(Directive):
-    """A part of the record; the content stands in its place while there is no record."""
+class GpuRecord(RecordPart):
+    """A part of the record of a GPU: tables, and plots."""
 
-    required_arguments = 2
-    has_content = True
+    wrong = RecordError
 
-    def run(self):
-        env = self.state.document.settings.env
-        self.page = Path(env.doc2path(env.docname))
-        path = (self.page.parent / self.arguments[0]).resolve()
-        env.note_dependency(str(path))
-        if not path.exists():
-            return [self.parse(self.content)]
-        return self.drawn(path, PARTS[self.arguments[1]], env)
+    @property
+    def parts(self):
+        return PARTS
 
-    def drawn(self, path, part, env):
-        try:
-            shown = list(part(read_record(path)))
-        except RecordError as wrong:
-            # one part says it, the others have nothing to show
-            if env.temp_data.setdefault("gpu-record-refused", self.lineno) != self.lineno:
-                return []
-            raise self.error(str(wrong)) from None
-        folder = Path(env.app.outdir).parent / "gpu-record"
-        return [
-            self.figure(one, folder) if isinstance(one, Plot) else self.parse(one.splitlines())
-            for one in shown
-        ]
+    def read(self, path):
+        return read_record(path)
 
-    def figure(self, plot, folder):
-        path = folder / f"{nodes.make_id(plot.title)}.png"
+    def show(self, one):
+        return self.figure(one) if isinstance(one, Plot) else super().show(one)
+
+    def figure(self, plot):
+        outputs = Path(self.state.document.settings.env.app.outdir).parent
+        path = outputs / "gpu-record" / f"{nodes.make_id(plot.title)}.png"
         draw(plot, path)
         address = Path(os.path.relpath(path, self.page.parent)).as_posix()
         image = nodes.image(uri=address, alt=in_words(plot))
         return nodes.figure("", image, nodes.caption("", caption(plot)), classes=["drawn"])
-
-    def parse(self, lines):
-        box = nodes.container(classes=["gpu-record"])
-        self.state.nested_parse(StringList(list(lines), source=str(self.page)), 0, box)
-        return box
 
 
 # ---- the parts: each gives Markdown and plots -----------------------------------------
@@ -296,16 +277,6 @@ def power(value):
         return f"{value:.2g}"
     digits, exponent = f"{value:.1e}".split("e")
     return rf"${digits}\times10^{{{int(exponent)}}}$"
-
-
-def table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
-def escaped(words):
-    """Words of a program as code, whatever they hold."""
-    return "`` " + words.replace("``", "` `") + " ``"
 
 
 def setup(app):

@@ -85,8 +85,6 @@ class Substitution:
         if operation in (OVER, DERIVATIVE):
             binder, inner = self.bind(x.params[0], free_names(x.args[0]))
             body = inner(x.args[0])
-            if isinstance(binder, sums.End):
-                return body
             return over(binder, body) if operation is OVER else derivative(body, binder)
         args = [self(y) for y in x.args]
         params = [self._parameter(p) for p in x.params]
