@@ -84,6 +84,10 @@ def test_of_a_sequence_those_entries_are_shown_that_were_read():
     assert repr(found) == "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"
 
 
+def test_a_permutation_is_shown_by_its_images():
+    assert repr(counterexample(P @ A, A)).startswith("n = 2; A = ((0, 0), (0, 1)), Π = (2, 1): ")
+
+
 def test_heads_and_the_place_where_the_sides_differ_are_shown():
     W, a = Heads("W", m, n, n), head("a", m)
     found = counterexample(over(a, W[a]), W[a])

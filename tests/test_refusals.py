@@ -564,6 +564,10 @@ def recursion_forgets_the_rescaling():
         .by(closed(t) + exp(z[after] - ref[after]), claim).by(closed(after), EXP_OF_SUM, SPLIT))  # fmt: skip
 
 
+def hypothesis_about_two_shapes():
+    return given(X, A)
+
+
 def hypothesis_about_one_head_used_for_all():
     a_head = given(X @ W_Q[a].T, zeros(n, k))
     return Derivation("t", over(a, X @ W_Q[a].T)).by(over(a, zeros(n, k)), a_head)
@@ -588,6 +592,7 @@ REFUSED = [f for f in (idle_theorem, theorem_that_does_not_apply, theorem_used_i
     definition_that_hides_a_permutation, free_index_in_an_index_form, float_in_an_index_form,
     index_of_another_range, sum_of_sizes_without_an_order, base_missing, induction_with_a_false_step,
     induction_that_ends_elsewhere, recursion_forgets_the_rescaling, hypothesis_about_one_head_used_for_all,
+    hypothesis_about_two_shapes,
 )]  # fmt: skip
 
 
@@ -636,6 +641,7 @@ def test_a_refused_line_names_all_there_is_to_know():
         (sum_of_sizes_without_an_order, "join(n, m)"),
         (idle_theorem, "row sums is not needed"),
         (float_in_a_line, "float"),
+        (hypothesis_about_two_shapes, "a hypothesis: shapes differ: (n, d) = (n, n)"),
         (scalar_with_a_position, "depends on a position"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -206,13 +206,13 @@ class Expression:
 
     # Reached only where the left side is no expression: they say what is wanted.
     def __rmatmul__(self, other):
-        return product(expression(other, "@"), self)
+        return expression(other, "@")
 
     def __radd__(self, other):
-        return plus(expression(other, "+"), self)
+        return expression(other, "+")
 
     def __rsub__(self, other):
-        return plus(expression(other, "-"), scaled(-1, self))
+        return expression(other, "-")
 
     __array_ufunc__ = None  # NumPy must not spread itself over an expression
 

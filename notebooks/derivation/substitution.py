@@ -199,8 +199,6 @@ class Substitution:
             return sums.Moved(sp.Tuple(*word), self._term(t.args[1]))
         if isinstance(t, sp.Symbol):
             return self.symbols.get(t, t)
-        if isinstance(t, sums.Join):
-            return self.size(t)
         return t.func(*map(self._term, t.args)) if t.args else t
 
     def _word(self, permutation, sign):
