@@ -604,7 +604,7 @@ def test_what_is_divided_by_under_a_mean_may_be_fixed_and_not_random():
 
 def test_heads_with_more_indices_make_another_kind_of_a_word():
     word = define("f", lambda x, W: W.family.sizes[0] * x)
-    one, two = word(X, Heads("W", h, n, d)), word(X, Heads("V", h, k, n, d))
+    one, two = word(X, Heads("W", h, n, d)), word(X, Heads("V", h, n, d, k))
     assert one.operation is not two.operation and one.operation.word is two.operation.word
 
 
