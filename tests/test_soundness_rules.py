@@ -626,6 +626,13 @@ def test_a_derivative_is_taken_along_a_real_scalar_symbol(along):
         derivative(X, along)
 
 
+def test_no_expression_stands_for_a_family_inside_a_definition():
+    word = define("f", lambda x, W: x)
+    theorem = Derivation("T", word(X, A.params[0]) + X).by(X + word(X, A.params[0])).qed()
+    with pytest.raises(ProofError, match="as a family of matrices"):
+        theorem(A=B)
+
+
 def test_two_scalars_that_are_bound_get_two_new_names():
     theorem = Derivation("T", derivative(derivative(s * r * X, s), r)).by(X).qed()
     instance = theorem(X=s * r * X)

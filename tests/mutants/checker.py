@@ -16,6 +16,7 @@ Edits are those of `operators`, and a few more for decisions, below.  Not edited
 
 - what only prints: the modules and functions in PRINTS.  A theorem is its two sides, whatever
   their print; and the print of each line of the book is compared with what is stored;
+- what is ELSEWHERE: which versions and which device there are;
 - the wording of a refusal: what stands inside a `raise`, and what is computed for that alone.
   That it is raised is edited: the whole statement is deleted.
 
@@ -51,6 +52,8 @@ PRINTS = re.compile(
     r"|_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|title"
     r"|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
 )
+#: What depends on what is installed and on a GPU, and has tests of its own in test_surroundings.
+ELSEWHERE = re.compile(r"versions|start|_has_room")
 PRINTED = ("show", "latex")  # keyword arguments
 ALONE = ("soundness_rules", "theorems", "refusals", "faults", "normal_form")
 WITH_TORCH = ("theorems", "alarm", "operations", "counterexamples", "display", "checks",
@@ -76,7 +79,12 @@ class SuiteFails(Exception):
 
 def modules():
     """The names of the modules that are edited."""
-    return sorted(p.stem for p in PACKAGE.glob("*.py") if not PRINTS.fullmatch(p.stem))
+    return sorted(path.stem for path in PACKAGE.glob("*.py") if not is_left(path.stem))
+
+
+def is_left(name):
+    """Whether a module or a function of that name is left as it is."""
+    return PRINTS.fullmatch(name) or ELSEWHERE.fullmatch(name)
 
 
 def path_of(module):
@@ -152,10 +160,11 @@ def edits_of(source):
 
 
 def makes_sense(kind, node, text):
-    """Whether a kind of mistake is one here: a table of the module is a definition, which is not
-    deleted; and what has no order is not swapped."""
+    """Whether a kind of mistake is one here: a table of the module or a field is a definition,
+    which is not deleted; and what has no order is not swapped."""
     if kind == "a statement deleted":
-        return not isinstance(text.parent.get(node), ast.Module)
+        of_a_module = isinstance(text.parent.get(node), ast.Module)
+        return not of_a_module and not isinstance(node, ast.AnnAssign)
     unordered = isinstance(node, ast.Call) and called(node) in NO_ORDER
     return kind != "arguments swapped" or not unordered
 
@@ -170,7 +179,7 @@ def mutants_of(source):
 def is_out(node, text, words):
     """Whether a node is left as it is: part of a print, or of the wording of a refusal."""
     above = text.parent.get(node)
-    if isinstance(node, ast.FunctionDef) and PRINTS.fullmatch(node.name):
+    if isinstance(node, ast.FunctionDef) and is_left(node.name):
         return True
     if isinstance(node, ast.keyword) and node.arg in PRINTED:
         return True
