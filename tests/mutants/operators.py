@@ -16,7 +16,7 @@ Nor are these mistakes made, for a reason each:
   what is claimed holds for every size.  Ones, zeros and slices of another size are made;
 - a bound from below is not multiplied: that asks for more;
 - the question of an exercise, `attempt` with dots, is not touched: nothing is proved in it;
-- a random sample changes neither its sign nor its seed: it is another sample of the same kind;
+- a random sample changes neither sign, size nor seed: it is another sample of the same kind;
 - where a sign is lost at once, in `(a - b).abs()` or a square, it is not changed;
 - what has no order is not swapped: the sides of `error(a, b)` or `torch.equal(a, b)`, the
   reasons of a line, `.by(claim, reason, reason)`, the factors of `P @ P @ P`.
@@ -43,7 +43,7 @@ AXIS_ARGUMENT = dict.fromkeys(
 #: Functions of a module that take the object first: torch.softmax(x, -1).
 MODULES = ("torch", "F", "np", "linalg", "fft")
 SAME_EITHER_WAY = {"error", "equal", "allclose", "assert_close", "isclose", "max", "min", "maximum",
-                   "minimum", "by", "isinstance", "hasattr", "getattr", "setattr"}  # fmt: skip
+                   "minimum", "by", "transpose", "swapaxes", "isinstance", "hasattr", "getattr", "setattr"}  # fmt: skip
 DECLARED = {"sizes", "matrix", "scalars", "Heads", "head", "mask", "permutation", "normal", "randn",
             "rand", "randint", "randperm", "manual_seed"}  # fmt: skip
 OF_A_SIZE = {"ones", "zeros", "eye", "identity", "full", "causal", "arange", "range", "linspace",
@@ -382,6 +382,8 @@ def dropped(node, text):
     """One side of a sum, a difference, a product or a quotient; one side of and, or."""
     if isinstance(node, ast.BinOp) and type(node.op) in (*EXCHANGED, ast.Pow):
         yield text.instead(node, text.operand(node.left))
+        if isinstance(node.op, ast.Mult) and scales_a_sample(node, text):
+            return
         if isinstance(node.op, ast.Add | ast.Mult | ast.MatMult):
             yield text.instead(node, text.operand(node.right))
         elif isinstance(node.op, ast.Sub):
@@ -389,6 +391,12 @@ def dropped(node, text):
     elif isinstance(node, ast.BoolOp) and not asserted(node, text):
         yield text.instead(node, text.operand(node.values[0]))
         yield text.instead(node, text.operand(node.values[-1]))
+
+
+def scales_a_sample(node, text):
+    """Whether a number stands before a random sample: 3 * normal(…)."""
+    number = isinstance(node.left, ast.Constant)
+    return number and SAMPLED.match(text.of(node.right).removeprefix("torch."))
 
 
 def asserted(node, text):
