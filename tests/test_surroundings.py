@@ -112,7 +112,7 @@ def test_a_file_that_is_no_notebook_is_named_in_a_sentence(tmp_path, monkeypatch
         (execute_notebooks.main, ["notebooks/03.ipynb"]),
         (colab.main, [str(tmp_path / "copies")]),
     ):
-        assert files.in_a_sentence(main, argument) == 1
+        assert main(argument) == 1
         said = capsys.readouterr().err
         assert re.fullmatch(rf"notebooks/03\.ipynb is no notebook: {expected}.*\.\n", said), said
 
@@ -151,7 +151,7 @@ def test_a_full_disk_leaves_the_notebook_as_it_was(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(
         execute_notebooks, "execute", lambda found, folder: found.cells[0].outputs.append(printed)
     )
-    assert files.in_a_sentence(execute_notebooks.main, [str(path)]) == 1
+    assert execute_notebooks.main([str(path)]) == 1
     said = capsys.readouterr().err
     assert (
         said == f"{path} cannot be written: no space left on device; what was there is unchanged.\n"
@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_the_notebook_as_it_was(tmp_path, monkeypatch, capsys
 def test_a_full_disk_leaves_no_half_of_a_copy_or_an_archive(
     tmp_path, monkeypatch, capsys, full_disk
 ):
-    assert files.in_a_sentence(colab.main, [str(tmp_path / "copies")]) == 1
+    assert colab.main([str(tmp_path / "copies")]) == 1
     assert os.listdir(tmp_path / "copies") == []
     course.write_zip(tmp_path / "student.zip", "student", {"a": b"old"})
     monkeypatch.setattr(zipfile.ZipFile, "writestr", raising(FULL))
@@ -200,12 +200,12 @@ def test_a_limit_of_the_system_is_one_sentence_too(tmp_path):
 
 def test_a_mistake_of_the_program_keeps_its_traceback():
     with pytest.raises(FileNotFoundError):
-        files.in_a_sentence(raising(FileNotFoundError(errno.ENOENT, "no such file", "x")))
+        files.in_a_sentence(raising(FileNotFoundError(errno.ENOENT, "no such file", "x")))()
 
 
 def test_a_folder_that_cannot_be_made_is_named(capsys):
     refused = PermissionError(errno.EROFS, os.strerror(errno.EROFS), "/some/where")
-    assert files.in_a_sentence(raising(refused)) == 1
+    assert files.in_a_sentence(raising(refused))() == 1
     assert capsys.readouterr().err == "/some/where cannot be written: read-only file system.\n"
 
 
@@ -279,7 +279,7 @@ def test_a_build_that_fails_forgets_what_it_read_and_nothing_else(sphinx):
 
 def test_a_build_that_is_interrupted_does_too(sphinx):
     folder = sphinx(raising(KeyboardInterrupt()))
-    assert files.in_a_sentence(build_book.main) == 130
+    assert build_book.main() == 130
     assert sorted(p.name for p in folder.iterdir() if p.suffix != ".lock") == ["book.pdf"]
 
 

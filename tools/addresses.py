@@ -90,6 +90,7 @@ def rewritten(root):
     }
 
 
+@in_a_sentence
 def main():
     for path, text in rewritten(Path(__file__).resolve().parent.parent).items():
         write(path, text)
@@ -97,4 +98,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main))
+    sys.exit(main())

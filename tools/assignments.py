@@ -49,6 +49,7 @@ class BrokenRule(ValueError):
     """A source that breaks a rule: which file, which cell, which rule."""
 
 
+@in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COPIES
     paths = sorted(SOURCES.glob("*.ipynb"))
@@ -299,4 +300,4 @@ def read(tree):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

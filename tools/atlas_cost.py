@@ -91,6 +91,7 @@ def measured(d):
     return entry | {"seconds": round(min(times), 3), "repeats": len(times)}
 
 
+@in_a_sentence
 def main():
     """Measures growing models until a count takes too long, and writes the record."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -132,4 +133,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main))
+    sys.exit(main())

@@ -113,6 +113,7 @@ def table(results):
     return "\n".join(lines)
 
 
+@in_a_sentence
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", help="all of them, if none is named")
@@ -145,4 +146,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main))
+    sys.exit(main())

@@ -25,6 +25,7 @@ UNFINISHED = BUILD / ".unfinished"
 ROOM = 100e6  # bytes that the pages and what Sphinx remembers of them may take
 
 
+@in_a_sentence
 def main(builder="html"):
     BUILD.mkdir(exist_ok=True)
     with alone("build of the book") as held:
@@ -69,4 +70,4 @@ def remove(folder):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    sys.exit(in_a_sentence(main, *sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

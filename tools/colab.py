@@ -38,6 +38,7 @@ FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 COLAB = {"accelerator": "GPU", "colab": {"provenance": [], "gpuType": "T4"}}
 
 
+@in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COPIES
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -134,4 +135,4 @@ def with_links(text, site):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -20,7 +20,7 @@ import colab
 import nbformat
 import slides
 from addresses import site_address
-from files import in_a_sentence, whole
+from files import Fault, in_a_sentence, whole
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = ROOT / "_build" / "course"
@@ -39,17 +39,14 @@ TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold
 
 
-class CannotPack(Exception):
+class CannotPack(Fault):
     """Why there is no course, for the one who called."""
 
 
+@in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COURSE
-    try:
-        pack(folder)
-    except CannotPack as reason:
-        print(reason, file=sys.stderr)
-        return 1
+    pack(folder)
     return 0
 
 
@@ -193,4 +190,4 @@ def write_zip(path, root, files):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -29,6 +29,7 @@ class CellFailed(Exception):
     """What went wrong in which cell, in a few lines."""
 
 
+@in_a_sentence
 def main(names):
     paths = [Path(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
     missing = [str(path) for path in paths if not path.is_file()]
@@ -120,4 +121,4 @@ def merge_streams(outputs):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 
 #: A system that will not take a file: full, read-only, or not ours.  Anything else is a mistake
@@ -20,27 +21,36 @@ CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)( |$)", re.M)
 
 
 class Fault(Exception):
-    """What is wrong with a file, in one sentence for the one who called."""
+    """What is wrong and what to do, in a sentence for the one who called."""
 
 
-def in_a_sentence(main, *arguments):
-    """Run a tool; a file that cannot be read or written becomes a sentence, and exit status 1."""
-    try:
-        return main(*arguments)
-    except Fault as fault:
-        said = str(fault)
-    except shutil.Error as error:  # a folder that could not be copied: all that went wrong in it
-        _, target, reason = error.args[0][0]
-        said = f"{shown(target)} cannot be written: {reason}."
-    except OSError as error:
-        if error.errno not in REFUSALS:
-            raise
-        said = cannot_write(error.filename or "A file", error)
-    except KeyboardInterrupt:
-        print("Stopped; nothing is half-written.", file=sys.stderr)
-        return 130
-    print(said, file=sys.stderr)
-    return 1
+def in_a_sentence(main):
+    """A tool's main: a Fault, or a file that cannot be written, becomes a sentence and status 1."""
+
+    @wraps(main)
+    def said_plainly(*arguments):
+        try:
+            return main(*arguments)
+        except KeyboardInterrupt:
+            print("Stopped; nothing is half-written.", file=sys.stderr)
+            return 130
+        except (Fault, OSError) as reason:
+            print(sentence(reason), file=sys.stderr)
+            return 1
+
+    return said_plainly
+
+
+def sentence(reason):
+    """What a user is told of a Fault or an OSError; raises what is a mistake of the program."""
+    if isinstance(reason, Fault):
+        return str(reason)
+    if isinstance(reason, shutil.Error):  # a folder that could not be copied: all that went wrong
+        _, target, why = reason.args[0][0]
+        return f"{shown(target)} cannot be written: {why}."
+    if reason.errno not in REFUSALS:
+        raise reason
+    return cannot_write(reason.filename or "A file", reason)
 
 
 def cannot_write(path, error):

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
-from files import in_a_sentence
+from files import Fault, in_a_sentence
 from gpu import gradients, precision, rates, scale
 from gpu.bench import CLOCKS, SMALL, Bench, Sizes
 from gpu.facts import facts
@@ -38,17 +38,13 @@ NO_CUDA = (
 CPU_IS_SMALL = "A CPU only rehearses: add --small."
 
 
-class Refused(Exception):
+class Refused(Fault):
     """Why nothing was recorded, in one sentence."""
 
 
+@in_a_sentence
 def main(arguments):
-    options = parsed(arguments)
-    try:
-        take(options)
-    except Refused as reason:
-        print(reason, file=sys.stderr)
-        return 1
+    take(parsed(arguments))
     return 0
 
 
@@ -174,4 +170,4 @@ def last_of(row):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

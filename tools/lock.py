@@ -24,6 +24,7 @@ def canonical(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@in_a_sentence
 def main():
     root = Path(__file__).resolve().parent.parent
     requirements = (root / "requirements.txt").read_text(encoding="utf-8")
@@ -46,4 +47,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main))
+    sys.exit(main())

@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pikepdf
-from files import in_a_sentence, write
+from files import Fault, in_a_sentence, write
 from playwright.sync_api import sync_playwright
 
 SCRIPT = Path(__file__).with_suffix(".js")
@@ -24,16 +24,13 @@ WIDTH, HEIGHT = (int(mm / 25.4 * 96) for mm in (170, 251))
 SECONDS = 120
 
 
-class CannotPrint(Exception):
+class CannotPrint(Fault):
     """Why there is no PDF, for the one who called."""
 
 
+@in_a_sentence
 def main(html, pdf):
-    try:
-        text = print_book(Path(html).resolve())
-    except CannotPrint as reason:
-        print(reason, file=sys.stderr)
-        return 1
+    text = print_book(Path(html).resolve())
     Path(pdf).parent.mkdir(parents=True, exist_ok=True)
     write(pdf, text)
     return 0
@@ -144,4 +141,4 @@ def mark_formulas(document, names):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, *sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

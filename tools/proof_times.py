@@ -43,7 +43,7 @@ for folder in (NOTEBOOKS, ROOT / "book" / "extensions"):
 import expanding  # noqa: E402
 import sympy  # noqa: E402
 from derivation import Derivation, matrices, proofs  # noqa: E402
-from files import in_a_sentence, write  # noqa: E402
+from files import Fault, in_a_sentence, write  # noqa: E402
 from live_proofs import live_cells  # noqa: E402
 from register import read_register  # noqa: E402
 
@@ -54,7 +54,7 @@ LONG = 1  # a second: expanding that takes longer is timed once
 EXPANDED = ("Theorem 1.5", "Theorem 3.1", "Theorem 3.2", "Theorem 4.3", "Theorem 7.1")
 
 
-class Wrong(Exception):
+class Wrong(Fault):
     """Why nothing is recorded, in one sentence."""
 
 
@@ -196,17 +196,14 @@ def expanded(n, lhs, rhs, is_zero, allowed):
 # ── The record ────────────────────────────────────────────────────────────────────────────
 
 
+@in_a_sentence
 def main(arguments):
     """Measures, shows how far it is, and writes the record."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--seconds", type=float, default=30, help="allowed to expand at one n")
     options.add_argument("--out", type=Path, default=RECORD)
     options = options.parse_args(arguments)
-    try:
-        record = measured(options.seconds)
-    except Wrong as wrong:
-        print(wrong, file=sys.stderr)
-        return 1
+    record = measured(options.seconds)
     options.out.parent.mkdir(exist_ok=True)
     write(options.out, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     print(f"The record, taken in {time.process_time():.0f} s of CPU time: {options.out}")
@@ -250,4 +247,4 @@ def about():
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

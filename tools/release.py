@@ -16,7 +16,7 @@ import colab
 import yaml
 from addresses import site_address
 from course import COURSE, SITE, files_of, write_zip
-from files import in_a_sentence, write
+from files import Fault, in_a_sentence, write
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "_build" / "release"
@@ -24,17 +24,14 @@ PDF = ROOT / "_build" / "pdf" / "where-did-the-bias-go.pdf"
 NAME, CHECKSUMS = "where-did-the-bias-go", "SHA256SUMS"
 
 
-class CannotRelease(Exception):
+class CannotRelease(Fault):
     """Why there is no release, for the one who called."""
 
 
+@in_a_sentence
 def main(arguments):
-    try:
-        folder = Path(arguments[0]) if arguments else RELEASE
-        archive(folder, version())
-    except CannotRelease as reason:
-        print(reason, file=sys.stderr)
-        return 1
+    folder = Path(arguments[0]) if arguments else RELEASE
+    archive(folder, version())
     print((folder / CHECKSUMS).read_text(), end="")
     return 0
 
@@ -85,4 +82,4 @@ def digest(path):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main, sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -16,6 +16,7 @@ if str(ROOT / "book" / "extensions") not in sys.path:
     sys.path.insert(0, str(ROOT / "book" / "extensions"))
 
 from claims import read_claims  # noqa: E402
+from files import Fault  # noqa: E402
 from register import PROVED_KINDS, read_register  # noqa: E402, F401
 
 TAG = "slide"
@@ -25,7 +26,7 @@ EXERCISE = re.compile(r"^### Exercise (?P<number>\d+[a-z]?\.\d+) · (?P<name>.+)
 SOLUTION = re.compile(r"^(#{1,3} |<details|:::|```)", re.MULTILINE)
 
 
-class SlidesError(ValueError):
+class SlidesError(Fault):
     """What is wrong with a deck or with a cell, for the one who wrote it."""
 
 

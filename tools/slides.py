@@ -41,7 +41,7 @@ from files import in_a_sentence, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from print_pdf import Browser, CannotPrint
+from print_pdf import Browser
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -69,21 +69,18 @@ class Deck:
     figures: dict = field(default_factory=dict)
 
 
+@in_a_sentence
 def main(arguments=None):
     options = read_options(arguments)
-    try:
-        sources = Sources(options.notebooks, ROOT / "book" / "claims.yml")
-        decks = [read_deck(path) for path in sorted(DECKS.glob("*.yml"))]
-        copy_assets(options.folder)
-        for deck in decks:
-            write_deck(deck, sources, options.folder)
-            print(f"{deck.name}: {len(deck.slides)} slides, {minutes(deck)} minutes")
-        check_used(decks, sources)
-        if options.pdf:
-            print_decks(decks, options.folder)
-    except SlidesError as reason:
-        print(reason, file=sys.stderr)
-        return 1
+    sources = Sources(options.notebooks, ROOT / "book" / "claims.yml")
+    decks = [read_deck(path) for path in sorted(DECKS.glob("*.yml"))]
+    copy_assets(options.folder)
+    for deck in decks:
+        write_deck(deck, sources, options.folder)
+        print(f"{deck.name}: {len(deck.slides)} slides, {minutes(deck)} minutes")
+    check_used(decks, sources)
+    if options.pdf:
+        print_decks(decks, options.folder)
     return 0
 
 
@@ -382,13 +379,10 @@ def inline(text):
 
 def print_decks(decks, folder):
     """One page for each slide, with everything on it shown."""
-    try:
-        with Browser() as browser:
-            for deck in decks:
-                printed_deck(browser, deck, folder)
-                print(f"{deck.name}.pdf")
-    except CannotPrint as reason:
-        raise SlidesError(str(reason)) from None
+    with Browser() as browser:
+        for deck in decks:
+            printed_deck(browser, deck, folder)
+            print(f"{deck.name}.pdf")
 
 
 def printed_deck(browser, deck, folder):
@@ -410,4 +404,4 @@ def titled(pdf, deck):
 
 
 if __name__ == "__main__":
-    sys.exit(in_a_sentence(main))
+    sys.exit(main())
