@@ -70,7 +70,7 @@ def test_what_is_committed_agrees_with_the_configuration():
 def published(tmp_path_factory):
     """One chapter built with a made-up address."""
     root = with_url(tmp_path_factory.mktemp("published"), MADE_UP)
-    for name in ("book", "tools", "notebooks"):
+    for name in ("book", "tools", "notebooks", "tests"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "_toc.yml").write_text(f"format: jb-book\nroot: {PAGE}\n", encoding="utf-8")
     build = [Path(sys.executable).parent / "jupyter-book", "build", str(root), "--quiet"]
