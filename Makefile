@@ -1,6 +1,5 @@
 PYTHON ?= python3
 WORKERS ?= 2
-FORK ?= 1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +17,8 @@ RUN_ENV := OMP_NUM_THREADS=1 UNTRIED_VERSIONS=quiet IPYTHONDIR=$(CURDIR)/$(VENV)
 INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
 # Kernels forked from one process that has imported torch; FORK=0 starts each on its own.
-KERNELS := $(if $(filter 0,$(FORK)),,-p tests.forkserver)
+export FORK
+KERNELS := -p tests.forkserver
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -313,12 +313,15 @@ def test_the_same_words_are_generated():
             assert torch.equal(fold(model).model.generate(ids, use_cache=cache, **asked), expected)
 
 
-def test_layers_left_out_at_random_pay_nothing():
+@pytest.mark.parametrize("seed", [0, 1, 9])
+def test_layers_left_out_at_random_pay_nothing(seed):
+    torch.manual_seed(seed)  # which layers are left out while fold looks; with 9, one in every run
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=0.5)).train()
     result = fold(model)
     assert {row.constant for row in result.moved} <= {"b_K", "b_V", "b_2"}
-    assert any("layerdrop = 0.5" in row.text for row in result.refused)
+    assert "b_Q" in {row.constant for row in result.refused}
+    assert all("layerdrop = 0.5" in row.text for row in result.refused)
     inputs = some_inputs(model)
     with double_precision():
         assert all(difference(result.model, model, inputs, n) <= result.bound for n in range(20))

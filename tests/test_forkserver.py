@@ -23,6 +23,7 @@ STATE = """
 import gc, json, os, random, signal, sys, threading, warnings
 import matplotlib, numpy, sympy, torch
 import matplotlib.pyplot as plt
+from ipykernel.connect import get_connection_info
 state = {
     "backend": matplotlib.get_backend(),
     "rc": {name: repr(value) for name, value in matplotlib.rcParams.items()},
@@ -42,12 +43,13 @@ state = {
     "numpy": str(numpy.geterr()),
     "recursion": sys.getrecursionlimit(),
     "displays": type(sys.displayhook).__name__,
+    "transport": json.loads(get_connection_info())["transport"],
 }
 draws = [random.random(), float(numpy.random.rand()), float(torch.rand(1))]
 """
 HELPERS = """
 import re
-OF_THE_RUN = {"JPY_PARENT_PID", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"}
+OF_THE_RUN = {"FORK", "JPY_PARENT_PID", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"}
 def re_number(name):
     return re.sub(r"[0-9]+", "N", name)
 """
@@ -72,7 +74,7 @@ def write(folder, **notebooks):
         nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
 
 
-def pytest_on(folder, *options):
+def pytest_on(folder, *options, **variables):
     """pytest on a folder of notebooks, started; it and its kernels write under the folder only."""
     (folder / "tmp").mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -84,9 +86,11 @@ def pytest_on(folder, *options):
         "IPYTHONDIR": str(folder / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "TMPDIR": str(folder / "tmp"),
+        **variables,
     }
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "-rA"]
-    command += [*NBVAL, f"--rootdir={folder}", f"-c{folder / 'pytest.ini'}", *options, str(folder)]
+    command += ["-p", "tests.forkserver", *NBVAL, f"--rootdir={folder}"]
+    command += [f"-c{folder / 'pytest.ini'}", *options, str(folder)]
     return subprocess.Popen(
         command,
         cwd=ROOT,
@@ -97,19 +101,20 @@ def pytest_on(folder, *options):
     )
 
 
-FORKED = ("-p", "tests.forkserver")
+KINDS = {"plain": "0", "forked": ""}  # and what FORK says there
 
 
 def both(factory, notebooks, *options):
     """Notebooks on plain and on forked kernels, at the same time: folders and reports."""
-    folders = {kind: factory.mktemp(kind) / "same-name" for kind in ("plain", "forked")}
+    folders = {kind: factory.mktemp(kind) / "same-name" for kind in KINDS}
     runs = {}
     for kind, folder in folders.items():
         write(folder, **notebooks)
-        runs[kind] = pytest_on(folder, *options, *(FORKED * (kind == "forked")))
+        runs[kind] = pytest_on(folder, *options, FORK=KINDS[kind])
     said = {kind: run.communicate(timeout=240)[0] for kind, run in runs.items()}
-    assert "Plain kernels" not in said["forked"]
-    return folders, said
+    line = "Plain kernels, not forked ones: FORK=0 asks for them.\n"
+    assert "Plain kernels" not in said["forked"] and said["plain"].count(line) == 1
+    return folders, {kind: each.replace(line, "") for kind, each in said.items()}
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +161,7 @@ def test_the_state_that_a_notebook_finds_is_the_same(state):
     for name in plain:
         assert plain[name] == forked[name], name
     assert not set(plain_draws) & set(forked_draws)
+    assert plain["transport"] == "ipc"  # a port could be taken before the kernel has it
 
 
 @forks
@@ -193,7 +199,7 @@ def gone(process, seconds=0):
 def test_a_killed_run_leaves_no_process_and_no_socket(tmp_path):
     busy = "import os\nopen('ids', 'w').write(f'{os.getpid()} {os.getppid()} ')\nwhile True: pass"
     write(tmp_path / "here", busy=[busy])
-    run = pytest_on(tmp_path / "here", "--nbval-cell-timeout=60", *FORKED)
+    run = pytest_on(tmp_path / "here", "--nbval-cell-timeout=60")
     try:
         ids = tmp_path / "here" / "ids"
         for _ in range(600):
@@ -216,7 +222,7 @@ def test_without_a_server_the_kernels_are_plain_and_one_line_says_why(tmp_path, 
     (folder / "conftest.py").write_text(
         "import tests.forkserver\ntests.forkserver.SERVER_OF_THIS_RUN.reason = 'a test said so'\n"
     )
-    said = pytest_on(folder, *options, *FORKED).communicate(timeout=120)[0]
+    said = pytest_on(folder, *options).communicate(timeout=120)[0]
     assert "2 passed" in said
     assert said.count("Plain kernels, not forked ones: a test said so.") == 1
 

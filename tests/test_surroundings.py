@@ -66,17 +66,9 @@ BROKEN = {
 }
 
 
-def forked(where=ROOT / "tests" / "forkserver"):
-    return pytest.mark.skipif(not where.is_dir(), reason="kernels are not forked here")
-
-
-@pytest.mark.parametrize(
-    "kernels",
-    [(), pytest.param(("-p", "tests.forkserver"), marks=forked())],
-    ids=["plain", "forked"],
-)
+@pytest.mark.parametrize("fork", [pytest.param("0", id="plain"), pytest.param("1", id="forked")])
 def test_the_suite_names_the_cell_that_killed_its_kernel_and_the_file_that_is_broken(
-    tmp_path, kernels
+    tmp_path, fork
 ):
     good = notebook(tmp_path / "dead.ipynb", "y = 1", DEADLY, "z = 3")
     (tmp_path / "half.ipynb").write_text(good[:99], encoding="utf-8")
@@ -84,12 +76,12 @@ def test_the_suite_names_the_cell_that_killed_its_kernel_and_the_file_that_is_br
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     suite = [
         sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120",
-        *kernels, "-p", "tests.notebook_reports", "-p", "no:cacheprovider", "--color=no", "-rA",
+        "-p", "tests.forkserver", "-p", "tests.notebook_reports", "-p", "no:cacheprovider", "--color=no", "-rA",
         "--continue-on-collection-errors", f"-c{tmp_path / 'pytest.ini'}", str(tmp_path),
     ]  # fmt: skip
     done = subprocess.run(
         suite, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
-        env=clean | {"OMP_NUM_THREADS": "1", "IPYTHONDIR": str(tmp_path / "ipython")},
+        env=clean | {"OMP_NUM_THREADS": "1", "IPYTHONDIR": str(tmp_path / "ipython"), "FORK": fork},
     )  # fmt: skip
     assert done.returncode == 1
     assert "Cell 1: the kernel died in dead.ipynb, in “x = 6 * 7”" in done.stdout

@@ -210,6 +210,7 @@ class Surgeon:
 
     def bills(self, norm):
         """(Linear, READS or CARRIES) for all that hear a norm's shift; raises Stays for others."""
+        self.demand_none_skipped()
         self.demand_all_used(self.model)
         heard = [run for run in self.runs if run.calls[norm]]
         found = [self.bills_in(run, norm) for run in heard or self.runs]
@@ -224,8 +225,6 @@ class Surgeon:
         call, name = run.only_call(norm), self.names[norm]
         if call is None:
             raise Stays(f"{name} runs more than once, or not at all, in one run of the model")
-        if self.model.training and (rate := skips_layers(self.model)):
-            raise Stays(f"in training, {rate} leaves out whole layers, and with them who pays")
         found = []
         for reader in run.readers(call):
             linear, how = reader.module, READS
@@ -257,13 +256,21 @@ class Surgeon:
         """Whether some run gave the parameters of a module to an operation."""
         return any(run.uses(p) for run in self.runs for p in matrices(module))
 
+    def demand_none_skipped(self):
+        """Raises Stays where layers are left out at random: what a run showed was chance."""
+        if rate := skips_layers(self.model):
+            raise Stays(f"in training, {rate} leaves out whole layers, and with them who pays")
+
     def demand_all_used(self, module):
         """Raises Stays where a matrix in a module is not used at these inputs."""
         for inside in self.unused:
             if inside in {*module.modules()}:
+                rate = skips_layers(self.model)
+                advice = (
+                    f"{rate} left it out; fold in eval mode" if rate else "give inputs that use it"
+                )
                 raise Stays(
-                    f"{self.names[inside]} is not used at these inputs, and might hear it: "
-                    "give inputs that use it"
+                    f"{self.names[inside]} is not used at these inputs, and might hear it: {advice}"
                 )
 
     def forgives(self, linear):
@@ -295,6 +302,7 @@ class Surgeon:
 
     def norm_before(self, layer):
         """The norm that the queries of a layer are made from; raises Stays."""
+        self.demand_none_skipped()
         linear = layer.query.weights.module
         source = self.wiring.source(linear)
         if not is_linear(linear):
@@ -371,8 +379,8 @@ def matrices(module):
 
 
 def skips_layers(model):
-    """The name of a setting by which layers are left out at random in training; None if none."""
-    for holder in (*model.modules(), getattr(model, "config", None)):
+    """The setting by which a model in training leaves out layers at random; None if none does."""
+    for holder in (*model.modules(), getattr(model, "config", None)) if model.training else ():
         for name, value in vars(holder).items() if holder is not None else ():
             if re.search("layer_?drop", name) and isinstance(value, int | float) and value > 0:
                 return f"{name} = {value}"

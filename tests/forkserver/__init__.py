@@ -2,7 +2,12 @@
 
 Every notebook gets a kernel of its own, as ever; it only need not import torch, SymPy and
 Matplotlib again.  Each pytest process that runs notebooks starts one server (``server.py``).
-Where that cannot be, the kernels are plain ones, and the last lines of the report say why.
+Where that cannot be, or with ``FORK=0`` in the environment, the kernels are plain ones, and the
+last lines of the report say why.
+
+On Linux, kernels of either kind are spoken to through sockets that have a name of their own and no
+file.  Jupyter's default are ports that were free when they were chosen: where another program takes
+one before the kernel has started, the kernel dies.
 """
 
 import json
@@ -106,6 +111,11 @@ class ForkedProcess:
 class ForkedKernel(LocalProvisioner):
     """Starts a kernel by a fork; whatever else is asked for, as the local one does it."""
 
+    async def pre_launch(self, **kwargs):
+        if sys.platform == "linux":
+            self.parent.transport, self.parent.ip = "ipc", f"@{self.kernel_id}"
+        return await super().pre_launch(**kwargs)
+
     async def launch_kernel(self, cmd, **kwargs):
         forkable = cmd[: MODULE + 2] == LAUNCH[: MODULE + 2] and SERVER_OF_THIS_RUN.ready()
         errors = getattr(kwargs.get("stderr"), "fileno", lambda: 2)()
@@ -121,7 +131,9 @@ class ForkedKernel(LocalProvisioner):
 
 
 def why_not_here():
-    """Why this machine forks no kernels; None where that is still open."""
+    """Why no kernels are forked here; None where that is still open."""
+    if os.environ.get("FORK") == "0":
+        return "FORK=0 asks for them"
     if sys.platform != "linux":
         return f"forking is tried on Linux only, and this is {sys.platform}"
     try:
