@@ -43,7 +43,8 @@ AXIS_ARGUMENT = dict.fromkeys(
 #: Functions of a module that take the object first: torch.softmax(x, -1).
 MODULES = ("torch", "F", "np", "linalg", "fft")
 SAME_EITHER_WAY = {"error", "equal", "allclose", "assert_close", "isclose", "max", "min", "maximum",
-                   "minimum", "by", "transpose", "swapaxes", "isinstance", "hasattr", "getattr", "setattr"}  # fmt: skip
+                   "minimum", "by", "transpose", "swapaxes", "isinstance", "hasattr", "getattr",
+                   "setattr"}  # fmt: skip
 DECLARED = {"sizes", "matrix", "scalars", "Heads", "head", "mask", "permutation", "normal", "randn",
             "rand", "randint", "randperm", "manual_seed"}  # fmt: skip
 OF_A_SIZE = {"ones", "zeros", "eye", "identity", "full", "causal", "arange", "range", "linspace",
