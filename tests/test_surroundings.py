@@ -366,7 +366,10 @@ def first_cells(tmp_path, stubs):
         (tmp_path / name / "__init__.py").write_text(source, encoding="utf-8")
     copy = nbformat.reads(colab.colab_copy(colab.NOTEBOOKS / "00-exercises.ipynb"), as_version=4)
     copy.cells = [cell for cell in copy.cells if cell.cell_type == "code"][:2]
-    client = NotebookClient(copy, timeout=60, resources={"metadata": {"path": str(tmp_path)}})
+    resources = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(
+        copy, timeout=60, config=execute_notebooks.own_sockets(), resources=resources
+    )
     hidden = {k: v for k, v in os.environ.items() if k not in (versions.VARIABLE, "PYTHONPATH")}
     with client.setup_kernel(env=hidden), pytest.raises(CellExecutionError):
         for number, cell in enumerate(copy.cells):

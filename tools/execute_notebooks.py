@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import time
+import uuid
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import nbformat
 from files import in_a_sentence, notebook_text, write
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from traitlets.config import Config
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -69,6 +71,7 @@ def execute(notebook, folder):
         notebook,
         timeout=SECONDS_PER_CELL,
         record_timing=False,
+        config=own_sockets(),
         extra_arguments=["--log-level=CRITICAL"],  # Ctrl-C is no news
         resources={"metadata": {"path": str(folder)}},
     )
@@ -83,6 +86,17 @@ def execute(notebook, folder):
                 raise CellFailed(report(number, what)) from None
             except DeadKernelError:
                 raise CellFailed(report(number, ["its kernel died"])) from None
+
+
+def own_sockets():
+    """What tells nbclient to speak to its kernel through sockets of a name of their own, on Linux.
+
+    Its default are ports that were free when they were chosen: where another program takes one
+    before the kernel has started, the kernel dies.
+    """
+    if sys.platform != "linux":
+        return Config()
+    return Config(KernelManager={"transport": "ipc", "ip": f"@{uuid.uuid4()}"})
 
 
 def explain(error):

@@ -9,6 +9,7 @@ import grade
 import nbformat
 import pytest
 from assignments import SOURCES, BrokenRule, versions
+from execute_notebooks import own_sockets
 from nbclient import NotebookClient
 from submissions import (
     ANSWERS,
@@ -93,7 +94,8 @@ def test_the_solution_runs_alone_from_top_to_bottom(course, part, tmp_path, monk
     notebook = nbformat.from_dict(course.read("solution", part))
     assert not any(marker in c.source for c in notebook.cells for marker in assignments.MARKERS)
     resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    options = {"timeout": 120, "kernel_name": "python3", "config": own_sockets()}
+    NotebookClient(notebook, resources=resources, **options).execute()
 
 
 # ---- what the generator refuses -----------------------------------------------------

@@ -12,6 +12,7 @@ import colab
 import nbformat
 import pytest
 from colab import NOTEBOOKS, colab_copy, companions, imported
+from execute_notebooks import own_sockets
 from nbclient import NotebookClient
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -136,10 +137,10 @@ def test_it_runs_alone_and_says_the_same(path, lean_kernel, tmp_path, monkeypatc
     if path not in WHOLE:
         opening, imports, *_ = (cell for cell in copy.cells if cell.cell_type == "code")
         copy.cells = [opening, imports]
-    client = NotebookClient(
-        copy, timeout=120, kernel_name="lean", resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(
+        copy, timeout=120, kernel_name="lean", config=own_sockets(), resources=resources
+    ).execute()
     original = list(told(nbformat.read(path, as_version=4)))
     first, *rest = told(copy)
     assert first[1:] == ("", [], 0)
