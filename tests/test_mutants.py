@@ -289,11 +289,18 @@ def test_what_is_no_record_stops_the_build_with_one_sentence(tmp_path):
     assert complaints.count("sums: 1 survived, 0 listed") == 1 and "Traceback" not in complaints
 
 
+def test_reasons_that_are_no_yaml_are_refused_in_a_sentence(tmp_path):
+    path = tmp_path / "reasons.yml"
+    path.write_text("notebooks:\n  - a: 1\n  b:\n")
+    with pytest.raises(record.RecordError, match=r"reasons.yml is not YAML from line 3 on\."):
+        record.reasons(path=path)
+
+
 def test_the_record_of_the_book_notices_nearly_all():
     kept = record.read()
+    assert set(kept["parts"]) == set(record.PARTS)
     for part, there in kept["parts"].items():
         fates = record.summed(record.totals(there["places"]).values())
         assert record.rate(fates) >= 0.95, part
         survivors = [one for entry in there["places"].values() for one in entry["survivors"]]
         assert all(one["why"] for one in survivors), part
-    assert kept["parts"]

@@ -138,8 +138,16 @@ def key(entry):
 
 
 def reasons(part=None, name=None, path=REASONS):
-    """The entries of `equivalent.yml`: all of them as {part: {place: entries}}, or those of a place."""
-    everything = yaml.safe_load(path.read_text(encoding="utf-8")) or {} if path.exists() else {}
+    """The entries of `equivalent.yml`: all of them as {part: {place: entries}}, or those of a place.
+
+    RecordError where it is no YAML.
+    """
+    try:
+        everything = yaml.safe_load(path.read_text(encoding="utf-8")) or {} if path.exists() else {}
+    except yaml.YAMLError as wrong:
+        where = getattr(wrong, "problem_mark", None)
+        line = f" from line {where.line + 1} on" if where else ""
+        raise RecordError(f"{path.name} is not YAML{line}.") from None
     if part is None:
         return everything
     return (everything.get(part) or {}).get(name) or []
