@@ -125,20 +125,22 @@ def entry_of_part(part):
 def give_each_its_own_anchors(tree):
     """Put the name of its document in front of each anchor, and mend the links to it."""
     tops = {opening["docname"]: top_of(opening) for opening in tree.findall(addnodes.start_of_file)}
-    for node in tree.findall(nodes.Element):
-        if docname := document_of(node):
-            rename(node, docname, tops)
+    rename_within(tree, None, tops)
+
+
+def rename_within(node, docname, tops):
+    """From the top down: the parents of what is folded are not all recorded."""
+    if isinstance(node, addnodes.start_of_file):
+        docname = node["docname"]
+    if docname and isinstance(node, nodes.Element):
+        rename(node, docname, tops)
+    for child in node.children:
+        rename_within(child, docname, tops)
 
 
 def top_of(opening):
     """The anchor of the title of a document."""
     return opening.next_node(nodes.section)["ids"][0]
-
-
-def document_of(node):
-    while node and not isinstance(node, addnodes.start_of_file):
-        node = node.parent
-    return node and node["docname"]
 
 
 def rename(node, docname, tops):

@@ -63,7 +63,8 @@ def test_every_tool_can_be_imported():
     tools = [path.stem for path in sorted((ROOT / "tools").glob("*.py"))]
     done = subprocess.run(
         [*OFFLINE, sys.executable, "-c", f"import {', '.join(tools)}"],
-        cwd=ROOT / "tools", env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=ROOT / "tools",
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT / "notebooks")},
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
