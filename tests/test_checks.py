@@ -1,12 +1,14 @@
 """The numeric side: it measures what it says, and each of its verdicts can go either way."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 from derivation import Derivation, matrix, sizes
 from derivation.checks import (
     DTYPES,
+    ROOM,
     UNIT_ROUNDOFF,
     CheckFailed,
     control,
@@ -18,6 +20,7 @@ from derivation.checks import (
     with_random_biases,
 )
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 n = sizes("n")
 THEOREM = (
@@ -99,7 +102,96 @@ def test_normal_numbers_are_the_same_in_every_dtype():
     assert not torch.equal(fine, normal(5, 3, seed=1))
 
 
-def test_an_unknown_device_is_named():
-    with pytest.raises(ValueError, match="'nonsense'"):
-        start(device="nonsense")
-    assert start().type in ("cuda", "cpu")
+@pytest.mark.parametrize("name", ["nonsense", "ipu", "cuda:99"])
+def test_a_device_that_is_not_there_is_named_in_one_sentence(name):
+    with pytest.raises(ValueError, match=f"there is no device '{name}' here") as refused:
+        start(device=name)
+    said = str(refused.value)
+    assert said.endswith("; use 'cpu', or name none") and "\n" not in said and len(said) < 400
+
+
+# ---- which device is chosen. torch's "meta" stands for an accelerator: it has every operation,
+# and keeps no numbers; what it is to lack is refused by hand, in the words of those that lack it.
+
+PRETENDED = torch.device("meta")
+
+
+class Lacking(TorchFunctionMode):
+    """On the pretended accelerator, some calls raise."""
+
+    def __init__(self, error, when):
+        super().__init__()
+        self.error, self.when = error, when
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self.when(function, args, kwargs):
+            raise self.error
+        return function(*args, **kwargs)
+
+
+def makes_float64(function, args, kwargs):
+    return kwargs.get("dtype") is torch.float64 and kwargs.get("device") == PRETENDED
+
+
+def multiplies(function, args, kwargs):
+    return getattr(function, "__name__", "").strip("_") == "matmul"
+
+
+def takes_room(function, args, kwargs):
+    return function is torch.empty and args == (ROOM,)
+
+
+def reports(monkeypatch, device, released=None):
+    """What torch says of accelerators."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: device is not None)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
+    keeps = {} if released is None else {"empty_cache": lambda: released.append("released")}
+    module = SimpleNamespace(**keeps)
+    monkeypatch.setattr(torch, "get_device_module", lambda name: module)
+
+
+def test_without_an_accelerator_it_is_the_cpu(monkeypatch, capsys):
+    reports(monkeypatch, None)
+    assert start() == torch.device("cpu")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_accelerator_is_taken_whatever_its_name(monkeypatch, capsys):
+    released = []
+    reports(monkeypatch, PRETENDED, released)
+    assert start() == PRETENDED and released == ["released"]
+    reports(monkeypatch, PRETENDED)  # one that keeps no cache
+    assert start() == PRETENDED
+    assert start(device="cpu") == torch.device("cpu")
+    assert capsys.readouterr() == ("", "")
+
+
+NO_FLOAT64 = {
+    "made": (TypeError("Cannot convert a MPS Tensor to float64 dtype"), makes_float64),
+    "computed": (RuntimeError("Required aspect fp64 is not supported\nMore"), multiplies),
+}
+NO_ROOM = torch.OutOfMemoryError("out of memory. Tried to allocate 1.00 GiB.\nMore")
+
+
+@pytest.mark.parametrize("where", NO_FLOAT64)
+def test_one_without_float64_is_left_alone_and_a_line_says_so(monkeypatch, capsys, where):
+    reports(monkeypatch, PRETENDED)
+    error, when = NO_FLOAT64[where]
+    with Lacking(error, when):
+        assert start() == torch.device("cpu")
+    reason = str(error).splitlines()[0]
+    assert capsys.readouterr() == (
+        "",
+        f"The accelerator meta does not compute in float64 ({reason}): this runs on the CPU.\n",
+    )
+
+
+def test_one_without_room_is_left_alone_and_a_line_says_so(monkeypatch, capsys):
+    reports(monkeypatch, PRETENDED)
+    with Lacking(NO_ROOM, takes_room):
+        assert start() == torch.device("cpu")
+    assert capsys.readouterr() == (
+        "",
+        "The accelerator meta has less than 1 GiB of memory free: this runs on the CPU.\n",
+    )

@@ -36,7 +36,7 @@ ACCUMULATED_IN = {
     torch.bfloat16: torch.float32,
 }
 DTYPES = tuple(UNIT_ROUNDOFF)
-#: Bytes that a GPU has to have free for the notebooks to take it; a generous guess.
+#: Bytes that an accelerator has to have free for the notebooks to take it; a generous guess.
 ROOM = 2**30
 CONFIDENCE = 4
 
@@ -50,27 +50,28 @@ class CheckFailed(AssertionError):
 
 
 class NoRoom(RuntimeError):
-    """A check ran out of the GPU's memory; a notebook shows the sentence, without a traceback."""
+    """A check ran out of the device's memory; a notebook shows the sentence, without a traceback."""
 
     def _render_traceback_(self):
         return [str(self)]
 
 
 def start(seed=0, device=None):
-    """The device to use: cuda when there is one with room, else cpu; seeds torch, turns TF32 off.
+    """The device to use; seeds torch, and turns reduced precision of matrix products off.
 
-    Where a GPU has too little memory free, a line says so, and the device is the CPU.
+    It is the accelerator that torch reports, of whatever maker, when it computes in float64 and
+    has room; else the CPU, and a line on standard error says what the accelerator lacks.
     ``device`` overrides the choice; ValueError says when it is not there.
     """
     if device is None:
-        device = "cuda" if torch.cuda.is_available() and _has_room("cuda") else "cpu"
+        device = _accelerator() or "cpu"
     try:
         chosen = torch.device(device)
         torch.empty(1, device=chosen)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = _first_line(error)
         raise ValueError(
-            f"there is no device {device!r} here ({reason}); use 'cpu' or 'cuda'"
+            f"there is no device {device!r} here ({reason}); use 'cpu', or name none"
         ) from None
     torch.manual_seed(seed)
     torch.backends.cudnn.allow_tf32 = False
@@ -79,16 +80,37 @@ def start(seed=0, device=None):
     return chosen
 
 
-def _has_room(device):
-    """Whether this much memory can be had there; a line says where not."""
+def _accelerator():
+    """The accelerator, if there is one that can run the checks; a line says where it cannot."""
+    if not torch.accelerator.is_available():
+        return None
+    device = torch.accelerator.current_accelerator()
+    lack = _lack(device)
+    if lack:
+        print(f"The accelerator {device} {lack}: this runs on the CPU.", file=sys.stderr)
+        return None
+    return device
+
+
+def _lack(device):
+    """What a device lacks to run the checks, in words; None where it lacks nothing."""
     try:
+        # Made and multiplied: some devices store float64 and do not compute in it.
+        ones = torch.ones(2, 2, dtype=torch.float64, device=device)
+        (ones @ ones).sum()
         torch.empty(ROOM, dtype=torch.uint8, device=device)
     except torch.OutOfMemoryError:
-        said = f"The GPU has less than {ROOM / 2**30:g} GiB of memory free: this runs on the CPU."
-        print(said, file=sys.stderr)
-        return False
-    torch.cuda.empty_cache()
-    return True
+        return f"has less than {ROOM / 2**30:g} GiB of memory free"
+    except (RuntimeError, TypeError) as error:
+        return f"does not compute in float64 ({_first_line(error)})"
+    if release := getattr(torch.get_device_module(device), "empty_cache", None):
+        release()
+    return None
+
+
+def _first_line(error):
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0].partition(". ")[0]  # some of torch's are a page in one line
 
 
 def normal(*shape, dtype=torch.float64, device="cpu", seed=0):
@@ -177,7 +199,7 @@ def _measured(measure, dtype, what):
         return measure(dtype)
     except torch.OutOfMemoryError:
         raise NoRoom(
-            f"the GPU ran out of memory in {_name(dtype)}, in the check of {what}: "
+            f"the device ran out of memory in {_name(dtype)}, in the check of {what}: "
             'write start(seed=0, device="cpu") in the first cell, and run the notebook again'
         ) from None
 
