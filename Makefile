@@ -15,15 +15,19 @@ ONE_AT_A_TIME := tools/alone.py installation
 # Versions that nobody has tried are not named where outputs are compared.
 RUN_ENV := OMP_NUM_THREADS=1 UNTRIED_VERSIONS=quiet IPYTHONDIR=$(CURDIR)/$(VENV)/ipython
 INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --durations=10
+PYTEST := $(BIN)/python -m pytest -p tests.last_lines -n $(WORKERS) --dist loadscope --durations=10
 # Kernels forked from one process that has imported torch; FORK=0 starts each on its own.
 export FORK
-KERNELS := -p tests.forkserver
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 -p tests.forkserver \
+  -p tests.notebook_reports
+# Each run of pytest leaves its outcome in a folder; after the last they are told together.
+OUTCOMES := outcomes=$$(mktemp -d) && trap 'rm -rf "$$outcomes"' EXIT
+LAST_LINES := $(BIN)/python tests/last_lines.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help ready book pdf course release test rocq test-rocq test-site test-course test-versions \
-  test-surroundings bench fuzz mutants notebooks reproducible colab gpu-record proof-times addresses \
+.PHONY: help ready book pdf course release test rocq test-rocq test-site test-course test-processors \
+  test-device test-versions test-surroundings bench fuzz mutants notebooks reproducible colab gpu-record proof-times addresses \
   lint lock clean
 
 help:
@@ -33,6 +37,8 @@ help:
 	@echo "make release    archive a version: pages, PDF, notebooks, course, checksums"
 	@echo "make test       re-run every notebook against its stored output, then the tests"
 	@echo "make test-site  open the built pages, run the copies for Colab  (wants Chromium)"
+	@echo "make test-processors  do notebooks and tests say the same on other processors?  (hours)"
+	@echo "make test-device  every notebook on a pretended accelerator: are devices ever mixed?"
 	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make test-surroundings  interrupt builds, fill disks, cut the network: what is said then?"
@@ -82,20 +88,45 @@ release: pdf
 	@$(MAKE) --no-print-directory course
 	@$(BIN)/python tools/release.py
 
+# Two runs; what failed in the first is said again after the second.
 test: ready
-	@trap "exit 130" INT; failed=0; \
-	$(RUN_ENV) $(INLINE) $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
-	  $(KERNELS) -p tests.notebook_reports notebooks || failed=1; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) \
+	@trap "exit 130" INT; failed=0; $(OUTCOMES); \
+	OUTCOME=$$outcomes/notebooks.json $(RUN_ENV) $(INLINE) $(PYTEST) $(NBVAL) notebooks || failed=1; \
+	OUTCOME=$$outcomes/tests.json $(RUN_ENV) MPLBACKEND=agg $(PYTEST) \
 	  $(addprefix --ignore=tests/,site course versions rocq surroundings) tests || failed=1; \
+	$(LAST_LINES) $$outcomes/notebooks.json $$outcomes/tests.json || failed=1; \
+	exit $$failed
+
+# Every notebook, and every test with torch in it, as other processors would compute it: imagined
+# ones, and what torch offers here. ONLY="notebooks/13b*.ipynb" TESTS= for some of them,
+# VARIANTS= for the imagined processors alone.
+SEEDS ?= 1 2 3
+VARIANTS ?= avx2 no-avx two-threads
+TESTS = $(shell grep -l "^import torch" tests/test_*.py)
+test-processors: ready
+	@$(RUN_ENV) $(INLINE) $(BIN)/python -m tests.processors --workers $(WORKERS) \
+	  --seeds $(SEEDS) --variants $(VARIANTS) -- $(ONLY) $(TESTS)
+
+# Every notebook on an accelerator that is made of Python; ONLY="notebooks/03*.ipynb" for some.
+# Then chapter 12's library: what it says of models that lie there.
+ON_DEVICE := tests/pretended_device/models_on_the_device.py
+test-device: ready
+	@trap "exit 130" INT; failed=0; $(OUTCOMES); \
+	OUTCOME=$$outcomes/notebooks.json $(RUN_ENV) $(INLINE) $(PYTEST) $(NBVAL) \
+	  --nbval-cell-timeout=1800 -p tests.pretended_device.plugin $(ONLY) || failed=1; \
+	OUTCOME=$$outcomes/models.json $(RUN_ENV) $(PYTEST) $(ON_DEVICE) || failed=1; \
+	$(LAST_LINES) $$outcomes/notebooks.json $$outcomes/models.json || failed=1; \
 	exit $$failed
 
 # What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
 # What is timed comes last, with nothing beside it.
 test-site: book
-	@trap "exit 130" INT; failed=0; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not timed" tests/site || failed=1; \
-	$(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site || failed=1; \
+	@trap "exit 130" INT; failed=0; $(OUTCOMES); \
+	OUTCOME=$$outcomes/site.json $(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs \
+	  -m "not timed" tests/site || failed=1; \
+	OUTCOME=$$outcomes/timed.json $(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site \
+	  || failed=1; \
+	$(LAST_LINES) $$outcomes/site.json $$outcomes/timed.json || failed=1; \
 	exit $$failed
 
 # Submissions are graded in processes of their own; nbgrader is installed for this alone.
