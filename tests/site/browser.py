@@ -45,6 +45,22 @@ def chromium():
         browser.close()
 
 
+def faults_of(page, own):
+    """A list that grows with what goes wrong on a page, or is asked of anywhere but `own`."""
+    faults = []
+    page.on("request", lambda r: r.url.startswith((own, "data:", "blob:")) or faults.append(r.url))
+    page.on("requestfailed", lambda r: faults.append(f"not loaded: {r.url}"))
+    page.on("response", lambda r: r.status < 400 or faults.append(f"{r.status}: {r.url}"))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda m: m.type not in ("error", "warning") or faults.append(m.text))
+    return faults
+
+
+def wait_for_mathematics(page):
+    page.wait_for_function("window.MathJax === undefined || MathJax.startup?.promise")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+
+
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass

@@ -34,3 +34,10 @@ def links_of(page, within=None):
         target = (page.parent / unquote(address)).resolve() if address else page
         if target.suffix == ".html" or not address:
             yield target, unquote(anchor)
+
+
+def links_out_of(page):
+    """(address, words) of each link to another site."""
+    for link in soup(page).find_all("a", href=True):
+        if ":" in urldefrag(link["href"])[0]:
+            yield link["href"], link.get_text(strip=True)

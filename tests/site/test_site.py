@@ -1,10 +1,11 @@
 """Every page of the built site, as its readers meet it: offline, in both themes, on a phone."""
 
 import json
+import re
 
 import pytest
-from browser import needs_chromium
-from site_files import SITE, anchors, links_of, soup
+from browser import faults_of, needs_chromium, wait_for_mathematics
+from site_files import SITE, anchors, links_of, links_out_of, soup
 
 START = "index.html"  # leads to the first page, and has nothing of its own
 PAGES = sorted(
@@ -36,6 +37,34 @@ def test_every_link_inside_the_site_leads_somewhere(page):
         assert anchor in anchors(target), f"{page}: {target.name} has no anchor {anchor}"
 
 
+#: An address ends with a letter, a digit, a slash, or what its parameters may end with.
+WHOLE_ADDRESS = re.compile(r"https://[\w.-]+\.\w+(/|/\S*[\w/=-])?")
+
+
+def broken_links(page):
+    """The links that are no whole address, and those whose words are cut or run on."""
+    for address, words in links_out_of(page):
+        guessed = "://" in words or words.startswith(("www.", "github.com"))
+        cut = guessed and words.removeprefix("https://") != address.removeprefix("https://")
+        if not WHOLE_ADDRESS.fullmatch(address) or cut or not words or words[-1] in ".,:;!?":
+            yield address, words
+
+
+@each_page
+def test_every_link_out_of_the_site_is_a_whole_address(page):
+    assert not list(broken_links(SITE / page))
+
+
+LINKS = """<a href="http://github.com/a/b:">github.com/a/b:</a> <a href="https://a.org/b.">b</a>
+<a href="https://github.com/a/b">github.com/a/b: the rest</a> <a href="https://a.org/b">b,</a>
+<a href="https://a.org/b?c=d#e">https://a.org/b?c=d#e</a> <a href="https://a.org">a</a>"""
+
+
+def test_a_link_with_the_punctuation_behind_it_is_seen(tmp_path):
+    (tmp_path / "page.html").write_text(LINKS, encoding="utf-8")
+    assert len(list(broken_links(tmp_path / "page.html"))) == 4
+
+
 @each_page
 def test_no_anchor_is_there_twice(page):
     ids = [element["id"] for element in soup(SITE / page).find_all(id=True)]
@@ -58,16 +87,10 @@ def visit(browser, url, own):
 
     What axe asks for by itself, when it reads style sheets, comes later and does not count.
     """
-    faults = []
     page = browser.new_page(viewport=DESK, reduced_motion="reduce")
-    page.on("request", lambda r: r.url.startswith((own, "data:", "blob:")) or faults.append(r.url))
-    page.on("requestfailed", lambda r: faults.append(f"not loaded: {r.url}"))
-    page.on("response", lambda r: r.status < 400 or faults.append(f"{r.status}: {r.url}"))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda m: m.type not in ("error", "warning") or faults.append(m.text))
+    faults = faults_of(page, own)
     page.goto(url)
-    page.wait_for_function("window.MathJax === undefined || MathJax.startup?.promise")
-    page.evaluate("() => window.MathJax?.startup?.promise")
+    wait_for_mathematics(page)
     return page, faults
 
 

@@ -1,0 +1,27 @@
+"""The words that the search finds a page by: those that are on it, and other spellings of them.
+
+The index of Sphinx knows a word as it is written.  Here “FlashAttention” is also found as “flash
+attention”, “batch norm” also as “batchnorm”, and what is rotary also as “RoPE”.
+"""
+
+import re
+
+from sphinx.search.en import SearchEnglish
+
+CAPITAL_INSIDE = re.compile(r"(?<=[A-Za-z])(?=[A-Z][a-z])")
+NORM = re.compile(r"(\w+)[ -]norm\b", re.IGNORECASE)
+ALSO_CALLED = {"rotary": "RoPE"}
+
+
+class SearchWords(SearchEnglish):
+    def split(self, text):
+        words = super().split(text)
+        parts = [part for word in words for part in CAPITAL_INSIDE.split(word) if part != word]
+        norms = [f"{kind}norm" for kind in NORM.findall(text)]
+        names = [ALSO_CALLED[word.lower()] for word in words if word.lower() in ALSO_CALLED]
+        return words + parts + norms + names
+
+
+def setup(app):
+    app.add_search_language(SearchWords)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,27 @@
+// What the theme leaves undone. It takes the focus off a button that is pressed, and whoever works by
+// keyboard would begin at the top again: there the button gets it back. The list of contents, opened
+// over a narrow page, covers the section that was chosen in it: it closes.
+{
+  let pressed; // the last button, where it was pressed by keyboard
+
+  const giveBack = () =>
+    setTimeout(() => document.activeElement === document.body && pressed?.focus());
+
+  const remember = (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    pressed = event.detail === 0 ? button : undefined;
+    giveBack();
+  };
+
+  const closeBehind = (event) => {
+    const link = event.target.closest("dialog a[href^='#']");
+    if (!link) return;
+    pressed = undefined; // the focus goes where the link leads
+    link.closest("dialog").close();
+  };
+
+  document.addEventListener("click", remember, true);
+  document.addEventListener("click", closeBehind);
+  document.addEventListener("close", giveBack, true);
+}
