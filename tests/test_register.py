@@ -13,7 +13,11 @@ BOX = """\
 > Row by row.
 >
 > *Needs:* softmax over the keys;
-> the same $b$ on every key."""
+> the same $b$ on every key.
+>
+> *Evidence:*
+>
+> - the two sides: *by hand*, they are the same on every page"""
 COLUMNS = "| theorem | hypotheses | proved for | measured against | breaks when |\n" + (
     "|---|---|---|---|---|"
 )
@@ -48,6 +52,7 @@ def test_a_theorem_is_read_whole(tmp_path):
     assert theorem.slug == "the-key-bias-cancels"
     assert theorem.statement == "For every $m$,\n$a = b$.\n\nRow by row."
     assert theorem.needs == "softmax over the keys;\nthe same $b$ on every key."
+    assert [clause.mark for clause in theorem.evidence] == ["by hand"]
     assert theorem.hypotheses == "softmax"
     assert theorem.proved_for == "every $m, n, d$"
     assert theorem.measured_against == "`nn.MultiheadAttention`"
@@ -90,6 +95,12 @@ def test_what_stands_in_a_code_fence_is_an_example(tmp_path):
             [HEADING, BOX.split("\n> *Needs", maxsplit=1)[0], summary(ROW)],
             "does not say what it needs",
         ),
+        (
+            [HEADING, BOX.split("\n>\n> *Evidence", maxsplit=1)[0], summary(ROW)],
+            "does not say what its clauses rest on",
+        ),
+        ([HEADING, BOX.replace("*by hand*", "proved"), summary(ROW)], "has no mark"),
+        ([HEADING, BOX.replace("*by hand*", "*checked*"), summary(ROW)], "quotes no evidence"),
         ([HEADING, BOX, BOX, summary(ROW)], "uses “3.2”, which"),
     ],
 )

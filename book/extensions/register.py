@@ -8,6 +8,10 @@ statement, and in a row of its summary table.
     > **Theorem 3.2 (The key bias cancels).** For every number of queries ...
     >
     > *Needs:* softmax over the keys; the same $b$ added to every key.
+    >
+    > *Evidence:*
+    >
+    > - the weights are the same: *checked*, “Theorem 3.2”
 
     ## Summary
 
@@ -15,7 +19,8 @@ statement, and in a row of its summary table.
     |---|---|---|---|---|
     | [3.2](#the-key-bias-cancels) The key bias cancels | ... | ... | ... | ... |
 
-`read_register` reads them back and refuses a notebook in which the three disagree.
+`read_register` reads them back and refuses a notebook in which the three disagree, or in which
+a clause has no evidence (`evidence`).
 The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
 """
 
@@ -29,6 +34,7 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from evidence import EvidenceError, check_evidence, counted, printed, read_clauses
 
 KINDS = ("Theorem", "Lemma", "Proposition", "Corollary", "Definition", "Counterexample")
 PROVED_KINDS = KINDS[:4]  # these must stand in the summary; the others need no proof
@@ -39,6 +45,7 @@ HEADING = re.compile(rf"### {_LABEL} · (?P<name>.+)")
 BOX_TITLE = re.compile(rf"{_LABEL} \((?P<name>.+)\)\.?")
 BOX = re.compile(rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.*)", re.DOTALL)
 NEEDS = re.compile(r"\n\s*\n\*Needs:\*\s*")
+EVIDENCE = re.compile(r"\n\s*\n\*Evidence:\*\s*")
 SUMMARY_CELL = re.compile(r"\[(?P<number>[^\]]+)\]\(#(?P<slug>[^)]+)\)\s*(?P<name>.+)")
 
 
@@ -54,6 +61,7 @@ class Entry:
     kind: str
     statement: str
     needs: str
+    evidence: tuple
     hypotheses: str
     proved_for: str
     measured_against: str
@@ -75,6 +83,7 @@ class Box:
     name: str
     statement: str
     needs: str
+    evidence: tuple
 
     @property
     def label(self):
@@ -107,7 +116,19 @@ def read_register(folder):
                     )
                 first_use[key] = f"{box.title} in {path.name}"
         entries += join_summary(path, lines, boxes)
+    check_clauses(entries)
     return entries
+
+
+def check_clauses(entries):
+    """Every clause has evidence that its notebook prints, or a theorem of another one."""
+    said = {entry.notebook: printed(entry.notebook) for entry in entries}
+    for entry in entries:
+        elsewhere = [other.label for other in entries if other.notebook != entry.notebook]
+        try:
+            check_evidence(entry.evidence, said[entry.notebook], elsewhere)
+        except EvidenceError as wrong:
+            raise RegisterError(f"{entry.notebook.name}: {entry.label}: {wrong}") from None
 
 
 def markdown_lines(path):
@@ -136,13 +157,24 @@ def read_boxes(path, lines):
         if not found:
             continue
         statement, *needs = NEEDS.split(found["statement"], maxsplit=1)
-        box = Box(
-            found["kind"], found["number"], found["name"], statement.strip(), "".join(needs).strip()
-        )
+        needs, *evidence = EVIDENCE.split("".join(needs), maxsplit=1)
+        label = (found["kind"], found["number"], found["name"])
+        try:
+            clauses = read_clauses("".join(evidence))
+        except EvidenceError as wrong:
+            raise RegisterError(
+                f"{path.name}: {found['kind']} {found['number']}: {wrong}"
+            ) from None
+        box = Box(*label, statement.strip(), needs.strip(), clauses)
         if box.kind in PROVED_KINDS and not box.needs:
             raise RegisterError(
                 f"{path.name}: {box.title} does not say what it needs; "
                 "end its block quote with a paragraph “*Needs:* …”."
+            )
+        if box.kind in PROVED_KINDS and not box.evidence:
+            raise RegisterError(
+                f"{path.name}: {box.title} does not say what its clauses rest on; "
+                "end its block quote with a list “*Evidence:* …”."
             )
         boxes.append(box)
     return boxes
@@ -202,6 +234,7 @@ def join_summary(path, lines, boxes):
             box.kind,
             box.statement,
             box.needs,
+            box.evidence,
             *cells,
             notebook=path,
             chapter=chapter_title(lines),
@@ -260,7 +293,13 @@ class TheoremRegister(Directive):
         except RegisterError as wrong:
             raise self.error(str(wrong)) from None
         chapters = groupby(entries, key=lambda entry: entry.notebook)
-        return [self.chapter(path, list(group)) for path, group in chapters]
+        return [self.tally(entries), *(self.chapter(path, list(group)) for path, group in chapters)]
+
+    def tally(self, entries):
+        """How many clauses rest on what: the first line of the page."""
+        clauses = [clause for entry in entries for clause in entry.evidence]
+        words = f"{len(entries)} statements with {len(clauses)} clauses: {counted(clauses)}."
+        return nodes.paragraph("", words)
 
     def chapter(self, path, entries):
         section = nodes.section(ids=[path.stem], classes=["register-chapter"])
@@ -276,6 +315,7 @@ class TheoremRegister(Directive):
         card += self.parse(entry.statement, entry.notebook, "register-statement")
         facts = nodes.definition_list()
         for term, text in (
+            ("Evidence", evidence_list(entry)),
             ("Hypotheses", entry.hypotheses),
             ("Proved for", entry.proved_for),
             ("Measured against", entry.measured_against),
@@ -295,6 +335,11 @@ class TheoremRegister(Directive):
         lines = StringList(markdown.splitlines(), source=str(self.page))
         self.state.nested_parse(lines, self.content_offset, box)
         return box
+
+
+def evidence_list(entry):
+    """The clauses of a theorem in Markdown, as its box has them."""
+    return "\n".join(f"- {c.words}: *{c.mark}*, {c.rests_on}" for c in entry.evidence)
 
 
 def registers(env):

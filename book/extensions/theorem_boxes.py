@@ -34,7 +34,7 @@ class TheoremBoxes(SphinxTransform):
             quote["ids"].append(slug)
             quote["classes"] += ["theorem-box", f"theorem-box-{found['kind'].lower()}"]
             title["classes"].append("theorem-box-title")
-            mark_hypotheses(quote)
+            mark_parts(quote)
             typed = title.astext().replace("’", "'")  # undo the typographer
             self.anchor_check(typed.rstrip("."), slug, anchors)
         self.publish(anchors)
@@ -84,10 +84,14 @@ def opening(quote):
     return None
 
 
-def mark_hypotheses(quote):
-    for paragraph in quote.findall(nodes.paragraph):
-        if paragraph.astext().startswith("Needs:"):
-            paragraph["classes"].append("theorem-box-needs")
+def mark_parts(quote):
+    """Give what a theorem needs, and what its clauses rest on, classes of their own."""
+    for part in quote.children:
+        if part.astext().startswith("Needs:"):
+            part["classes"].append("theorem-box-needs")
+        elif part.astext() == "Evidence:":
+            part["classes"].append("theorem-box-evidence")
+            part.next_node(siblings=True, descend=False)["classes"].append("theorem-box-evidence")
 
 
 def setup(app):

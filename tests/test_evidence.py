@@ -1,0 +1,73 @@
+"""A mark in a theorem's box is held to what its page prints."""
+
+import pytest
+from evidence import Clause, EvidenceError, check_evidence, counted, read_clauses, titles
+
+PAGE = """\
+Theorem 3.2 (The key bias cancels):
+    softmax(Q (K + 1 bᵀ)ᵀ)
+  = softmax(Q Kᵀ)                                               -- shift invariance
+the running mean, step:
+    r[t+1]
+  = (1 - m) r[t]                                                -- definition of r
+without the mask, line 1 is not justified.
+  Claimed: x = y
+  It is false: n = 2; x = (0, 1): 1/2 ≠ 1.
+PASS  control: another mask: seen in float64, float32
+"""
+
+HELD = [
+    "all: *checked*, “Theorem 3.2”",
+    "all: *checked*, “Theorem 3.2 (The key bias cancels)”",
+    "of every batch: *checked*, “the running mean” and “Theorem 3.2”",
+    "there is a mask: *checked*, “n = 2; x = (0, 1)”",
+    "on another page: *checked*, “Theorem 1.1”",
+    "only if: *by hand*, at z = −b/2 both signs occur",
+    "the mask counts: *measured*, “another mask: seen in float64”",
+]
+
+REFUSED = [
+    ("all: *checked*, Theorem 3.2", "quotes no evidence"),
+    ("all: *checked*, “Theorem 3.3”", "does not print"),
+    ("what was refused: *checked*, “without the mask”", "does not print"),
+    ("what was claimed: *checked*, “Claimed: x = y”", "does not print"),
+    ("half of it: *checked*, “Theorem 3.2” and “the running variance”", "does not print"),
+    ("what was measured: *checked*, “another mask”", "does not print"),
+    ("only if: *by hand*, it is obvious", "does not say how"),
+    ("speed: *measured*, “faster”", "does not print"),
+]
+
+
+@pytest.mark.parametrize("bullet", HELD)
+def test_evidence_that_is_there_is_accepted(bullet):
+    check_evidence(read_clauses(f"- {bullet}"), PAGE, elsewhere=["Theorem 1.1"])
+
+
+@pytest.mark.parametrize(("bullet", "why"), REFUSED)
+def test_evidence_that_is_missing_is_refused(bullet, why):
+    clauses = read_clauses(f"- {bullet}")
+    with pytest.raises(EvidenceError, match=why):
+        check_evidence(clauses, PAGE, elsewhere=["Theorem 1.1"])
+
+
+@pytest.mark.parametrize("bullet", ["all of it", "all: checked, “x”", "all: *proved*, “x”"])
+def test_a_clause_without_a_mark_is_refused(bullet):
+    with pytest.raises(EvidenceError, match="has no mark"):
+        read_clauses(f"- {bullet}")
+
+
+def test_a_list_is_read_clause_by_clause():
+    clauses = read_clauses("- the first\n  part: *checked*, “A”\n- the rest: *measured*, “B”\n")
+    assert clauses == (
+        Clause("the first part", "checked", "“A”"),
+        Clause("the rest", "measured", "“B”"),
+    )
+    assert counted(clauses) == "1 checked, 1 measured"
+
+
+def test_titles_are_those_of_proofs():
+    assert titles(PAGE) == {
+        "Theorem 3.2",
+        "Theorem 3.2 (The key bias cancels)",
+        "the running mean",
+    }
