@@ -23,7 +23,7 @@ from register import read_register
 from theorem_boxes import check_anchor
 
 VERDICTS = ("true", "true only if", "false", "not checkable")
-FIELDS = {"id", "claim", "verdict", "why", "settled"}
+FIELDS = {"id", "claim", "words", "verdict", "why", "settled"}
 CLAIM_ID = re.compile(r"\d{3}-\d{2}")
 CITED_ID = re.compile(r"(?<=[\[ ])(\d{3}-\d{2})(?=[,\]])")
 THEOREM = re.compile(r"\d+[a-z]?\.\d+")
@@ -35,13 +35,25 @@ class ClaimsError(ValueError):
 
 
 @dataclass(frozen=True)
+class Text:
+    """One of the texts that make the claims: what it is about, and where it is from."""
+
+    about: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Claim:
+    """A claim in the book's words, with the few words of its text that it rests on."""
+
     id: str
     claim: str
+    words: str
     verdict: str
     why: str
     settled: tuple
     needs: str = ""
+    translation: str = ""
 
     @property
     def text(self):
@@ -54,7 +66,7 @@ class Claim:
 
 
 def read_claims(path):
-    """(texts, claims): what each text is, by number, and the claims in their order."""
+    """(texts, claims): each Text by its number, and the claims in their order."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     claims = [checked(path, entry) for entry in data["claims"]]
     for id, count in Counter(claim.id for claim in claims).items():
@@ -63,7 +75,7 @@ def read_claims(path):
     for claim in claims:
         if claim.text not in data["texts"]:
             raise ClaimsError(f"{path.name}: there is no text {claim.text} for claim {claim.id}.")
-    return data["texts"], claims
+    return {number: Text(**text) for number, text in data["texts"].items()}, claims
 
 
 def checked(path, entry):
@@ -135,7 +147,8 @@ class Claims(Directive):
     def sections(self, texts, claims):
         for number, text in texts.items():
             section = nodes.section(ids=[f"text-{number}"], classes=["claims-of-a-text"])
-            section += nodes.title("", f"{number} · {text[0].upper()}{text[1:]}")
+            section += nodes.title("", f"{number} · {text.about[0].upper()}{text.about[1:]}")
+            section += self.parse(text.source, "claims-source")
             section += [self.card(claim) for claim in claims if claim.text == number]
             yield section
 
@@ -143,8 +156,9 @@ class Claims(Directive):
         card = nodes.container(ids=[claim.anchor], classes=["claim", slug(claim.verdict)])
         title = self.parse(claim.claim, "claim-title")
         title[0][0:0] = [nodes.inline("", claim.id, classes=["claim-id"]), nodes.Text(" ")]
+        card += [title, self.parse(quotation(claim), "claim-words")]
         verdict = nodes.inline("", claim.verdict, classes=["verdict"])
-        card += [title, nodes.paragraph("", "", verdict, nodes.Text(" "), *self.inline(claim.why))]
+        card += nodes.paragraph("", "", verdict, nodes.Text(" "), *self.inline(claim.why))
         if claim.needs:
             card += self.parse(f"*Needs:* {claim.needs}", "claim-needs")
         if claim.settled:
@@ -181,11 +195,17 @@ class ClaimsInShort(Directive):
         table += [f"| {c.claim} [{c.id}] | {c.verdict} | {c.why} |" for c in rows]
         table += [
             "",
-            f"These are some of the claims that five widely read texts make; [{count}]({PAGE.rpartition('/')[2]}.md).",
+            f"These are some of the claims that five texts make; [{count}]({PAGE.rpartition('/')[2]}.md).",
         ]
         box = nodes.container(classes=["claims-in-short"])
         self.state.nested_parse(StringList(table, source=str(page)), self.content_offset, box)
         return [box]
+
+
+def quotation(claim):
+    """The words of the text in Markdown; where they are Chinese, what they mean as well."""
+    meaning = claim.translation and f": {claim.translation}"
+    return f"“{claim.words}”{meaning}"
 
 
 def slug(verdict):
