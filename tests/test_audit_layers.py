@@ -176,7 +176,15 @@ def linear_attention(scores):
     return weights / weights.sum(-1, keepdim=True)
 
 
+def bent_in_place(keys):
+    """One dimension of every head is bent in a view: the record calls that CopySlices."""
+    keys = keys.clone()
+    keys[..., :1].tanh_()
+    return keys
+
+
 UNKNOWN = {
+    "an activation on a view of the keys": ({"on_keys": bent_in_place}, "key", ALL - h),
     "another normaliser": ({"weigh": linear_attention}, "key", 0),
     "sigmoid, divided by its sum": (
         {"weigh": lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)}, "value", ALL,

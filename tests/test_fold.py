@@ -13,7 +13,15 @@ import pytest
 import torch
 from redundancy import audit, fold, folding
 from redundancy.centring import as_rms_norm
-from redundancy.equality import CannotFold, NotEqual, difference, in_float64, outputs
+from redundancy.equality import (
+    HARMLESS,
+    LOSS,
+    CannotFold,
+    NotEqual,
+    difference,
+    in_float64,
+    outputs,
+)
 from redundancy.layers import find_attention
 from redundancy.precision import double_precision, with_every_bias_random, with_every_weight_random
 from redundancy.surgery import Surgeon
@@ -97,7 +105,9 @@ def test_in_pre_norm_the_second_bias_loses_its_mean_only(kind):
     for linear in [
         m for pattern in FAMILIES[kind][2] for m in numbered(folded(kind).model, pattern)
     ]:
-        assert linear.bias.mean().abs() < 1e-12 and linear.bias.abs().max() > 1e-2
+        # Subtracting a mean of n numbers leaves their n roundings, each at most u times the largest.
+        allowed = 2 * len(linear.bias) * 2.0**-53 * linear.bias.abs().max()
+        assert linear.bias.mean().abs() <= allowed and linear.bias.any()
 
 
 @each_family
@@ -561,7 +571,9 @@ def test_a_checkpoint_is_loaded_folded_and_saved(tmp_path):
     result.model.save_pretrained(tmp_path / "folded")
     again = type(model).from_pretrained(tmp_path / "folded").eval()
     assert not again.h[0].attn.c_attn.bias.any()
-    assert difference(again, model, some_inputs(model)) < 1e-5
+    # Each of the two differs from float64 by what `fold` measured, at inputs that it drew.
+    (inputs, *_) = folding.batches_for(model, None)
+    assert difference(again, model, inputs) <= 1.01 * sum(result.rounding)
 
 
 def test_a_checkpoint_is_loaded_in_the_class_it_was_saved_as(tmp_path):
@@ -674,7 +686,7 @@ def test_a_norm_that_never_runs_is_not_replaced_unseen():
 def test_the_rms_norm_model_has_the_dtype_of_the_model_given():
     result = as_rms_norm(copy.deepcopy(random_model("opt")).bfloat16())
     assert {p.dtype for p in result.model.parameters()} == {torch.bfloat16}
-    assert result.rounding[1] < 10 * result.rounding[0]
+    assert result.rounding[1] <= max(LOSS * result.rounding[0], HARMLESS)
 
 
 def test_rms_norm_alone_is_another_model():

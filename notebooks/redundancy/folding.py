@@ -60,7 +60,10 @@ class Folded:
     refused = property(lambda self: [row for row in self.rows if row.verdict == "refused"])
 
     def save(self, folder):
-        """Save the model as a checkpoint, without a word; what ``from_pretrained`` can read."""
+        """Save the model as a checkpoint, without a word, for ``from_pretrained``.
+
+        A bias that ``add_bias`` made is lost there where the configuration has no word for it.
+        """
         with quiet():
             self.model.save_pretrained(folder)
 

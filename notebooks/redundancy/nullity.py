@@ -11,6 +11,12 @@ is absolute: a singular value below 1e-9 of the largest one of the *whole* Jacob
 the parameters that is wholly redundant has only rounding noise of its own to compare with, so
 a cut relative to the part alone would call the noise signal.
 
+How much noise?  QR of m rows and p columns leaves every singular value within about u sqrt(m p) of
+the Frobenius norm where rounding errors are independent (u = 2^-53; the sure bound has m p in the
+place of the root), and that norm is at most sqrt(p) times the largest value: 4 u p sqrt(m) of the
+largest, with the factor 4 of `checks`; the derivatives add what `checks.tolerance` says.  That is
+below 1e-11 for p = 400 and m = 1500, and below the cut for p = 7500 and m = 19000.
+
 How many inputs are enough?  Outputs that outnumber parameters are not: attention over two
 tokens says little about its keys, however wide its output is.  But as long as some input would
 raise the rank, a random one does so almost surely, where the function is analytic and its

@@ -21,7 +21,7 @@ MOVES = {
     *("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze"),
     *("Expand", "Clone", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Cat", "Stack"),
     *("Alias", "Repeat", "Roll", "Index", "IndexSelect", "Gather", "ToCopy", "Narrow", "Unfold"),
-    *("AsStrided", "ConstantPadNd", "Flip", "CopySlices", "IndexPut", "IndexAdd", "Copy"),
+    *("AsStrided", "ConstantPadNd", "Flip", "IndexPut", "IndexAdd", "Copy"),
     *(
         "AccumulateGrad",
         "ViewAsComplex",
