@@ -389,25 +389,9 @@ def test_the_first_cell_of_a_copy_says_so_without_a_traceback(tmp_path, stubs, n
     assert said.evalue.startswith(f"{name} is too old for this book")
 
 
-# ---- a GPU without memory. None of this has run on one: its errors are raised by hand --
+# ---- a device without memory. None of this has run on one: its errors are raised by hand --
 
 OUT = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.\nMore")
-
-
-def test_a_full_gpu_is_left_alone_and_a_line_says_so(monkeypatch, capsys):
-    real = torch.empty
-
-    def empty(*shape, device=None, **options):
-        if str(device) == "cuda":
-            raise OUT
-        return real(*shape, device=device, **options)
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch, "empty", empty)
-    assert derivation.checks.start() == torch.device("cpu")
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == "The GPU has less than 1 GiB of memory free: this runs on the CPU.\n"
 
 
 def test_a_check_without_room_says_what_to_do():

@@ -50,7 +50,7 @@ def test_the_solution_scores_full_marks(course, part, tmp_path):
     graded = run_grader(tmp_path, solution, "--source", course.folder / "source")
     assert full_marks(graded), graded.text
     assert graded.code == 0 and graded.report["notes"] == [] and graded.left == []
-    assert in_time(graded) and graded.megabytes < 1000
+    assert in_time(graded) and graded.megabytes < grade.MEGABYTES
 
 
 @each_part
@@ -225,7 +225,7 @@ def test_a_wrong_answer_costs_its_own_points_only(tmp_path):
         assert graded.points()[f"q{number}"] == 0, name
         wanted = numbered(sentence, number)
         assert wanted in graded.reason(f"q{number}"), (name, graded.reason(f"q{number}"))
-    assert in_time(graded) and graded.megabytes < 600
+    assert in_time(graded) and graded.megabytes < grade.MEGABYTES
 
 
 #: The answer, the sentence, and what grading may take in MB.

@@ -52,8 +52,8 @@ PRINTS = re.compile(
     r"|_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|title"
     r"|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
 )
-#: What depends on what is installed and on a GPU, and has tests of its own in test_surroundings.
-ELSEWHERE = re.compile(r"versions|start|_has_room")
+#: What depends on what is installed and on an accelerator; its tests pretend to have one.
+ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
 ALONE = ("soundness_rules", "theorems", "refusals", "faults", "normal_form")
 WITH_TORCH = ("theorems", "alarm", "operations", "counterexamples", "display", "checks",
