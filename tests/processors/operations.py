@@ -1,6 +1,7 @@
 """torch's operations, by what processors may do with their last digit.
 
-Named as PyTorch names them below autograd (``aten``), without the underscore of those in place.
+Named as PyTorch names them below autograd (``aten``; between processes, ``c10d``), without the
+underscore of those in place.
 Views need no entry.  An operation on floating-point numbers that stands in no list is an error where
 it is met, so that a new one is not left alone unnoticed.
 """
@@ -78,5 +79,6 @@ _local_scalar_dense item diag_embed diag block_diag unique_dim _unique2 histc im
 view_as_complex complex expand_copy
 _efficientzerotensor _new_zeros_with_same_feature_meta _nested_tensor_from_mask
 _nested_tensor_from_tensor_list to_padded_tensor
+send recv allgather
 """.split()
 )
