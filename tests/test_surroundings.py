@@ -27,6 +27,7 @@ import ready
 import torch
 from derivation import Derivation, matrix, sizes, versions
 from gpu import record
+from jupyter_client.provisioning import KernelProvisionerFactory
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from redundancy import jacobian, nullity
@@ -370,10 +371,15 @@ def first_cells(tmp_path, stubs):
     client = NotebookClient(
         copy, timeout=60, config=execute_notebooks.own_sockets(), resources=resources
     )
-    hidden = {k: v for k, v in os.environ.items() if k not in (versions.VARIABLE, "PYTHONPATH")}
-    with client.setup_kernel(env=hidden), pytest.raises(CellExecutionError):
-        for number, cell in enumerate(copy.cells):
-            client.execute_cell(cell, number)
+    # What starts in a kernel by itself, or a fork that has torch, would hide the stubs.
+    dropped = (versions.VARIABLE, "PYTHONPATH", "PYTHONSTARTUP")
+    hidden = {k: v for k, v in os.environ.items() if k not in dropped}
+    factory = KernelProvisionerFactory.instance()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factory, "default_provisioner_name", "local-provisioner")
+        with client.setup_kernel(env=hidden), pytest.raises(CellExecutionError):
+            for number, cell in enumerate(copy.cells):
+                client.execute_cell(cell, number)
     assert copy.cells[0].outputs == []
     return copy.cells[1].outputs[-1]
 
