@@ -1,0 +1,86 @@
+"""What a term needs to make sense: found where it divides, and never forgotten.
+
+1/x, √x and a derivative are total here: 1/0 is some number that nobody knows.  The laws about
+them hold only where they are defined, so a line brings what its sides need: "x ≠ 0", "x ≥ 0", "f
+is smooth", each for every value of what is bound around it.  A condition is a pair of a relation
+and a closed ``abs``; for "is smooth", of the relation and a letter.
+"""
+
+from .sorts import full, sign
+from .terms import NUM, Term, fresh, looked_into, need, opened, put, unfolded
+
+NONZERO, NONNEGATIVE, SMOOTH = "≠ 0", "≥ 0", "is smooth"
+
+
+def conditions(t, words=None):
+    """The conditions of a term in which these words (None: all) are unfolded, a list of triples.
+
+    A triple is (relation, letters bound around it, what the relation speaks of).
+    """
+    if t.op in ("let", "word", "rec"):
+        return []
+    if t.op == "deriv":
+        return _of_derivative(*t.args, words)
+    known = t.op == "app" and t.args[0].op in ("word", "rec")
+    written = unfolded(t) if known and (words is None or t.args[0] in words) else None
+    if written is not None:
+        return conditions(written, words)
+    partial = {"inv": NONZERO, "sqrt": NONNEGATIVE}
+    found = [(partial[t.op], (), t.args[0])] if t.op in partial else []
+    for a in t.args:
+        if type(a) is Term:
+            found += _under(a, words, t.op == "mean") if a.op == "abs" else conditions(a, words)
+    return found
+
+
+def for_all(marks, triples):
+    """The same triples, for every value of some letters."""
+    need(not any(r == SMOOTH and x in marks for r, _, x in triples), "a smooth function stays free")
+    return [(r, (*[m for m in marks if m in x.letters], *others), x) for r, others, x in triples]
+
+
+def _under(f, words, averaged):
+    """The conditions below a binder; what is averaged needs none that speaks of a draw."""
+    body, marks = looked_into(f)
+    found = for_all(marks, conditions(body, words))
+    if averaged:
+        found = [c for c in found if c[0] == SMOOTH or not holds(c[0], c[2])]
+        random = [x for _, letters, x in found if not set(marks).isdisjoint(letters)]
+        need(not random, "a mean of a quotient or a root of draws is not defined here")
+    return found + [c for m in marks for c in conditions(m.args[1], words)]
+
+
+def _of_derivative(f, at, words):
+    """At the point alone: what is differentiated is made of functions that are smooth there."""
+    s = fresh(NUM)
+    body = full(opened(f, s))
+    found = conditions(body, words) + _smooth(body, s)
+    return [(r, letters, put(x, (), {s: at})) for r, letters, x in found] + conditions(at, words)
+
+
+def _smooth(t, s):
+    """What a term needs to be smooth in s, beside what it needs to make sense."""
+    if s not in t.letters:
+        return []
+    head = t.args[0]
+    opaque = t.op == "mean" or t.op == "app" and head.op != "let"
+    need(not opaque, "no derivative is taken of this {}: work it out first", t.op)
+    found = [(SMOOTH, (), head)] if t.op == "app" else []
+    if t.op == "sqrt" or t.op == "call" and head == "relu":
+        found.append((NONZERO, (), t.args[-1]))
+    if t.op == "deriv":  # of both scalars, at the point
+        body, (r,) = looked_into(head)
+        below = _smooth(body, s) + _smooth(body, r)
+        found += [(c, letters, put(x, (), {r: t.args[1]})) for c, letters, x in below]
+        return found + _smooth(t.args[1], s)
+    for a in t.args:
+        if type(a) is Term:
+            body, marks = looked_into(a) if a.op == "abs" else (a, [])
+            found += for_all(marks, _smooth(body, s))
+    return found
+
+
+def holds(relation, x):
+    """Whether "x ≠ 0" or "x ≥ 0" is evident by form."""
+    value = sign(x) or sign(full(x))
+    return value == "+" or relation == NONNEGATIVE and value == "0"

@@ -1,0 +1,225 @@
+"""Theorems, and the rules that make them.  Nothing else does.
+
+A theorem is an equation between two functions (of positions, or of anything that was
+generalised), with the conditions under which its sides make sense and the equations that it
+assumes.  It holds for all sizes >= 1 and for all values of its letters.
+"""
+
+from itertools import chain as chained
+from itertools import islice, permutations
+
+from .conditions import NONZERO, SMOOTH, conditions, for_all, holds
+from .normal import LAWS, Normal
+from .sorts import KNOWN, check_function, check_sort, fits
+from .sums import MOST_ORDERS, SPLIT, reindexed, split_positions
+from .terms import NUM, SIZE, UNIT, ZERO, Frozen, Term, abstract, fun, is_name, looked_into, need
+from .terms import ProofError, opened, put
+
+
+class Differ(ProofError):
+    """Two sides that have different normal forms."""
+
+
+class Theorem(Frozen):
+    """lhs = rhs, wherever the conditions and the hypotheses hold.
+
+    ``lhs`` and ``rhs`` are closed ``abs`` terms of the same sorts; ``conditions`` is a frozenset of
+    (relation, closed ``abs`` or letter), ``hypotheses`` one of pairs of closed ``abs`` terms.
+
+    Only the rules below make theorems.  Python cannot stop whoever reaches for a name that begins
+    with an underscore, or for ``object.__setattr__``; everything short of that, it does.
+    """
+
+    __slots__ = ("lhs", "rhs", "conditions", "hypotheses", "__weakref__")
+
+    def __init__(self, *anything):
+        raise ProofError("a theorem is made by a rule, and by nothing else")
+
+
+def _theorem(lhs, rhs, needs, hypotheses=frozenset()):
+    _one_thing_each_name([lhs, rhs, *[x for _, x in needs], *chained(*hypotheses)])
+    made = object.__new__(Theorem)
+    made._keep(lhs=lhs, rhs=rhs, conditions=frozenset(needs), hypotheses=frozenset(hypotheses))
+    return made
+
+
+def _one_thing_each_name(terms):
+    """Refuses two letters or words of one name: print and proof would part."""
+    known, todo = dict.fromkeys(KNOWN), list(terms)
+    while todo:
+        t = todo.pop()
+        for x in t.letters:
+            need(known.setdefault(x.args[0], x) == x, "there are two letters {}", x.args[0])
+        todo += [a for a in t.args if type(a) is Term]
+        if t.op in ("word", "rec"):
+            need(known.setdefault(t.args[0], t) == t, "there are two things called {}", t.args[0])
+
+
+def _public(*terms):
+    """Refuses letters that a reader cannot write, and draws that no mean binds."""
+    for t in terms:
+        need(type(t) is Term and not t.loose, "{} is no term, or refers to something bound", t)
+        for x in t.letters:
+            need(is_name(x.args[0]), "{} has no name, or one below a binder only", x)
+            check_sort(x.args[1])
+
+
+def _side(f):
+    """A side of an equation, looked at: a function, with numbers as values."""
+    _public(f)
+    check_function(f)
+    return f
+
+
+def _needs(sides, words=()):
+    """The conditions of some sides in which these words are unfolded."""
+    opened_ones = map(looked_into, sides)
+    triples = [c for body, marks in opened_ones for c in for_all(marks, conditions(body, words))]
+    return set().union(*[_condition(*triple) for triple in triples])
+
+
+def _condition(relation, letters, x):
+    """One condition in normal form, and what it needs itself; refused, if it never holds."""
+    if relation == SMOOTH or holds(relation, x):
+        return {(relation, x)} if relation == SMOOTH else set()
+    inner = [(r, (*letters, *more), y) for r, more, y in conditions(x)]
+    found = set().union(*[_condition(*triple) for triple in inner])
+    normal = Normal(None, LAWS)
+    form = normal.canonical(x)
+    need(relation != NONZERO or form != ZERO, "it divides by something that is always 0")
+    form = normal.vanishing(form) if relation == NONZERO else form
+    if holds(relation, form):
+        return found
+    bound = [m for m in letters if m in form.letters]
+    forms = [normal.canonical(turned) for turned in reindexed(bound, form)]
+    form = min(forms, key=lambda f: len(f.key))
+    orders = islice(permutations(bound), MOST_ORDERS)
+    return found | {(relation, min((abstract(o, form) for o in orders), key=lambda f: f.key))}
+
+
+# ── 1 to 3: equations ────────────────────────────────────────────────────────────────────────
+
+
+def by_normal_form(lhs, rhs, words=(), laws=()):
+    """Rule 1: two functions whose values have one normal form are equal.
+
+    ``words`` are unfolded; ``laws`` are names from ``LAWS``.  Differ is raised where they differ.
+    """
+    need(_side(lhs).args[1:] == _side(rhs).args[1:], "the two sides have different shapes")
+    words, laws = frozenset(words), frozenset(laws)
+    need(laws <= set(LAWS), "the laws are {}", LAWS)
+    need(all(type(w) is Term for w in words), "what is unfolded are words")
+    marks = looked_into(lhs)[1]
+    for values in split_positions(marks) if SPLIT in laws else [marks]:
+        normal = Normal(words, laws)
+        if not normal.same(opened(lhs, *values), opened(rhs, *values)):
+            raise Differ("the two sides differ")
+    return _theorem(lhs, rhs, _needs((lhs, rhs), words))
+
+
+def chain(first, second):
+    """Rule 2: from a = b and b = c, a = c."""
+    _genuine(first, second)
+    need(first.rhs == second.lhs, "the second equation does not begin where the first one ends")
+    needs, assumed = first.conditions | second.conditions, first.hypotheses | second.hypotheses
+    return _theorem(first.lhs, second.rhs, needs, assumed)
+
+
+def reverse(theorem):
+    """Rule 3: from a = b, b = a."""
+    _genuine(theorem)
+    return _theorem(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
+
+
+# ── 4 to 6: other letters, other places ──────────────────────────────────────────────────────
+
+
+def instance(theorem, meant):
+    """Rule 4: something put for letters, everywhere at once; ``meant`` is {letter: term}."""
+    _genuine(theorem)
+    meant = dict(meant)
+    need(all(type(x) is Term and x.op == "let" for x in meant), "something is put for letters")
+    sizes = {x: t for x, t in meant.items() if x.args[1] == SIZE}
+    for x, t in meant.items():
+        _public(t)
+        fits(put(x.args[1], (), sizes), t)
+    go = lambda t: put(t, (), meant)
+    needs = set().union(*[_carried(relation, x, meant) for relation, x in theorem.conditions])
+    hypotheses = [(_side(go(a)), _side(go(b))) for a, b in theorem.hypotheses]
+    return _theorem(_side(go(theorem.lhs)), _side(go(theorem.rhs)), needs, hypotheses)
+
+
+def _carried(relation, x, meant):
+    """A condition after a substitution."""
+    new = put(x, (), meant) if x not in meant else meant[x]
+    if relation == SMOOTH and new.op == "let":
+        return {(relation, new)}
+    if relation == SMOOTH:  # it is, where what it is made of is, at every point
+        need(new.args[1:] == (NUM,), "only a function of one number is put for a smooth letter")
+        return _needs([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
+    body, marks = looked_into(new)
+    return _condition(relation, marks, body)
+
+
+def congruence(theorem, context, hole):
+    """Rule 5: equals for equals.  ``context`` is a function in which the letter ``hole`` stands."""
+    _genuine(theorem)
+    _public(hole)
+    need(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
+    sides = [put(_side(context), (), {hole: f}) for f in (theorem.lhs, theorem.rhs)]
+    needs = theorem.conditions | _needs(map(_side, sides))
+    return _theorem(*sides, needs, theorem.hypotheses)
+
+
+def for_every(theorem, letters):
+    """Rule 6: what holds of a number or a position holds of all; no hypothesis may speak of it."""
+    _genuine(theorem)
+    assumed = frozenset().union(*[f.letters for f in chained(*theorem.hypotheses)])
+    _public(*letters)
+    for x in letters:
+        need(x.op == "let" and x.args[1].op in ("NUM", "POS"), "{} is not generalised", x)
+        need(x not in assumed, "a hypothesis speaks of {}", x.args[0])
+    needs = {(r, x) for r, x in theorem.conditions if r == SMOOTH}
+    for relation, f in theorem.conditions - needs:
+        body, marks = looked_into(f)
+        needs |= _condition(relation, [*letters, *marks], body)
+    sides = [looked_into(f) for f in (theorem.lhs, theorem.rhs)]
+    lhs, rhs = (abstract([*letters, *marks], body) for body, marks in sides)
+    return _theorem(lhs, rhs, needs, theorem.hypotheses)
+
+
+# ── 7 and 8: assumptions ──────────────────────────────────────────────────────────────────────
+
+
+def given(lhs, rhs):
+    """Rule 7: an equation assumed is a theorem that has itself as its hypothesis."""
+    need(_side(lhs).args[1:] == _side(rhs).args[1:], "the two sides have different shapes")
+    return _theorem(lhs, rhs, (), {(lhs, rhs)})
+
+
+def induction(base, step, size):
+    """Rule 8: from P(1), and P(n + 1) given P(n), P(n) for every n.
+
+    Beside the size itself nothing in P may be of that size, and no condition may speak of it.
+    """
+    _genuine(base, step)
+    _public(size)
+    need(size.op == "let" and size.args[1] == SIZE, "induction is on a size")
+    about = [pair for pair in step.hypotheses if any(size in f.letters for f in pair)]
+    need(len(about) == 1, "the step assumes the statement, and nothing else about the size")
+    [(lhs, rhs)] = about
+    for x in lhs.letters | rhs.letters:
+        need(x == size or size not in x.letters, "{} is of that size", x.args[0])
+    for theorem, at in ((base, UNIT), (step, Term("join", size, UNIT))):
+        wanted = tuple(put(f, (), {size: at}) for f in (lhs, rhs))
+        need((theorem.lhs, theorem.rhs) == wanted, "that is not the statement at {}", at)
+    needs = base.conditions | step.conditions
+    others = [*[x for _, x in needs], *chained(*base.hypotheses)]
+    need(not any(size in x.letters for x in others), "a condition speaks of the size")
+    left = base.hypotheses | step.hypotheses - {(lhs, rhs)}
+    return _theorem(lhs, rhs, needs, left)
+
+
+def _genuine(*theorems):
+    for t in theorems:
+        need(type(t) is Theorem, "{!r} is no theorem", t)

@@ -1,0 +1,253 @@
+"""Sorts: what makes sense, and what is evident by form.
+
+``check`` gives the sort of a term or refuses it.  ``fits`` asks whether a term may stand where a
+sort is wanted; a kind (a mask, something positive, a permutation) is evidence by form, asked
+again wherever something is put for a letter.  Below a binder one looks through fresh letters.
+"""
+
+from fractions import Fraction
+
+from .terms import NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, fun, inverse, is_name
+from .terms import looked_into, need, pos, put, rebuilt, unfolded
+
+#: The sort of what is below, how many of it (0: any number), the sort of the result.
+SIMPLE = {
+    "times": ("SIZE", 0, SIZE), "join": ("SIZE", 2, SIZE), "last": ("SIZE", 1, None),
+    "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM),
+    "le": ("POS", 2, NUM), "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM),
+    "inv": ("NUM", 1, NUM), "sqrt": ("NUM", 1, NUM), "exp": ("NUM", 1, NUM),
+}  # fmt: skip
+#: Functions of one number that the kernel knows laws of.
+KNOWN = ("cos", "sin", "tanh", "sigmoid", "relu")
+KINDS = ("any", "mask", "positive")  # of functions with numbers as values
+
+
+def check(t):
+    """The sort of a term without loose variables; ProofError where it makes no sense."""
+    op, args = t.op, t.args
+    if op in SIMPLE:
+        return _simple(op, *args)
+    if op == "let" and args[1].op in ("SIZE", "NUM", "POS"):
+        return check_sort(args[1])
+    if op == "num" and type(args[0]) is Fraction:
+        return NUM
+    if op == "lit" and type(args[0]) is int and args[0] >= 1:
+        return SIZE
+    if op == "only":
+        return pos(UNIT)
+    if op == "pow" and type(args[1]) is int and args[1] >= 0:
+        return is_number(args[0])
+    if op == "call" and args[0] in KNOWN:
+        return is_number(args[1])
+    if op in BINDING:
+        return BINDING[op](op, *args)
+    need(op in ("inl", "inr"), "{} makes no sense here", t)
+    other, own = args[0], range_of(args[1])
+    fits(SIZE, other)
+    return pos(Term("join", own, other) if op == "inl" else Term("join", other, own))
+
+
+def is_number(t):
+    """NUM, where a term is a number; otherwise a ProofError."""
+    need(check(t).op == "NUM", "{} is no number", t)
+    return NUM
+
+
+def range_of(p):
+    """The size of the range that a position lies in; ProofError for what is no position."""
+    sort = check(p)
+    need(sort.op == "POS", "{} is no position", p)
+    return sort.args[0]
+
+
+def _simple(op, *args):
+    below, count, result = SIMPLE[op]
+    need(len(args) == (count or len(args)), "{} takes {} arguments", op, count)
+    sorts = [check(a) for a in args]
+    need(all(s.op == below for s in sorts), "{} does not take {}", op, args)
+    need(below != "POS" or len({*sorts}) == 1, "positions of one range are compared, not {}", args)
+    return result or pos(*args)
+
+
+def _application(op, head, *arguments):
+    """An entry of a letter or a word."""
+    if head.op == "let":
+        sort = check_sort(head.args[1], draws=True)
+        number = sort.op == "DRAW" or sort.op == "FUN" and sort.args[1] == NUM
+        need(number, "{} is no function with numbers as values", head)
+        sorts = sort.args[2 if sort.op == "FUN" else 1 :]
+    else:
+        check_word(head)
+        sorts = head.args[1].args[1:]
+        if head.op == "rec":
+            fits(SIZE, arguments[0])
+            arguments = arguments[1:]
+    need(len(arguments) == len(sorts), "{} takes {} arguments", head, len(sorts))
+    for k, a in enumerate(arguments):
+        fits(put(sorts[k], arguments[:k]), a)
+    return NUM
+
+
+def _move(op, perm, way, p):
+    """A position that a permutation carries along, or back."""
+    sort = perm.args[1] if perm.op == "let" else SIZE
+    moves = sort.op == "FUN" and sort.args[0] == "perm" and way in (1, -1)
+    need(moves, "{} moves nothing", perm)
+    fits(check_sort(sort).args[1], p)
+    return sort.args[1]
+
+
+_words = set()  # that were checked: what they are made of cannot change
+
+
+def check_word(head):
+    """Refuses a definition that hides a letter, or makes no number."""
+    if head in _words:
+        return
+    count = {"word": 2, "rec": 3}.get(head.op)
+    need(len(head.args) == count and is_name(head.args[0]), "{} is no definition", head)
+    name, first, *step = head.args
+    hidden = ", ".join(sorted(x.args[0] for x in head.letters))
+    need(not hidden, "the definition of {} hides {}: make it a parameter", name, hidden)
+    sorts = [check_function(f) for f in (first, *step)]
+    if step:  # it takes what the start takes, a size, and the row before
+        *data, size, before = sorts[1]
+        same = step[0].args[1:-2] == first.args[1:] and size == SIZE
+        need(same and before == fun(data[-1]) and data[-1].op == "POS",
+             "the step of {} takes what the start takes, a size, and the row before", name)  # fmt: skip
+    _words.add(head)
+
+
+def check_function(f):
+    """The sorts of what a function takes, its values being numbers; ProofError if they are not."""
+    need(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
+    body, marks = looked_into(f)
+    sorts = [check_sort(x.args[1], draws=True) for x in marks]
+    is_number(body)
+    return sorts
+
+
+def check_sort(s, draws=False):
+    """The sort, if it is one.  A draw may be bound by a mean, and stands nowhere else."""
+    if s.op == "POS":
+        fits(SIZE, s.args[0])
+    elif s.op == "FUN":
+        kind, result, *below = s.args
+        moves = kind == "perm" and below == [result] and result.op == "POS"
+        need(moves or kind in KINDS and result == NUM, "{} is no sort of functions", s)
+        for a in below:
+            need(check_sort(a).op != "FUN", "a function does not take functions")
+    elif s.op == "DRAW":
+        need(draws, "a draw is bound by a mean and stands nowhere else")
+        is_number(s.args[0])
+        need(sign(full(s.args[0])), "a variance must be evidently at least 0, which {} is not", s)
+        need(all(check_sort(a).op == "POS" for a in s.args[1:]), "a draw is a matrix")
+    else:
+        need(s in (SIZE, NUM, POSITIVE), "{} is no sort", s)
+    return s
+
+
+def _over(op, f):
+    """A sum over positions, or a mean over draws."""
+    sorts, wanted = check_function(f), "POS" if op == "sum" else "DRAW"
+    need(sorts and all(s.op == wanted for s in sorts), "a {} binds other things than {}", op, f)
+    need(not any(s.loose for s in f.args[1:]), "what a {} binds together is independent", op)
+    return NUM
+
+
+def _derivative(op, f, at):
+    fits(fun(NUM), f)
+    return is_number(at)
+
+
+def _case(op, at, *branches):
+    blocks = range_of(at).args
+    need(range_of(at).op == "join" and len(branches) == 2, "{} lies in no joined range", at)
+    for block, f in zip(blocks, branches):
+        fits(fun(pos(block)), f)
+    return NUM
+
+
+BINDING = {"app": _application, "move": _move, "sum": _over, "mean": _over,
+           "deriv": _derivative, "case": _case}  # fmt: skip
+
+
+def fits(sort, a):
+    """Refuses a term that may not stand where this sort is wanted."""
+    need(type(a) is Term and not a.loose, "{} is no term, or refers to something bound", a)
+    if sort.op != "FUN":
+        found = check(a)
+        need(found == sort or sort.op == found.op == "NUM", "{} is a {}, no {}", a, found, sort)
+        need(sort != POSITIVE or sign(full(a)) == "+", "{} is not evidently positive", a)
+        return
+    kind, result, *below = sort.args
+    need(a.op == "abs" and list(a.args[1:]) == below, "{} is no function of {}", a, below)
+    body, marks = looked_into(a)
+    if kind == "perm":
+        need(check(body) == result and inverse(a), "{} is no chain of permutations", a)
+        return
+    is_number(body)
+    evident = kind == "any" or (is_mask(full(body)) if kind == "mask" else sign(full(body)) == "+")
+    need(evident, "{} is not evidently of the kind {}", a, kind)
+
+
+# ── Evidence by form ─────────────────────────────────────────────────────────────────────────
+
+
+def full(t):
+    """A term with every definition written out."""
+    written = unfolded(t) if t.op == "app" and t.args[0].op in ("word", "rec") else None
+    if written is not None:
+        return full(written)
+    return t if t.op in ("let", "var", "word", "rec") else rebuilt(t, lambda a, _: full(a))
+
+
+def kind_of(t):
+    """The kind of the letter that a number is a value of, or None."""
+    sort = t.args[0].args[1] if t.op == "app" and t.args[0].op == "let" else t
+    return sort.args[0] if sort.op == "FUN" else None
+
+
+def is_mask(t):
+    """Whether a number is 0 or 1 by its form."""
+    if t.op == "case":
+        return all(is_mask(f.args[0]) for f in t.args[1:])
+    if t.op == "mul":
+        return all(map(is_mask, t.args))
+    return t in (ZERO, ONE) or t.op in ("delta", "le") or kind_of(t) == "mask"
+
+
+def sign(t):
+    """ "+" if a number is positive by its form, "0" if it is at least 0, else None."""
+    op, args = t.op, t.args
+    if (
+        op in ("exp", "size", "place")
+        or (op, args[-1:]) == ("let", (POSITIVE,))
+        or kind_of(t) == "positive"
+    ):
+        return "+"
+    if op == "num":
+        return "+" if args[0] > 0 else "0" if args[0] == 0 else None
+    if is_mask(t) or op == "call":
+        return {"sigmoid": "+", "relu": "0"}.get(args[0] if op == "call" else "relu")
+    if op in ("sqrt", "inv"):  # 1/0, and the root of what is negative, may be anything
+        return sign(args[0]) if op == "sqrt" or sign(args[0]) == "+" else None
+    if op == "pow":
+        return sign(args[0]) or ("0" if args[1] % 2 == 0 else None)
+    if op == "sum":  # sizes are at least 1
+        return sign(args[0].args[0]) if sign(args[0].args[0]) != "0" else _reaches(args[0])
+    if op not in ("add", "mul", "case"):
+        return None
+    below = [sign(a.args[0] if a.op == "abs" else a) for a in (args[1:] if op == "case" else args)]
+    some = any if op == "add" else all
+    return None if None in below else "+" if some(s == "+" for s in below) else "0"
+
+
+def _reaches(f):
+    """The sign of a sum of terms >= 0: "+" if one of them is where an index meets its bound."""
+    body, marks = looked_into(f)
+    factors = list(body.args) if body.op == "mul" else [body]
+    weak = [a for a in factors if sign(a) != "+"]
+    others = [p for a in weak if a.op in ("le", "delta") for p in a.args if p != marks[0]]
+    met = len(weak) == len(marks) == len(others) == 1 and marks[0] not in others[0].letters
+    return "+" if met else "0"

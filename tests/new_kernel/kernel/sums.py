@@ -1,0 +1,281 @@
+"""Sums, means, and positions: the part of ``Normal`` in which indices run.
+
+A sum over an index: what is free of it leaves, a Kronecker delta fixes it, sums inside that
+depend on it are opened, parts that do not touch each other become a product, and what remains is
+written in one of all the orders of its indices.
+"""
+
+from itertools import chain, groupby, islice, permutations, product
+
+from .polynomials import UNITY, atom, letters_of, plus, product_term, scaled, term_of
+from .terms import ONLY, UNIT, Term, abstract, fresh, inverse, is_fresh, looked_into, opened, pos
+from .terms import put
+
+REINDEX = "reindexing by a bijection"
+SPLIT = "splitting a sum"
+MOMENTS = "second moments"
+COUNT = "counting"
+ORDER = "of two positions one comes first"
+MOST_ORDERS = 720
+BLOCKS = ("inl", "inr")
+
+
+class Sums:
+    """Mixed into ``Normal``, whose ``poly``, ``times``, ``product`` and ``laws`` it uses."""
+
+    def _sum(self, f):
+        body, marks = looked_into(f)
+        return self.summed(marks, self.poly(body))
+
+    def summed(self, indices, p, turned=frozenset()):
+        """The sum of a polynomial over letters; ``turned`` are those that stand for permuted ones."""
+        found = [(c, u) for m, c in p.items() for u in self.unpacked(m, frozenset(indices))]
+        sums = [(self._sum_of([*indices, *more], n, turned), c * d) for c, (more, n, d) in found]
+        return plus(*[scaled(q, c) for q, c in sums])
+
+    def unpacked(self, m, about):
+        """A product without sums that depend on letters: their indices, products, rationals."""
+        for a, e in m:
+            if a.op == "sum" and e > 0 and not a.letters.isdisjoint(about):
+                body, marks = looked_into(a.args[0])
+                rest = [(b, f) for b, f in m if b is not a] + [(a, e - 1)] * (e > 1)
+                flat = self.times(self.poly(body), self.product(rest))
+                for k, c in flat.items():
+                    for more, n, d in self.unpacked(k, about.union(marks)):
+                        yield marks + more, n, c * d
+                return
+        yield [], m, 1
+
+    def _sum_of(self, indices, m, turned):
+        """The sum of one product over letters.
+
+        A delta that fixes one index may put π l for k, or its inverse image for l.  Both are right,
+        so the index that stays is turned: its sum is written as reindexing would.
+        """
+        for k in indices:
+            size = k.args[1].args[0]
+            if size == UNIT or SPLIT in self.laws and size.op == "join":
+                return self._at(k, [([], ONLY)] if size == UNIT else halves(k), indices, m, turned)
+        for a, e in m:
+            for k, there in _solutions(a) if a.op == "delta" and e > 0 else ():
+                if k in indices:
+                    turned |= {_base(there)} if there.op == "move" or k in turned else set()
+                    rest = [f for f in m if f[0] is not a]
+                    return self._at(k, [([], there)], indices, rest, turned)
+        return self._separated(indices, m, turned)
+
+    def _at(self, k, places, indices, m, turned):
+        """The sum where one index is at some places only: [(new indices, place)]."""
+        others = [i for i in indices if i != k]
+        found = [(new, self.poly(put(product_term(m), (), {k: there}))) for new, there in places]
+        return plus(*[self.summed([*others, *new], p, turned) for new, p in found])
+
+    def _separated(self, indices, m, turned):
+        """Constants out, unused indices counted, parts that share no index made a product."""
+        outside = [f for f in m if f[0].letters.isdisjoint(indices)]
+        inside = [f for f in m if f not in outside]
+        result, unused, parts = self.product(outside), set(indices), []
+        for factor in inside:
+            mine = factor[0].letters.intersection(indices)
+            near = [part for part in parts if not mine.isdisjoint(letters_of(part))]
+            parts = [part for part in parts if part not in near]
+            parts.append([factor, *chain(*near)])
+        for part in parts:
+            seen = [k for k in indices if k in letters_of(part)]
+            unused -= set(seen)
+            result = self.times(result, self._connected(seen, part, turned))
+        return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
+
+    def _connected(self, indices, factors, turned):
+        """The atom of a sum, its indices in one order; or what counting makes of it."""
+        if COUNT in self.laws and len(indices) == len(factors) == 1:
+            [(a, e)], [k] = factors, indices
+            if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:
+                return self._place(a.args[1])
+        found = [(1, product_term(factors))]
+        free = indices if REINDEX in self.laws else [k for k in indices if k in turned]
+        for p in map(self.poly, reindexed(free, found[0][1]) if free else ()):
+            found += [(c, product_term(m)) for m, c in p.items()] if len(p) == 1 else []
+        c, body = min(found, key=lambda f: (len(f[1].key), _in_order(indices, f[1]).key))
+        return scaled(atom(Term("sum", _in_order(indices, body))), c)
+
+    # ── Positions ────────────────────────────────────────────────────────────────────────────
+
+    def position(self, p):
+        """A position written shortly: in a range of one there is one, π⁻¹(π i) is i."""
+        if _range(p) == UNIT:
+            return ONLY
+        if p.op == "last" and p.args[0].op == "join":
+            first, second = p.args[0].args
+            return Term("inr", first, self.position(Term("last", second)))
+        if p.op in BLOCKS:
+            return Term(p.op, p.args[0], self.position(p.args[1]))
+        if p.op == "move":
+            perm, way, inner = *p.args[:2], self.position(p.args[2])
+            undone = inner.op == "move" and inner.args[:2] == (perm, -way)
+            return inner.args[2] if undone else Term("move", perm, way, inner)
+        return p
+
+    def _place(self, p):
+        """The number of a position, counted from 1."""
+        p = self.position(p)
+        if p.op == "only":
+            return UNITY
+        if p.op == "last":
+            return self._size(p.args[0])
+        if p.op in BLOCKS:
+            before = self._size(p.args[0]) if p.op == "inr" else {}
+            return plus(before, self._place(p.args[1]))
+        return atom(Term("place", p))
+
+    def _delta(self, p, q):
+        """1 where two positions coincide, else 0: one letter, and what it must be."""
+        p, q = self.position(p), self.position(q)
+        if p == q:
+            return UNITY
+        if p.op in BLOCKS and q.op in BLOCKS:
+            return self._delta(p.args[1], q.args[1]) if p.op == q.op else {}
+        if _age(q) > _age(p):
+            p, q = q, p
+        while p.op == "move":
+            p, q = p.args[2], self.position(Term("move", p.args[0], -p.args[1], q))
+        if p.op != "let":
+            p, q = sorted((p, q), key=lambda x: (x.op != "let", x.key))
+        return UNITY if p == q else atom(Term("delta", p, q))
+
+    def _le(self, p, q):
+        """1 where the first position does not come after the second, else 0."""
+        p, q = self.position(p), self.position(q)
+        if p == q or q.op == "last":
+            return UNITY
+        if p.op in BLOCKS and q.op in BLOCKS:
+            other = UNITY if p.op == "inl" else {}
+            return self._le(p.args[1], q.args[1]) if p.op == q.op else other
+        if ORDER in self.laws and p.key > q.key:
+            return plus(UNITY, self._delta(p, q), scaled(atom(Term("le", q, p)), -1))
+        return atom(Term("le", p, q))
+
+    # ── Means ────────────────────────────────────────────────────────────────────────────────
+
+    def _mean(self, f):
+        """The mean over draws: of products with at most two entries of each, by their moments."""
+        body, draws = looked_into(f)
+        p = self.poly(body)
+        if MOMENTS in self.laws:
+            parts = [self._moments(m, draws) for m in p]
+            if None not in parts:
+                return plus(*[scaled(part, c) for part, c in zip(parts, p.values())])
+        common, c, rest = self.content(p) if p else ((), 0, {})
+        free = [(a, e) for a, e in common if a.letters.isdisjoint(draws)]
+        tied = self.times(self.product([f for f in common if f not in free]), rest)
+        outside = scaled(self.product(free), c)
+        if not any(d in x.letters for m in tied for x, _ in m for d in draws):
+            return self.times(outside, tied)
+        return self.times(outside, atom(Term("mean", abstract(draws, term_of(tied)))))
+
+    def _moments(self, m, draws):
+        """The mean of one product; None where two moments of each draw do not settle it."""
+        total = []
+        for indices, n, c in self.unpacked(m, frozenset(draws)):
+            rest = [(a, e) for a, e in n if a.letters.isdisjoint(draws)]
+            values = [self._moment(d, [(a, e) for a, e in n if d in a.letters]) for d in draws]
+            if None in values:
+                return None  # asked first: a mean must exist before it can be 0
+            total.append(scaled(self.summed(indices, self.times(self.product(rest), *values)), c))
+        return plus(*total)
+
+    def _moment(self, d, factors):
+        """The mean of a product of entries of one draw, if there are none, one or two."""
+        entries = [a for a, e in factors for _ in range(int(e))]
+        plain = all(a.op == "app" and a.args[0] == d and e in (1, 2) for a, e in factors)
+        if not plain or len(entries) > 2:
+            return None
+        if len(entries) < 2:
+            return {} if entries else UNITY
+        pairs = zip(*[a.args[1:] for a in entries])
+        return self.times(self.poly(d.args[1].args[0]), *[self._delta(p, q) for p, q in pairs])
+
+
+def halves(k):
+    """What an index of a joined range is, in the first block and in the second: ([index], it)."""
+    one, other = k.args[1].args[0].args
+    first, second = fresh(pos(one)), fresh(pos(other))
+    return ([first], Term("inl", other, first)), ([second], Term("inr", one, second))
+
+
+def split_positions(marks):
+    """The places of some letters, each joined range taken in its blocks: lists of terms."""
+    return [list(way) for way in product(*map(_places, marks))]
+
+
+def _places(k):
+    if k.args[1].op != "POS" or k.args[1].args[0].op != "join":
+        return [k]
+    return [put(there, (), {mark: inner}) for [mark], there in halves(k) for inner in _places(mark)]
+
+
+def _range(p):
+    """The size of the range of a position, where it can be one."""
+    p = _base(p)
+    if p.op in ("only", "last"):
+        return UNIT if p.op == "only" else p.args[0]
+    return p.args[1].args[0] if p.op == "let" and p.args[1].op == "POS" else None
+
+
+def _base(p):
+    """What permutations carry along."""
+    while p.op == "move":
+        p = p.args[2]
+    return p
+
+
+def _age(p):
+    """Letters made later are put away first."""
+    p = _base(p)
+    return (int(p.args[0][1:]) if p.op == "let" and is_fresh(p) else -1), p.key
+
+
+def _undone(word, x):
+    """A chain of permutations around a letter, inverted and applied to x."""
+    return opened(inverse(abstract([_base(word)], word)), x)
+
+
+def _solutions(delta):
+    """Pairs (letter, where it must be) that a delta allows."""
+    x, there = delta.args
+    if x.op == "let" and x not in there.letters:
+        yield x, there
+    base = _base(there)
+    if base.op == "let" and base not in x.letters:
+        yield base, _undone(there, x)
+
+
+def _words(t, k):
+    """The chains of permutations in which a letter stands in a term, itself among them."""
+    if k not in t.letters:
+        return set()
+    if _base(t) == k:
+        return {t}
+    return set().union(*[_words(a, k) for a in t.args if type(a) is Term])
+
+
+def reindexed(indices, body):
+    """What a term becomes when indices run through their ranges in other orders, first itself."""
+    ways = [[k, *sorted(_words(body, k) - {k}, key=lambda w: w.key)] for k in indices]
+    for choice in islice(product(*ways), MOST_ORDERS):
+        yield put(body, (), {k: _undone(w, k) for k, w in zip(indices, choice)})
+
+
+def _in_order(indices, body):
+    """The binder over indices, in the first of all orders that their roles leave open."""
+    role = dict.fromkeys(indices, "")
+    for _ in range(2):
+        marks = {k: Term("let", f"#{role[k]}", k.args[1]) for k in indices}
+        role = {k: put(body, (), {**marks, k: Term("let", "#", k.args[1])}).key for k in indices}
+    ordered = sorted(indices, key=role.get)
+    groups = [permutations(list(same)) for _, same in groupby(ordered, key=role.get)]
+    orders = islice(product(*groups), MOST_ORDERS)
+    return min(
+        (abstract([k for group in order for k in group], body) for order in orders),
+        key=lambda f: f.key,
+    )

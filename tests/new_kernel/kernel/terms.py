@@ -1,0 +1,230 @@
+"""Terms, binders, and the one substitution.
+
+A term is a node: what it is, and what is below it.  A matrix is a function of two positions, so
+one binder is enough: ``abs`` over typed variables, with a body.  A sum, a mean, a derivative, a
+definition and a "for every" are each an operator on an ``abs``.  What is bound has no name: it is
+a number, counted from inside, so nothing can be captured and nothing has to be renamed.
+
+    sorts      SIZE | NUM kind | POS size | FUN kind result *arguments | DRAW variance *positions
+    sizes      lit k | times a b … | join a b                  (join: a first block, then a second)
+    positions  move π ±1 p | inl b p | inr a p | only | last s
+    numbers    num q | size s | place p | add … | mul … | pow x e | inv x | sqrt x | exp x
+               call f x | delta p q | le p q | sum F | case p F G | deriv F x | mean F
+    anywhere   let name sort | var k | app head … | abs body *sorts
+    heads      let … | var k | word name F | rec name F G
+
+``F`` and ``G`` are ``abs`` nodes.  The sorts of one ``abs`` may depend on what it binds before
+them: a word binds its sizes first, then its matrices, then the positions of the entry.
+"""
+
+import itertools
+from fractions import Fraction
+
+
+class ProofError(Exception):
+    """A line that was not justified, or a term that makes no sense; says which."""
+
+
+def need(condition, message, *parts):
+    """Refuses, with a sentence about some parts, unless a condition holds."""
+    if not condition:
+        raise ProofError(message.format(*parts))
+
+
+class Frozen:
+    """What nobody can change, and nobody can make another kind of."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more):
+        if cls.__base__ is not Frozen:
+            raise TypeError(f"there is no other {cls.__base__.__name__} than the kernel's")
+
+    def __setattr__(self, name, value=None):
+        raise AttributeError(f"a {type(self).__name__} is immutable")
+
+    __delattr__ = __setattr__
+
+    def _keep(self, **parts):
+        for name, value in parts.items():
+            object.__setattr__(self, name, value)
+
+
+class Term(Frozen):
+    """A node: ``op`` says what it is, ``args`` what is below.  Equal when equal in structure.
+
+    ``loose`` is how many variables around it it may refer to; ``letters`` are the letters in it;
+    ``key`` is a string by which terms are ordered, and nothing else.
+    """
+
+    __slots__ = ("op", "args", "loose", "letters", "key", "_hash")
+
+    def __init__(self, op, *args):
+        exact = type(op) is str and all(type(a) in (Term, str, int, Fraction) for a in args)
+        letter = op != "let" or [*map(type, args)] == [str, Term]
+        need(exact and letter and not hasattr(self, "op"), "no term is made of {!r} {!r}", op, args)
+        args = tuple(sorted(args, key=_key) if op in ("add", "mul", "times") else args)
+        text = args[0] if op in ("word", "rec") else " ".join(map(_key, args))
+        self._keep(op=op, args=args, _hash=hash((op, args)), key=f"({op} {text})")
+        below = _below(self)
+        letters = frozenset().union(*[a.letters for a, _ in below])
+        loose = args[0] + 1 if op == "var" else max([a.loose - n for a, n in below], default=0)
+        need(op != "let" or not loose, "the sort of a letter refers to something bound")
+        self._keep(letters=letters | {self} if op == "let" else letters, loose=loose)
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        if self is other or type(other) is not Term or self._hash != other._hash:
+            return self is other
+        return self.op == other.op and self.args == other.args
+
+    def __repr__(self):
+        return self.key
+
+
+def _key(a):
+    return a.key if type(a) is Term else str(a)
+
+
+def _below(t):
+    """What is below a node, each with how many variables the node binds around it."""
+    if t.op != "abs":
+        return [(a, 0) for a in t.args if type(a) is Term]
+    body, *sorts = t.args
+    return [(body, len(sorts)), *zip(sorts, itertools.count())]
+
+
+def rebuilt(t, go):
+    """The same node over ``go(what is below, how many variables are bound around it here)``."""
+    if t.op == "abs":
+        return Term("abs", *[go(a, n) for a, n in _below(t)])
+    return Term(t.op, *[go(a, 0) if type(a) is Term else a for a in t.args])
+
+
+SIZE, NUM, POSITIVE = Term("SIZE"), Term("NUM", "any"), Term("NUM", "positive")
+UNIT, ONLY = Term("lit", 1), Term("only")
+ZERO, ONE = Term("num", Fraction(0)), Term("num", Fraction(1))
+NOTHING = frozenset()
+
+
+def num(q):
+    """An exact number; ProofError for anything else, such as a float."""
+    need(type(q) in (int, Fraction), "{!r} is not an exact number", q)
+    return Term("num", Fraction(q))
+
+
+def pos(size):
+    """The sort of the positions 1, …, size."""
+    return Term("POS", size)
+
+
+def fun(*arguments, kind="any", result=NUM):
+    """The sort of functions; a matrix is a function of two positions."""
+    return Term("FUN", kind, result, *arguments)
+
+
+def letter(name, sort):
+    """A letter: a name and a sort, and nothing hidden in it."""
+    need(is_name(name), "{!r} is no name: letters, digits, _ and '", name)
+    return Term("let", name, sort)
+
+
+def is_name(name):
+    """Whether a letter or a word may be called so: letters, digits, _ and ', and a letter first."""
+    plain = type(name) is str and name[:1].isalpha()
+    return plain and all(c.isalnum() or c in "_' " for c in name) and name == " ".join(name.split())
+
+
+_serial = itertools.count()
+
+
+def fresh(sort):
+    """A letter that stands nowhere else, for what a binder binds while one looks below it."""
+    return Term("let", f"#{next(_serial)}", sort)
+
+
+def is_fresh(x):
+    """Whether a letter was made by ``fresh``."""
+    return x.args[0].startswith("#")
+
+
+def abstract(letters, body):
+    """The binder over some letters of a body: their names are gone."""
+    bound = [_bound(x.args[1], letters[:n]) for n, x in enumerate(letters)]
+    return Term("abs", _bound(body, letters), *bound)
+
+
+def _bound(t, letters):
+    variables = {x: Term("var", n) for n, x in enumerate(reversed(letters))}
+    return put(_lift(t, len(letters)), (), variables)
+
+
+def put(t, values=(), letters=NOTHING, depth=0):
+    """The one substitution, simultaneous: ``values`` fill the innermost binder, ``letters`` go.
+
+    What is put in is lifted over the binders that it is carried under, so nothing is captured.
+    Where a function comes to stand before its arguments, they are put into it at once.
+    """
+    if t.loose <= depth and (not letters or t.letters.isdisjoint(letters)):
+        return t
+    if t.op == "var":
+        k, n = t.args[0] - depth, len(values)
+        return (
+            t if k < 0 else _lift(values[n - 1 - k], depth) if k < n else Term("var", depth + k - n)
+        )
+    if t in letters:
+        return _lift(letters[t], depth)
+    t = rebuilt(t, lambda a, more: put(a, values, letters, depth + more))
+    if t.op in ("app", "move") and t.args[0].op == "abs":
+        f = t.args[0] if t.op == "app" or t.args[1] == 1 else inverse(t.args[0])
+        return put(f.args[0], t.args[1:] if t.op == "app" else t.args[2:])
+    return t
+
+
+def _lift(t, by, floor=0):
+    if by == 0 or t.loose <= floor:
+        return t
+    if t.op == "var":
+        return Term("var", t.args[0] + by)
+    return rebuilt(t, lambda a, more: _lift(a, by, floor + more))
+
+
+def inverse(f):
+    """The inverse of a function of a position that is a chain of permutations."""
+    body, back = f.args[0], Term("var", 0)
+    while body.op == "move":
+        body, back = body.args[2], Term("move", body.args[0], -body.args[1], back)
+    need(body == Term("var", 0), "{} is no chain of permutations", f)
+    return Term("abs", back, *f.args[1:])
+
+
+def opened(f, *values):
+    """The body of a binder with values in the place of what it binds."""
+    need(len(values) == len(f.args) - 1, "{} does not bind {} things", f, len(values))
+    return put(f.args[0], values)
+
+
+def looked_into(f):
+    """The body of a binder, and the fresh letters that stand in it for what it binds."""
+    marks = []
+    for sort in f.args[1:]:
+        marks.append(fresh(put(sort, tuple(marks))))
+    return opened(f, *marks), marks
+
+
+def unfolded(t):
+    """A word applied to arguments, by its definition; a recursion at 1 or at t + 1, else None."""
+    head, *arguments = t.args
+    if head.op == "word":
+        return opened(head.args[1], *arguments)
+    at, *data, k = arguments
+    if at == UNIT:
+        return opened(head.args[1], *data, k)
+    if at.op == "join" and at.args[1] == UNIT:
+        same = [_lift(a, 1) for a in (at.args[0], *data)]
+        before = Term("app", head, *same, Term("var", 0))
+        row = Term("abs", before, put(head.args[1].args[-1], tuple(data)))
+        return opened(head.args[2], *data, k, at.args[0], row)
+    return None
