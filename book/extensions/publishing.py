@@ -17,7 +17,7 @@ from colab import colab_copy  # noqa: E402
 COLAB = "https://colab.research.google.com"
 DESCRIPTION = (
     "Which biases of a transformer can it see, and which not? "
-    "Proved for every size, measured on PyTorch's own modules, and broken where the proof breaks."
+    "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
 
 

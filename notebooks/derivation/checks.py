@@ -1,7 +1,7 @@
 """The numeric side: measure an error, judge it against a stated bound, and let a control fail.
 
-An identity that is proved for all sizes is still run on PyTorch's own modules.  What may
-remain is rounding, and the tolerance says how much:
+An identity that is proved for all sizes is still run in PyTorch, on its own modules where it has
+them.  What may remain is rounding, and the tolerance says how much:
 
     tolerance = 4 (u L + u_acc (sqrt(n_1) + … + sqrt(n_L)) + u s)
 
