@@ -397,7 +397,8 @@ def asked(round_, files, plugin):
     """Runs test files in this process, as a round has it; pytest's exit code."""
     import pytest
 
-    time.process_time = lambda: 0.0  # how long a proof takes is not the question here
+    ticks = itertools.count()  # how long a proof takes is not the question here
+    time.process_time = lambda: float(next(ticks))
     if round_ == "alone":
         from derivation import proofs
 
