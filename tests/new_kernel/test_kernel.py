@@ -262,7 +262,7 @@ def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
 
 
 def test_names_mean_one_thing():
-    with pytest.raises(ProofError, match="two letters A"):
+    with pytest.raises(ProofError, match="two things called A"):
         proved(matrix("A", m, n) @ A, matrix("A", m, n) @ A)
     fake = define("softmax", lambda S: 2 * S)
     with pytest.raises(ProofError, match="two things called softmax"):

@@ -51,6 +51,8 @@ class Normal(Sums):
     def same(self, x, y):
         """Whether two numbers are equal wherever nothing that they divide by vanishes."""
         difference = plus(self.poly(x), scaled(self.poly(y), -1))
+        escaped = letters_of([f for m in difference for f in m]) - x.letters - y.letters
+        need(not escaped, "something bound escapes its binder: {}", escaped)
         if not any(a.op == "add" or e < 0 for m in difference for a, e in m):
             return not difference
         return not plus(*[scaled(self.product(m), c) for m, c in numerator(difference, self.poly)])

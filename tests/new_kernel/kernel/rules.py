@@ -45,13 +45,12 @@ def _theorem(lhs, rhs, needs, hypotheses=frozenset()):
 
 def _one_thing_each_name(terms):
     """Refuses two letters or words of one name: print and proof would part."""
-    known, todo = dict.fromkeys(KNOWN), list(terms)
+    known, todo, seen = dict.fromkeys(KNOWN), {*terms}, set()
     while todo:
         t = todo.pop()
-        for x in t.letters:
-            need(known.setdefault(x.args[0], x) == x, "there are two letters {}", x.args[0])
-        todo += [a for a in t.args if type(a) is Term]
-        if t.op in ("word", "rec"):
+        seen.add(t)
+        todo |= {a for a in t.args if type(a) is Term} - seen
+        if t.op in ("let", "word", "rec"):
             need(known.setdefault(t.args[0], t) == t, "there are two things called {}", t.args[0])
 
 
