@@ -294,6 +294,33 @@ def test_nothing_but_a_rule_makes_a_theorem():
             forge()
 
 
+def test_a_permutation_is_one_of_positions_and_has_a_name():
+    real = letter("r", fun(NUM, kind="perm"))
+    nameless = Term("FUN", "perm", pos(size_n), pos(size_n))
+    for moved in (Term("move", real, 1, x), Term("move", nameless, 1, i)):
+        with pytest.raises(ProofError):
+            check(moved)
+
+
+def test_letters_are_read_once():
+    """What changes while it is read would generalise a letter that a hypothesis speaks of."""
+    assumed, reads = rules.given(made(x), made(ZERO)), iter([[y], [x]])
+
+    class Changing:
+        def __iter__(self):
+            return iter(next(reads))
+
+    assert rules.for_every(assumed, Changing()).lhs == made(x, y)
+
+
+def test_no_theorem_is_left_where_one_was_refused():
+    one, other = letter("a", NUM), letter("a", POSITIVE)
+    with pytest.raises(ProofError, match="two things called a") as refused:
+        rules.by_normal_form(made(add(one, other)), made(add(one, other)))
+    frames = [entry.frame.f_locals for entry in refused.traceback]
+    assert not any(isinstance(v, rules.Theorem) for local in frames[1:] for v in local.values())
+
+
 def test_a_hypothesis_is_kept_and_binds_its_letters():
     assumed = rules.given(made(x), made(ZERO))
     assert rules.reverse(assumed).hypotheses == assumed.hypotheses

@@ -173,11 +173,11 @@ def congruence(theorem, context, hole):
 def for_every(theorem, letters):
     """Rule 6: what holds of a number or a position holds of all; no hypothesis may speak of it."""
     _genuine(theorem)
-    assumed = frozenset().union(*[f.letters for f in chained(*theorem.hypotheses)])
+    letters, assumed = tuple(letters), [f.letters for f in chained(*theorem.hypotheses)]
     _public(*letters)
     for x in letters:
         need(x.op == "let" and x.args[1].op in ("NUM", "POS"), "{} is not generalised", x)
-        need(x not in assumed, "a hypothesis speaks of {}", x.args[0])
+        need(not any(x in spoken for spoken in assumed), "a hypothesis speaks of {}", x.args[0])
     needs = {(r, x) for r, x in theorem.conditions if r == SMOOTH}
     for relation, f in theorem.conditions - needs:
         body, marks = looked_into(f)
