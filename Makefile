@@ -27,7 +27,7 @@ LAST_LINES := $(BIN)/python tests/last_lines.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help ready book pdf course release test rocq test-rocq test-site test-course test-processors \
-  test-device test-versions test-surroundings bench fuzz mutants notebooks reproducible colab gpu-record proof-times addresses \
+  test-device test-versions test-surroundings bench fuzz judge mutants notebooks reproducible colab gpu-record proof-times addresses \
   lint lock clean
 
 help:
@@ -43,6 +43,7 @@ help:
 	@echo "make test-versions  run every proof on other versions of Python and SymPy"
 	@echo "make test-surroundings  interrupt builds, fill disks, cut the network: what is said then?"
 	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
+	@echo "make judge      evaluate every theorem at all combinations of sizes 1 to 3, in many worlds"
 	@echo "make mutants    make mistakes in notebooks and checker: is each noticed?"
 	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
 	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
@@ -145,6 +146,10 @@ test-surroundings: $(STAMP)
 FUZZ ?= --lines 50000 --seed 1
 fuzz: $(STAMP)
 	@$(RUN_ENV) $(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+# Every theorem at all combinations of small sizes, in many worlds each.
+judge: $(STAMP)
+	@$(RUN_ENV) JUDGE_WORLDS=700 $(PYTEST) tests/kernel/test_the_book.py
 
 # Deliberate mistakes in notebooks and checker: is each of them noticed? The record becomes a page.
 MUTANTS ?=

@@ -134,7 +134,7 @@ def test_an_assumed_equation_is_printed():
 def test_random_letters_print_what_is_assumed_of_them():
     draw = random_matrix("R", 1, n, 2)
     theorem = Derivation("mean", expectation(draw)).by(zeros(1, n), SECOND_MOMENTS).qed()
-    assert "the entries of R are independent, symmetric about 0" in repr(theorem)
+    assert "the entries of R are independent, of mean 0" in repr(theorem)
     cited = Derivation("cited", expectation(random_matrix("U", 1, n, 2)) @ X).by(
         zeros(1, n) @ X, theorem(R=random_matrix("U", 1, n, 2))
     )

@@ -297,8 +297,9 @@ def test_reasons_that_are_no_yaml_are_refused_in_a_sentence(tmp_path):
 
 
 def test_the_record_of_the_book_notices_nearly_all():
+    """Of the parts that it has: the page says of another that no record of it has been taken."""
     kept = record.read()
-    assert set(kept["parts"]) == set(record.PARTS)
+    assert {"notebooks"} <= set(kept["parts"]) <= set(record.PARTS)
     for part, there in kept["parts"].items():
         fates = record.summed(record.totals(there["places"]).values())
         assert record.rate(fates) >= 0.95, part

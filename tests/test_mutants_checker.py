@@ -11,7 +11,7 @@ from mutants.operators import Mutant
 from mutants.record import ROOT
 
 #: What `make test` tries of `make mutants`: so many mistakes in these, on one quick file of tests.
-MISTAKES, MODULES, QUICK = 25, ["proofs"], "soundness_rules"
+MISTAKES, MODULES, QUICK = 200, ["kernel.rules"], "kernel/rules"
 
 #: (source, texts that are made of it beside what the operators of the notebooks make)
 DECIDED = [
@@ -77,11 +77,11 @@ def test_a_refusal_is_deleted_and_not_reworded():
 
 def test_a_function_keeps_its_place_in_the_file():
     """The tests that plant faults read the function they change from the file."""
-    source = checker.path_of("sums").read_text(encoding="utf-8")
+    source = checker.path_of("letters").read_text(encoding="utf-8")
     first = source.index("class Join"), source.index("def as_size")
     shorter = source[: first[0]] + "pass\n\n\n" + source[first[1] :]
     line = source.count("\n", 0, first[0]) + 1
-    code = checker.Changed("sums", Mutant("a class deleted", line, "", "", shorter)).code
+    code = checker.Changed("letters", Mutant("a class deleted", line, "", "", shorter)).code
     lines = {c.co_name: c.co_firstlineno for c in code.co_consts if hasattr(c, "co_name")}
     tree = ast.parse(source)
     for node in tree.body:
@@ -90,11 +90,13 @@ def test_a_function_keeps_its_place_in_the_file():
 
 
 def test_all_kinds_have_their_turn_and_long_modules_more():
-    assert {"sums", "alarm"} < set(checker.modules()) and "display" not in checker.modules()
-    drawn = checker.drawn(240, "any", ["sums", "evaluation"])
-    assert drawn["evaluation"] == checker.drawn(240, "any", ["evaluation"])["evaluation"]
-    (possible, mutants), (_, fewer) = drawn["sums"], drawn["evaluation"]
-    assert possible > 10 * len(mutants) and 40 < len(mutants) > 4 * len(fewer) > 20
+    modules = set(checker.modules())
+    assert {"kernel.sums", "alarm"} < modules and not {"display", "kernel.__init__"} & modules
+    drawn = checker.drawn(960, "any", ["kernel.normal", "kernel.conditions"])
+    alone = checker.drawn(960, "any", ["kernel.conditions"])
+    assert drawn["kernel.conditions"] == alone["kernel.conditions"]
+    (possible, mutants), (_, fewer) = drawn["kernel.normal"], drawn["kernel.conditions"]
+    assert possible > 10 * len(mutants) and 40 < len(mutants) > 3 * len(fewer) > 20
     assert len({mutant.kind for mutant in mutants}) >= 7
 
 

@@ -7,13 +7,13 @@ here against a function of PyTorch that neither of them calls.
 import itertools
 
 import pytest
+import sympy as sp
 import torch
 import torch.nn.functional as F
 from derivation import *  # noqa: F403
-from derivation import sums
 from derivation.alarm import Sample
-from derivation.evaluation import FLOAT, Instance
-from derivation.matrices import generic_positions
+from derivation.evaluation import Instance
+from derivation.letters import Bijection, Family, number, scalar_letter, size_term
 from derivation.vocabulary import Word
 
 n, m, d, k, h = sizes("n m d k h")
@@ -101,26 +101,33 @@ def world(x, shape, seed):
     """Tensors for all letters, and the same numbers as an Instance."""
     generator = torch.Generator().manual_seed(seed)
     sizes_ = {n: shape["n"], m: shape["m"], d: shape["d"], k: shape["k"], h: shape["h"]}
-    tensors, entries, images = {"c": -0.7, "a": shape["h"] - 1}, {}, {}
-    for family in x.atoms(sums.Family) | {f.params[0] for f in (X, Y, A, v, S)}:
+    tensors, meant = {"c": -0.7, "a": shape["h"] - 1}, {}
+    for family in x.atoms(Family) | {f.params[0] for f in (X, Y, A, v, S)}:
         axes = [
-            7 if s_ is sums.S.Naturals else int(sums.number(s_).xreplace(sizes_))
-            for s_ in family.sizes
+            7 if s_ is sp.S.Naturals else int(number(s_).xreplace(sizes_)) for s_ in family.sizes
         ]
         values = torch.randn(axes, generator=generator, dtype=torch.float64)
         if family.kind == "mask":
             values = (values > 0).double()
             values[:, 0] = 1
         tensors[family.name] = values
-        entries[family] = {
-            tuple(i + 1 for i in at): float(values[at])
-            for at in itertools.product(*map(range, axes))
-        }
-    for p in x.atoms(sums.Bijection):
+        meant[family.term] = _lookup(values)
+    for p in x.atoms(Bijection):
         order = torch.randperm(sizes_[n], generator=generator)
-        tensors[p.name], images[p] = order, tuple(int(i) + 1 for i in order)
-    symbols = {**sizes_, eps: 0.5, c: -0.7, s: 0}
-    return tensors, Instance(symbols, entries, images, {a: shape["h"]}, FLOAT)
+        tensors[p.name], meant[p.term] = order, tuple(int(i) + 1 for i in order)
+    meant |= {size_term(b): number_ for b, number_ in sizes_.items()}
+    meant |= {scalar_letter(eps): 0.5, scalar_letter(c): -0.7, a.term: shape["h"]}
+    return tensors, Instance(meant)
+
+
+def cells_of(x, instance):
+    """The entries of an expression, by the interpreter of terms."""
+    entry, (rows, columns) = (
+        instance.value(x.function),
+        (instance.size(size_term(s)) for s in x.shape),
+    )
+    cells = [[entry(r + 1, q + 1) for q in range(columns)] for r in range(rows)]
+    return torch.tensor(cells, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -129,52 +136,31 @@ def test_the_entry_is_what_pytorch_computes(case):
     for seed, shape in enumerate(SHAPES):
         tensors, instance = world(x, shape, seed)
         expected = by_pytorch(tensors)
-        rows, columns = (instance.size(size) for size in x.shape)
-        assert expected.shape == (rows, columns)
-        ((i, j),) = generic_positions(x.shape)
-        term = x.entry(i, j, x.words())
-        cells = [
-            [instance.value(term, {i: r + 1, j: q + 1}) for q in range(columns)]
-            for r in range(rows)
-        ]
-        torch.testing.assert_close(
-            torch.tensor(cells, dtype=torch.float64), expected, rtol=1e-10, atol=1e-10
-        )
+        torch.testing.assert_close(cells_of(x, instance), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if name not in ("second moment",)])
 def test_the_torch_code_agrees_with_the_entry(case):
     """What the alarm runs is held to the entry formula through an interpreter of terms."""
     x, _ = CASES[case]
-    ((i, j),) = generic_positions(x.shape)
-    term = x.entry(i, j, x.words())
     symbols = x.free_scalars() | {n, m, d, k, h}
     for seed in range(4):
         sample = Sample(seed, symbols)
         value = x.run(sample)
-        entries = {f: _numbers(sample.family(f)) for f in x.atoms(sums.Family)}
-        images = {
-            p: tuple(int(q) + 1 for q in sample.permutation(p).argmax(1))
-            for p in x.atoms(sums.Bijection)
-        }
-        numbers = {b: sample.size(b) if b.is_integer else sample.scalar(b) for b in symbols | {s}}
-        numbers[s] = 0
-        instance = Instance(numbers, entries, images, {a: sample.position(a) + 1}, FLOAT)
-        rows, columns = value.shape
-        cells = [
-            [instance.value(term, {i: r + 1, j: q + 1}) for q in range(columns)]
-            for r in range(rows)
-        ]
-        torch.testing.assert_close(
-            torch.tensor(cells, dtype=torch.float64), value, rtol=1e-7, atol=1e-7
-        )
+        meant = {f.term: _lookup(sample.family(f)) for f in x.atoms(Family)}
+        for p in x.atoms(Bijection):
+            meant[p.term] = tuple(int(q) + 1 for q in sample.permutation(p).argmax(1))
+        for b in symbols:
+            meant |= (
+                {size_term(b): sample.size(b)} if b.is_integer
+                else {scalar_letter(b): sample.scalar(b)}
+            )  # fmt: skip
+        instance = Instance({**meant, a.term: sample.position(a) + 1})
+        torch.testing.assert_close(cells_of(x, instance), value, rtol=1e-7, atol=1e-7)
 
 
-def _numbers(tensor):
-    return {
-        tuple(i + 1 for i in at): float(tensor[at])
-        for at in itertools.product(*map(range, tensor.shape))
-    }
+def _lookup(tensor):
+    return lambda *at: float(tensor[tuple(int(i) - 1 for i in at)])
 
 
 def test_every_word_of_the_vocabulary_is_held_to_pytorch():
@@ -193,7 +179,5 @@ def test_every_word_of_the_vocabulary_is_held_to_pytorch():
 def test_a_wrong_formula_would_be_seen():
     """The control: softmax along the wrong axis differs from PyTorch's by far."""
     tensors, instance = world(S, SHAPES[3], 0)
-    ((i, j),) = generic_positions(S.shape)
-    term = softmax(S.T).T.entry(i, j, frozenset(softmax.operations))
-    found = instance.value(term, {i: 1, j: 1})
+    found = cells_of(softmax(S.T).T, instance)[0, 0]
     assert abs(found - float(F.softmax(tensors["S"], dim=-1)[0, 0])) > 1e-3

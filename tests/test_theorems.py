@@ -4,7 +4,6 @@ import time
 
 import pytest
 from derivation import *  # noqa: F403  the whole public vocabulary is under test
-from derivation.sums import Apply
 
 n, m, d, k, h, f, t = sizes("n m d k h f t")
 tau, eps = scalars("tau epsilon", positive=True)
@@ -397,9 +396,9 @@ def test_rotary_scores_depend_on_the_difference():
 
     def relative(i, j):
         gap = lambda l: (entry_of(p, i) - entry_of(s, j)) * entry_of(theta, l)
-        at = lambda x, i, l: x.entry(i, l)
-        return total(lambda l: Apply("cos", gap(l)) * (at(A, i, l) * at(C, j, l) + at(B, i, l) * at(D, j, l))
-                     + Apply("sin", gap(l)) * (at(A, i, l) * at(D, j, l) - at(B, i, l) * at(C, j, l)), r)  # fmt: skip
+        at = lambda x, i, l: entry_of(x, i, l)
+        return total(lambda l: cos(gap(l)) * (at(A, i, l) * at(C, j, l) + at(B, i, l) * at(D, j, l))
+                     + sin(gap(l)) * (at(A, i, l) * at(D, j, l) - at(B, i, l) * at(C, j, l)), r)  # fmt: skip
 
     (
         Derivation("rotary", q_even @ k_even.T + q_odd @ k_odd.T)

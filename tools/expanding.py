@@ -17,8 +17,10 @@ import signal
 from contextlib import contextmanager
 
 import sympy as sp
-from derivation import matrix, sums
+from derivation import matrix
 from derivation.evaluation import EXACT, Instance
+from derivation.kernel.terms import NUM, fun
+from derivation.letters import Bijection, Family, number, scalar_letter, size_term
 from derivation.matrices import (
     DERIVATIVE,
     EXPECTATION,
@@ -75,7 +77,7 @@ def holds_at(n, lhs, rhs, is_zero=over_one_denominator):
 
 def every_way(n, *expressions):
     """The expressions at size n: once with each permutation a swap, once with it a cycle."""
-    permutations = sorted(set().union(*[x.atoms(sums.Bijection) for x in expressions]), key=str)
+    permutations = sorted(set().union(*[x.atoms(Bijection) for x in expressions]), key=str)
     swap, cycle = (2, 1, *range(3, n + 1)), (*range(2, n + 1), 1)
     for images in itertools.product(sorted({swap, cycle}), repeat=len(permutations)):
         yield Written(n, dict(zip(permutations, images)))
@@ -125,7 +127,7 @@ class Written:
 
     def _at_each(self, index):
         """The same at each place of an index that a sum binds."""
-        for place in range(1, self._size(sums.range_of(index)) + 1):
+        for place in range(1, self._size(index.size) + 1):
             yield Written(self.n, self.images, {**self.at, index: place})
 
     @staticmethod
@@ -135,32 +137,28 @@ class Written:
 
     def _by_entries(self, x):
         """By the formula of the operation for an entry, with the entries of its arguments."""
-        if x.operation in (DERIVATIVE, EXPECTATION) or any(p.atoms(sums.Family) for p in x.params):
+        if x.operation in (DERIVATIVE, EXPECTATION) or any(p.atoms(Family) for p in x.params):
             raise ValueError(f"{x.operation.name} depends on more than entries: not written out")
         letters = [matrix(f"argument {k}", *y.shape) for k, y in enumerate(x.args)]
-        entries = {letter.params[0]: _table(self.out(y)) for letter, y in zip(letters, x.args)}
-        row, column = (sums.Index(name, size) for name, size in zip(("row", "column"), x.shape))
         alone = Expression(x.operation, letters, x.params, x.shape)
-        formula = alone.entry(row, column, frozenset({x.operation}))
-        sizes = {s: sp.Integer(self.n) for s in alone.free_scalars() if s.is_integer}
-        instance = Instance(sizes, entries, self.images, self.at, _functions(formula))
-        return sp.Matrix(
-            *self._shape(x), lambda i, j: instance.value(formula, {row: i + 1, column: j + 1})
-        )
+        meant = {y.params[0].term: _reader(self.out(z)) for y, z in zip(letters, x.args)}
+        meant |= {p.term: images for p, images in self.images.items()}
+        meant |= {k.term: place for k, place in self.at.items()}
+        for s in alone.free_scalars():
+            meant |= {size_term(s): self.n} if s.is_integer else {scalar_letter(s): s}
+        for letter in alone.function.letters - meant.keys():
+            if letter.args[1] == fun(NUM):  # a function that stands for any
+                meant[letter] = sp.Function(letter.args[0])
+        entry = Instance(meant, EXACT).value(alone.function)
+        return sp.Matrix(*self._shape(x), lambda i, j: entry(i + 1, j + 1))
 
     def _shape(self, x):
         return map(self._size, x.shape)
 
     def _size(self, size):
-        number = sums.number(size)
-        return int(number.subs({s: self.n for s in number.free_symbols}))
+        found = number(size)
+        return int(found.subs({s: self.n for s in found.free_symbols}))
 
 
-def _table(written):
-    return {(i + 1, j + 1): written[i, j] for i in range(written.rows) for j in range(written.cols)}
-
-
-def _functions(formula):
-    """What the functions of a formula are for SymPy; those that stand for any stay unknown."""
-    unknown = {a.args[0].name for a in formula.atoms(sums.Apply)} - set(EXACT)
-    return {**EXACT, "number": sp.sympify, **{name: sp.Function(name) for name in unknown}}
+def _reader(written):
+    return lambda i, j: written[i - 1, j - 1]

@@ -84,7 +84,7 @@ def gather():
     (SITE / "LICENCES.txt").write_text(NOTICE.format(**versions))
 
     common = (str(versions), digest(SOURCE / "precompile.mjs"), digest(Path(__file__)))
-    checker = sorted(set(CHECKER.glob("*.py")) - {CHECKER / name for name in NEEDS_TORCH})
+    checker = sorted(set(CHECKER.rglob("*.py")) - {CHECKER / name for name in NEEDS_TORCH})
     wanted = {
         "python_stdlib.zip": (common, lambda to: shutil.copy(PYODIDE / "python_stdlib.zip", to)),
         "libraries.zip": (common, zip_libraries),

@@ -142,9 +142,7 @@ def operations(x):
 
 def timed(work):
     """CPU seconds that ``work()`` takes with empty caches, and what it returns."""
-    proofs._NORMAL_FORMS.clear()
-    matrices._operations.cache_clear()
-    sympy.core.cache.clear_cache()
+    proofs.forget()
     gc.collect()
     start = time.process_time()
     result = work()

@@ -1,8 +1,10 @@
 """A small checker for derivations about matrices of symbolic shape.
 
-Layers, each importing only those before it: ``sums`` (the trusted core), ``printing``,
-``matrices``, ``vocabulary``, ``substitution``, ``definitions``, ``evaluation``, ``alarm``,
-``counterexamples``, ``display``, ``proofs``; and beside them ``checks``, the numeric side, which needs torch.
+Trusted is ``kernel``, to be read first, and nothing else.  Outside it, each importing only those
+before it: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``matrices``, ``words``,
+``vocabulary``, ``substitution``, ``definitions``, what a reader writes; ``evaluation``, ``alarm`` and
+``counterexamples``, which disagree; ``justify``, ``hypotheses``, ``display``, ``proofs``, which ask
+the kernel; and beside them ``checks``, the numeric side, which needs torch.
 ``versions`` is asked first: is there a SymPy, and is it one that has been tried?
 """
 
@@ -13,6 +15,18 @@ _require("sympy")
 
 from .counterexamples import Counterexample, NoCounterexample, counterexample
 from .definitions import define, recursion
+from .index_forms import exp_of, root_of, total
+from .kernel.terms import ProofError
+from .letters import (
+    ANGLE_ADDITION,
+    COUNT,
+    EXP_OF_SUM,
+    LINEARITY,
+    ORDER,
+    REINDEX,
+    SECOND_MOMENTS,
+    SPLIT,
+)
 from .matrices import (
     Heads,
     Sequence,
@@ -20,7 +34,6 @@ from .matrices import (
     derivative,
     diag,
     entry_of,
-    exp_of,
     expectation,
     hadamard,
     head,
@@ -43,16 +56,6 @@ from .matrices import (
     zeros,
 )
 from .proofs import Derivation, Induction, Theorem, attempt, given, proves, refusal, unfold
-from .sums import (
-    ANGLE_ADDITION,
-    COUNT,
-    EXP_OF_SUM,
-    REINDEX,
-    SECOND_MOMENTS,
-    SPLIT,
-    ProofError,
-    total,
-)
 from .vocabulary import (
     batch_norm,
     cos,

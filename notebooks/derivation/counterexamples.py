@@ -11,9 +11,10 @@ import itertools
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-from . import sums
 from .evaluation import EXACT, FLOAT, Instance
-from .matrices import ProofError, generic_positions
+from .kernel import terms as k
+from .kernel.terms import ProofError
+from .letters import Bijection, Family, number, scalar_letter, size_term
 from .printing import Latex, Text
 
 SIZES = (1, 2, 3)
@@ -123,17 +124,17 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES):
 
 class _Search:
     def __init__(self, lhs, rhs):
-        self.claim = (lhs, rhs)
-        unfold = lhs.words() | rhs.words()
-        self.terms = []
-        for i, j in generic_positions(lhs.shape):
-            self.terms += [(i, j, lhs.entry(i, j, unfold), rhs.entry(i, j, unfold))]
+        self.claim, self.functions = (lhs, rhs), (lhs.function, rhs.function)
         symbols = lhs.free_scalars() | rhs.free_scalars()
         self.sizes = sorted((s for s in symbols if s.is_integer), key=str)
         self.scalars = sorted((s for s in symbols if not s.is_integer), key=str)
-        self.families = _sorted(lhs.atoms(sums.Family) | rhs.atoms(sums.Family))
-        self.permutations = _sorted(lhs.atoms(sums.Bijection) | rhs.atoms(sums.Bijection))
-        self.indices = sorted(lhs.free_positions() | rhs.free_positions(), key=str)
+        letters = lhs.function.letters | rhs.function.letters
+        families = {f for f in lhs.atoms(Family) | rhs.atoms(Family) if f.term in letters}
+        self.families = _sorted(families)
+        self.permutations = _sorted(lhs.atoms(Bijection) | rhs.atoms(Bijection))
+        self.indices = _sorted(lhs.free_positions() | rhs.free_positions())
+        unknown = {x for x in letters if x.args[1] == k.fun(k.NUM)}
+        self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
         """All instances, by the sum of their sizes and of how far their entries are from zero."""
@@ -152,12 +153,12 @@ class _Search:
         """What is to be chosen at these sizes: (letter, where, candidates)."""
 
         def size(s):
-            return int(sums.number(s).xreplace(symbols))
+            return int(number(s).xreplace(symbols))
 
         slots = []
         for family in self.families:
             shape = [2 * max(SIZES) + 1 if s is sp.S.Naturals else size(s) for s in family.sizes]
-            values = {"mask": (1, 0), "random": (0,)}.get(family.kind, ENTRIES)
+            values = (1, 0) if family.kind == "mask" else ENTRIES
             slots += [
                 (family, at, values) for at in itertools.product(*[range(1, n + 1) for n in shape])
             ]
@@ -166,89 +167,75 @@ class _Search:
         ]
         for p in self.permutations:
             slots.append((p, None, tuple(itertools.permutations(range(1, size(p.size) + 1)))))
-        slots += [(k, None, tuple(range(1, size(sums.range_of(k)) + 1))) for k in self.indices]
+        slots += [(k, None, tuple(range(1, size(k.size) + 1))) for k in self.indices]
         return slots
 
     def _instance(self, instance, functions):
-        symbols, chosen = instance
-        symbols, entries, permutations, indices = (
-            dict(symbols),
-            {f: {} for f in self.families},
-            {},
-            {},
-        )
+        """What the letters are, and for each sequence the last place that was read."""
+        sizes, chosen = instance
+        meant = {size_term(s): n for s, n in sizes.items()}
+        tables, read = {f: {} for f in self.families}, {}
         for what, at, value in chosen:
             if at is not None:
-                entries[what][at] = value
-            elif isinstance(what, sums.Bijection):
-                permutations[what] = value
-            elif isinstance(what, sums.Index):
-                indices[what] = value
+                tables[what][at] = value
             else:
-                symbols[what] = sp.Integer(value)
-        return Instance(
-            symbols, entries, permutations, indices, {**functions, **_powers(self.terms)}
+                letter = scalar_letter(what) if isinstance(what, sp.Symbol) else what.term
+                meant[letter] = value
+        for f, table in tables.items():
+            meant[f.term] = _reader(f, table, functions["number"], read)
+        meant |= {x: lambda v, e=e: v**e for e, x in enumerate(self.unknown, start=2)}
+        return Instance(meant, functions), tables, read
+
+    def _places(self, evaluated):
+        return itertools.product(
+            *[range(1, evaluated.size(s.args[0]) + 1) for s in self.functions[0].args[1:]]
         )
 
     def differ(self, instance):
         """The first entry at which the two sides differ, or None; None too where one is undefined."""
         try:
-            evaluated = self._instance(instance, FLOAT)
-            for i, j, left, right in self.terms:
-                rows, columns = (evaluated.size(sums.range_of(p)) for p in (i, j))
-                for r, c in itertools.product(range(1, rows + 1), range(1, columns + 1)):
-                    bound = {i: r, j: c}
-                    if abs(evaluated.value(left, bound) - evaluated.value(right, bound)) > 1e-9:
-                        return i, j, r, c, left, right
+            evaluated, *_ = self._instance(instance, FLOAT)
+            left, right = map(evaluated.value, self.functions)
+            for at in self._places(evaluated):
+                if abs(left(*at) - right(*at)) > 1e-9:
+                    return at
         except (ZeroDivisionError, OverflowError):
             pass
         return None
 
     def exactly(self, instance, at):
         """The find in exact numbers, or None should the difference have been rounding."""
-        i, j, r, c, left, right = at
-        evaluated = self._instance(instance, EXACT)
+        evaluated, tables, read = self._instance(instance, EXACT)
         left, right = (
-            sp.simplify(sp.sympify(evaluated.value(t, {i: r, j: c}))) for t in (left, right)
-        )
+            sp.simplify(sp.sympify(evaluated.value(f)(*at))) for f in self.functions
+        )  # fmt: skip
         if abs(sp.N(left - right, 30)) < 1e-20:
             return None
-        values = {f.name: _array(_used(f, evaluated)) for f in self.families if f.kind != "random"}
-        values |= {p.name: evaluated.permutations[p] for p in self.permutations}
-        values |= {s.name: evaluated.symbols[s] for s in self.scalars}
-        values |= {
-            k.args[0].name: evaluated.indices[k] for k in self.indices if k in evaluated.indices
-        }
-        values |= {
-            name: f"x ↦ x{'²³⁴⁵'[k]}" for k, name in enumerate(_unknown_functions(self.terms))
-        }
+        values = {f.name: _array(_used(f, table, read)) for f, table in tables.items()}
+        values |= {p.name: evaluated.meant[p.term] for p in self.permutations}
+        values |= {s.name: evaluated.meant[scalar_letter(s)] for s in self.scalars}
+        values |= {i.name: evaluated.meant[i.term] for i in self.indices}
+        values |= {x.args[0]: f"x ↦ x{'²³⁴⁵'[e]}" for e, x in enumerate(self.unknown)}
         sizes = {s.name: n for s, n in instance[0].items()}
-        return Counterexample(sizes, values, (r, c), left, right, self.claim)
+        return Counterexample(sizes, values, at, left, right, self.claim)
 
 
-def _unknown_functions(terms):
-    names = {
-        a.args[0].name
-        for *_, left, right in terms
-        for t in (left, right)
-        for a in t.atoms(sums.Apply)
-    }
-    return sorted(names - set(FLOAT))
+def _reader(family, table, number, read):
+    """The function that a table is; it notes how far a sequence is read."""
+
+    def entry(*at):
+        at = tuple(map(int, at))
+        read[family] = max(at[0], read.get(family, 1))
+        return number(table[at])
+
+    return entry
 
 
-def _powers(terms):
-    """A function for each name that stands for any: x², x³, …"""
-    return {
-        name: (lambda x, k=k: x**k) for k, name in enumerate(_unknown_functions(terms), start=2)
-    }
-
-
-def _used(family, instance):
+def _used(family, table, read):
     """The entries to show: of a sequence, those that were read."""
-    entries = instance.entries[family]
     if family.kind != "sequence":
-        return entries
-    return {at: v for at, v in entries.items() if at[0] <= instance.longest_read.get(family, 1)}
+        return table
+    return {at: v for at, v in table.items() if at[0] <= read.get(family, 1)}
 
 
 def _sorted(basics):

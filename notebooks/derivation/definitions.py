@@ -9,29 +9,75 @@ means the same for every argument.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import sympy as sp
 from sympy import S
 from sympy.core.symbol import Str
 
-from . import sums
-from .matrices import Expression, Operation, _letter, _shape, free_names, is_mask, next_serial
-from .printing import ATOM, show_number
+from . import vocabulary
+from .kernel import terms as k
+from .kernel.sorts import KNOWN
+from .kernel.terms import ProofError
+from .letters import End, Family, Index, Join, as_size
+from .matrices import (
+    DERIVATIVE,
+    EXPECTATION,
+    OVER,
+    Expression,
+    Operation,
+    _shape,
+    free_names,
+    is_mask,
+    mask,
+    matrix,
+)
+from .printing import ATOM, show_call, show_number, shown_slots
 from .substitution import Substitution
-from .sums import Family, Index, ProofError, as_size
 from .vocabulary import Word, argument_of, parameter_of
+from .words import Definition, RecursiveDefinition
 
 
 class _Template:
-    """The body of a definition on fresh letters, and how arguments are put into it."""
+    """The body of a definition on fresh letters, and how arguments are put into it.
+
+    Each letter is of the most general kind that the body takes: a mask only where it wants one,
+    a whole number is a size only where it wants one.
+    """
 
     def __init__(self, name, args, params, body):
+        narrow = [is_mask(x) for x in args] + [_is_size(p) for p in params]
+        for kinds in sorted(itertools.product(*[(False, True)[: 1 + n] for n in narrow]), key=sum):
+            try:
+                self._read(name, args, params, body, kinds)
+                return
+            except RecursionError:
+                raise ProofError(f"the definition of {name} calls itself: see recursion") from None
+            except ProofError as error:
+                refused = error
+        raise refused
+
+    def _read(self, name, args, params, body, kinds):
         self.sizes = {}
-        self.args = [self._fresh_letter(f"argument {k}", x) for k, x in enumerate(args)]
-        self.params = [self._fresh_parameter(f"parameter {k}", p) for k, p in enumerate(params)]
+        self.args = [
+            self._fresh_letter(f"argument {k}", x, kinds[k]) for k, x in enumerate(args)
+        ]  # fmt: skip
+        self.params = [
+            self._fresh_parameter(f"parameter {k}", p, kinds[len(args) + k])
+            for k, p in enumerate(params)
+        ]
         self.result = body(*self.args, *map(argument_of, self.params))
         if not isinstance(self.result, Expression):
             raise ProofError(f"the definition of {name} makes {self.result!r}, not an expression")
+        if any(x.operation is EXPECTATION for x in self.result.walk()):
+            raise ProofError(
+                f"the definition of {name} takes a mean, but of what, nobody knows yet: write E outside"
+            )
+        bound = {x.params[0] for x in self.result.walk() if x.operation in (OVER, DERIVATIVE)}
+        if bound & set(self.params):
+            raise ProofError(
+                f"the definition of {name} binds its own parameter: bind a letter of its own"
+            )
         known = set(self.sizes.values()).union(
             *map(free_names, self.args), *map(_names_of, self.params)
         )
@@ -49,20 +95,19 @@ class _Template:
             self.sizes[size] = sp.Symbol(f"size {len(self.sizes)}", integer=True, positive=True)
         return self.sizes[size]
 
-    def _fresh_letter(self, name, x):
-        return _letter(
-            Family(name, "mask" if is_mask(x) else "matrix", [self._size(s) for s in x.shape])
-        )
+    def _fresh_letter(self, name, x, as_mask):
+        shape = [self._size(s) for s in x.shape]
+        return mask(name, *shape) if as_mask else matrix(name, *shape)
 
-    def _fresh_parameter(self, name, p):
+    def _fresh_parameter(self, name, p, as_size):
         if isinstance(p, Family):
+            if p.random:
+                raise ProofError(f"{p.name} is a draw, which is no parameter of a definition")
             sizes = [s if s is S.Naturals else self._size(s) for s in p.sizes]
-            return Family(name, p.kind, sizes, *p.args[3:])
+            return Family(name, p.kind, sizes)
         if isinstance(p, Index):
-            return Index(name, self._size(p.args[1]))
-        if _is_size(p):
-            return self._size(p)
-        return sp.Symbol(name, positive=True) if p.is_positive else sp.Symbol(name, real=True)
+            return Index(name, self._size(p.size))
+        return self._size(p) if as_size else sp.Symbol(name, real=True)
 
     def filled(self, expression, args, params):
         """A part of the template with arguments in the place of its letters."""
@@ -76,7 +121,7 @@ class _Template:
                 _put_sizes(symbols, mine.sizes, p.sizes)
             elif isinstance(mine, Index):
                 indices[mine] = p
-                _put_sizes(symbols, mine.args[1:], (sums.range_of(p),))
+                _put_sizes(symbols, mine.args[1:], (p.size,))
             else:
                 _put_sizes(symbols, (mine,), (p,))
         return Substitution(families, {}, symbols, indices)(expression)
@@ -90,15 +135,15 @@ class _Template:
                     return False
                 _put_sizes(symbols, letter.shape, x.shape)
             for mine, p in zip(self.params, params, strict=True):
-                if isinstance(mine, (Family, Index)) != isinstance(p, (Family, Index, sums.End)):
+                if isinstance(mine, (Family, Index)) != isinstance(p, (Family, Index, End)):
                     return False
                 if isinstance(mine, Family):
                     if mine.kind != p.kind or len(mine.sizes) != len(p.sizes):
                         return False
                     _put_sizes(symbols, mine.sizes, p.sizes)
                 elif isinstance(mine, Index):
-                    _put_sizes(symbols, mine.args[1:], (sums.range_of(p),))
-                elif _is_size(mine) != _is_size(p) or mine.is_positive and not p.is_positive:
+                    _put_sizes(symbols, mine.args[1:], (p.size,))
+                elif _is_size(mine) and not _is_size(p):
                     return False
                 else:
                     _put_sizes(symbols, (mine,), (p,))
@@ -108,7 +153,7 @@ class _Template:
 
 
 def _is_size(p):
-    return isinstance(p, sums.Join) or (
+    return isinstance(p, Join) or (
         isinstance(p, (sp.Symbol, sp.Integer)) and bool(p.is_integer and p.is_positive)
     )
 
@@ -135,12 +180,46 @@ def define(name, body, shown=None):
     an argument, expressions first.  ``shown`` prints that many arguments only, for words with
     many weights.
     """
+    _refuse_taken(name)
     return _Abbreviation(name, body, shown)
+
+
+#: What the book prints by itself.
+PRINTED = {"exp", "diag", "last", "E", "I", "L", "softmax_1", "softmax_M", "sqrt", "sum"}
+
+
+def _refuse_taken(name):
+    """No word prints like what the book has already."""
+    if " " in name or not k.is_name(name):
+        raise ProofError(
+            f"{name!r} is no name of a word: letters, digits, _ and ', without a space"
+        )
+    words = {x.name for x in vars(vocabulary).values() if isinstance(x, Word)}
+    if name in words | {*KNOWN, *PRINTED}:
+        raise ProofError(
+            f"something of the book is called so already: choose another name than {name}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Defined(Operation):
+    """An operation that a reader has defined; ``term`` is the kernel's word.
+
+    ``rows(x, t)`` writes out a recursion up to t, for who evaluates it.
+    """
+
+    term: object = None
+    rows: object = None
+
+
+def _kernel_name(word):
+    """A word of the kernel for each kind of arguments, told apart by a number."""
+    return f"{word.name} {len(word._known) + 1}" if word._known else word.name
 
 
 class _Abbreviation(Word):
     def __init__(self, name, body, shown):
-        self.name, self._body, self._shown, self._known = name, body, shown, []
+        self.name, self._body, self.shown, self._known = name, body, shown, []
 
     def __call__(self, *arguments):
         args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
@@ -151,15 +230,15 @@ class _Abbreviation(Word):
                     raise ProofError(
                         f"the definition of {self.name} is another for these shapes, or has changed"
                     )
-                return operation.build(*args, *map(argument_of, params))
+                shape = template.filled(template.result, args, params).shape
+                return Expression(operation, args, params, shape)
         template = _Template(self.name, args, params, self._body)
         for earlier, _ in self._known:
             if template.same_kind(earlier.args, earlier.params):
                 if template.filled(template.result, earlier.args, earlier.params) != earlier.result:
                     raise ProofError(f"the definition of {self.name} is another for these shapes")
-        operation = self._operation(template)
-        self._known.append((template, operation))
-        return operation.build(*args, *map(argument_of, params))
+        self._known.append((template, self._operation(template)))
+        return self(*arguments)
 
     def _agrees(self, template, args, params):
         """Whether the body still makes of these shapes what the template makes of them."""
@@ -170,27 +249,26 @@ class _Abbreviation(Word):
         def expand(x):
             return template.filled(template.result, x.args, x.params)
 
-        def build(*arguments):
-            args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
-            params = [parameter_of(self.name, a) for a in arguments[len(args) :]]
-            if not template.same_kind(args, params):
-                raise ProofError(f"{self.name} does not take arguments of these shapes and kinds")
-            shape = template.filled(template.result, args, params).shape
-            return Expression(operation, args, params, shape)
-
-        operation = Operation(
+        body = template.result
+        definition = Definition(_kernel_name(self), template, body.shape, body.entry)
+        operation = _Defined(
             self.name,
-            entry=lambda x, i, j, unfold: expand(x).entry(i, j, unfold),
+            entry=definition.applied,
             run=lambda x, sample: expand(x).run(sample),
-            show=lambda x, style, show: (style.call(self.name, *map(show, x.args[: self._shown])), ATOM),
-            defined=True, serial=next_serial(), build=build, expand=expand, word=self,
+            show=lambda x, style, show: (show_call(x, style, show), ATOM),
+            build=self, expand=expand, word=self, term=definition.term,
         )  # fmt: skip
         return operation
 
     @property
     def operations(self):
         """The operations that unfolding this word unfolds: one for each kind of arguments."""
-        return frozenset(operation for _, operation in self._known)
+        return frozenset(operation for *_, operation in self._known)
+
+    @property
+    def terms(self):
+        """The words of the kernel that unfolding this word unfolds."""
+        return [operation.term for operation in self.operations]
 
 
 def recursion(name, first, step):
@@ -199,19 +277,21 @@ def recursion(name, first, step):
     ``first(*data)`` and ``step(previous, t, *data)`` are expressions of one row; data are
     sequences, heads or scalars.  Call the result as ``name(t, *data)``.
     """
+    _refuse_taken(name)
     return _Recursion(name, first, step)
 
 
-class _Recursion(Word):
+class _Recursion(_Abbreviation):
     def __init__(self, name, first, step):
         self.name, self._first, self._step, self._known = name, first, step, []
 
     def __call__(self, t, *data):
-        as_size(t)
-        params = [parameter_of(self.name, a) for a in data]
-        for first, _, operation in self._known:
+        t, params = as_size(t), [parameter_of(self.name, a) for a in data]
+        for first, step, operation in self._known:
             if first.same_kind((), params):
-                return operation.build(t, *map(argument_of, params))
+                self._refuse_another(first, step, params)
+                shape = first.filled(first.result, (), params).shape
+                return Expression(operation, (), (t, *params), shape)
         first = _Template(self.name, (), params, self._first)
         shape = first.result.shape
         if shape[0] != 1:
@@ -219,63 +299,67 @@ class _Recursion(Word):
                 f"{self.name} must be a row, not a matrix of shape {_shape(first.result)}"
             )
         width = first.filled(first.result, (), params)
-        step = _Template(
-            self.name, (width,), (sp.Dummy("t", integer=True, positive=True), *params), self._step
-        )
+        step = _Template(self.name, (width,), (_STEP, *params), self._step)
         if step.result.shape != step.args[0].shape:
             raise ProofError(
                 f"{self.name} must stay a row of one shape: its step makes {_shape(step.result)}"
             )
-        operation = self._operation(first, step)
-        self._known.append((first, step, operation))
-        return operation.build(t, *map(argument_of, params))
+        self._known.append((first, step, self._operation(first, step)))
+        return self(t, *data)
 
-    def _operation(self, first, step):
-        def build(t, *data):
-            params = [parameter_of(self.name, a) for a in data]
-            if not first.same_kind((), params):
-                raise ProofError(f"{self.name} does not take data of these shapes and kinds")
-            return Expression(
-                operation, (), (as_size(t), *params), first.filled(first.result, (), params).shape
+    def _refuse_another(self, first, step, params):
+        """Refuses a start or a step that is another for these data than for those before."""
+        width = first.filled(first.result, (), params)
+        mine = _Template(self.name, (), params, self._first)
+        after = _Template(self.name, (width,), (_STEP, *params), self._step)
+        if (first.filled(first.result, (), mine.params) != mine.result
+                or step.filled(step.result, after.args, after.params) != after.result):  # fmt: skip
+            raise ProofError(
+                f"the definition of {self.name} is another for these data, or has changed"
             )
 
-        def entry(x, i, j, unfold):
-            t, *params = x.params
-            if t == 1:
-                return first.filled(first.result, (), params).entry(i, j, unfold)
-            if isinstance(t, sums.Join) and t.args[1] == 1:
-                before = Expression(operation, (), (t.args[0], *params), x.shape)
-                return step.filled(step.result, (before,), (t.args[0], *params)).entry(i, j, unfold)
-            return x.opaque_entry(i, j, unfold)
+    def _operation(self, first, step):
+        def after(row, t):
+            return step.filled(step.result, (row,), (t, *first.params)).entry
+
+        definition = RecursiveDefinition(
+            _kernel_name(self), first, first.result.shape, first.result.entry, after
+        )
+
+        def rows(x, t):
+            """What the row is at 1, and at each step up to t, made of the row before: pairs."""
+            _, *params = x.params
+            yield None, first.filled(first.result, (), params)
+            for at in range(1, t):
+                before = Expression(_VALUE, params=[S(at), Str(self.name)], shape=x.shape)
+                yield before, step.filled(step.result, (before,), (S(at), *params))
 
         def run(x, sample):
-            t, *params = x.params
-            row = first.filled(first.result, (), params).run(sample)
-            for k in range(1, sample.size(t)):
-                before = Expression(_VALUE, params=[S(k), Str(self.name)], shape=x.shape)
-                row = step.filled(step.result, (before,), (S(k), *params)).run(
-                    sample.holding(before, row)
-                )
+            row = None
+            for before, after in rows(x, sample.size(x.params[0])):
+                row = after.run(sample if before is None else sample.holding(before, row))
             return row
 
-        operation = Operation(
-            self.name, entry=entry, run=run, defined=True, serial=next_serial(), build=build, word=self,
-            show=self._show,
+        operation = _Defined(
+            self.name, entry=definition.applied, run=run, build=self, word=self, show=self._show,
+            term=definition.term, rows=rows,
         )  # fmt: skip
         return operation
 
+    places = 1
+
+    def always_shows(self, k, slot):
+        """Scalars: they may be meant to vary."""
+        return isinstance(slot, sp.Expr)
+
     def _show(self, x, style, show):
-        """The row at its place, and the scalars that it depends on."""
-        t, *data = x.params
-        scalars = [show_number(style, p) for p in data if isinstance(p, sp.Expr)]
-        row = style.at(style.name(self.name), show_number(style, t))
-        return f"{row}({', '.join(scalars)})" if scalars else row, ATOM
-
-    @property
-    def operations(self):
-        """The operations that unfolding this word unfolds: one for each kind of data."""
-        return frozenset(operation for *_, operation in self._known)
+        """The row at its place, and the data that it depends on."""
+        row = style.at(style.name(self.name), show_number(style, x.params[0]))
+        pieces = shown_slots(x, style, show)
+        return f"{row}({', '.join(pieces)})" if pieces else row, ATOM
 
 
+#: The step of a recursion, where it is read.
+_STEP = sp.Symbol("t", integer=True, positive=True)
 #: A row whose value is already known, while a recursion is run.
 _VALUE = Operation("value", entry=None, run=lambda x, sample: sample.values[x], show=None)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from .matrices import OVER, PRODUCT_OF, SUM_OF
-from .printing import PRODUCT, SUM, Latex, Text, show_number
-from .sums import range_of
+import sympy as sp
+
+from .letters import Bijection, Family, Index
+from .matrices import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF
+from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 
 WIDEST = 56  # letters of a line
 WIDEST_WITH_REASON = 70  # letters of a line and its reason side by side
 WORTH_NAMING = 12
-NAMES = "ABCDEFGHUVWZ"
+NAMES = "ABCDFGHUVWZ"  # E is the mean
 SHORT_START = 18
 
 
@@ -25,33 +27,42 @@ def latex_of(proof):
 
     A reason stands beside its line, or below it where both together are wider than a page.
     """
-    lines, names = proof.lines, _names(proof.lines)
-    start, below = lines[0][0], _reasons_stand_below(lines, names)
-    if _width(start, names) <= SHORT_START and not below:
-        rows, opening = [], start.show(Latex(), SUM, names) + " "
+    style, names = _style_and_names(proof, Latex)
+    lines = proof.lines
+    start, below = lines[0][0], _reasons_stand_below(lines, names, style)
+    if _width(start, names, style) <= SHORT_START and not below:
+        rows, opening = [], start.show(style, SUM, names) + " "
     else:
-        rows, opening = [f"& {row}" for row in _broken(start, names, Latex())], ""
+        rows, opening = [f"& {row}" for row in _broken(start, names, style)], ""
     for expression, reasons, note in lines[1:]:
-        first, *rest = _broken(expression, names, Latex())
+        first, *rest = _broken(expression, names, style)
         reason = _reason(reasons, note)
         rows.append(f"{opening}&= {first}" + ("" if below else f" && {reason}"))
         rows += [rf"&\qquad {row}" for row in rest]
         rows += [rf"&\qquad \small\text{{by }}{reason}"] if below else []
         opening = ""
     for x, n in names.items():
-        first, *rest = _broken(x, _inner(names, x), Latex())
+        first, *rest = _broken(x, _inner(names, x), style)
         rows += [
-            rf"& \text{{where }} {x.show(Latex(), 0, {x: n})} = {first}",
+            rf"& \text{{where }} {x.show(style, 0, {x: n})} = {first}",
             *[rf"&\qquad {row}" for row in rest],
         ]
-    rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, Latex(), names)]
+    rows += [f"& {kept}" for kept in kept_back_in(style)]
+    rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, style, names)]
     rows += [rf"& \text{{({words})}}" for words in _remarks(proof)]
     return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
 
-def _reasons_stand_below(lines, names):
+def _style_and_names(proof, style):
+    """The style for all that a proof prints, and names for what recurs in it."""
+    sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
+    style = style(brief_words([*[x for x, *_ in proof.lines], *sides]))
+    return style, _names(proof.lines, sides, style)
+
+
+def _reasons_stand_below(lines, names, style):
     """Whether the widest line and the longest reason are too wide for one row of a page."""
-    rows = [max(map(len, _broken(x, names, Text()))) for x, *_ in lines]
+    rows = [max(map(len, _broken(x, names, style.plain))) for x, *_ in lines]
     if rows[0] <= SHORT_START:
         rows = [rows[0] + 3 + width for width in rows[1:]]  # all lines start behind the first
     reasons = [_length(", ".join(r.latex for r in rs) + note) for _, rs, note in lines[1:]]
@@ -60,19 +71,21 @@ def _reasons_stand_below(lines, names):
 
 def text_of(proof):
     """The block as plain text, for a terminal."""
-    lines, names = proof.lines, _names(proof.lines)
+    style, names = _style_and_names(proof, Text)
+    lines = proof.lines
     rows = [f"{getattr(proof, 'title', proof.name)}:"]
-    rows += [f"    {row}" for row in _broken(lines[0][0], names, Text())]
+    rows += [f"    {row}" for row in _broken(lines[0][0], names, style)]
     for expression, reasons, note in lines[1:]:
-        first, *rest = _broken(expression, names, Text())
+        first, *rest = _broken(expression, names, style)
         reason = ", ".join(r.text for r in reasons) + (f" ({note})" if note else "")
         rows.append(f"  = {first}".ljust(WIDEST + 6) + f"  -- {reason}")
         rows += [f"      {row}" for row in rest]
     rows += [
-        f"  where {x.show(Text(), 0, {x: n})} = {x.show(Text(), 0, _inner(names, x))}"
+        f"  where {x.show(style, 0, {x: n})} = {x.show(style, 0, _inner(names, x))}"
         for x, n in names.items()
     ]
-    rows += [f"  needs {h}" for h in _hypotheses(proof, Text(), names)]
+    rows += [f"  {kept}" for kept in kept_back_in(style)]
+    rows += [f"  needs {h}" for h in _hypotheses(proof, style, names)]
     rows += [f"  ({words})" for words in _remarks(proof)]
     return "\n".join(rows)
 
@@ -101,32 +114,42 @@ def _hypotheses(proof, style, names):
 
 def _remarks(proof):
     yield from getattr(proof, "assumptions", ())
-    if not getattr(proof, "ran_in_torch", True):
-        yield "not run in torch, which is not installed"
+    for reason in getattr(proof, "not_run", ()):
+        yield f"not run in torch: {reason}"
 
 
 # ── Width, names and breaks ───────────────────────────────────────────────────────────────
 
 
-def _width(x, names=None):
-    return len(x.show(Text(), 0, names or {}))
+def _width(x, names, style):
+    return len(x.show(style.plain, 0, names))
 
 
-def _names(lines):
-    """Names for the expressions that recur in lines too wide for a page, the widest first."""
+def _names(lines, sides, style):
+    """Names for the expressions that recur in lines too wide for a page, the widest first.
+
+    No letter of a line or of a hypothesis (their ``sides``) is taken for a name.
+    """
     names = {}
-    used = {basic.name for x, *_ in lines for y in x.walk() for p in y.params
-            for basic in p.atoms() | {p} if hasattr(basic, "name")}  # fmt: skip
+    expressions = [*[x for x, *_ in lines], *sides]
+    used = {y.operation.name.removeprefix("entrywise ") for x in expressions for y in x.walk()}
+    used |= {basic.name for x in expressions for kind in (Family, Bijection, Index, sp.Symbol)
+            for basic in x.atoms(kind)}  # fmt: skip
     free = [n for n in NAMES if n not in used]
-    while free and any(_width(x, names) > WIDEST for x, *_ in lines):
+    while free and any(_width(x, names, style) > WIDEST for x, *_ in lines):
         counts = Counter(y for x, *_ in lines for y in _visible(x, names))
         worth = [
-            y for y, n in counts.items() if n > 1 and y.args and _width(y, names) >= WORTH_NAMING
+            y
+            for y, n in counts.items()
+            if n > 1 and y.args and _width(y, names, style) >= WORTH_NAMING
         ]
-        worth = [y for y in worth if all(y != x for x, *_ in lines)]
+        bound = {y.params[0] for x, *_ in lines for y in x.walk() if y.operation is DERIVATIVE}
+        worth = [
+            y for y in worth if all(y != x for x, *_ in lines) and not y.free_scalars() & bound
+        ]
         if not worth:
             break
-        chosen = max(worth, key=lambda y: ((counts[y] - 1) * _width(y, names), repr(y)))
+        chosen = max(worth, key=lambda y: ((counts[y] - 1) * _width(y, names, style), repr(y)))
         names[chosen] = free.pop(0)
     return _in_order_of_appearance(names, lines)
 
@@ -150,7 +173,7 @@ def _visible(x, names):
 
 def _broken(x, names, style):
     """The print of an expression in rows, broken between terms or factors where it is too wide."""
-    if _width(x, names) <= WIDEST or x in names:
+    if _width(x, names, style) <= WIDEST or x in names:
         return [x.show(style, SUM, names)]
     if x.operation is SUM_OF:
         return _joined([_broken(y, names, style) for y in x.args], " + ", "+ ", style)
@@ -159,14 +182,15 @@ def _broken(x, names, style):
             [_broken_factor(y, names, style) for y in x.args], style.times, style.dot, style
         )
     if x.operation is OVER:
-        size = show_number(style, range_of(x.params[0]))
-        first, *rest = _broken(x.args[0], names, style)
-        return [style.sum_over(style.name(x.params[0].args[0].name), size, first), *rest]
+        size = show_number(style, x.params[0].size)
+        broken = _broken_factor if x.args[0].operation is SUM_OF else _broken
+        first, *rest = broken(x.args[0], names, style)
+        return [style.sum_over(style.name(x.params[0].name), size, first), *rest]
     return [x.show(style, SUM, names)]
 
 
 def _broken_factor(x, names, style):
-    if _width(x, names) <= WIDEST or x.operation not in (SUM_OF, OVER):
+    if _width(x, names, style) <= WIDEST or x.operation not in (SUM_OF, OVER):
         return [x.show(style, PRODUCT, names)]
     first, *rest = _broken(x, names, style)
     rows = [style.opening + first, *rest]

@@ -1,146 +1,182 @@
-"""Terms and expressions at concrete sizes: the numeric side of the core, without torch.
+"""Terms of the kernel at concrete sizes: the numeric side, without torch.
 
-This interpreter reads terms as they are built and shares nothing with the normal form, so it
-can contradict it.  It works in floats and, for counterexamples, in exact numbers.
+This interpreter reads terms as they are written and shares nothing with the kernel's normal form
+or its substitution, so it can contradict them.  It works in floats and in exact numbers.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
 import sympy as sp
 
-from . import sums
-
 MOST_RANDOM_ENTRIES = 10
+STEP = 1e-3  # of a central difference of fourth order, in floats
 
 FLOAT = {
     "exp": math.exp, "tanh": math.tanh, "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-    "relu": lambda x: max(x, 0), "cos": math.cos, "sin": math.sin, "root": math.sqrt, "number": float,
+    "relu": lambda x: max(x, 0), "cos": math.cos, "sin": math.sin, "root": math.sqrt,
+    "number": float,
 }  # fmt: skip
 EXACT = {
     "exp": sp.exp, "tanh": sp.tanh, "sigmoid": lambda x: 1 / (1 + sp.exp(-x)),
-    "relu": lambda x: sp.Max(x, 0), "cos": sp.cos, "sin": sp.sin, "root": sp.sqrt, "number": sp.nsimplify,
+    "relu": lambda x: sp.Max(x, 0), "cos": sp.cos, "sin": sp.sin, "root": sp.sqrt,
+    "number": lambda q: sp.Rational(q.numerator, q.denominator),
 }  # fmt: skip
+
+
+class Undefined(ZeroDivisionError):
+    """The term has no value here."""
 
 
 class Instance:
-    """Concrete sizes, scalars, entries, permutations, indices, and a number domain.
+    """What each letter of the kernel stands for, and a number domain.
 
-    ``functions`` is FLOAT or EXACT, with what each unspecified function shall be.
-    ``entries`` maps a family to a dictionary from tuples of positions (from 1) to numbers;
-    ``permutations`` maps a permutation to the tuple of images of 1, 2, …; ``symbols`` holds
-    sizes and scalars; ``indices`` free positions.
+    ``meant`` maps a letter to an int (a size, or a position from 1), a number, a function of
+    ints, or for a permutation the tuple of images of 1, 2, ….  ``functions`` is FLOAT or EXACT.
+    What is bound stands in ``env``, the innermost last.
     """
 
-    def __init__(self, symbols, entries, permutations, indices=None, functions=FLOAT):
-        self.symbols, self.entries, self.permutations = symbols, entries, permutations
-        self.indices, self.functions = indices or {}, functions
-        self.longest_read = {}  # of each family, the last position of its first axis that was used
+    def __init__(self, meant, functions=FLOAT):
+        self.meant, self.functions = meant, functions
+        self._known = {}  # the values of what depends on nothing bound
 
-    def size(self, size):
-        """A size as an int."""
-        return int(sums.number(size).xreplace(self.symbols))
+    def any(self, t, env=()):
+        """The value of a number, a size, a position or a function."""
+        if t.op == "var":
+            return env[-1 - t.args[0]]
+        if t.op == "let":
+            return self.meant[t]
+        if t.loose:
+            return self._worked_out(t, env)
+        if t not in self._known:
+            self._known[t] = self._worked_out(t, ())
+        return self._known[t]
 
-    def position(self, p, bound):
-        """A position as an int, from 1."""
-        if isinstance(p, sums.Index):
-            return bound[p] if p in bound else self.indices[p]
-        if isinstance(p, sums.End):
-            return self.size(p.args[0])
-        if isinstance(p, sums.Part):
-            side, inner, size = p.args
-            return self.position(inner, bound) + (self.size(size.args[0]) if side else 0)
-        if isinstance(p, sums.Moved):
-            k = self.position(p.args[1], bound)
-            for permutation, sign in reversed(p.args[0]):
-                images = self.permutations[permutation]
-                k = images[k - 1] if sign > 0 else images.index(k) + 1
-            return k
-        return int(self.value(p, bound))
+    def _worked_out(self, t, env):
+        if t.op == "abs":
+            return functools.cache(lambda *values: self.any(t.args[0], (*env, *values)))
+        return getattr(self, f"_{t.op}")(env, *t.args)
 
-    def value(self, term, bound=None):
-        """The value of a term, where ``bound`` maps its free indices to ints."""
-        bound = bound or {}
-        for kind, rule in _RULES.items():
-            if isinstance(term, kind):
-                return rule(self, term, bound)
-        if term in self.symbols:
-            return self.functions["number"](self.symbols[term])
-        return self.functions["number"](term)
+    value = size = position = any
 
-    def _sum(self, term, bound):
-        body, *indices = term.args
-        ranges = [range(1, self.size(sums.range_of(k)) + 1) for k in indices]
-        values = [
-            self.value(body, {**bound, **dict(zip(indices, ks))})
-            for ks in itertools.product(*ranges)
-        ]
-        return sum(values[1:], values[0])
+    # ── Sizes and positions ──────────────────────────────────────────────────────────────────
 
-    def _entry(self, term, bound):
-        family, *positions = term.args
-        at = tuple(self.position(p, bound) for p in positions)
-        self.longest_read[family] = max(at[0], self.longest_read.get(family, 1))
-        return self.entries[family][at]
+    def _lit(self, env, k):
+        return k
 
-    def _power(self, term, bound):
-        base, exponent = self.value(term.base, bound), term.exp
-        if exponent.is_Integer:
-            if exponent < 0 and base == 0:
-                raise ZeroDivisionError
-            return base ** int(exponent)
-        return base ** self.functions["number"](exponent)
+    def _times(self, env, *sizes):
+        return math.prod(self.any(s, env) for s in sizes)
 
-    def _apply(self, term, bound):
-        return self.functions[term.args[0].name](self.value(term.args[1], bound))
+    def _join(self, env, first, second):
+        return self.any(first, env) + self.any(second, env)
 
-    def _cases(self, term, bound):
-        position, first, second = term.args
-        k, in_first = self.position(position, bound), self.size(sums.range_of(first.args[1]))
-        block, k = (first, k) if k <= in_first else (second, k - in_first)
-        return self.value(block.args[0], {**bound, block.args[1]: k})
+    def _only(self, env):
+        return 1
 
-    def _expect(self, term, bound):
-        """The mean over independent signs: one symmetric distribution of the right variance."""
-        families = [f for f in term.atoms(sums.Family) if f.kind == "random"]
-        if sum(len(self.entries[f]) for f in families) > MOST_RANDOM_ENTRIES:
-            raise ZeroDivisionError("too many signs to average over")
-        slots = [(f, at) for f in sorted(families, key=str) for at in sorted(self.entries[f])]
-        values = []
-        for signs in itertools.product((1, -1), repeat=len(slots)):
-            entries = {**self.entries, **{f: {} for f in families}}
-            for (f, at), sign in zip(slots, signs):
-                entries[f][at] = sign * self.functions["root"](self.value(f.variance, bound))
-            inner = Instance(self.symbols, entries, self.permutations, self.indices, self.functions)
-            values.append(inner.value(term.args[0], bound))
-        return sum(values[1:], values[0]) / len(values)
+    def _last(self, env, s):
+        return self.any(s, env)
 
-    def _product(self, term, bound):
-        return math.prod([self.value(a, bound) for a in term.args])
+    def _inl(self, env, other, p):
+        return self.any(p, env)
 
-    def _reciprocal(self, term, bound, power=1):
-        value = self.value(term.args[0], bound)
+    def _inr(self, env, other, p):
+        return self.any(other, env) + self.any(p, env)
+
+    def _move(self, env, permutation, way, p):
+        images, at = self.any(permutation, env), self.any(p, env)
+        return images[at - 1] if way > 0 else images.index(at) + 1
+
+    # ── Numbers ──────────────────────────────────────────────────────────────────────────────
+
+    def _num(self, env, q):
+        return self.functions["number"](q)
+
+    def _add(self, env, *terms):
+        return sum(self.any(t, env) for t in terms)
+
+    def _mul(self, env, *factors):
+        return math.prod([self.any(t, env) for t in factors])
+
+    def _pow(self, env, base, e):
+        return self.any(base, env) ** e
+
+    def _inv(self, env, x):
+        value = self.any(x, env)
         if value == 0:
-            raise ZeroDivisionError
-        return 1 / value
+            raise Undefined
+        return 1 / (self.functions["number"](value) if isinstance(value, int) else value)
 
-    def _reciprocal_root(self, term, bound):
-        value = self.value(term.args[0], bound)
-        if value <= 0:
-            raise ZeroDivisionError
-        return 1 / self.functions["root"](value)
+    def _sqrt(self, env, x):
+        value = self.any(x, env)
+        if value.is_negative if isinstance(value, sp.Basic) else value < 0:
+            raise Undefined
+        return self.functions["root"](value)
 
+    def _exp(self, env, x):
+        return self.functions["exp"](self.any(x, env))
 
-_RULES = {
-    sums.Entry: Instance._entry, sums.Sigma: Instance._sum, sp.Mul: Instance._product,
-    sp.Add: lambda self, t, b: sum(self.value(a, b) for a in t.args),
-    sp.Pow: Instance._power, sums.Exp: lambda self, t, b: self.functions["exp"](self.value(t.args[0], b)),
-    sums.Reciprocal: Instance._reciprocal, sums.ReciprocalRoot: Instance._reciprocal_root,
-    sums.Apply: Instance._apply, sums.Cases: Instance._cases, sums.Expect: Instance._expect,
-    sums.Delta: lambda self, t, b: int(self.position(t.args[0], b) == self.position(t.args[1], b)),
-    sums.AtMost: lambda self, t, b: int(self.position(t.args[0], b) <= self.position(t.args[1], b)),
-    (sums.Index, sums.End, sums.Part, sums.Moved): Instance.position,
-    sums.Join: lambda self, t, b: self.size(t),
-}  # fmt: skip
+    def _call(self, env, name, x):
+        return self.functions[name](self.any(x, env))
+
+    def _size(self, env, s):
+        return self.any(s, env)
+
+    def _place(self, env, p):
+        return self.any(p, env)
+
+    def _delta(self, env, p, q):
+        return int(self.any(p, env) == self.any(q, env))
+
+    def _le(self, env, p, q):
+        return int(self.any(p, env) <= self.any(q, env))
+
+    def _case(self, env, at, first, second):
+        at, in_first = self.any(at, env), self.any(first.args[1].args[0], env)
+        return self.any(first, env)(at) if at <= in_first else self.any(second, env)(at - in_first)
+
+    # ── Entries, words, binders ──────────────────────────────────────────────────────────────
+
+    def _app(self, env, head, *arguments):
+        values = [self.any(a, env) for a in arguments]
+        if head.op == "word":
+            return self.any(head.args[1])(*values)
+        if head.op != "rec":
+            return self.any(head, env)(*values)
+        first, step = map(self.any, head.args[1:])
+        at, *data, k = values
+        row = lambda p: first(*data, p)  # noqa: E731
+        for t in range(1, at):
+            row = lambda p, t=t, row=row: step(*data, p, t, row)  # noqa: E731
+        return row(k)
+
+    def _ranges(self, f, env):
+        return [range(1, self.any(s.args[0], env) + 1) for s in f.args[1:]]
+
+    def _sum(self, env, f):
+        return sum(self.any(f, env)(*at) for at in itertools.product(*self._ranges(f, env)))
+
+    def _deriv(self, env, f, at):
+        f, at = self.any(f, env), self.any(at, env)
+        if self.functions["number"] is float:
+            g = {c: f(at + c * STEP) for c in (-2, -1, 1, 2)}
+            return (8 * (g[1] - g[-1]) - (g[2] - g[-2])) / (12 * STEP)
+        s = sp.Dummy(real=True)
+        return sp.diff(f(s), s).subs(s, at)
+
+    def _mean(self, env, f):
+        """The mean over independent signs: one distribution of the right variance."""
+        shapes = [[range(1, self.any(a.args[0], env) + 1) for a in s.args[1:]] for s in f.args[1:]]
+        slots = [(k, at) for k, shape in enumerate(shapes) for at in itertools.product(*shape)]
+        if len(slots) > MOST_RANDOM_ENTRIES:
+            raise Undefined("too many signs to average over")
+        deviations = [self.functions["root"](self.any(s.args[0], env)) for s in f.args[1:]]
+        total = 0
+        for signs in itertools.product((1, -1), repeat=len(slots)):
+            drawn = [{} for _ in shapes]
+            for (k, at), sign in zip(slots, signs):
+                drawn[k][at] = sign * deviations[k]
+            total += self.any(f, env)(*[lambda *at, table=table: table[at] for table in drawn])
+        return total / self.functions["number"](2 ** len(slots))

@@ -1,8 +1,8 @@
 """Expressions of symbolic shape: matrices, and how their entries are made.
 
 An expression is an operation applied to expressions.  The operation carries all there is to
-know about it: its shape rule, its generic entry (what is proved is about that), its torch
-code (what the alarm runs) and how it prints.  Tokens are rows.
+know about it: its shape rule, its entry as a term of the kernel (what is proved is about that),
+its torch code (what the alarm runs) and how it prints.  Tokens are rows.
 """
 
 from __future__ import annotations
@@ -13,32 +13,26 @@ from dataclasses import dataclass
 from typing import Callable
 
 import sympy as sp
-from sympy import Add, S, Tuple
-from sympy.core.symbol import Str
+from sympy import S
 
-from . import sums
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, show_number, show_term
-from .sums import (
-    AtMost,
+from .index_forms import Number, tabled
+from .kernel import terms as k
+from .kernel.sorts import range_of
+from .kernel.terms import ONE, ONLY, ZERO, ProofError, Term, abstract
+from .letters import (
     Bijection,
-    Cases,
-    Delta,
-    Entry,
+    End,
     Family,
     Index,
-    Opaque,
-    Part,
-    ProofError,
-    Sigma,
-    abstraction,
-    applied,
+    Join,
     as_size,
-    fresh,
-    moved,
-    number,
-    range_of,
-    total,
+    exact,
+    scalar_letter,
+    scalar_term,
+    size_term,
 )
+from .notation import show_place, show_table
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, brief_words, show_number
 
 
 class _LazyTorch:
@@ -55,7 +49,7 @@ torch = _LazyTorch()
 
 @dataclass(frozen=True)
 class NonZero:
-    """A hypothesis: every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
+    """How a reader says that every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
 
     expression: "Expression"
     positive: bool = False
@@ -68,87 +62,66 @@ class NonZero:
     def quantified(self, binder):
         """The same for every value of an index or scalar that was bound around it."""
         names = self.expression.free_positions() | self.expression.free_scalars()
-        return (
-            NonZero(self.expression, self.positive, (*self.bound, binder))
-            if binder in names
-            else self
-        )
+        if binder not in names or binder in self.bound:
+            return self
+        return NonZero(self.expression, self.positive, (*self.bound, binder))
 
     def substituted(self, substitution):
-        """The hypothesis for what a substitution puts for the letters."""
+        """The same for what a substitution puts for the letters."""
         bound = []
         for binder in self.bound:
             binder, substitution = substitution.bind(binder, free_names(self.expression))
-            bound += [] if isinstance(binder, sums.End) else [binder]
+            bound += [] if isinstance(binder, End) else [binder]
         return NonZero(substitution(self.expression), self.positive, tuple(bound))
 
-    def closed_forms(self, words=frozenset(), laws=()):
-        """The normal forms of what must not vanish, read "for every entry and every bound index"."""
-        normalise = sums.Normaliser(laws)
-        forms = set()
-        for i, j in generic_positions(self.expression.shape):
-            form = normalise(self.expression.entry(i, j, words))
-            forms.add(normalise.closed(form, {i, j, *self.bound}))
-        return forms
-
-    def is_evident(self):
-        """Whether the expression is provably positive by the form of its entries."""
-        (i, j), *_ = generic_positions(self.expression.shape)
-        term = self.expression.entry(i, j, self.expression.words())
-        if sums.positive(term):
-            return True  # as it stands; what cancels first counts only where nothing can vanish
-        return not list(sums.divisors(term)) and sums.positive(sums.Normaliser()(term))
+    def met_in(self, sample):
+        """Whether it holds in a sample, by a margin."""
+        places = [range(sample.size(b.size)) if isinstance(b, Index) else (0,) for b in self.bound]
+        for at in itertools.product(*places):
+            value = self.expression.run(sample.fixing(dict(zip(self.bound, at))))
+            if not (value if self.positive else value.abs()).min().item() > 1e-3:
+                return False
+        return True
 
     def show(self, style, names=None):
         """The hypothesis in print."""
         x, every = self.expression, ""
         for binder in self.bound:
-            every += style.text(" for every " if not every else ", ") + style.name(
-                binder.args[0].name
-            )
+            every += style.text(" for every " if not every else ", ") + style.name(binder.name)
         if not self.positive and x.operation is PRODUCT_OF and x.args[-1].operation is ONES:
             rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
-            return (
-                style.text("no row of ")
-                + rows.show(style, SUM, names)
-                + style.text(" sums to zero")
-                + every
-            )
+            shown = rows.show(style, SUM, names)
+            return style.text("no row of ") + shown + style.text(" sums to zero") + every
         relation = style.greater if self.positive else style.unequal
         each = "" if x.shape == (1, 1) else style.text("each entry of ")
         return each + x.show(style, SUM, names) + relation + "0" + every
-
-
-_serial = itertools.count()
-
-
-def next_serial():
-    """A number for a definition, by which two of one name are told apart."""
-    return next(_serial)
 
 
 @dataclass(frozen=True, eq=False)
 class Operation:
     """One kind of expression.
 
-    ``entry(x, i, j, unfold)`` is the generic entry of the expression x as a term;
+    ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
     ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
-    how tightly that holds together; ``needs(x)`` the expressions that must not vanish for the
-    entry to make sense.  An operation with ``defined=True`` is opaque until a line names its
-    definition; ``serial`` tells two definitions of one name apart, ``build`` makes an
-    expression of it from arguments and parameters, ``expand`` its body where it abbreviates, ``word`` is what its user calls.
+    how tightly that holds together; ``needs(x)`` how the reader would say what must not vanish.
+    An operation of a ``word``, which is what its user calls, is opaque until a line names its
+    definition; ``build`` makes an expression of it from arguments and parameters, ``expand`` is
+    its body where it abbreviates.
     """
 
     name: str
     entry: Callable
     run: Callable
     show: Callable
-    defined: bool = False
-    serial: int = 0
     needs: Callable = lambda x: ()
     build: Callable | None = None
     expand: Callable | None = None
     word: object = None
+
+    @property
+    def defined(self):
+        """Whether it has a definition that a line can name."""
+        return self.word is not None
 
 
 class Expression:
@@ -223,23 +196,14 @@ class Expression:
 
     # -- meaning
 
-    def entry(self, i, j, unfold=frozenset()):
-        """The entry at positions i, j as a term; operations in ``unfold`` by their definition."""
-        for position, size in zip((i, j), self.shape):
-            if range_of(position) != size:
-                raise ProofError(f"{position} is no position of an axis of size {size}")
-        if not self.operation.defined or self.operation in unfold:
-            return self.operation.entry(self, i, j, unfold)
-        return self.opaque_entry(i, j, unfold)
+    def entry(self, i, j):
+        """The entry at two positions, a term of the kernel."""
+        return self.operation.entry(self, i, j)
 
-    def opaque_entry(self, i, j, unfold=frozenset()):
-        """The entry as one atom that holds all that it depends on."""
-        arguments = [
-            abstraction(lambda p, q, x=x: x.entry(p, q, unfold), *x.shape) for x in self.args
-        ]
-        shapes = Tuple(*[Tuple(*x.shape) for x in (self, *self.args)])
-        name, serial = Str(self.operation.name), sp.Integer(self.operation.serial)
-        return Opaque(name, serial, Tuple(*self.params), shapes, Tuple(i, j), *arguments)
+    @property
+    def function(self):
+        """The expression as the kernel's function of two positions."""
+        return _function(self)
 
     def run(self, sample):
         """The value in torch float64 for a sample of sizes, entries and permutations."""
@@ -281,15 +245,14 @@ class Expression:
         return found - {self.params[0]} if self.operation is DERIVATIVE else found
 
     def index_names(self):
-        """The indices with names of their own, such as a head's, free or bound."""
-        found = set().union(*[p.atoms(Index) for x in self.walk() for p in x.params])
-        return {k for k in found if isinstance(k.args[0], Str) and not sums.is_fresh(k)}
+        """The indices, such as a head's, free or bound."""
+        return self.atoms(Index)
 
     def free_positions(self):
-        """The indices, such as a head's, that nothing binds."""
+        """The indices that nothing binds."""
         found = set().union(*[x.free_positions() for x in self.args], set())
         for basic in self.params:
-            found |= sums.free_indices(basic)
+            found |= basic.atoms(Index)
         return found - {self.params[0]} if self.operation is OVER else found
 
     # -- print
@@ -298,17 +261,17 @@ class Expression:
         """The expression in a style; ``names`` maps sub-expressions to names given to them."""
         names = names or {}
         if self in names:
-            indices = [show_term(style, k) for k in sorted(self.free_positions(), key=str)]
+            indices = [style.name(k.name) for k in sorted(self.free_positions(), key=str)]
             name = style.name(names[self])
             return style.at(name, *indices) if indices else name
         piece, holds = self.operation.show(self, style, lambda x, t=0: x.show(style, t, names))
         return piece if holds >= tightness else style.brackets(piece)
 
     def _repr_latex_(self):
-        return f"$\\displaystyle {self.show(Latex())}$"
+        return f"$\\displaystyle {self.show(Latex(brief_words([self])))}$"
 
     def __repr__(self):
-        return self.show(Text())
+        return self.show(Text(brief_words([self])))
 
 
 @functools.lru_cache(maxsize=None)
@@ -317,6 +280,12 @@ def _operations(x):
     if x.operation.expand is not None:
         found |= _operations(x.operation.expand(x))
     return frozenset(found)
+
+
+@functools.lru_cache(maxsize=None)
+def _function(x):
+    marks = [k.fresh(k.pos(size_term(s))) for s in x.shape]
+    return abstract(marks, x.entry(*marks))
 
 
 def expression(x, sign):
@@ -356,42 +325,6 @@ def is_mask(x):
     return False
 
 
-def exact(scalar):
-    """``scalar`` as an exact SymPy number or symbol; floats and foreign objects are refused."""
-    try:
-        scalar = sp.sympify(scalar, strict=True)
-    except sp.SympifyError:
-        raise ProofError(f"{scalar!r} is not a scalar") from None
-    if scalar.atoms(sp.Float):
-        raise ProofError(
-            f"{scalar} is a float: a derivation takes exact numbers only, such as Rational(1, 2)"
-        )
-    if not isinstance(scalar, sp.Expr):
-        raise ProofError(f"{scalar} is not a scalar")
-    if scalar.has(sums.Join):
-        scalar = number(scalar)
-    if scalar.has(sums.Node):
-        raise ProofError(f"{scalar} is not a scalar: it depends on a position")
-    for part in sp.preorder_traversal(scalar):
-        if not _is_exact(part):
-            raise ProofError(
-                f"{part} is not a scalar of the book: use scalars(), rationals and whole powers"
-            )
-    return scalar
-
-
-def _is_exact(part):
-    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers."""
-    if isinstance(part, sp.Symbol):
-        kinds = ({"real": True}, {"positive": True}, {"integer": True, "positive": True})
-        return any(part == sp.Symbol(part.name, **kind) for kind in kinds) or isinstance(
-            part, sp.Dummy
-        )
-    if part.is_Pow:
-        return part.exp.is_Integer or bool(part.exp.is_Rational and part.base.is_positive)
-    return part.is_Rational or part.is_Add or part.is_Mul
-
-
 # ── Letters ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -402,7 +335,7 @@ def sizes(names):
 
 def join(first, second):
     """The size of a first block followed by a second one."""
-    return sums.Join(first, second)
+    return Join(first, second)
 
 
 def scalars(names, positive=False):
@@ -421,7 +354,7 @@ def mask(name, rows, columns):
 
 
 def random_matrix(name, rows, columns, variance):
-    """A matrix of independent entries, symmetric about 0, of the variance given.
+    """A matrix of independent entries, of mean 0 and of the variance given.
 
     Random matrices of different names are independent of each other.
     """
@@ -462,13 +395,11 @@ class Heads:
         heads = heads if isinstance(heads, tuple) else (heads,)
         counts = self.family.sizes[:-2]
         if len(heads) != len(counts) or not all(
-            isinstance(a, (Index, sums.End)) and range_of(a) == n for a, n in zip(heads, counts)
+            isinstance(a, (Index, End)) and a.size == n for a, n in zip(heads, counts)
         ):
             raise ProofError(
                 f"{self.family.name} takes indices made by head(name, count), not {heads}"
             )
-        for index in heads:
-            _refuse_reserved(index)
         return _letter(self.family, *heads)
 
 
@@ -483,17 +414,7 @@ def _wrapped(cls, family):
 
 def head(name, count):
     """An index over heads, to be summed over with ``over``."""
-    index = Index(name, count)
-    _refuse_reserved(index)
-    return index
-
-
-def _refuse_reserved(index):
-    """An index that the checker made for itself is not for use elsewhere."""
-    if isinstance(index, Index) and (sums.is_fresh(index) or str(index.args[0]) in (_ROW, _COLUMN)):
-        raise ProofError(
-            "this index has a meaning inside one index form or one sum only; make one with head"
-        )
+    return Index(name, count)
 
 
 class Sequence:
@@ -560,9 +481,8 @@ def plus(*terms):
     for x in terms[1:]:
         if x.shape != terms[0].shape:
             raise ProofError(f"shapes do not agree: {_shape(terms[0])} + {_shape(x)}")
-    return Expression(
-        SUM_OF, [y for x in terms for y in (x.args if x.operation is SUM_OF else [x])]
-    )
+    flat = [y for x in terms for y in (x.args if x.operation is SUM_OF else [x])]
+    return flat[0] if len(flat) == 1 else Expression(SUM_OF, flat)
 
 
 def scaled(scalar, x):
@@ -601,11 +521,10 @@ def last_row(x):
 
 def over(index, body):
     """The sum of ``body`` over an index made by ``head``, as in multi-head attention."""
-    if isinstance(index, sums.End):
+    if isinstance(index, End):
         return body
     if not isinstance(index, Index):
         raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
-    _refuse_reserved(index)
     return Expression(OVER, [body], [index])
 
 
@@ -624,71 +543,37 @@ def expectation(x):
 def tabulate(body, rows=1, columns=1):
     """The matrix whose entries are written in index form: ``tabulate(lambda i, j: term, n, m)``.
 
-    The terms are built from ``entry_of``, ``exp_of``, ``sums.total`` and arithmetic.
+    The terms are built from ``entry_of``, ``exp_of``, ``root_of``, ``total`` and arithmetic.
     """
-    function = sums.canonically_named(
-        abstraction(lambda i, j: _index_form(body(i, j)), rows, columns)
-    )
-    if sums.free_indices(function):
-        raise ProofError(
-            "an index form may use the two indices it is given and those of its sums only"
-        )
-    return Expression(TABULATED, params=[function], shape=(rows, columns))
-
-
-def _index_form(term):
-    """A term that keeps its divisors in sight and holds exact numbers only."""
-    term = sp.sympify(term)
-    allowed = (sums.Node, Family, Bijection, Tuple, Str, type(S.Naturals))
-    for part in sp.preorder_traversal(term):
-        if isinstance(part, (sums.Expect, sums.Slope)) or not (
-            isinstance(part, allowed) or _is_exact(part)
-        ):
-            raise ProofError(
-                f"an index form takes entries, scalars and exact numbers only, not {part}"
-            )
-    if any(not p.exp.is_Integer for p in term.atoms(sp.Pow)):
-        raise ProofError("an index form takes whole numbers for exponents")
-    return term.replace(
-        lambda e: e.is_Pow and e.exp.is_Integer and e.exp < 0,
-        lambda e: sums.Reciprocal(e.base) ** (-e.exp),
-    )
+    return Expression(TABULATED, params=[tabled(body, (rows, columns))], shape=(rows, columns))
 
 
 def entry_of(x, i=None, j=None):
     """An entry of an expression, for use in an index form; a missing position is the only one."""
-    i = sums.End(x.shape[0]) if i is None else i
-    j = sums.End(x.shape[1]) if j is None else j
-    return x.entry(i, j)
+    at = [_last(size) if p is None else p.place for p, size in zip((i, j), x.shape)]
+    for position, size in zip(at, x.shape):
+        k.need(
+            range_of(position) == size_term(size),
+            "an axis of {} has no such position: it is one of another range",
+            size,
+        )
+    return Number(x.entry(*at), frozenset(free_names(x)))
 
 
-def exp_of(term):
-    """The exponential in an index form."""
-    return sums.Exp(sp.sympify(term))
+def _last(size):
+    return ONLY if size == 1 else Term("last", size_term(size))
 
 
 def _shape(x):
     return "(" + ", ".join(show_number(Text(), s) for s in x.shape) + ")"
 
 
-def generic_positions(shape, split=False):
-    """The positions at which an identity of a shape is compared: all cases of a generic entry."""
-    rows, columns = (_cases(Index(name, size), split) for name, size in zip((_ROW, _COLUMN), shape))
-    return [(i, j) for i in rows for j in columns]
-
-
-def _cases(position, split):
-    size = range_of(position)
-    if not split or not isinstance(position, Index) or not isinstance(size, sums.Join):
-        return [position]
-    inner = [_cases(Index(position.args[0], block), split) for block in size.args]
-    return [Part(side, p, size) for side, block in enumerate(inner) for p in block]
-
-
-_ROW, _COLUMN = "row", "column"
-
-
 # ── The operations themselves ─────────────────────────────────────────────────────────────
+
+
+def _block(x, j):
+    mark = k.fresh(k.pos(size_term(x.shape[0])))
+    return abstract([mark], x.entry(mark, j))
 
 
 def _show_letter(x, style, show):
@@ -696,19 +581,38 @@ def _show_letter(x, style, show):
     name = style.name(family.name)
     if not indices:
         return name, ATOM
-    return style.at(name, *[show_term(style, p) for p in indices]), ATOM
+    return style.at(name, *[show_place(style, p) for p in indices]), ATOM
 
 
-def _chain(factors, i, j, unfold):
-    """The entry of a product of any number of factors: one sum for each inner axis."""
-    if len(factors) == 1:
-        return factors[0].entry(i, j, unfold)
-    first, *rest = factors
-    return total(lambda k: first.entry(i, k, unfold) * _chain(rest, k, j, unfold), first.shape[1])
+def _product_entry(x, i, j):
+    """One sum for each inner axis."""
+    inner = [y.shape[0] for y in x.args[1:]]
+    marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
+    factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
+    for mark in reversed(marks):
+        *factors, first, second = factors
+        body = Term("mul", first, second)
+        factors.append(body if mark is ONLY else Term("sum", abstract([mark], body)))
+    return factors[0]
 
 
 def _show_product(x, style, show):
-    return style.times.join(show(y, PRODUCT) for y in x.args), PRODUCT
+    """A row of ones before what has no letter of its own says how long it is."""
+    pieces = [show(y, PRODUCT) for y in x.args]
+    for at, (y, z) in enumerate(zip(x.args, x.args[1:])):
+        plain = [f.args[0] if f.operation is TRANSPOSE else f for f in (y, z)]
+        if plain[0].operation is ONES and plain[1].operation in UNNAMED and y.shape[1] != 1:
+            pieces[at] = style.sized(pieces[at], show_number(style, y.shape[1]))
+    return _beside(style, pieces), PRODUCT
+
+
+def _beside(style, pieces):
+    """Factors beside each other; a dot between two digits."""
+    found = pieces[0]
+    for piece in pieces[1:]:
+        digits = found[-1:].isdigit() and piece[:1].isdigit()
+        found += (style.centred if digits else style.times) + piece
+    return found
 
 
 def _show_sum(x, style, show):
@@ -721,7 +625,7 @@ def _show_scaled(x, style, show):
     scalar = show_number(style, x.params[0])
     if x.params[0].is_Add:
         scalar = style.brackets(scalar)
-    return scalar + style.times + show(x.args[0], PRODUCT), SIGNED if scalar.startswith(
+    return _beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if scalar.startswith(
         "-"
     ) else PRODUCT
 
@@ -730,28 +634,34 @@ def _show_function(name):
     return lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
 
 
-def _over_entry(x, i, j, unfold):
-    k = fresh(range_of(x.params[0]))
-    return Sigma(x.args[0].entry(i, j, unfold).xreplace({x.params[0]: k}), k)
+def _over_entry(x, i, j):
+    return Term("sum", abstract([x.params[0].term], x.args[0].entry(i, j)))
 
 
 def _run_over(x, sample):
     index = x.params[0]
-    values = [x.args[0].run(sample.fixing({index: k})) for k in range(sample.size(range_of(index)))]
+    values = [x.args[0].run(sample.fixing({index: k})) for k in range(sample.size(index.size))]
     return sum(values[1:], values[0])
 
 
 def _show_over(x, style, show):
     index = x.params[0]
-    size = show_number(style, range_of(index))
-    return style.sum_over(style.name(index.args[0].name), size, show(x.args[0], PRODUCT)), PRODUCT
+    size = show_number(style, index.size)
+    return style.sum_over(style.name(index.name), size, show(x.args[0], PRODUCT)), PRODUCT
 
 
-def _derivative_entry(x, i, j, unfold):
-    term, scalar = x.args[0].entry(i, j, unfold), x.params[0]
-    if any(scalar in opaque.free_symbols for opaque in term.atoms(Opaque, sums.Apply, sums.Slope)):
-        return sums.Slope(term, scalar)
-    return sp.diff(term, scalar).doit(deep=False).xreplace({scalar: S.Zero})
+def _derivative_entry(x, i, j):
+    return Term("deriv", abstract([scalar_letter(x.params[0])], x.args[0].entry(i, j)), ZERO)
+
+
+def _mean_entry(x, i, j):
+    body = x.args[0].entry(i, j)
+    draws = sorted((y for y in body.letters if y.args[1].op == "DRAW"), key=lambda y: y.key)
+    return Term("mean", abstract(draws, body)) if draws else body
+
+
+def _row_of(sequence, t, j):
+    return Term("app", sequence.term, t, j)
 
 
 def _run_derivative(x, sample):
@@ -766,17 +676,12 @@ def _show_derivative(x, style, show):
 
 
 def _show_tabulated(x, style, show):
-    function = x.params[0]
-    body, *indices = function.args
-    letters = {k: letter for k, letter in zip(indices, "ij") if isinstance(k, Index)}
-    return style.tabulated(
-        show_term(style, body, letters), list(letters.values())
-    ), ATOM if letters else SUM
+    return show_table(style, x.params[0].function)
 
 
 LETTER = Operation(
     "letter",
-    entry=lambda x, i, j, unfold: Entry(x.params[0], *x.params[1:], i, j),
+    entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
     run=lambda x, sample: sample.family(x.params[0])[
         tuple(sample.position(p) for p in x.params[1:])
     ],
@@ -784,7 +689,7 @@ LETTER = Operation(
 )
 TERM = Operation(
     "term",
-    entry=lambda x, i, j, unfold: Entry(x.params[0], number(x.params[1]), j),
+    entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
     run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
     show=lambda x, style, show: (
         style.at(style.name(x.params[0].name), show_number(style, x.params[1])),
@@ -793,44 +698,44 @@ TERM = Operation(
 )
 PREFIX = Operation(
     "prefix",
-    entry=lambda x, i, j, unfold: Entry(x.params[0], sums.value(i), j),
+    entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
     run=lambda x, sample: sample.family(x.params[0])[: sample.size(x.shape[0])],
     show=lambda x, style, show: (
         style.at(style.name(x.params[0].name), "1:" + show_number(style, x.shape[0])), ATOM),
 )  # fmt: skip
 PERMUTATION = Operation(
     "permutation",
-    entry=lambda x, i, j, unfold: Delta(moved(x.params[0], i), j),
+    entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
     run=lambda x, sample: sample.permutation(x.params[0]),
     show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
 )
 ONES = Operation(
     "ones",
-    entry=lambda x, i, j, unfold: S.One,
+    entry=lambda x, i, j: ONE,
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: (style.ones(*x.shape), ATOM),
 )
 ZEROS = Operation(
     "zeros",
-    entry=lambda x, i, j, unfold: S.Zero,
+    entry=lambda x, i, j: ZERO,
     run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: ("0", ATOM),
 )
 IDENTITY = Operation(
     "identity",
-    entry=lambda x, i, j, unfold: Delta(i, j),
+    entry=lambda x, i, j: Term("delta", i, j),
     run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: ("I", ATOM),
 )
 CAUSAL = Operation(
     "causal",
-    entry=lambda x, i, j, unfold: AtMost(j, i),
+    entry=lambda x, i, j: Term("le", j, i),
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
     show=lambda x, style, show: (style.name("L"), ATOM),
 )
 POSITIONS = Operation(
     "positions",
-    entry=lambda x, i, j, unfold: sums.value(i),
+    entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
     show=lambda x, style, show: (
         r"(1,2,\dots," + show_number(style, x.shape[0]) + r")^{\top}" if isinstance(style, Latex)
@@ -838,19 +743,19 @@ POSITIONS = Operation(
 )  # fmt: skip
 PRODUCT_OF = Operation(
     "product",
-    entry=lambda x, i, j, unfold: _chain(x.args, i, j, unfold),
+    entry=_product_entry,
     run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
     show=_show_product,
 )
 SUM_OF = Operation(
     "sum",
-    entry=lambda x, i, j, unfold: Add(*[y.entry(i, j, unfold) for y in x.args]),
+    entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
     show=_show_sum,
 )
 SCALED = Operation(
     "scaled",
-    entry=lambda x, i, j, unfold: x.params[0] * x.args[0].entry(i, j, unfold),
+    entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
     run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
     show=_show_scaled,
     needs=lambda x: [NonZero(scaled(p.base, ones(1, 1)))
@@ -858,48 +763,54 @@ SCALED = Operation(
 )  # fmt: skip
 TRANSPOSE = Operation(
     "transpose",
-    entry=lambda x, i, j, unfold: x.args[0].entry(j, i, unfold),
+    entry=lambda x, i, j: x.args[0].entry(j, i),
     run=lambda x, sample: x.args[0].run(sample).T,
-    show=lambda x, style, show: (style.transposed(show(x.args[0], POWER + 1)), POWER),
+    show=lambda x, style, show: (
+        style.transposed(show(x.args[0], POWER + 1))
+        if x.args[0].operation is not ONES or 1 in x.shape
+        else style.ones(*x.shape),
+        POWER,
+    ),
 )
 HADAMARD = Operation(
     "hadamard",
-    entry=lambda x, i, j, unfold: x.args[0].entry(i, j, unfold) * x.args[1].entry(i, j, unfold),
+    entry=lambda x, i, j: Term("mul", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: x.args[0].run(sample) * x.args[1].run(sample),
     show=lambda x, style, show: (style.hadamard.join(show(y, POWER) for y in x.args), SIGNED),
 )
 DIAG = Operation(
     "diag",
-    entry=lambda x, i, j, unfold: Delta(i, j) * x.args[0].entry(i, sums.End(S.One), unfold),
+    entry=lambda x, i, j: Term("mul", Term("delta", i, j), x.args[0].entry(i, ONLY)),
     run=lambda x, sample: torch.diag(x.args[0].run(sample)[:, 0]),
     show=_show_function("diag"),
 )
 STACK = Operation(
     "stack",
-    entry=lambda x, i, j, unfold: Cases(
-        i, *[abstraction(lambda p, y=y: y.entry(p, j, unfold), y.shape[0]) for y in x.args]),
+    entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
     run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
     show=lambda x, style, show: (style.stacked(*map(show, x.args)), ATOM),
 )  # fmt: skip
 LAST_ROW = Operation(
     "last row",
-    entry=lambda x, i, j, unfold: x.args[0].entry(sums.End(x.args[0].shape[0]), j, unfold),
+    entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].shape[0]), j),
     run=lambda x, sample: x.args[0].run(sample)[-1:],
     show=_show_function("last"),
 )
+#: What has no letter that tells its size.
+UNNAMED = (ONES, ZEROS, IDENTITY, CAUSAL)
 OVER = Operation("over", entry=_over_entry, run=_run_over, show=_show_over)
 DERIVATIVE = Operation(
     "derivative", entry=_derivative_entry, run=_run_derivative, show=_show_derivative
 )
 EXPECTATION = Operation(
     "expectation",
-    entry=lambda x, i, j, unfold: sums.Expect(x.args[0].entry(i, j, unfold)),
+    entry=_mean_entry,
     run=lambda x, sample: sample.expectation(x.args[0]),
     show=_show_function("E"),
 )
 TABULATED = Operation(
     "index form",
-    entry=lambda x, i, j, unfold: applied(x.params[0], i, j),
+    entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
     run=lambda x, sample: sample.table(x),
     show=_show_tabulated,
 )

@@ -9,14 +9,17 @@ import unicodedata
 
 import sympy as sp
 
-from . import sums
+from .letters import Join
 
 #: How tightly a printed piece holds together; a looser piece inside a tighter one is bracketed.
 SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
 
 
 class Latex:
-    """LaTeX for MathJax."""
+    """LaTeX for MathJax.  Words in ``brief`` print without what they mean to keep to themselves."""
+
+    def __init__(self, brief=None):
+        self.brief, self.plain = brief or {}, Text(brief)
 
     def name(self, name):
         return sp.latex(sp.Symbol(_greek(name)))
@@ -31,6 +34,9 @@ class Latex:
         if columns == 1:
             return "1" if rows == 1 else r"\mathbf{1}"
         return r"\mathbf{1}^{\top}" if rows == 1 else r"\mathbf{1}\mathbf{1}^{\top}"
+
+    def sized(self, piece, size):
+        return piece.replace(r"\mathbf{1}^", rf"\mathbf{{1}}_{{{size}}}^")
 
     def call(self, name, *pieces, index=None):
         name = rf"\operatorname{{{name}}}" if len(name) > 1 else self.name(name)
@@ -58,6 +64,15 @@ class Latex:
     def fraction(self, above, below):
         return rf"\frac{{{above}}}{{{below}}}"
 
+    def root(self, piece):
+        return rf"\sqrt{{{piece}}}"
+
+    def at_most(self, first, second):
+        return rf"[{first} \le {second}]"
+
+    def cases(self, first, second):
+        return rf"\begin{{cases}} {first} \\ {second} \end{{cases}}"
+
     def derivative(self, scalar, piece):
         return rf"\left.\tfrac{{d}}{{d{scalar}}}\right|_{{{scalar}=0}} {piece}"
 
@@ -72,7 +87,8 @@ class Latex:
 
     hadamard, times, minus, dot = r" \odot ", r"\,", "-", r"\cdot "
     opening, closing = r"\Bigl(", r"\Bigr)"
-    unequal, greater = r" \neq ", " > "
+    centred = r" \cdot "
+    unequal, greater, others = r" \neq ", " > ", r"\dots;\, "
 
     def text(self, words):
         return rf"\text{{{words}}}"
@@ -83,6 +99,9 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 class Text:
     """Plain text with mathematical letters, for a terminal."""
+
+    def __init__(self, brief=None):
+        self.brief, self.plain = brief or {}, self
 
     def name(self, name):
         return name
@@ -97,6 +116,9 @@ class Text:
         if columns == 1:
             return "1"
         return "1ᵀ" if rows == 1 else "11ᵀ"
+
+    def sized(self, piece, size):
+        return piece.replace("1ᵀ", f"1[{size}]ᵀ")
 
     def call(self, name, *pieces, index=None):
         if index:
@@ -118,7 +140,17 @@ class Text:
         return f"{piece}^{exponent}"
 
     def fraction(self, above, below):
-        return f"({above})/({below})"
+        return "/".join(p if p.isalnum() or p[-1:] in ")]" and " " not in p and "/" not in p
+                        else f"({p})" for p in (above, below))  # fmt: skip
+
+    def root(self, piece):
+        return f"√({piece})"
+
+    def at_most(self, first, second):
+        return f"[{first} ≤ {second}]"
+
+    def cases(self, first, second):
+        return f"{{{first}; {second}}}"
 
     def derivative(self, scalar, piece):
         return f"d/d{scalar}|₀ {piece}"
@@ -134,7 +166,8 @@ class Text:
 
     hadamard, times, minus, dot = " ⊙ ", " ", "-", "· "
     opening, closing = "(", ")"
-    unequal, greater = " ≠ ", " > "
+    centred = " · "
+    unequal, greater, others = " ≠ ", " > ", "…; "
 
     def text(self, words):
         return words
@@ -154,7 +187,7 @@ def _greek(name):
 
 def show_number(style, expression):
     """A scalar that is free of positions: τ, 1/d, 2."""
-    if isinstance(expression, sums.Join):
+    if isinstance(expression, Join):
         return style.joined(*[show_number(style, s) for s in expression.args])
     if isinstance(style, Latex):
         return sp.latex(_with_spelled_names(expression))
@@ -167,161 +200,66 @@ def _with_spelled_names(expression):
     return expression.xreplace(spelled)
 
 
-# ── Terms in index form ───────────────────────────────────────────────────────────────────
-
-LETTERS = "ijkl"
+# ── Words and what they take ──────────────────────────────────────────────────────────────
 
 
-def show_term(style, term, names=None, tightness=0):
-    """A term of sums over positions, as a textbook writes it.
+def show_call(x, style, show):
+    """A word of what it takes, without what it keeps to itself."""
+    word = x.operation.word
+    return style.call(word.name, *shown_slots(x, style, show))
 
-    ``names`` maps free indices to letters; bound ones take the letters that are left.
+
+def shown_slots(x, style, show):
+    """What is printed of what a word takes."""
+    kept = style.brief.get(x.operation.word, ())
+    return [show_slot(style, slot, show) for k, slot in enumerate(slots(x)) if k not in kept]
+
+
+def slots(x):
+    """What a word takes: arguments, then parameters, those left out that say where it is."""
+    return (*x.args, *x.params[x.operation.word.places :])
+
+
+def show_slot(style, slot, show=None):
+    """An argument; or a parameter: a number, or a family or an index by its name."""
+    if hasattr(slot, "operation"):
+        return show(slot) if show else slot.show(style)
+    number = isinstance(slot, sp.Expr)
+    return show_number(style, slot) if number else style.name(getattr(slot, "name", "1"))
+
+
+def brief_words(expressions):
+    """{word: {which of what it takes: that}}, for what is the same wherever the word stands.
+
+    What a word always shows is not among it.
     """
-    piece, holds = _TermPrinter(style, names or {}).show(term)
-    return piece if holds >= tightness else style.brackets(piece)
+    found = {}
+    for x in expressions:
+        for y in x.walk():
+            if y.operation.word is not None:
+                found.setdefault(y.operation.word, set()).add(slots(y))
+    bound = {y.params[0] for x in expressions for y in x.walk() if y.operation.name == "derivative"}
+    return {word: _kept(word, taken, bound) for word, taken in found.items()}
 
 
-class _TermPrinter:
-    def __init__(self, style, names):
-        self.style, self.names = style, dict(names)
-
-    def show(self, term):
-        for kind, method in _TERM_METHODS.items():
-            if isinstance(term, kind):
-                return method(self, term)
-        return show_number(
-            self.style, term
-        ), ATOM if term.is_Atom and term.is_nonnegative else SIGNED
-
-    def tight(self, term, tightness):
-        piece, holds = self.show(term)
-        return piece if holds >= tightness else self.style.brackets(piece)
-
-    def position(self, p):
-        if isinstance(p, sums.Moved):
-            inner = self.position(p.args[1])
-            for permutation, sign in reversed(p.args[0]):
-                name = self.style.name(permutation.name)
-                name = self.style.power(name, "-1") if sign < 0 else name
-                inner = name + self.style.brackets(inner)
-            return inner
-        if isinstance(p, sums.End):
-            return show_number(self.style, p.args[0])
-        if isinstance(p, sums.Part):
-            inner = self.position(p.args[1])
-            if not p.args[0]:
-                return inner
-            return self.style.joined(show_number(self.style, p.args[2].args[0]), inner)
-        if isinstance(p, sums.Index):
-            if (
-                p not in self.names
-                and not p.args[0].is_Integer
-                and not p.args[0].name.startswith("#")
-            ):
-                return self.style.name(p.args[0].name)
-            return self.names.get(p, "·")
-        return self.tight(p, 0)
-
-    def add(self, term):
-        pieces = [self.tight(t, SUM) for t in term.as_ordered_terms()]
-        return " + ".join(pieces).replace("+ -", "- "), SUM
-
-    def mul(self, term):
-        above, below = [], []
-        for factor in term.as_ordered_factors():
-            if factor.is_Pow and factor.exp.is_Integer and factor.exp < 0:
-                below.append(1 / factor)
-            elif isinstance(factor, sums.Reciprocal):
-                below.append(factor.args[0])
-            elif factor.is_Rational and factor.q != 1:
-                above.append(sp.Integer(factor.p))
-                below.append(sp.Integer(factor.q))
-            else:
-                above.append(factor)
-        sign = ""
-        if sp.S.NegativeOne in above:
-            above.remove(sp.S.NegativeOne)
-            sign = self.style.minus
-        piece = self.product(above)
-        if below:
-            return sign + self.style.fraction(
-                piece, self.product(below)
-            ), SIGNED if sign else PRODUCT
-        return sign + piece, SIGNED if sign else PRODUCT
-
-    def product(self, factors):
-        factors = [f for f in factors if f != 1]
-        if len(factors) == 1:
-            return self.tight(factors[0], 0)
-        factors.sort(key=lambda f: isinstance(f, sums.Sigma))
-        return self.style.times.join(self.tight(f, PRODUCT) for f in factors) or "1"
-
-    def pow(self, term):
-        if term.exp.is_Integer and term.exp < 0:
-            return self.style.fraction("1", self.tight(1 / term, 0)), PRODUCT
-        base = self.tight(term.base, POWER + 1)
-        return self.style.power(base, show_number(self.style, term.exp)), POWER
-
-    def sum(self, term):
-        body, *indices = term.args
-        names = dict(self.names)
-        for k in indices:
-            letters = [x for x in "klpqrstuvw" if x not in self.names.values()]
-            self.names[k] = letters[0]
-        piece = self.tight(body, PRODUCT)
-        for k in reversed(indices):
-            size = show_number(self.style, sums.range_of(k))
-            piece = self.style.sum_over(self.names[k], size, piece)
-        self.names = names
-        return piece, PRODUCT
-
-    def entry(self, term):
-        family, *positions = term.args
-        telling = [p for p, size in zip(positions, family.sizes) if size != 1]
-        name = self.style.name(family.name)
-        return (self.style.at(name, *map(self.position, telling)) if telling else name), ATOM
-
-    def exp(self, term):
-        return self.style.exponential(self.tight(term.args[0], 0)), POWER
-
-    def reciprocal(self, term):
-        return self.style.fraction("1", self.tight(term.args[0], 0)), PRODUCT
-
-    def reciprocal_root(self, term):
-        base = self.tight(term.args[0], POWER)
-        return self.style.power(self.style.brackets(base), "-1/2"), POWER
-
-    def apply(self, term):
-        return self.style.call(term.args[0].name, self.tight(term.args[1], 0)), ATOM
-
-    def delta(self, term):
-        name = self.style.name("δ")
-        return self.style.at(name, *map(self.position, term.args)), ATOM
-
-    def at_most(self, term):
-        a, b = map(self.position, term.args)
-        return f"[{a} \\le {b}]" if isinstance(self.style, Latex) else f"[{a} ≤ {b}]", ATOM
-
-    def expect(self, term):
-        return self.style.call("E", self.tight(term.args[0], 0)), ATOM
-
-    def opaque(self, term):
-        pieces = []
-        for function in term.args[5:]:
-            names = [self.names.get(k, "·") for k in function.args[1:]]
-            pieces.append(self.style.tabulated(self.tight(function.args[0], 0), names))
-        call = self.style.call(term.args[0].name, *pieces)
-        return self.style.at(call, *map(self.position, term.args[4])), ATOM
-
-    def number_of_position(self, term):
-        return self.position(term), ATOM
+def _kept(word, taken, bound):
+    first, *others = taken
+    if any(len(other) != len(first) for other in others):
+        return {}
+    same = [k for k, slot in enumerate(first) if all(other[k] == slot for other in others)]
+    same = [
+        k for k in same if not first[k].atoms(sp.Symbol) & bound
+    ]  # what is bound is told in place
+    return {k: first[k] for k in same if not word.always_shows(k, first[k])}
 
 
-_TERM_METHODS = {
-    sp.Add: _TermPrinter.add, sp.Mul: _TermPrinter.mul, sp.Pow: _TermPrinter.pow,
-    sums.Sigma: _TermPrinter.sum, sums.Entry: _TermPrinter.entry, sums.Exp: _TermPrinter.exp,
-    sums.Reciprocal: _TermPrinter.reciprocal, sums.ReciprocalRoot: _TermPrinter.reciprocal_root,
-    sums.Apply: _TermPrinter.apply, sums.Delta: _TermPrinter.delta, sums.AtMost: _TermPrinter.at_most,
-    sums.Expect: _TermPrinter.expect, sums.Opaque: _TermPrinter.opaque,
-    (sums.Index, sums.End, sums.Part, sums.Moved): _TermPrinter.number_of_position,
-}  # fmt: skip
+def kept_back_in(style):
+    """What brief words keep to themselves: "with LN(…; ε)", one for each."""
+    return [
+        style.text("with ")
+        + style.call(
+            word.name, style.others + ", ".join(show_slot(style, s) for s in kept.values())
+        )
+        for word, kept in sorted(style.brief.items(), key=lambda item: item[0].name)
+        if kept
+    ]

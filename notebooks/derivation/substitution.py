@@ -8,7 +8,22 @@ from __future__ import annotations
 
 import sympy as sp
 
-from . import sums
+from .index_forms import Table
+from .kernel import terms as k
+from .kernel.normal import Normal
+from .kernel.terms import ProofError, Term
+from .letters import (
+    Bijection,
+    End,
+    Family,
+    Index,
+    as_size,
+    exact,
+    number,
+    scalar_letter,
+    scalar_term,
+    size_term,
+)
 from .matrices import (
     DERIVATIVE,
     DIAG,
@@ -29,7 +44,6 @@ from .matrices import (
     Sequence,
     derivative,
     diag,
-    exact,
     expectation,
     free_names,
     hadamard,
@@ -43,7 +57,6 @@ from .matrices import (
     scaled,
     stack,
 )
-from .sums import Entry, Family, Index, ProofError, as_size, number, range_of
 from .vocabulary import argument_of
 
 _BUILDERS = {
@@ -102,14 +115,14 @@ class Substitution:
         """
         taken = self.taken | {self._kept(name) for name in inside if name != binder}
         if isinstance(binder, Index):
-            name, size = binder.args[0].name, self.size(binder.args[1])
-            while Index(name, size) in taken:
-                name += "′"
+            name, size = binder.name, self.size(binder.size)
+            while size != 1 and Index(name, size) in taken:
+                name += "'"
             new = Index(name, size)
             return new, self._with(indices={**self.indices, binder: new})
         new = binder
         while new in taken:
-            new = sp.Symbol(new.name + "′", real=True)
+            new = sp.Symbol(new.name + "'", real=True)
         return new, self._with(symbols={**self.symbols, binder: new})
 
     def _kept(self, name):
@@ -148,12 +161,12 @@ class Substitution:
         if old in self.permutations:
             return self.permutations[old]
         size = self.size(old.size)
-        return Expression(PERMUTATION, params=[sums.Bijection(old.name, size)], shape=(size, size))
+        return Expression(PERMUTATION, params=[Bijection(old.name, size)], shape=(size, size))
 
     def _position(self, p):
         if p in self.indices:
             return self.indices[p]
-        return Index(p.args[0], self.size(p.args[1])) if isinstance(p, Index) else self._term(p)
+        return Index(p.name, self.size(p.size)) if isinstance(p, Index) else p
 
     def _parameter(self, p):
         if isinstance(p, Family):
@@ -164,48 +177,49 @@ class Substitution:
             return self._position(p)
         if isinstance(p, sp.Symbol) and p.is_integer:
             return self.size(p)
-        if isinstance(p, sums.Node):
-            return sums.canonically_named(self._term(p))
+        if isinstance(p, Table):
+            return self._table(p)
         return _rebuilt(p, self.symbols)
 
     # -- index forms
 
-    def _term(self, t):
-        if isinstance(t, (sums.Sigma, sums.Abstraction)):
-            body, indices = sums.opened(t)
-            return t.func(self._term(body), *map(self._position, indices))
-        if isinstance(t, Family):
-            return self._parameter(t)
-        if isinstance(t, Entry):
-            family, *positions = t.args
-            positions = [self._term(p) for p in positions]
-            meant = self.families.get(family)
-            if not isinstance(meant, Expression):
-                return Entry(self.family(family), *positions)
-            entry = meant.entry(*positions)
-            if entry.has(sums.Expect, sums.Slope):
-                raise ProofError(
-                    f"a mean or a derivative cannot stand for {family.name} in an index form"
-                )
-            return entry
-        if isinstance(t, Index):
-            return self._position(t)
-        if isinstance(t, sums.Moved):
-            word = [
-                letter
-                for permutation, sign in t.args[0]
-                for letter in self._word(permutation, sign)
-            ]
-            return sums.Moved(sp.Tuple(*word), self._term(t.args[1]))
-        if isinstance(t, sp.Symbol):
-            return self.symbols.get(t, t)
-        return t.func(*map(self._term, t.args)) if t.args else t
+    def _table(self, table):
+        used = [self._used(u) for u in table.uses]
+        return Table(k.put(table.function, (), self.meant()), frozenset().union(*used))
 
-    def _word(self, permutation, sign):
-        image = self._permutation(
-            Expression(PERMUTATION, params=[permutation], shape=(permutation.size,) * 2)
-        )
-        return _letters(image, sign)
+    def _used(self, letter):
+        """What stands in a table for a letter that it uses."""
+        if isinstance(letter, Family):
+            x = self.families.get(letter)
+            return free_names(x) if isinstance(x, Expression) else {self.family(letter)}
+        if isinstance(letter, Bijection):
+            return free_names(self._permutation(_matrix_of(letter)))
+        if isinstance(letter, sp.Symbol):
+            return set(self.symbols.get(letter, letter).free_symbols)
+        return {self._position(letter)}
+
+    def meant(self):
+        """What the kernel puts for its letters."""
+        found = {
+            f.term: self._function(f, value) for f, value in self.families.items() if not f.random
+        }
+        for symbol, value in self.symbols.items():
+            if symbol.is_integer:
+                found[size_term(symbol)] = size_term(value)
+            else:
+                found[scalar_letter(symbol)] = scalar_term(value)
+        for bijection, value in self.permutations.items():
+            found[bijection.term] = permuting(value)
+        return found | {index.term: value.term for index, value in self.indices.items()}
+
+    @staticmethod
+    def _function(family, value):
+        if not isinstance(value, Expression):
+            return value.family.function
+        if family.kind != "mask":
+            return value.function
+        body, marks = k.looked_into(value.function)  # a mask's form is seen once it is worked out
+        return k.abstract(marks, Normal().canonical(body))
 
     # -- checked
 
@@ -215,22 +229,37 @@ class Substitution:
         return _Matching(theorem).match(meant)
 
 
-def _letters(x, sign):
-    """The word of a permutation matrix."""
+def _matrix_of(bijection):
+    return Expression(PERMUTATION, params=[bijection], shape=(bijection.size,) * 2)
+
+
+def permuting(x):
+    """The kernel's function of a permutation matrix: where its rows come from."""
+    mark = k.fresh(k.pos(size_term(x.shape[0])))
+    return k.abstract([mark], _moved(x, 1, mark))
+
+
+def _moved(x, way, place):
+    """Where a permutation matrix sends a position; (P Q) X has the rows of X at π_Q(π_P(i))."""
     if x.operation is PERMUTATION:
-        return [sp.Tuple(x.params[0], sp.Integer(sign))]
+        return Term("move", x.params[0].term, way, place)
     if x.operation is IDENTITY:
-        return []
+        return place
     if x.operation is TRANSPOSE:
-        return _letters(x.args[0], -sign)
-    # (P Q) X has the rows of X at pi_Q(pi_P(i)): the word of a product is read backwards
-    factors = reversed(x.args) if sign > 0 else x.args
-    return [letter for y in factors for letter in _letters(y, sign)]
+        return _moved(x.args[0], -way, place)
+    for y in x.args if way > 0 else reversed(x.args):
+        place = _moved(y, way, place)
+    return place
 
 
 def _rebuilt(scalar, symbols):
     """Simultaneous replacement of symbols in a scalar, where a joined size counts as a number."""
     return scalar.xreplace({symbol: number(value) for symbol, value in symbols.items()})
+
+
+def _is_drawn(x):
+    """Whether an expression speaks of a draw that no mean in it binds."""
+    return any(y.args[1].op == "DRAW" for y in x.function.letters)
 
 
 class _Matching:
@@ -244,8 +273,7 @@ class _Matching:
             sides += h.sides()
         for x in sides:
             for basic in free_names(x):
-                self.letters[basic.args[0].name if isinstance(basic, Index) else basic.name] = basic
-        self.averages = theorem.averages
+                self.letters[basic.name] = basic
         families = set().union(*[x.atoms(Family) for x in sides])
         self.draws = sorted((f for f in families if f.kind == "random"), key=str)
         self.families, self.permutations, self.symbols, self.indices = {}, {}, {}, {}
@@ -261,14 +289,14 @@ class _Matching:
         for letter, pattern, size in self._later:
             if pattern.xreplace(self.symbols) != size:
                 raise ProofError(
-                    f"{self.title}: {letter.name} has an axis of {sums.number(pattern)}, "
-                    f"which cannot be {sums.number(size)} here"
+                    f"{self.title}: {letter.name} has an axis of {number(pattern)}, "
+                    f"which cannot be {number(size)} here"
                 )
         self._refuse_dependent_draws()
         return Substitution(self.families, self.permutations, self.symbols, self.indices)
 
     def _put(self, letter, value):
-        if isinstance(letter, sums.Bijection):
+        if isinstance(letter, Bijection):
             self._want(
                 isinstance(value, Expression) and is_permutation(value),
                 letter,
@@ -280,8 +308,8 @@ class _Matching:
         elif isinstance(letter, Family):
             self._put_family(letter, value)
         elif isinstance(letter, Index):
-            self._want(isinstance(value, (Index, sums.End)), letter.args[0], "an index", value)
-            self._sizes(letter.args[0], letter.args[1:], (range_of(value),))
+            self._want(isinstance(value, (Index, End)), letter, "an index", value)
+            self._sizes(letter, (letter.size,), (value.size,))
             self.indices[letter] = value
         elif letter.is_integer:
             self._sizes(letter, (letter,), (as_size(value),))
@@ -309,8 +337,8 @@ class _Matching:
             if letter.kind == "random":
                 random = value.operation is LETTER and value.params[0].kind == "random"
                 self._want(random, letter, "a random matrix", value)
-            elif self.averages:
-                drawn = any(f.kind == "random" for f in value.atoms(Family))
+            else:
+                drawn = _is_drawn(value)
                 self._want(not drawn, letter, "something that is not random", value)
             self._sizes(letter, letter.sizes, value.shape)
         self.families[letter] = value
@@ -324,8 +352,8 @@ class _Matching:
             if isinstance(pattern, sp.Symbol):
                 if self.symbols.setdefault(pattern, size) != size:
                     raise ProofError(
-                        f"{self.title}: {letter.name} makes {pattern} = {sums.number(size)}, "
-                        f"but it is {sums.number(self.symbols[pattern])} already"
+                        f"{self.title}: {letter.name} makes {pattern} = {number(size)}, "
+                        f"but it is {number(self.symbols[pattern])} already"
                     )
             else:
                 self._later.append((letter, pattern, size))

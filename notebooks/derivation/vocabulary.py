@@ -6,9 +6,14 @@ each query and one column for each key; tokens are rows.
 
 from __future__ import annotations
 
+import functools
 import itertools
 
-from . import sums
+from .index_forms import Number, Position, exp_of, root_of, total
+from .kernel import terms as k
+from .kernel.sorts import KNOWN
+from .kernel.terms import ProofError, Term
+from .letters import End, Family, Index, Join, exact, letter, number
 from .matrices import (
     Expression,
     Heads,
@@ -16,16 +21,14 @@ from .matrices import (
     Operation,
     Sequence,
     _shape,
-    exact,
     expression,
     hadamard,
     is_mask,
-    next_serial,
     ones,
     torch,
 )
-from .printing import ATOM, POWER
-from .sums import Apply, Exp, ProofError, Reciprocal, ReciprocalRoot, total
+from .printing import ATOM, POWER, show_call
+from .words import Definition, Generic
 
 
 class Word:
@@ -35,11 +38,25 @@ class Word:
     Each word is a meaning of its own: a name used anew never touches what was proved of the old.
     """
 
-    def __init__(self, name, takes, shape, **parts):
-        self.name, self._takes, self._shape_of = name, takes, shape
+    shown = None  # how many arguments a print always shows; None for all
+    places = 0  # how many parameters say where it is, and are no part of a call
+
+    def __init__(self, name, takes, shape, written, **parts):
+        self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
         self._operation = Operation(
-            name, defined=True, serial=next_serial(), build=self, word=self, **parts
-        )
+            name, entry=lambda x, i, j: self._definition.applied(x, i, j), build=self, word=self, **parts
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _definition(self):
+        generic = Generic(*self._takes)
+        x = Expression(self._operation, generic.args, generic.params)
+        return Definition(self.name, generic, x.shape, lambda i, j: self._written(x, i, j))
+
+    def __setattr__(self, name, value):
+        if name in vars(self) and not name.startswith("_"):
+            raise AttributeError(f"the word {self.name} keeps its {name}")
+        super().__setattr__(name, value)
 
     def __call__(self, *arguments):
         args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
@@ -52,10 +69,19 @@ class Word:
             raise ProofError(f"{self.name} takes {wanted}")
         return Expression(self._operation, args, params, self._shape_of(*args))
 
+    def always_shows(self, k, slot):
+        """Whether a print shows what a call has in its k-th place, the same everywhere or not."""
+        return isinstance(slot, Expression) and (self.shown is None or k < self.shown)
+
     @property
     def operations(self):
         """The operations that unfolding this word unfolds."""
         return frozenset({self._operation})
+
+    @property
+    def terms(self):
+        """The words of the kernel that unfolding this word unfolds."""
+        return [self._definition.term]
 
     def __repr__(self):
         return f"<the word {self.name}>"
@@ -67,14 +93,14 @@ def parameter_of(name, a):
         raise ProofError(f"{name} takes its expressions first and its parameters after them")
     if isinstance(a, (Heads, Sequence)):
         return a.family
-    if isinstance(a, (sums.Join, sums.Index, sums.End, sums.Family)):
+    if isinstance(a, (Join, Index, End, Family)):
         return a
     return exact(a)
 
 
 def argument_of(parameter):
     """The object that a stored parameter stands for."""
-    if isinstance(parameter, sums.Family):
+    if isinstance(parameter, Family):
         return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
     return parameter
 
@@ -91,28 +117,27 @@ def _same_shape(name):
     return shape
 
 
-def _call(name):
-    return lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
+def _call(x, style, show):
+    return show_call(x, style, show), ATOM
 
 
 def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=None):
-    """A word by its generic entry and its torch code.  Each one enlarges the trusted base.
+    """A word by its entry and its torch code.  Each one enlarges what has to be read.
 
     ``entry(x, i, j, *entries)`` gets the expression x and the entries of its arguments as
-    functions of two positions; ``run(*tensors, *scalars)`` computes in torch; ``takes`` says
-    how many expressions and how many scalars a call has.
+    functions of two positions, and makes a ``Number``; ``run(*tensors, *scalars)`` computes in
+    torch; ``takes`` says how many expressions and how many scalars a call has.
     """
 
-    def unfolded(x, i, j, unfold):
-        return entry(x, i, j, *[lambda p, q, y=y: y.entry(p, q, unfold) for y in x.args])
+    def written(x, i, j):
+        entries = [lambda p, q, y=y: Number(y.entry(p.place, q.place)) for y in x.args]
+        return entry(x, Position.of(i), Position.of(j), *entries).term
 
     def run_on(x, sample):
         return run(*[y.run(sample) for y in x.args], *[sample.scalar(p) for p in x.params])
 
     shape = shape or _same_shape(name)
-    return Word(
-        name, takes, shape, entry=unfolded, run=run_on, show=show or _call(name), needs=needs
-    )
+    return Word(name, takes, shape, written, run=run_on, show=show or _call, needs=needs)
 
 
 # ── Functions of one entry ────────────────────────────────────────────────────────────────
@@ -123,23 +148,39 @@ def entrywise(name):
 
     Known are tanh, sigmoid, relu, cos and sin.
     """
+    if not k.is_name(name) or name in PRINTED_LIKE_WORDS:
+        raise ProofError(f"a function cannot be called {name!r}: the book has that name already")
     if name not in _ENTRYWISE:
         operation = Operation(
             f"entrywise {name}",
-            entry=lambda x, i, j, unfold: Apply(name, x.args[0].entry(i, j, unfold)),
+            entry=lambda x, i, j: _value(name, x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),
             show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM),
         )
-        _ENTRYWISE[name] = lambda x: Expression(operation, [expression(x, name)])
+        _ENTRYWISE[name] = lambda x: _applied(operation, name, x)
     return _ENTRYWISE[name]
 
 
+def _applied(operation, name, x):
+    if isinstance(x, Number):
+        return Number(_value(name, x.term), x.uses)
+    return Expression(operation, [expression(x, name)])
+
+
+def _value(name, argument):
+    if name in KNOWN:
+        return Term("call", name, argument)
+    return Term("app", letter(name, k.fun(k.NUM)), argument)
+
+
 _ENTRYWISE = {}
+PRINTED_LIKE_WORDS = {"softmax", "softmax₁", "normalise", "LN", "BN", "RMS", "diag", "last", "E", "I",
+                      "L", "exp", "sqrt", "sum"}  # fmt: skip
 tanh, sigmoid, relu, cos, sin = map(entrywise, ("tanh", "sigmoid", "relu", "cos", "sin"))
 
 _EXP = Operation(
     "exp",
-    entry=lambda x, i, j, unfold: Exp(x.args[0].entry(i, j, unfold)),
+    entry=lambda x, i, j: Term("exp", x.args[0].entry(i, j)),
     run=lambda x, sample: torch.exp(x.args[0].run(sample)),
     show=lambda x, style, show: (
         (style.exponential if x.shape == (1, 1) else style.entrywise_exponential)(show(x.args[0])), POWER),
@@ -164,7 +205,7 @@ def _row_sums_are_not_zero(weights):
 
 softmax = word(
     "softmax",
-    entry=lambda x, i, j, s: Exp(s(i, j)) * Reciprocal(_over_keys(x, lambda k: Exp(s(i, k)))),
+    entry=lambda x, i, j, s: exp_of(s(i, j)) / _over_keys(x, lambda k: exp_of(s(i, k))),
     run=lambda s: torch.softmax(s, -1),
 )
 softmax.__doc__ = "Softmax along each row: exp(s_ij) / sum_k exp(s_ik)."
@@ -178,13 +219,17 @@ def _masked_shape(m, s):
     return _same_shape("masked softmax")(m, s)
 
 
+def _mask(style, shown):
+    return style.brackets(shown) if shown.isdigit() else shown  # a 1 is that of softmax off by one
+
+
 masked_softmax = word(
     "masked softmax",
-    entry=lambda x, i, j, m, s: m(i, j) * Exp(s(i, j))
-    * Reciprocal(_over_keys(x, lambda k: m(i, k) * Exp(s(i, k)))),
+    entry=lambda x, i, j, m, s: m(i, j) * exp_of(s(i, j))
+    / _over_keys(x, lambda k: m(i, k) * exp_of(s(i, k))),
     run=lambda m, s: torch.softmax(s.masked_fill(m == 0, -torch.inf), -1),
     takes=(2, 0), shape=_masked_shape,
-    show=lambda x, style, show: (style.call("softmax", show(x.args[1]), index=show(x.args[0])), ATOM),
+    show=lambda x, style, show: (style.call("softmax", show(x.args[1]), index=_mask(style, show(x.args[0]))), ATOM),
     needs=_row_sums_are_not_zero(lambda x: hadamard(x.args[0], exp(x.args[1]))),
 )  # fmt: skip
 masked_softmax.__doc__ = (
@@ -193,7 +238,7 @@ masked_softmax.__doc__ = (
 
 softmax_one = word(
     "softmax₁",
-    entry=lambda x, i, j, s: Exp(s(i, j)) * Reciprocal(1 + _over_keys(x, lambda k: Exp(s(i, k)))),
+    entry=lambda x, i, j, s: exp_of(s(i, j)) / (1 + _over_keys(x, lambda k: exp_of(s(i, k)))),
     run=lambda s: torch.softmax(torch.nn.functional.pad(s, (0, 1)), -1)[:, :-1],
     show=lambda x, style, show: (style.call("softmax", show(x.args[0]), index="1"), ATOM),
 )
@@ -201,7 +246,7 @@ softmax_one.__doc__ = "Softmax off by one: exp(s_ij) / (1 + sum_k exp(s_ik))."
 
 normalise = word(
     "normalise",
-    entry=lambda x, i, j, s: s(i, j) * Reciprocal(_over_keys(x, lambda k: s(i, k))),
+    entry=lambda x, i, j, s: s(i, j) / _over_keys(x, lambda k: s(i, k)),
     run=lambda s: s / s.sum(-1, keepdim=True),
     needs=_row_sums_are_not_zero(lambda x: x.args[0]),
 )
@@ -212,14 +257,14 @@ normalise.__doc__ = "Each row divided by its sum."
 
 
 def _mean(f, size):
-    return total(f, size) / sums.number(size)
+    return total(f, size) / number(size)
 
 
 def _standardised(value, others, size, eps):
     """(value - mean) / sqrt(variance + eps), with the biased variance over ``others``."""
     centre = _mean(others, size)
     variance = _mean(lambda k: (others(k) - centre) ** 2, size)
-    return (value - centre) * ReciprocalRoot(variance + eps)
+    return (value - centre) / root_of(variance + eps)
 
 
 layer_norm = word(
@@ -243,7 +288,7 @@ batch_norm.__doc__ = "BatchNorm of each column over its rows, as in training: ba
 rms_norm = word(
     "RMS", takes=(1, 1),
     entry=lambda x, i, j, s: s(i, j)
-    * ReciprocalRoot(_mean(lambda k: s(i, k) ** 2, x.shape[1]) + x.params[0]),
+    / root_of(_mean(lambda k: s(i, k) ** 2, x.shape[1]) + x.params[0]),
     run=lambda s, eps: torch.nn.functional.rms_norm(s, s.shape[-1:], eps=eps),
 )  # fmt: skip
 rms_norm.__doc__ = "RMSNorm of each row over its features, without gain: rms_norm(X, eps)."

@@ -398,8 +398,8 @@ TRICKS = {
         "derivation.proofs.same, derivation.proofs.isinstance had been replaced",
     ),
     "a method of the checker": (
-        "from derivation.sums import Normaliser\nNormaliser.__call__ = lambda *_: 0",
-        "Normaliser.__call__ had been replaced",
+        "from derivation.kernel.normal import Normal\nNormal.same = lambda *_: True",
+        "Normal.same had been replaced",
     ),
     "a module in the place of another": (
         "import sys, types\nsys.modules['derivation'] = types.SimpleNamespace()",

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from derivation import *  # noqa: F403  the public vocabulary is under test
 from derivation import matrices as ops
-from derivation import proofs, sums, vocabulary
+from derivation import proofs, vocabulary
+from derivation.letters import number
 from derivation.printing import Text
 
 from . import values
@@ -209,7 +210,7 @@ class Draw(random.Random):
             lambda: tabulate(lambda i, j: total(lambda k: entry_of(left, i, k) * entry_of(right, k, j), d), rows, columns),
             lambda: tabulate(lambda i, j: entry_of(x, i, j) * total(lambda k: entry_of(x, i, k) ** 2, columns), rows, columns),
             lambda: tabulate(lambda i, j: exp_of(entry_of(x, i, j)) / total(lambda k: exp_of(entry_of(x, i, k)), columns), rows, columns),
-            lambda: tabulate(lambda i, j: total(lambda k: entry_of(x, k, j), rows) / sums.number(rows), rows, columns),
+            lambda: tabulate(lambda i, j: total(lambda k: entry_of(x, k, j), rows) / number(rows), rows, columns),
         ])()  # fmt: skip
 
 
@@ -376,15 +377,15 @@ def product_of_two_sums(g):
 @schema
 def ones_count(g):
     r, k, c = _three(g)
-    return ones(r, k) @ ones(k, c), sums.number(k) * ones(r, c)
+    return ones(r, k) @ ones(k, c), number(k) * ones(r, c)
 
 
 @schema
 def centring_is_a_projection(g):
     r, c, _ = _three(g)
     A = g.expression(r, c, 1)
-    P = identity(c) - (1 / sums.number(c)) * ones(c, c)
-    return A @ P @ P, A - (1 / sums.number(c)) * A @ ones(c) @ ones(1, c)
+    P = identity(c) - (1 / number(c)) * ones(c, c)
+    return A @ P @ P, A - (1 / number(c)) * A @ ones(c) @ ones(1, c)
 
 
 @schema
@@ -853,7 +854,7 @@ def last_token_sees_all(g):
 def last_position(g):
     r = g.size()
     x = g.expression(1, 1, 1)
-    return last_row(position_numbers(r)) @ x, sums.number(r) * x
+    return last_row(position_numbers(r)) @ x, number(r) * x
 
 
 # heads
@@ -1006,7 +1007,7 @@ def mean_of_two_draws(g):
 def mean_of_a_gram_matrix(g):
     r, k, _ = _three(g)
     R = _random("R", r, k)
-    return expectation(R @ R.T), sums.number(k) * sigma**2 * identity(r), SECOND_MOMENTS
+    return expectation(R @ R.T), number(k) * sigma**2 * identity(r), SECOND_MOMENTS
 
 
 @schema
@@ -1043,7 +1044,7 @@ def definition_of_a_word(g):
     x, y = g.expression(r, c, 1), g.expression(r, c, 1)
     return g.choice((
         (gated(x, y), sigmoid(x) * y + x * sigmoid(x), unfold(gated)),
-        (centre(x), x - (1 / sums.number(c)) * x @ ones(c, c), unfold(centre)),
+        (centre(x), x - (1 / number(c)) * x @ ones(c, c), unfold(centre)),
         (centre(x) @ ones(c), zeros(r), unfold(centre)),
         (centre(centre(x)), centre(x), unfold(centre)),
     ))  # fmt: skip

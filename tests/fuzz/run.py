@@ -20,7 +20,8 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "notebooks")]
 
-from derivation import Derivation, ProofError, proofs, sums
+from derivation import Derivation, ProofError, proofs
+from derivation.kernel import normal
 
 from fuzz.lines import KINDS, line_of, places, replaced_at
 from fuzz.values import evaluated, exchanged
@@ -41,7 +42,7 @@ def checker_alone():
         (proofs, "torch_is_here", lambda: False), (proofs, "SEARCH_AFTER_A_REFUSAL", 0),
         (proofs._Step, "_would_do", lambda self, reasons: False),
         (proofs._Step, "_refusal", lambda self: "not justified"),
-        (sums, "MOST_STEPS", MOST_STEPS), (proofs, "_NORMAL_FORMS", {}),
+        (normal, "MOST_STEPS", MOST_STEPS),
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in changes]
     for where, name, new in changes:
@@ -58,7 +59,7 @@ def accepted(line):
 
     An acceptance counts when the line can also be made a theorem.
     """
-    proofs._NORMAL_FORMS.clear()
+    proofs.forget()
     try:
         derivation = Derivation("fuzzed", line.before).by(line.claim, *line.reasons)
         return derivation.qed().hypotheses

@@ -1,9 +1,9 @@
 """The value of an expression at concrete sizes, in NumPy or in 60 digits.
 
 This evaluator reads the tree of an expression and computes with matrices.  It uses neither the
-normal form nor the generic entries, neither the operations' torch code nor the package's own
-interpreter.  What it shares with the checker: the classes that hold an expression and, for an
-index form, those that hold a term.
+kernel nor the entries, neither the operations' torch code nor the package's own interpreter.
+What it shares with the checker: the classes that hold an expression and, for an index form, the
+one that holds a term.
 """
 
 import itertools
@@ -17,8 +17,10 @@ import mpmath
 import numpy as np
 import sympy as sp
 from derivation import matrices as ops
-from derivation import sums, vocabulary
-from derivation.proofs import NonZero
+from derivation import vocabulary
+from derivation.hypotheses import Condition
+from derivation.letters import Bijection, End, Family, Index, Join, scalar_letter, size_term
+from derivation.matrices import NonZero
 
 MOST_SIGNS = 6  # random entries under a mean: all their patterns are run through
 NEAR_ZERO = 1e-2  # a divisor below it is not tried
@@ -27,6 +29,10 @@ FLOAT_TOLERANCE, TOLERANCE = 1e-9, 1e-15
 
 class Undefined(Exception):
     """The expression has no value here, or a hypothesis does not hold: draw another world."""
+
+
+class Inexact(Exception):
+    """A number that is no rational, where rationals are wanted."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Domain:
     cos: Callable
     sin: Callable
     sqrt: Callable
-    step: float
+    step: float | None  # None: no difference is near enough to a derivative
 
 
 _context = mpmath.MPContext()
@@ -60,13 +66,15 @@ class World:
     whatever is asked first, and in whatever numbers.
     """
 
+    most_signs = MOST_SIGNS
+
     def __init__(self, seed, sizes, domain=FLOATS, fixed=None):
         self.seed, self.sizes, self.domain = seed, sizes, domain
         self.fixed, self._values = fixed or {}, {}
 
     def having(self, fixed):
         """The same world with values for some letters, scalars and indices."""
-        return World(self.seed, self.sizes, self.domain, {**self.fixed, **fixed})
+        return type(self)(self.seed, self.sizes, self.domain, {**self.fixed, **fixed})
 
     def __call__(self, x):
         if x not in self._values:
@@ -80,9 +88,9 @@ class World:
 
     def size(self, size):
         """A size as an int."""
-        if isinstance(size, sums.Join) or size.is_Mul:
+        if isinstance(size, Join) or size.is_Mul:
             parts = list(map(self.size, size.args))
-            return sum(parts) if isinstance(size, sums.Join) else math.prod(parts)
+            return sum(parts) if isinstance(size, Join) else math.prod(parts)
         return int(size) if size.is_Integer else self.sizes[size]
 
     def array(self, rows):
@@ -131,12 +139,15 @@ class World:
             return self.fixed[s]
         if s.is_Rational:
             return self.domain.number(Fraction(int(s.p), int(s.q)))
-        if isinstance(s, sums.Join) or s in self.sizes:
+        if isinstance(s, Join) or s in self.sizes:
             return self.domain.number(Fraction(self.size(s)))
         if s.is_Symbol:
             drawn = Fraction(self._random(s.name).choice(range(2, 15)), 8)
             negative = not s.is_positive and self._random(s.name, "sign").randint(0, 1)
             return self.domain.number(-drawn if negative else drawn)
+        if s.is_Pow and not s.exp.is_Integer:
+            base = self.array([[Fraction(0)]]) + self.scalar(s.base)
+            return self.domain.sqrt(base)[0, 0] ** int(2 * s.exp)
         if s.is_Pow:
             base, exponent = self.scalar(s.base), s.exp
             if exponent.is_Integer:
@@ -153,15 +164,21 @@ class World:
         kind, args, params = x.operation, x.args, x.params
         if kind in (ops.OVER, ops.DERIVATIVE, ops.EXPECTATION):
             return {ops.OVER: self._over, ops.DERIVATIVE: self._derivative}.get(kind, self._mean)(x)
+        if kind.word is not None and kind.word not in WORDS:
+            return self._defined(x)
         rows, columns = map(self.size, x.shape)
         if kind is ops.LETTER:
-            return self.letter(params[0], tuple(self.place(p, {}) for p in params[1:]))
+            return self.letter(params[0], tuple(map(self.place, params[1:])))
         if kind is ops.TERM:
             return self.row_of(params[0], self.size(params[1]))
         if kind is ops.PREFIX:
             return np.concatenate([self.row_of(params[0], t + 1) for t in range(rows)])
         if kind is ops.TABULATED:
-            return self._table(params[0], rows, columns)
+            entry = self.term(params[0].function, params[0].uses)
+            return np.array(
+                [[entry(i, j) for j in range(1, columns + 1)] for i in range(1, rows + 1)],
+                dtype=self.domain.dtype,
+            )
         if kind is ops.POSITIONS:
             return self.array([[Fraction(i + 1)] for i in range(rows)])
         ones_where = {
@@ -190,6 +207,17 @@ class World:
             return WORDS[kind.word](self, *values, *params)
         return self.function(kind.name.removeprefix("entrywise "))(*values)
 
+    def _defined(self, x):
+        """A word that a reader has defined, written out; a recursion row by row."""
+        if x.operation.expand is not None:
+            return self(x.operation.expand(x))
+        row = None
+        for before, after in x.operation.rows(x, self.size(x.params[0])):
+            world = self.having({})
+            world._values = {} if before is None else {before: row}
+            row = world(after)
+        return row
+
     def function(self, name):
         """A function of one number, on arrays; an unspecified one by a formula of its own."""
         f = self.domain
@@ -204,20 +232,22 @@ class World:
 
     def _over(self, x):
         index = x.params[0]
-        values = [self.having({index: k})(x.args[0]) for k in range(self.size(index.args[1]))]
+        values = [self.having({index: k})(x.args[0]) for k in range(self.size(index.size))]
         return sum(values[1:], values[0])
 
     def _derivative(self, x):
         step = self.domain.step
+        if step is None:
+            raise Inexact
         f = {c: self.having({x.params[0]: c * step})(x.args[0]) for c in (-2, -1, 1, 2)}
         return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
 
     def _mean(self, x):
         """Over two distributions that the moments allow, by the seed: signs, or signs and zero."""
-        families = sorted((f for f in x.atoms(sums.Family) if f.kind == "random"), key=str)
+        families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
         shapes = [tuple(map(self.size, f.sizes)) for f in families]
         count = sum(r * c for r, c in shapes)
-        if count > (MOST_SIGNS if self.seed % 2 else MOST_SIGNS - 2):
+        if count > (self.most_signs if self.seed % 2 else self.most_signs - 2):
             raise Undefined
         # values and weights: ±1, or ±2 with an eighth each and else 0; both of variance 1
         points = [(1, Fraction(1, 2)), (-1, Fraction(1, 2))]
@@ -236,88 +266,119 @@ class World:
 
     # -- index forms
 
-    def place(self, p, bound):
-        """A position as an int, from 0."""
-        if isinstance(p, sums.Index):
-            found = bound.get(p, self.fixed.get(p))
-            return (
-                self._random(p.args[0]).randrange(self.size(p.args[1])) if found is None else found
-            )
-        if isinstance(p, sums.End):
-            return self.size(p.args[0]) - 1
-        if isinstance(p, sums.Part):
-            return self.place(p.args[1], bound) + (self.size(p.args[2].args[0]) if p.args[0] else 0)
-        k = self.place(p.args[1], bound)
-        for permutation, sign in reversed(p.args[0]):
-            images = self.images(permutation)
-            k = images[k] if sign > 0 else images.index(k)
-        return k
+    def place(self, p):
+        """An index of the reader as an int, from 0."""
+        if isinstance(p, End):
+            return 0
+        found = self.fixed.get(p)
+        return self._random(p.args[0]).randrange(self.size(p.size)) if found is None else found
 
-    def _table(self, function, rows, columns):
-        body, *indices = function.args
-        cells = [[self.term(body, dict(zip(indices, at))) for at in itertools.product([i], range(columns))]
-                 for i in range(rows)]  # fmt: skip
-        return np.array(cells, dtype=self.domain.dtype)
+    def term(self, t, uses):
+        """The value of a term of the kernel, made of some of the reader's letters."""
+        return Terms(self, uses).value(t, ())
 
-    def term(self, t, bound):
-        """The value of a term of an index form."""
-        value = lambda u: self.term(u, bound)  # noqa: E731
-        if isinstance(t, sums.Sigma):
-            body, *indices = t.args
-            ranges = [range(self.size(k.args[1])) for k in indices]
-            return sum(
-                self.term(body, {**bound, **dict(zip(indices, at))})
-                for at in itertools.product(*ranges)
-            )
-        if isinstance(t, sums.Entry):
-            family, *positions = t.args
-            if family.kind == "sequence":
-                return self.row_of(family, int(value(positions[0])))[
-                    0, self.place(positions[1], bound)
-                ]
-            *at, i, j = [self.place(p, bound) for p in positions]
-            return self.letter(family, tuple(at))[i, j]
-        if isinstance(t, (sums.Index, sums.End, sums.Part, sums.Moved)):
-            return self.domain.number(Fraction(self.place(t, bound) + 1))
-        if isinstance(t, (sums.Delta, sums.AtMost)):
-            a, b = (self.place(p, bound) for p in t.args)
-            return int(a == b if isinstance(t, sums.Delta) else a <= b)
-        if isinstance(t, sums.Cases):
-            k, first = self.place(t.args[0], bound), self.size(sums.range_of(t.args[1].args[1]))
-            block = t.args[1] if k < first else t.args[2]
-            return self.term(block.args[0], {**bound, block.args[1]: k if k < first else k - first})
-        if isinstance(t, sums.Opaque):
-            return self._opaque(t, bound)
-        if isinstance(t, (sums.Exp, sums.Apply)):
-            name = "exp" if isinstance(t, sums.Exp) else t.args[0].name
-            return self.function(name)(np.array([value(t.args[-1])], dtype=self.domain.dtype))[0]
-        if isinstance(t, (sums.Reciprocal, sums.ReciprocalRoot)):
-            inner = value(t.args[0])
-            if abs(inner) < NEAR_ZERO:
-                raise Undefined
-            return (
-                1 / inner
-                if isinstance(t, sums.Reciprocal)
-                else inner ** self.domain.number(Fraction(-1, 2))
-            )
-        if t.is_Add or t.is_Mul:
-            parts = [value(a) for a in t.args]
-            return sum(parts) if t.is_Add else math.prod(parts)
-        if t.is_Pow and t.exp.is_Integer and t.exp > 0:
-            return value(t.base) ** int(t.exp)
-        return self.scalar(t)
 
-    def _opaque(self, t, bound):
-        name, serial, params, shapes, (i, j), *arguments = t.args
-        word = next(w for w in WORDS if any(o.serial == int(serial) for o in w.operations))
-        values = []
-        for function, shape in zip(arguments, list(shapes)[1:]):
-            rows, columns = map(self.size, shape)
-            body, *indices = function.args
-            values.append(np.array(
-                [[self.term(body, {**bound, **dict(zip(indices, (r, c)))}) for c in range(columns)]
-                 for r in range(rows)], dtype=self.domain.dtype))  # fmt: skip
-        return WORDS[word](self, *values, *params)[self.place(i, bound), self.place(j, bound)]
+class Terms:
+    """Terms of the kernel in a world.  Positions count from 1; what is bound stands in a tuple."""
+
+    def __init__(self, world, uses):
+        self.world, self.meant = world, {}
+        for b in uses:
+            if isinstance(b, (Family, Bijection, Index)):
+                self.meant[b.term] = b
+            else:
+                self.meant[size_term(b) if b.is_integer else scalar_letter(b)] = b
+
+    def value(self, t, bound):
+        """A number, a size, a position or a function."""
+        of, args = (lambda u: self.value(u, bound)), t.args
+        if t.op == "abs":
+            return lambda *more: self.value(args[0], (*bound, *more))
+        if t.op == "var":
+            return bound[len(bound) - 1 - args[0]]
+        if t.op == "let":
+            return self.letter(t)
+        if t.op in ("sum", "mean", "app"):
+            return {"sum": self.sum, "mean": self.mean, "app": self.entry}[t.op](of, *args)
+        return SIMPLE[t.op](self, of, *args)
+
+    def letter(self, t):
+        b, world = self.meant.get(t), self.world
+        if b is None:  # a function that may be any
+            return lambda x: world.function(t.args[0])(np.array([x], dtype=world.domain.dtype))[0]
+        if isinstance(b, Index):
+            return world.place(b) + 1
+        if isinstance(b, Bijection):
+            return [k + 1 for k in world.images(b)]
+        if not isinstance(b, Family):
+            return world.size(b) if b.is_integer else world.scalar(b)
+        if b.kind == "sequence":
+            return lambda t, j: world.row_of(b, int(t))[0, j - 1]
+        return lambda *at: world.letter(b, tuple(k - 1 for k in at[:-2]))[at[-2] - 1, at[-1] - 1]
+
+    def entry(self, of, head, *arguments):
+        if head.op == "rec":
+            raise Undefined
+        return of(head.args[1] if head.op == "word" else head)(*map(of, arguments))
+
+    def sum(self, of, f):
+        ranges = [range(1, of(sort.args[0]) + 1) for sort in f.args[1:]]
+        return sum(of(f)(*at) for at in itertools.product(*ranges))
+
+    def mean(self, of, f):
+        raise Undefined
+
+    def inverse(self, value):
+        if abs(value) < NEAR_ZERO:
+            raise Undefined
+        return self.world.domain.number(Fraction(1)) / value
+
+    def of_function(self, name, x):
+        return self.world.function(name)(np.array([x], dtype=self.world.domain.dtype))[0]
+
+    def slope(self, f, at):
+        step = self.world.domain.step
+        if step is None:
+            raise Inexact
+        g = {c: f(at + c * step) for c in (-2, -1, 1, 2)}
+        return (8 * (g[1] - g[-1]) - (g[2] - g[-2])) / (12 * step)
+
+    def root(self, x):
+        if x < 0:
+            raise Undefined
+        return self.world.domain.sqrt(np.array([x], dtype=self.world.domain.dtype))[0]
+
+
+def _moved(images, way, p):
+    return images[p - 1] if way > 0 else images.index(p) + 1
+
+
+#: op: (the evaluator, the value of what is below, what is below) to a value
+SIMPLE = {
+    "lit": lambda self, of, k: k,
+    "times": lambda self, of, *sizes: math.prod(map(of, sizes)),
+    "join": lambda self, of, a, b: of(a) + of(b),
+    "only": lambda self, of: 1,
+    "last": lambda self, of, s: of(s),
+    "inl": lambda self, of, other, p: of(p),
+    "inr": lambda self, of, other, p: of(other) + of(p),
+    "move": lambda self, of, images, way, p: _moved(of(images), way, of(p)),
+    "num": lambda self, of, q: self.world.domain.number(q),
+    "size": lambda self, of, s: self.world.domain.number(Fraction(of(s))),
+    "place": lambda self, of, p: self.world.domain.number(Fraction(of(p))),
+    "add": lambda self, of, *terms: sum(map(of, terms)),
+    "mul": lambda self, of, *factors: math.prod(map(of, factors)),
+    "pow": lambda self, of, x, e: of(x) ** e,
+    "inv": lambda self, of, x: self.inverse(of(x)),
+    "sqrt": lambda self, of, x: self.root(of(x)),
+    "exp": lambda self, of, x: self.of_function("exp", of(x)),
+    "call": lambda self, of, name, x: self.of_function(name, of(x)),
+    "delta": lambda self, of, p, q: int(of(p) == of(q)),
+    "le": lambda self, of, p, q: int(of(p) <= of(q)),
+    "deriv": lambda self, of, f, at: self.slope(of(f), of(at)),
+    "case": lambda self, of, at, f, g: (
+        of(f)(of(at)) if of(at) <= of(f.args[1].args[0]) else of(g)(of(at) - of(f.args[1].args[0]))),
+}  # fmt: skip
 
 
 def _chain(first, rest):
@@ -370,11 +431,11 @@ def _sizes(symbols, seed):
     return {s: pool[k % 4] for k, s in enumerate(symbols)}
 
 
-def _meets(world, hypothesis):
+def _meets(world, hypothesis, uses):
+    if isinstance(hypothesis, Condition):
+        return _meets_condition(world, hypothesis, uses)
     if isinstance(hypothesis, NonZero):
-        ranges = [
-            range(world.size(k.args[1])) for k in hypothesis.bound if isinstance(k, sums.Index)
-        ]
+        ranges = [range(world.size(k.size)) for k in hypothesis.bound if isinstance(k, Index)]
         if len(ranges) < len(hypothesis.bound):
             return False
         for at in itertools.product(*ranges):
@@ -384,6 +445,19 @@ def _meets(world, hypothesis):
         return True
     difference = world(hypothesis.lhs) - world(hypothesis.rhs)
     return bool(np.all(abs(difference) < 1e-10))
+
+
+def _meets_condition(world, condition, uses):
+    """At every position; that a function is smooth, those of a world are."""
+    f = condition.about
+    if condition.relation in ("is smooth", "exists"):
+        return True
+    if any(sort.op != "POS" for sort in f.args[1:]):
+        return False
+    terms = Terms(world, uses)
+    ranges = [range(1, terms.value(sort.args[0], ()) + 1) for sort in f.args[1:]]
+    values = [terms.value(f, ())(*at) for at in itertools.product(*ranges)]
+    return all(v >= 0 if condition.relation == "≥ 0" else abs(v) > NEAR_ZERO for v in values)
 
 
 def _differ(world, line, tolerance):
@@ -417,6 +491,8 @@ def evaluated(line, hypotheses=(), wanted=7):
     """
     everything = [line.before, line.claim, *[side for h in hypotheses for side in h.sides()]]
     everything += [x for repair in line.repairs for x in getattr(repair, "uses", ())]
+    uses = set().union(*[x.atoms(kind) for x in everything for kind in (Family, Bijection, Index)])
+    uses |= set().union(*[x.free_scalars() for x in everything])
     symbols = {s for x in everything for s in x.free_scalars() | x.atoms(sp.Symbol) if s.is_integer}
     done = 0
     for seed in range(TRIES):
@@ -425,7 +501,7 @@ def evaluated(line, hypotheses=(), wanted=7):
         try:
             with np.errstate(all="ignore"):
                 world = _prepared(seed, symbols, line, FLOATS)
-                if not all(_meets(world, h) for h in hypotheses):
+                if not all(_meets(world, h, uses) for h in hypotheses):
                     continue
                 differ = _differ(world, line, FLOAT_TOLERANCE)
                 done += 1

@@ -48,14 +48,15 @@ PACKAGE = ROOT / "notebooks" / "derivation"
 TESTS = ROOT / "tests"
 #: Modules and functions that only print, or word a sentence.
 PRINTS = re.compile(
-    r"display|printing|__init__"  # modules
+    r"display|printing|notation|goals|__init__"  # modules
     r"|_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|title"
     r"|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
 )
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
-ALONE = ("soundness_rules", "theorems", "refusals", "faults", "normal_form")
+ALONE = ("soundness_rules", "theorems", "refusals", "kernel/faults", "kernel/kernel", "kernel/rules",
+         "kernel/normal_form")  # fmt: skip
 WITH_TORCH = ("theorems", "alarm", "operations", "counterexamples", "display", "checks",
               "attempts", "jacobian")  # fmt: skip
 FILES = tuple(dict.fromkeys((*ALONE, *WITH_TORCH)))
@@ -79,7 +80,14 @@ class SuiteFails(Exception):
 
 def modules():
     """The names of the modules that are edited."""
-    return sorted(path.stem for path in PACKAGE.glob("*.py") if not is_left(path.stem))
+    found = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
+    return sorted(".".join(path.parts) for path in found if not is_left(path.stem))
+
+
+def test_file(name):
+    """The file of the tests of a name, such as kernel/rules."""
+    folder, _, name = name.rpartition("/")
+    return TESTS / folder / f"test_{name}.py"
 
 
 def is_left(name):
@@ -88,14 +96,14 @@ def is_left(name):
 
 
 def path_of(module):
-    return PACKAGE / f"{module}.py"
+    return PACKAGE.joinpath(*module.split(".")).with_suffix(".py")
 
 
 def source_of():
     """A digest of what the outcome depends on: the package, its tests, and what edits it."""
     here = [Path(__file__), Path(__file__).with_name("operators.py")]
-    tests = [TESTS / f"test_{name}.py" for name in sorted(FILES)]
-    files = [*sorted(PACKAGE.glob("*.py")), *tests, TESTS / "faults.py", *here]
+    tests = [test_file(name) for name in sorted(FILES)]
+    files = [*sorted(PACKAGE.rglob("*.py")), *tests, TESTS / "kernel" / "faults.py", *here]
     return digest(*(file.read_text(encoding="utf-8") for file in files))
 
 
@@ -366,12 +374,9 @@ class Measured:
 
 def forget():
     """What the package remembers of earlier tests, which would hide what a test reaches."""
-    from derivation import matrices, proofs
-    from sympy.core.cache import clear_cache
+    from derivation import proofs
 
-    proofs._NORMAL_FORMS.clear()
-    matrices._operations.cache_clear()
-    clear_cache()
+    proofs.forget()
 
 
 def warm():
@@ -405,7 +410,7 @@ def asked(round_, files, plugin):
         proofs.torch_is_here = lambda: False
         proofs.SEARCH_AFTER_A_REFUSAL = 0
     os.chdir(ROOT)
-    paths = [str(TESTS / f"test_{name}.py") for name in files]
+    paths = [str(test_file(name)) for name in files]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:nbval", "--rootdir", str(ROOT),
                "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is warm  # fmt: skip
     return pytest.main([*options, *paths], plugins=[plugin])
@@ -483,7 +488,9 @@ def fate_of(module, mutant, measured):
             plugin = Chosen(tests)
             try:
                 sys.meta_path.insert(0, Changed(module, mutant))
-                files = [n for n in FILES if any(f"test_{n}.py" in t for t in tests)]
+                files = [
+                    n for n in FILES if any(str(test_file(n).relative_to(ROOT)) in t for t in tests)
+                ]
                 asked(round_, files, stopping(plugin))
             except TooLong:
                 return f"{round_}: timed out while importing"

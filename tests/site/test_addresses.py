@@ -95,4 +95,4 @@ def test_buttons_appear_with_the_address(published):
 def test_the_copy_that_is_downloaded_links_to_the_site(published):
     copy = (published / "_sources" / f"{PAGE}.ipynb").read_text(encoding="utf-8")
     assert "https://someone.github.io/a-book/notebooks/04-" in copy
-    assert "write('derivation/sums.py'" in copy
+    assert "write('derivation/kernel/sums.py'" in copy

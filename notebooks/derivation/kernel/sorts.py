@@ -17,24 +17,24 @@ SIMPLE = {
     "le": ("POS", 2, NUM), "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM),
     "inv": ("NUM", 1, NUM), "sqrt": ("NUM", 1, NUM), "exp": ("NUM", 1, NUM),
 }  # fmt: skip
+#: How much there is below, where it is not said by ``SIMPLE`` or by a sort.
+LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
+          "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
+PLACES = {"lit": 1, "num": 1, "only": 0, "pow": 2, "call": 2, "inl": 2, "inr": 2, "move": 3}
 #: Functions of one number that the kernel knows laws of.
 KNOWN = ("cos", "sin", "tanh", "sigmoid", "relu")
-KINDS = ("any", "mask", "positive")  # of functions with numbers as values
 
 
 def check(t):
     """The sort of a term without loose variables; ProofError where it makes no sense."""
     op, args = t.op, t.args
+    need(len(args) == PLACES.get(op, len(args)), "{} takes other arguments: {}", op, t)
     if op in SIMPLE:
         return _simple(op, *args)
     if op == "let" and args[1].op in ("SIZE", "NUM", "POS"):
         return check_sort(args[1])
-    if op == "num" and type(args[0]) is Fraction:
-        return NUM
-    if op == "lit" and type(args[0]) is int and args[0] >= 1:
-        return SIZE
-    if op == "only":
-        return pos(UNIT)
+    if op in LEAVES and all(map(LEAVES[op][0], args)):
+        return LEAVES[op][1]
     if op == "pow" and type(args[1]) is int and args[1] >= 0:
         return is_number(args[0])
     if op == "call" and args[0] in KNOWN:
@@ -130,11 +130,12 @@ def check_function(f):
 def check_sort(s, draws=False):
     """The sort, if it is one.  A draw may be bound by a mean, and stands nowhere else."""
     if s.op == "POS":
-        fits(SIZE, s.args[0])
+        fits(SIZE, *s.args)
     elif s.op == "FUN":
         kind, result, *below = s.args
         moves = kind == "perm" and below == [result] and result.op == "POS"
-        need(moves or kind in KINDS and result == NUM, "{} is no sort of functions", s)
+        numbers = kind in ("any", "mask", "positive") and result == NUM
+        need(moves or numbers, "{} is no sort of functions", s)
         for a in below:
             need(check_sort(a).op != "FUN", "a function does not take functions")
     elif s.op == "DRAW":
@@ -220,11 +221,8 @@ def is_mask(t):
 def sign(t):
     """ "+" if a number is positive by its form, "0" if it is at least 0, else None."""
     op, args = t.op, t.args
-    if (
-        op in ("exp", "size", "place")
-        or (op, args[-1:]) == ("let", (POSITIVE,))
-        or kind_of(t) == "positive"
-    ):
+    positive = op in ("exp", "size", "place") or (op, args[-1:]) == ("let", (POSITIVE,))
+    if positive or kind_of(t) == "positive":
         return "+"
     if op == "num":
         return "+" if args[0] > 0 else "0" if args[0] == 0 else None
@@ -238,6 +236,8 @@ def sign(t):
         return sign(args[0].args[0]) if sign(args[0].args[0]) != "0" else _reaches(args[0])
     if op not in ("add", "mul", "case"):
         return None
+    if op == "mul":  # x x is a square
+        args = [Term("pow", a, args.count(a)) for a in dict.fromkeys(args)]
     below = [sign(a.args[0] if a.op == "abs" else a) for a in (args[1:] if op == "case" else args)]
     some = any if op == "add" else all
     return None if None in below else "+" if some(s == "+" for s in below) else "0"

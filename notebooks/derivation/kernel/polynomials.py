@@ -8,13 +8,14 @@ exponent.  Exponents are whole, but for those of exponentials.  What multiplies 
 
 from fractions import Fraction
 from math import lcm
+from types import MappingProxyType
 
 from sympy import QQ
 from sympy.polys.rings import ring
 
-from .terms import NOTHING, ONE, ZERO, Term, num
+from .terms import NOTHING, ONE, ZERO, Term
 
-UNITY = {NOTHING: Fraction(1)}
+UNITY = MappingProxyType({NOTHING: Fraction(1)})
 
 
 def atom(t):
@@ -54,7 +55,7 @@ def term_of(p):
 
 def product_term(m, c=1):
     """A product as a term."""
-    factors = [_power_term(a, e) for a, e in m] + ([num(Fraction(c))] if c != 1 else [])
+    factors = [_power_term(a, e) for a, e in m] + ([Term("num", Fraction(c))] if c != 1 else [])
     return ONE if not factors else factors[0] if len(factors) == 1 else Term("mul", *factors)
 
 
@@ -62,7 +63,7 @@ def _power_term(a, e):
     if e < 0:
         return Term("inv", _power_term(a, -e))
     if e != int(e):  # of exponentials alone
-        return Term("exp", Term("mul", num(e), a.args[0]))
+        return Term("exp", Term("mul", Term("num", Fraction(e)), a.args[0]))
     return a if e == 1 else Term("pow", a, int(e))
 
 

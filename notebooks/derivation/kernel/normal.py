@@ -13,7 +13,7 @@ from .polynomials import scaled, term_of
 from .sorts import is_mask, sign
 from .sums import COUNT, MOMENTS, ORDER, REINDEX, SPLIT, Sums
 from .terms import NUM, ProofError, Term, abstract, fresh, looked_into, need, opened
-from .terms import is_fresh, put, unfolded
+from .terms import put, unfolded
 
 EXP = "exponential of a sum"
 ANGLE = "angle addition"
@@ -70,7 +70,7 @@ class Normal(Sums):
     def power(self, p, e):
         """A polynomial to a whole power."""
         need(abs(e) < MOST_STEPS, "the exponent {} is too large", e)
-        return self.times(*[p if e > 0 else self.inverse(p)] * abs(e))
+        return self.times(*[p if e >= 0 else self.inverse(p)] * abs(e))
 
     def product(self, factors):
         """The polynomial of a list of (atom, exponent)."""
@@ -101,7 +101,7 @@ class Normal(Sums):
         if a.op == "delta" and e > 0:  # one of two equal positions in the place of the other
             x, there = a.args
             sorts = [y.args[1] for y in letters_of(rest)]  # a draw's may speak of x
-            free = x.op == "let" and is_fresh(x) and x not in there.letters
+            free = x.op == "let" and x.args[0][0] == "#" and x not in there.letters
             if free and x in letters_of(rest) and not any(x in s.letters for s in sorts):
                 return self.times(atom(a), self.poly(put(product_term(rest), (), {x: there})))
         return None
@@ -133,9 +133,8 @@ class Normal(Sums):
         """What must not vanish for x not to: x without factors that cannot, if x makes sense."""
         common, _, rest = self.content(self.poly(x))
         below = {a for a, e in common if e < 0}
-        above = [(a, 1) for a, e in common if e > 0 and sign(a) != "+"]
-        above = [(a, e) for a, e in above if a.op != "sqrt" or a.args[0] not in below]
-        return term_of(self.times(self.product(above), rest))
+        above = [a.args[0] if a.op == "sqrt" else a for a, e in common if e > 0 and sign(a) != "+"]
+        return term_of(self.times(*[self.poly(a) for a in above if a not in below], rest))
 
     # ── Numbers, one kind after the other ────────────────────────────────────────────────────
 
@@ -173,10 +172,11 @@ class Normal(Sums):
                 out += [(a, e // 2), (Term("sqrt", a), e % 2)]
             else:
                 inside.append((a, e))
-        square, free = _squares(c)
+        n, r = c.numerator * c.denominator, isqrt(c.numerator * c.denominator)
+        square, free = (r, 1) if r * r == n else (1, n)
         inside = self.times(self.product(inside), rest)
         roots = [(Term("sqrt", term_of(q)), 1) for q in (constant(free), inside) if q != UNITY]
-        return scaled(self.product([*out, *roots]), square)
+        return scaled(self.product([*out, *roots]), Fraction(square, c.denominator))
 
     def _exp(self, x):
         p = self.poly(x)
@@ -226,7 +226,7 @@ class Normal(Sums):
         """The normal form of what stands in a place for a function, a position, a size, a number."""
         if a.op == "abs":
             body, marks = looked_into(a)
-            return abstract(marks, self.canonical(body))
+            return abstract(marks, self.argument(body))
         place = a.op in ("inl", "inr", "only", "last", "move", "lit", "times", "join")
         if place or a.op == "let" and a.args[1].op in ("POS", "SIZE"):
             return self.position(a)
@@ -254,10 +254,9 @@ class Normal(Sums):
             return atom(Term("deriv", f, self.canonical(at)))  # f'
         p = self.poly(body)
         try:
-            slope = self.along(p, s)
+            return self.poly(put(term_of(self.along(p, s)), (), {s: at}))
         except NotSmooth:
             return atom(Term("deriv", abstract([s], term_of(p)), self.canonical(at)))
-        return self.poly(put(term_of(slope), (), {s: at}))
 
     def along(self, p, s):
         """The derivative of a polynomial along the letter s: the rules of sums and products."""
@@ -299,11 +298,3 @@ def _with_fewer_signs(p):
     turned = scaled(p, -1)
     signs = lambda q: (sum(c < 0 for c in q.values()), sorted((rank(i), i[1]) for i in q.items()))
     return (turned, True) if signs(turned) < signs(p) else (p, False)
-
-
-def _squares(c):
-    """A positive rational as the square of a rational times a whole number without squares."""
-    n = c.numerator * c.denominator
-    need(n < 10**10, "the root of {} takes too long", c)
-    k = max(j for j in range(1, isqrt(n) + 1) if n % (j * j) == 0)
-    return Fraction(k, c.denominator), n // (k * k)

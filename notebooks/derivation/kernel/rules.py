@@ -5,10 +5,9 @@ generalised), with the conditions under which its sides make sense and the equat
 assumes.  It holds for all sizes >= 1 and for all values of its letters.
 """
 
-from itertools import chain as chained
-from itertools import islice, permutations
+from itertools import chain as chained, islice, permutations
 
-from .conditions import NONZERO, SMOOTH, conditions, for_all, holds
+from .conditions import EXISTS, NONZERO, SMOOTH, conditions, for_all, holds
 from .normal import LAWS, Normal
 from .sorts import KNOWN, check_function, check_sort, fits
 from .sums import MOST_ORDERS, SPLIT, reindexed, split_positions
@@ -27,16 +26,14 @@ class Theorem(Frozen):
     (relation, closed ``abs`` or letter), ``hypotheses`` one of pairs of closed ``abs`` terms.
 
     Only the rules below make theorems.  Python cannot stop whoever reaches for a name that begins
-    with an underscore, or for ``object.__setattr__``; everything short of that, it does.
+    with an underscore, for ``object.__setattr__``, or puts something else for a name of a module.
     """
 
     __slots__ = ("lhs", "rhs", "conditions", "hypotheses", "__weakref__")
 
-    def __init__(self, *anything):
-        raise ProofError("a theorem is made by a rule, and by nothing else")
-
 
 def _theorem(lhs, rhs, needs, hypotheses=frozenset()):
+    need(lhs.args[1:] == rhs.args[1:], "the two sides have different shapes")
     _one_thing_each_name([lhs, rhs, *[x for _, x in needs], *chained(*hypotheses)])
     made = object.__new__(Theorem)
     made._keep(lhs=lhs, rhs=rhs, conditions=frozenset(needs), hypotheses=frozenset(hypotheses))
@@ -51,6 +48,7 @@ def _one_thing_each_name(terms):
         seen.add(t)
         todo |= {a for a in t.args if type(a) is Term} - seen
         if t.op in ("let", "word", "rec"):
+            need(not t.args[0].startswith("#"), "something bound escapes its binder: {}", t)
             need(known.setdefault(t.args[0], t) == t, "there are two things called {}", t.args[0])
 
 
@@ -72,31 +70,34 @@ def _side(f):
 
 def _needs(sides, words=()):
     """The conditions of some sides in which these words are unfolded."""
-    opened_ones = map(looked_into, sides)
-    triples = [c for body, marks in opened_ones for c in for_all(marks, conditions(body, words))]
-    return set().union(*[_condition(*triple) for triple in triples])
+    found = [for_all(marks, conditions(f, words)) for f, marks in map(looked_into, sides)]
+    return set().union(*[_condition(*triple) for triple in chained(*found)])
 
 
 def _condition(relation, letters, x):
     """One condition in normal form, and what it needs itself; refused, if it never holds."""
-    if relation == SMOOTH or holds(relation, x):
+    normal = Normal(None, LAWS)
+    if relation == SMOOTH or relation != EXISTS and holds(relation, x):
         return {(relation, x)} if relation == SMOOTH else set()
     inner = [(r, (*letters, *more), y) for r, more, y in conditions(x)]
     found = set().union(*[_condition(*triple) for triple in inner])
-    normal = Normal(None, LAWS)
+    if relation == EXISTS:  # two moments of each draw do
+        known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
+        return found if known else found | {(EXISTS, abstract(letters, x))}
     form = normal.canonical(x)
-    need(relation != NONZERO or form != ZERO, "it divides by something that is always 0")
-    form = normal.vanishing(form) if relation == NONZERO else form
+    form = normal.vanishing(form) if relation == NONZERO and form != ZERO else form
     if holds(relation, form):
         return found
+    need(form.op != "num", "it needs that {} {}, which never holds", form, relation)
     bound = [m for m in letters if m in form.letters]
     forms = [normal.canonical(turned) for turned in reindexed(bound, form)]
     form = min(forms, key=lambda f: len(f.key))
     orders = islice(permutations(bound), MOST_ORDERS)
-    return found | {(relation, min((abstract(o, form) for o in orders), key=lambda f: f.key))}
+    bindings = [f for f in (abstract(o, form) for o in orders) if f.letters.isdisjoint(bound)]
+    return found | {(relation, min(bindings, key=lambda f: f.key))}
 
 
-# ── 1 to 3: equations ────────────────────────────────────────────────────────────────────────
+# ── 1 to 4: equations ────────────────────────────────────────────────────────────────────────
 
 
 def by_normal_form(lhs, rhs, words=(), laws=()):
@@ -104,14 +105,13 @@ def by_normal_form(lhs, rhs, words=(), laws=()):
 
     ``words`` are unfolded; ``laws`` are names from ``LAWS``.  Differ is raised where they differ.
     """
-    need(_side(lhs).args[1:] == _side(rhs).args[1:], "the two sides have different shapes")
     words, laws = frozenset(words), frozenset(laws)
     need(laws <= set(LAWS), "the laws are {}", LAWS)
     need(all(type(w) is Term for w in words), "what is unfolded are words")
-    marks = looked_into(lhs)[1]
+    marks = looked_into(_side(lhs))[1]
     for values in split_positions(marks) if SPLIT in laws else [marks]:
         normal = Normal(words, laws)
-        if not normal.same(opened(lhs, *values), opened(rhs, *values)):
+        if not normal.same(opened(lhs, *values), opened(_side(rhs), *values)):
             raise Differ("the two sides differ")
     return _theorem(lhs, rhs, _needs((lhs, rhs), words))
 
@@ -130,11 +130,20 @@ def reverse(theorem):
     return _theorem(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
 
 
-# ── 4 to 6: other letters, other places ──────────────────────────────────────────────────────
+def linearity(f, g):
+    """Rule 4: the mean of a sum is the sum of the means, where both of them exist."""
+    need(f.args[1:] == g.args[1:], "the two means are over different draws")
+    (one, marks), means = looked_into(f), [Term("mean", h) for h in (f, g)]
+    whole = Term("mean", abstract(marks, Term("add", one, opened(g, *marks))))
+    sides = [_side(Term("abs", side)) for side in (whole, Term("add", *means))]
+    return _theorem(*sides, _needs(sides).union(*[_condition(EXISTS, (), m) for m in means]))
+
+
+# ── 5 to 7: other letters, other places ──────────────────────────────────────────────────────
 
 
 def instance(theorem, meant):
-    """Rule 4: something put for letters, everywhere at once; ``meant`` is {letter: term}."""
+    """Rule 5: something put for letters, everywhere at once; ``meant`` is {letter: term}."""
     _genuine(theorem)
     meant = dict(meant)
     need(all(type(x) is Term and x.op == "let" for x in meant), "something is put for letters")
@@ -161,7 +170,7 @@ def _carried(relation, x, meant):
 
 
 def congruence(theorem, context, hole):
-    """Rule 5: equals for equals.  ``context`` is a function in which the letter ``hole`` stands."""
+    """Rule 6: equals for equals.  ``context`` is a function in which the letter ``hole`` stands."""
     _genuine(theorem)
     _public(hole)
     need(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
@@ -171,7 +180,7 @@ def congruence(theorem, context, hole):
 
 
 def for_every(theorem, letters):
-    """Rule 6: what holds of a number or a position holds of all; no hypothesis may speak of it."""
+    """Rule 7: what holds of a number or a position holds of all; no hypothesis may speak of it."""
     _genuine(theorem)
     letters, assumed = tuple(letters), [f.letters for f in chained(*theorem.hypotheses)]
     _public(*letters)
@@ -187,17 +196,25 @@ def for_every(theorem, letters):
     return _theorem(lhs, rhs, needs, theorem.hypotheses)
 
 
-# ── 7 and 8: assumptions ──────────────────────────────────────────────────────────────────────
+# ── 8 to 10: assumptions ──────────────────────────────────────────────────────────────────────
 
 
 def given(lhs, rhs):
-    """Rule 7: an equation assumed is a theorem that has itself as its hypothesis."""
-    need(_side(lhs).args[1:] == _side(rhs).args[1:], "the two sides have different shapes")
-    return _theorem(lhs, rhs, (), {(lhs, rhs)})
+    """Rule 8: an equation assumed is a theorem that has itself as its hypothesis."""
+    return _theorem(_side(lhs), _side(rhs), (), {(lhs, rhs)})
+
+
+def discharge(theorem, proof):
+    """Rule 9: an equation assumed that has been proved is no assumption."""
+    _genuine(theorem, proof)
+    pair = (proof.lhs, proof.rhs)
+    need(pair in theorem.hypotheses, "{} = {} is not assumed", *pair)
+    left = theorem.hypotheses - {pair} | proof.hypotheses
+    return _theorem(theorem.lhs, theorem.rhs, theorem.conditions | proof.conditions, left)
 
 
 def induction(base, step, size):
-    """Rule 8: from P(1), and P(n + 1) given P(n), P(n) for every n.
+    """Rule 10: from P(1), and P(n + 1) given P(n), P(n) for every n.
 
     Beside the size itself nothing in P may be of that size, and no condition may speak of it.
     """

@@ -8,7 +8,7 @@ written in one of all the orders of its indices.
 from itertools import chain, groupby, islice, permutations, product
 
 from .polynomials import UNITY, atom, letters_of, plus, product_term, scaled, term_of
-from .terms import ONLY, UNIT, Term, abstract, fresh, inverse, is_fresh, looked_into, opened, pos
+from .terms import ONLY, UNIT, Term, abstract, fresh, inverse, looked_into, opened, pos
 from .terms import put
 
 REINDEX = "reindexing by a bijection"
@@ -171,7 +171,8 @@ class Sums:
         outside = scaled(self.product(free), c)
         if not any(d in x.letters for m in tied for x, _ in m for d in draws):
             return self.times(outside, tied)
-        return self.times(outside, atom(Term("mean", abstract(draws, term_of(tied)))))
+        f = abstract([d for d in draws if d in letters_of(chain(*tied))], term_of(tied))
+        return self.times(outside, atom(Term("mean", f)))
 
     def _moments(self, m, draws):
         """The mean of one product; None where two moments of each draw do not settle it."""
@@ -232,7 +233,7 @@ def _base(p):
 def _age(p):
     """Letters made later are put away first."""
     p = _base(p)
-    return (int(p.args[0][1:]) if p.op == "let" and is_fresh(p) else -1), p.key
+    return (int(p.args[0][1:]) if p.op == "let" and p.args[0][0] == "#" else -1), p.key
 
 
 def _undone(word, x):
@@ -275,7 +276,5 @@ def _in_order(indices, body):
     ordered = sorted(indices, key=role.get)
     groups = [permutations(list(same)) for _, same in groupby(ordered, key=role.get)]
     orders = islice(product(*groups), MOST_ORDERS)
-    return min(
-        (abstract([k for group in order for k in group], body) for order in orders),
-        key=lambda f: f.key,
-    )
+    forms = (abstract([k for group in order for k in group], body) for order in orders)
+    return min(forms, key=lambda f: f.key)

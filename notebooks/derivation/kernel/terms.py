@@ -24,11 +24,15 @@ from fractions import Fraction
 class ProofError(Exception):
     """A line that was not justified, or a term that makes no sense; says which."""
 
+    def __str__(self):
+        message, *parts = self.args
+        return message.format(*parts) if parts else message
+
 
 def need(condition, message, *parts):
     """Refuses, with a sentence about some parts, unless a condition holds."""
     if not condition:
-        raise ProofError(message.format(*parts))
+        raise ProofError(message, *parts)
 
 
 class Frozen:
@@ -109,12 +113,6 @@ ZERO, ONE = Term("num", Fraction(0)), Term("num", Fraction(1))
 NOTHING = frozenset()
 
 
-def num(q):
-    """An exact number; ProofError for anything else, such as a float."""
-    need(type(q) in (int, Fraction), "{!r} is not an exact number", q)
-    return Term("num", Fraction(q))
-
-
 def pos(size):
     """The sort of the positions 1, …, size."""
     return Term("POS", size)
@@ -123,12 +121,6 @@ def pos(size):
 def fun(*arguments, kind="any", result=NUM):
     """The sort of functions; a matrix is a function of two positions."""
     return Term("FUN", kind, result, *arguments)
-
-
-def letter(name, sort):
-    """A letter: a name and a sort, and nothing hidden in it."""
-    need(is_name(name), "{!r} is no name: letters, digits, _ and '", name)
-    return Term("let", name, sort)
 
 
 def is_name(name):
@@ -143,11 +135,6 @@ _serial = itertools.count()
 def fresh(sort):
     """A letter that stands nowhere else, for what a binder binds while one looks below it."""
     return Term("let", f"#{next(_serial)}", sort)
-
-
-def is_fresh(x):
-    """Whether a letter was made by ``fresh``."""
-    return x.args[0].startswith("#")
 
 
 def abstract(letters, body):
@@ -171,9 +158,9 @@ def put(t, values=(), letters=NOTHING, depth=0):
         return t
     if t.op == "var":
         k, n = t.args[0] - depth, len(values)
-        return (
-            t if k < 0 else _lift(values[n - 1 - k], depth) if k < n else Term("var", depth + k - n)
-        )
+        if k < n:
+            return t if k < 0 else _lift(values[n - 1 - k], depth)
+        return Term("var", depth + k - n)
     if t in letters:
         return _lift(letters[t], depth)
     t = rebuilt(t, lambda a, more: put(a, values, letters, depth + more))

@@ -9,7 +9,7 @@ and a closed ``abs``; for "is smooth", of the relation and a letter.
 from .sorts import full, sign
 from .terms import NUM, Term, fresh, looked_into, need, opened, put, unfolded
 
-NONZERO, NONNEGATIVE, SMOOTH = "≠ 0", "≥ 0", "is smooth"
+NONZERO, NONNEGATIVE, SMOOTH, EXISTS = "≠ 0", "≥ 0", "is smooth", "exists"
 
 
 def conditions(t, words=None):

@@ -1,0 +1,69 @@
+"""What is left to show of a line that was refused, in mathematics.
+
+The kernel has brought both sides to normal form and they differ.  Here the difference is printed;
+nothing rests on it.
+"""
+
+from __future__ import annotations
+
+from .kernel import terms as k
+from .kernel.normal import MOST_STEPS, Normal
+from .kernel.polynomials import term_of
+from .kernel.sums import SPLIT, split_positions
+from .kernel.terms import ProofError
+from .letters import LINEARITY
+from .notation import show_position, show_term
+from .printing import Text
+
+LONGEST = 160  # letters of a side
+PATIENCE = 3000  # steps of the normal form: what takes more is too long to read
+
+
+def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
+    """A sentence with what the sides of a line come to where they differ; "" where they do not.
+
+    ``lhs`` and ``rhs`` are expressions, ``words`` are unfolded and ``laws`` used as in the line.
+    Of what is too long to print a false line says nothing, another one that a step is too large.
+    """
+    try:
+        found = _first_difference(lhs.function, rhs.function, words, laws)
+    except (ProofError, RecursionError):
+        return ""
+    if max(map(len, found.split(" = "))) > LONGEST:
+        return (
+            "" if known_false else "What is left to show is too long to print: take a smaller step."
+        )
+    return found
+
+
+def _first_difference(f, g, words, laws):
+    laws = [law.name for law in laws if law is not LINEARITY]
+    normal = Normal([term for word in words for term in word.terms], laws)
+    normal.steps = MOST_STEPS - PATIENCE
+    marks = k.looked_into(f)[1]
+    for at in split_positions(marks) if SPLIT in laws else [marks]:
+        left, right = (k.opened(x, *at) for x in (f, g))
+        if not normal.same(left, right):
+            names = _names(at)
+            sides = _without_common_terms(normal.poly(left), normal.poly(right))
+            shown = [show_term(Text(), term_of(side), names) for side in sides]
+            return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
+    return ""
+
+
+def _without_common_terms(p, q):
+    """Two polynomials without the terms that both of them have."""
+    common = p.items() & q.items()
+    return dict(p.items() - common), dict(q.items() - common)
+
+
+def _names(at):
+    """i and j for the row and the column, also within a block."""
+    inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
+    return {p: c for p, c in zip(inner, "ij") if p.op == "let" and p.args[1] != k.pos(k.UNIT)}
+
+
+def _where(at, names):
+    """Which entry it is."""
+    told = [p for p in at if p.op != "let" or p in names]
+    return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""

@@ -1,0 +1,139 @@
+"""Numbers in index form: how the entries of a matrix are written down.
+
+A ``Number`` is a term of the kernel with operators, and with what it is made of in the reader's
+terms: families, permutations, scalars, sizes.  A ``Position`` is where an entry stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from .kernel import terms as k
+from .kernel.terms import ProofError, Term
+from .letters import exact, scalar_term, size_term
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A number in index form; ``uses`` are the reader's letters in it."""
+
+    term: Term
+    uses: frozenset = frozenset()
+
+    __array_ufunc__ = None  # NumPy must not spread itself over it
+
+    def __add__(self, other):
+        return made("add", self, other)
+
+    def __mul__(self, other):
+        return made("mul", self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return -1 * self
+
+    def __sub__(self, other):
+        return self + -number_of(other)
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __truediv__(self, other):
+        return self * made("inv", other)
+
+    def __rtruediv__(self, other):
+        return other * made("inv", self)
+
+    def __pow__(self, exponent):
+        if type(exponent) is not int and not isinstance(exponent, sp.Integer):
+            raise ProofError("an index form takes whole numbers for exponents")
+        power = Number(Term("pow", self.term, abs(int(exponent))), self.uses)
+        return power if exponent >= 0 else 1 / power
+
+    def __rpow__(self, other):
+        raise ProofError("an index form takes whole numbers for exponents")
+
+
+class Position(Number):
+    """A position, which counts from 1 where a number is wanted."""
+
+    def __init__(self, term, place):
+        super().__init__(Term("place", place))
+        object.__setattr__(self, "place", place)
+
+    @classmethod
+    def of(cls, place):
+        """The position that a term of the kernel is."""
+        return cls(None, place)
+
+
+def number_of(x):
+    """A number in index form, of one or of an exact scalar."""
+    if isinstance(x, Number):
+        return x
+    try:
+        x = exact(x)
+    except ProofError as error:
+        raise ProofError(f"an index form takes entries and exact numbers: {error}") from None
+    return Number(scalar_term(x), frozenset(x.free_symbols))
+
+
+def made(op, *parts):
+    """The number that an operation makes of numbers."""
+    parts = [number_of(p) for p in parts]
+    return Number(Term(op, *[p.term for p in parts]), _uses(parts))
+
+
+def _uses(parts):
+    return frozenset().union(*[p.uses for p in parts])
+
+
+def total(body, size):
+    """The sum of ``body(k)`` over all positions k of a range."""
+    mark = k.fresh(k.pos(size_term(size)))
+    found = number_of(body(Position.of(mark)))
+    uses = found.uses | frozenset(size.free_symbols if isinstance(size, sp.Basic) else ())
+    return Number(Term("sum", k.abstract([mark], found.term)), uses)
+
+
+def exp_of(x):
+    """The exponential in an index form."""
+    return made("exp", x)
+
+
+def root_of(x):
+    """The square root in an index form."""
+    return made("sqrt", x)
+
+
+def delta(p, q):
+    """1 where two positions of one range coincide, else 0."""
+    return Number(Term("delta", p.place, q.place))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix written in index form: the function of two positions, and what it is made of."""
+
+    function: Term
+    uses: frozenset
+
+    def atoms(self, kind):
+        """What it is made of, of one kind."""
+        return frozenset().union(*[u.atoms(kind) for u in self.uses])
+
+
+def tabled(body, shape):
+    """The table of ``body(i, j)``."""
+    marks = [k.fresh(k.pos(size_term(s))) for s in shape]
+    found = number_of(body(*map(Position.of, marks)))
+    if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
+        raise ProofError(
+            "an index form may use the two indices it is given and those of its sums only"
+        )
+    if any(x.args[1].op == "DRAW" for x in found.term.letters):
+        raise ProofError("an index form takes no draws: write the mean outside of it")
+    return Table(k.abstract(marks, found.term), found.uses)

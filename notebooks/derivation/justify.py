@@ -1,0 +1,205 @@
+"""A line of a derivation, justified by the kernel's rules.  Not trusted: it finds, rules decide."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain
+
+import sympy as sp
+from sympy import S
+
+from .kernel import rules
+from .kernel import terms as k
+from .kernel.normal import Normal
+from .kernel.sums import REINDEX
+from .letters import LINEARITY, Family, letter, scalar_letter, size_term
+from .matrices import (
+    DERIVATIVE,
+    EXPECTATION,
+    OVER,
+    PRODUCT_OF,
+    SUM_OF,
+    TRANSPOSE,
+    Expression,
+    Operation,
+    expectation,
+    plus,
+    product,
+)
+
+
+def by_algebra(lhs, rhs, words=(), laws=()):
+    """The kernel's theorem that two expressions are equal by definitions and laws."""
+    terms = [term for word in words for term in word.terms]
+    return rules.by_normal_form(lhs.function, rhs.function, terms, [law.name for law in laws])
+
+
+@lru_cache(maxsize=None)
+def same(a, b):
+    """Whether plain algebra shows two expressions to be equal."""
+    if a == b or a.shape != b.shape:
+        return a == b
+    marks = k.looked_into(a.function)[1]
+    return Normal().same(*[k.opened(x.function, *marks) for x in (a, b)])
+
+
+def rewritten_as(theorem, lhs, rhs, words=()):
+    """A theorem, its sides written otherwise."""
+    same_value = lambda f, g: rules.by_normal_form(f, g, words, [REINDEX])
+    if theorem.lhs != lhs:
+        theorem = rules.chain(same_value(lhs, theorem.lhs), theorem)
+    if theorem.rhs != rhs:
+        theorem = rules.chain(theorem, same_value(theorem.rhs, rhs))
+    return theorem
+
+
+def given(lhs, rhs):
+    """The kernel's theorem of an equation assumed."""
+    return rules.given(lhs.function, rhs.function)
+
+
+def instance(proved, put, lhs, rhs):
+    """The kernel's instance for what a substitution puts in; what it makes evident is no hypothesis."""
+    several = {
+        o.word for x in (lhs, rhs) for o in x.operations() if o.word and len(o.word.terms) > 1
+    }
+    words = [term for word in several for term in word.terms]  # one word for arguments of two kinds
+    found = rewritten_as(rules.instance(proved, put.meant()), lhs.function, rhs.function, words)
+    for a, b in found.hypotheses:
+        try:
+            found = rules.discharge(found, rules.by_normal_form(a, b))
+        except rules.Differ:
+            pass
+    return found
+
+
+def induction(t, lhs, rhs, base, step):
+    """The kernel's theorem by induction, from those of the base and the step."""
+    size, sides = size_term(t), (lhs.function, rhs.function)
+    at_one = [k.put(f, (), {size: k.UNIT}) for f in sides]
+    after = [k.put(f, (), {size: k.Term("join", size, k.UNIT)}) for f in sides]
+    return rules.induction(rewritten_as(base, *at_one), rewritten_as(step, *after), size)
+
+
+def line(stages, claim, equations, words, laws):
+    """The theorem that two expressions are equal; ``stages``, at first the left one, grow.
+
+    ``equations`` are triples (left, right, the kernel's theorem of it), each put to use in turn;
+    then means are split, where linearity is among the laws; then algebra, with the definitions
+    of ``words`` and with ``laws``.
+    """
+    proved = None
+    for lhs, rhs, theorem in chain(equations, _split_means(stages) if LINEARITY in laws else ()):
+        after = rewritten(stages[-1], lhs, rhs)
+        if after != stages[-1]:
+            step = _cited(stages[-1], after, lhs, rhs, theorem)
+            proved = rules.chain(proved, step) if proved else step
+            stages.append(after)
+    last = by_algebra(stages[-1], claim, words, [law for law in laws if law is not LINEARITY])
+    return rules.chain(proved, last) if proved else last
+
+
+def _split_means(stages):
+    """E(a + b) = E(a) + E(b) for each mean of a sum in the last stage, as long as there is one."""
+    is_sum = lambda x: x.operation is EXPECTATION and x.args[0].operation is SUM_OF
+    while mean := next(filter(is_sum, stages[-1].walk()), None):
+        first, *rest = mean.args[0].args
+        split = [first, plus(*rest)]
+        taken = {x.args[0] for x in mean.function.letters}
+        free = [name for name in (f"at {c}" for c in range(len(taken) + 2)) if name not in taken]
+        at = [letter(name, k.pos(size_term(s))) for name, s in zip(free, mean.shape)]
+        bodies = [y.entry(*at) for y in split]
+        letters = bodies[0].letters | bodies[1].letters
+        draws = sorted((x for x in letters if x.args[1].op == "DRAW"), key=repr)
+        proved = rules.linearity(*[k.abstract(draws, b) for b in bodies])
+        sides = mean, plus(*map(expectation, split))
+        proved = rewritten_as(rules.for_every(proved, at), *[x.function for x in sides])
+        yield (*sides, proved)
+
+
+# ── Equals for equals ─────────────────────────────────────────────────────────────────────
+
+HOLE = Operation(
+    "hole",
+    entry=lambda x, i, j: k.Term("app", x.params[0].term, *map(_letter, x.params[1:]), i, j),
+    run=None, show=None,
+)  # fmt: skip
+
+
+def _letter(free):
+    return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
+
+
+def _cited(before, after, lhs, rhs, proved):
+    """The theorem before = after: the context around the left side, with a hole in its place.
+
+    What is bound around the hole and spoken of in the equation is generalised first.
+    """
+    binders = {x.params[0] for x in before.walk() if x.operation in (OVER, DERIVATIVE)}
+    spoken_of = set().union(*[x.free_positions() | x.free_scalars() for x in (lhs, rhs)])
+    free = sorted(binders & spoken_of, key=str)
+    sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
+    family = Family("the hole", "matrix", [*sizes, *lhs.shape])
+    context = rewritten(before, lhs, Expression(HOLE, params=[family, *free], shape=lhs.shape))
+    general = rules.for_every(proved, map(_letter, free)) if free else proved
+    step = rules.congruence(general, context.function, family.term)
+    return rewritten_as(step, before.function, after.function)
+
+
+def rewritten(x, lhs, rhs):
+    """``x`` with ``rhs`` in the place of every ``lhs``.
+
+    Sub-products and sub-sums count as instances; what has been put in is not searched again.
+    """
+    if same(x, lhs):
+        return rhs
+    if x.operation is PRODUCT_OF or len(_turned(x)) > 1:
+        replaced = _in_product(product(x), lhs, rhs)
+        if replaced is not None:
+            return replaced
+    if x.operation is SUM_OF and lhs.operation is SUM_OF:
+        replaced = _in_sum(x, lhs, rhs)
+        if replaced is not None:
+            return replaced
+    args = [rewritten(y, lhs, rhs) for y in x.args]
+    return x if all(a is b for a, b in zip(args, x.args)) else x.rebuilt(args)
+
+
+def _in_product(x, lhs, rhs):
+    """A sub-product: of the factors as they are, or of (A B)ᵀ taken as Bᵀ Aᵀ."""
+    turned = [f for y in x.args for f in _turned(y)]
+    for factors in (x.args, turned) if len(turned) > len(x.args) else (x.args,):
+        replaced = _among(factors, lhs, rhs)
+        if replaced is not None:
+            return replaced
+    return None
+
+
+def _turned(x):
+    if x.operation is TRANSPOSE and x.args[0].operation is PRODUCT_OF:
+        return [f for y in reversed(x.args[0].args) for f in _turned(y.T)]
+    if x.operation is TRANSPOSE and x.args[0].operation is TRANSPOSE:
+        return _turned(x.args[0].args[0])
+    return [x]
+
+
+def _among(factors, lhs, rhs):
+    count = len(factors)
+    for width in range(count - 1, 1, -1):
+        for start in range(count - width + 1):
+            if same(product(*factors[start : start + width]), lhs):
+                around = (factors[:start], factors[start + width :])
+                before, after = ([rewritten(product(*f), lhs, rhs)] if f else [] for f in around)
+                return product(*before, rhs, *after)
+    return None
+
+
+def _in_sum(x, lhs, rhs):
+    """A sub-sum: each term of the left side is found among the terms of x."""
+    rest = list(x.args)
+    for term in lhs.args:
+        match = next((y for y in rest if same(y, term)), None)
+        if match is None:
+            return None
+        rest.remove(match)
+    return sum((rewritten(y, lhs, rhs) for y in rest), rhs)

@@ -1,0 +1,253 @@
+"""Laws, sizes, indices, and what letters stand for: what a reader writes down first.
+
+SymPy's symbols are sizes and scalars.  Each letter here has a term of the kernel.  Nothing here
+is trusted: what is written down wrongly is proved of another letter than the one meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sympy as sp
+from sympy import Basic, Expr, S, Tuple
+from sympy.core.symbol import Str
+
+from .kernel import sums
+from .kernel import terms as k
+from .kernel.normal import ANGLE, EXP
+from .kernel.terms import ProofError, Term
+
+
+@dataclass(frozen=True)
+class Law:
+    """A rule that a line may use when it names it; ``latex`` is how its reason prints."""
+
+    name: str
+    latex: str
+
+
+REINDEX = Law(sums.REINDEX, sums.REINDEX)
+EXP_OF_SUM = Law(EXP, r"$e^{a+b}=e^a e^b$")
+SPLIT = Law(sums.SPLIT, sums.SPLIT)
+ANGLE_ADDITION = Law(ANGLE, ANGLE)
+SECOND_MOMENTS = Law(sums.MOMENTS, "linearity of E, second moments")
+COUNT = Law(sums.COUNT, r"$\sum_k[k\le i]=i$")
+ORDER = Law(sums.ORDER, sums.ORDER)
+LINEARITY = Law(
+    "linearity of the mean", "linearity of E"
+)  # a rule of the kernel, not of its normal form
+LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER, LINEARITY)
+
+
+# ── Sizes and scalars ─────────────────────────────────────────────────────────────────────
+
+
+class Join(Expr):
+    """The size n + m of a range made of a first block of n and a second block of m.
+
+    Unlike the number n + m it remembers which block comes first.
+    """
+
+    is_commutative = is_integer = is_positive = True
+    is_number = False
+
+    def __new__(cls, first, second):
+        return Expr.__new__(cls, as_size(first), as_size(second))
+
+
+def as_size(size):
+    """``size`` as a SymPy expression that is provably a positive integer, else ProofError."""
+    size = sp.sympify(size)
+    if isinstance(size, Join) or _is_size(size):
+        return size
+    if size.is_Mul and all(map(_is_size, size.args)):
+        return size
+    if size.is_Add and len(size.args) == 2:
+        one, other = size.args
+        raise ProofError(
+            f"{size} is not a size: write join({other}, {one}) or join({one}, {other}), "
+            "which say which block comes first"
+        )
+    raise ProofError(f"{size} is not a size: it must be provably a whole number >= 1")
+
+
+def _is_size(size):
+    return (size.is_Integer and size > 0) or (
+        size.is_Symbol and size.is_integer and size.is_positive
+    )
+
+
+def number(size):
+    """The size as a number: ``join(n, m)`` counts n + m."""
+    if isinstance(size, Join):
+        return number(size.args[0]) + number(size.args[1])
+    return size.func(*map(number, size.args)) if size.args else size
+
+
+def exact(scalar):
+    """``scalar`` as an exact SymPy number or symbol; floats and foreign objects are refused."""
+    try:
+        scalar = sp.sympify(scalar, strict=True)
+    except sp.SympifyError:
+        raise ProofError(f"{scalar!r} is not a scalar") from None
+    if scalar.atoms(Index, End):
+        raise ProofError(f"{scalar} is not a scalar: it depends on a position")
+    if scalar.atoms(sp.Float):
+        raise ProofError(
+            f"{scalar} is a float: a derivation takes exact numbers only, such as Rational(1, 2)"
+        )
+    if not isinstance(scalar, sp.Expr):
+        raise ProofError(f"{scalar} is not a scalar")
+    if scalar.has(Join):
+        scalar = number(scalar)
+    for part in sp.preorder_traversal(scalar):
+        if not _is_exact(part):
+            raise ProofError(
+                f"{part} is not a scalar of the book: use scalars(), rationals and whole powers"
+            )
+    return scalar
+
+
+def _is_exact(part):
+    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers."""
+    if isinstance(part, sp.Symbol):
+        kinds = ({"real": True}, {"positive": True}, {"integer": True, "positive": True})
+        return any(part == sp.Symbol(part.name, **kind) for kind in kinds)
+    if part.is_Pow:
+        return part.exp.is_Rational and part.exp.q in (1, 2)
+    return part.is_Rational or part.is_Add or part.is_Mul
+
+
+def exact_number(q):
+    """The kernel's term of a whole number or a Fraction."""
+    if type(q) not in (int, Fraction):
+        raise ProofError(f"{q!r} is not an exact number")
+    return Term("num", Fraction(q))
+
+
+def letter(name, sort):
+    """A letter of the kernel."""
+    k.need(k.is_name(name), "{!r} is no name: letters, digits, _ and '", name)
+    return Term("let", name, sort)
+
+
+def size_term(s):
+    """The kernel's term of a size."""
+    s = as_size(s)
+    if isinstance(s, Join):
+        return Term("join", *map(size_term, s.args))
+    if s.is_Integer:
+        return Term("lit", int(s))
+    return letter(s.name, k.SIZE) if s.is_Symbol else Term("times", *map(size_term, s.args))
+
+
+def scalar_letter(symbol):
+    """The kernel's letter of a scalar symbol."""
+    return letter(symbol.name, k.POSITIVE if symbol.is_positive else k.NUM)
+
+
+def scalar_term(s):
+    """The kernel's term of a scalar or of a size as a number."""
+    if isinstance(s, Join):
+        return Term("size", size_term(s))
+    if s.is_Rational:
+        return exact_number(Fraction(int(s.p), int(s.q)))
+    if s.is_Symbol:
+        return Term("size", size_term(s)) if s.is_integer else scalar_letter(s)
+    if s.is_Add or s.is_Mul:
+        return Term("add" if s.is_Add else "mul", *map(scalar_term, s.args))
+    base, exponent = scalar_term(s.base), s.exp
+    if exponent.q == 2:
+        base, exponent = Term("sqrt", base), 2 * exponent
+    power = Term("pow", base, abs(int(exponent)))
+    power = base if abs(exponent) == 1 else power
+    return power if exponent > 0 else Term("inv", power)
+
+
+# ── Indices, permutations, families ───────────────────────────────────────────────────────
+
+
+class Index(Basic):
+    """A variable position in the range 1..size.  In a range of one it is that one position."""
+
+    def __new__(cls, name, size):
+        size = as_size(size)
+        if size == 1:
+            return End(size)
+        return Basic.__new__(cls, name if isinstance(name, Basic) else Str(name), size)
+
+    def __str__(self):
+        return self.name
+
+    name = property(lambda self: self.args[0].name)
+    size = property(lambda self: self.args[1])
+    term = property(lambda self: letter(self.name, k.pos(size_term(self.size))))
+
+
+class End(Basic):
+    """The only position of a range of one."""
+
+    def __new__(cls, size=S.One):
+        return Basic.__new__(cls, as_size(size))
+
+    size = property(lambda self: self.args[0])
+    term = property(lambda self: k.ONLY)
+
+
+class Bijection(Basic):
+    """A bijection of the range 1..size onto itself."""
+
+    def __new__(cls, name, size):
+        return Basic.__new__(cls, name if isinstance(name, Basic) else Str(name), as_size(size))
+
+    name = property(lambda self: self.args[0].name)
+    size = property(lambda self: self.args[1])
+
+    @property
+    def term(self):
+        """The kernel's letter."""
+        own = k.pos(size_term(self.size))
+        return letter(self.name, k.fun(own, kind="perm", result=own))
+
+
+class Family(Basic):
+    """What a letter stands for: name, kind, the sizes of its axes, and for a draw its variance.
+
+    A sequence has the natural numbers for its first axis.
+    """
+
+    def __new__(cls, name, kind, sizes, *extra):
+        sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
+        as_basic = [a if isinstance(a, Basic) else Str(a) for a in (name, kind)]
+        return Basic.__new__(cls, *as_basic, Tuple(*sizes), *extra)
+
+    name = property(lambda self: self.args[0].name)
+    kind = property(lambda self: self.args[1].name)
+    sizes = property(lambda self: self.args[2])
+    variance = property(lambda self: self.args[3])
+    random = property(lambda self: self.kind == "random")
+
+    @property
+    def term(self):
+        """The kernel's letter; that of a draw has to be bound by a mean."""
+        axes = [k.NUM if s is S.Naturals else k.pos(size_term(s)) for s in self.sizes]
+        if self.random:
+            return letter(self.name, Term("DRAW", scalar_term(self.variance), *axes))
+        return letter(self.name, k.fun(*axes, kind="mask" if self.kind == "mask" else "any"))
+
+    @property
+    def function(self):
+        """The letter as the function that it stands for."""
+        return eta(self.term)
+
+
+def eta(letter):
+    """A letter for a function, as the function of what it takes."""
+    sort = letter.args[1]
+    if sort.op != "FUN":
+        raise ProofError(
+            f"{letter.args[0]} is a draw: it is bound by a mean, and stands nowhere else"
+        )
+    marks = [k.fresh(s) for s in sort.args[2:]]
+    return k.abstract(marks, Term("app", letter, *marks))

@@ -1,0 +1,273 @@
+"""Terms of the kernel, as a textbook writes them.
+
+What is bound gets a name here, and only here: positions k, l, …, numbers s, t, …, draws R, S, ….
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from .kernel import terms as k
+from .letters import exact_number
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, show_number
+
+POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
+#: In what order the factors of a product stand.
+LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
+
+
+def show_term(style, term, names=None, tightness=0):
+    """A number in index form; ``names`` maps letters for free positions to what they print as."""
+    piece, holds = _Printer(style, names or {}).show(term)
+    return piece if holds >= tightness else style.brackets(piece)
+
+
+def show_place(style, index):
+    """An index of the reader, or the only position of its range."""
+    return style.name(index.name) if hasattr(index, "name") else show_number(style, index.size)
+
+
+def show_position(style, term, names):
+    """A position as a term of the kernel."""
+    return _Printer(style, names).position(term)
+
+
+def show_table(style, function):
+    """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
+    body, (i, j) = k.looked_into(function)
+    taken = {x.args[0] for x in body.letters}
+    free = iter([c for c in "ijpqrstuvwxyz" if c not in taken])
+    letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
+    piece = show_term(style, body, letters)
+    return style.tabulated(piece, list(letters.values())), ATOM if letters else SUM
+
+
+class _Printer:
+    def __init__(self, style, names):
+        self.style, self.names = style, dict(names)
+
+    def show(self, t):
+        """(print, how tightly it holds together)."""
+        outside = dict(self.names)
+        shown = getattr(self, f"_{t.op}")(*t.args)
+        self.names = outside  # what was bound inside has no name here
+        return shown
+
+    def tight(self, t, tightness=0):
+        piece, holds = self.show(t)
+        return piece if holds >= tightness else self.style.brackets(piece)
+
+    def opened(self, f):
+        """The body of a binder, and the print of what it binds."""
+        body, marks = k.looked_into(f)
+        taken = {*self.names.values(), *[x.args[0] for x in body.letters]}
+        for mark in marks:
+            pool = POOLS[mark.args[1].op]
+            free = [x for x in pool if x not in taken] or [pool[0] + "'" * len(taken)]
+            self.names[mark] = free[0]
+            taken.add(free[0])
+        return body, marks, [self.names[mark] for mark in marks]
+
+    # ── Letters, sizes, positions ────────────────────────────────────────────────────────────
+
+    def _let(self, name, sort):
+        letter = k.Term("let", name, sort)
+        return (self.names.get(letter) or self.style.name(name)), ATOM
+
+    def size(self, s):
+        """A size."""
+        if s.op == "lit":
+            return str(s.args[0])
+        if s.op == "let":
+            return self._let(*s.args)[0]
+        parts = map(self.size, s.args)
+        return self.style.joined(*parts) if s.op == "join" else self.style.times.join(parts)
+
+    def _size(self, s):
+        return self.size(s), SUM if s.op == "join" else ATOM
+
+    def position(self, p):
+        """A position."""
+        if p.op == "move":
+            name = self.tight(p.args[0])
+            name = name if p.args[1] == 1 else self.style.power(name, "-1")
+            return name + self.style.brackets(self.position(p.args[2]))
+        if p.op == "only":
+            return "1"
+        if p.op == "last":
+            return self.size(p.args[0])
+        if p.op in ("inl", "inr"):
+            inner = self.position(p.args[1])
+            return inner if p.op == "inl" else self.style.joined(self.size(p.args[0]), inner)
+        return self.tight(p)
+
+    def _place(self, p):
+        return self.position(p), ATOM
+
+    # ── Arithmetic ───────────────────────────────────────────────────────────────────────────
+
+    def _num(self, q):
+        sign = self.style.minus if q < 0 else ""
+        if q.denominator == 1:
+            return sign + str(abs(q.numerator)), SIGNED if sign else ATOM
+        return sign + self.style.fraction(str(abs(q.numerator)), str(q.denominator)), SIGNED
+
+    def _add(self, *terms):
+        pieces = [self.tight(t, SUM) for t in terms]
+        pieces.sort(key=lambda piece: piece.startswith(self.style.minus))
+        return " + ".join(pieces).replace("+ " + self.style.minus, "- "), SUM
+
+    def _mul(self, *factors):
+        above, below, number = [], [], Fraction(1)
+        counts = {f: factors.count(f) for f in factors}
+        factors = [x for f, n in counts.items()
+                   for x in ([f] * n if f.op == "num" or n == 1 else [k.Term("pow", f, n)])]  # fmt: skip
+        for f in factors:
+            if f.op == "inv":
+                below.append(f.args[0])
+            elif f.op == "num":
+                number *= f.args[0]
+            else:
+                above.append(f)
+        above.append(exact_number(abs(number.numerator)))
+        below.append(exact_number(number.denominator))
+        sign = self.style.minus if number < 0 else ""
+        piece = self.product(above)
+        if any(f != k.ONE for f in below):
+            piece = self.style.fraction(piece, self.product(below))
+        return sign + piece, SIGNED if sign else PRODUCT
+
+    def product(self, factors):
+        """Factors beside each other, sums last."""
+        factors = [f for f in factors if f != k.ONE]
+        if len(factors) == 1:
+            return self.tight(factors[0])
+        factors.sort(key=lambda f: LAST.get(f.op, 5))
+        return self.style.times.join(self.tight(f, PRODUCT) for f in factors) or "1"
+
+    def _pow(self, base, e):
+        return self.style.power(self.tight(base, POWER + 1), str(e)), POWER
+
+    def _inv(self, x):
+        return self.style.fraction("1", self.tight(x)), PRODUCT
+
+    def _sqrt(self, x):
+        return self.style.root(self.tight(x)), ATOM
+
+    def _exp(self, x):
+        return self.style.exponential(self.tight(x)), POWER
+
+    def _call(self, name, x):
+        return self.style.call(name, self.tight(x)), ATOM
+
+    def _delta(self, p, q):
+        return self.style.at(self.style.name("δ"), self.position(p), self.position(q)), ATOM
+
+    def _le(self, p, q):
+        return self.style.at_most(self.position(p), self.position(q)), ATOM
+
+    # ── Entries and binders ──────────────────────────────────────────────────────────────────
+
+    def _app(self, head, *arguments):
+        if head.op not in ("word", "rec"):
+            return self.entry(self.tight(head), arguments)
+        sorts = head.args[1].args[1:]
+        size, rest = (arguments[:1], arguments[1:]) if head.op == "rec" else ((), arguments)
+        kinds = [*zip(sorts, rest)]
+        matrices = [self.matrix(a) for s, a in kinds if s.op == "FUN" and s != k.fun(k.NUM)]
+        numbers = [self.tight(a) for s, a in kinds if s.op == "NUM"]
+        call = self.style.call(head.args[0], *matrices, *numbers)
+        at = [*size, *[a for s, a in kinds if s.op == "POS"]]
+        return self.entry(call, at)
+
+    def entry(self, name, at):
+        """What stands at some positions, of which that in a range of one is not said."""
+        numbers = all(a.op not in ("only", "let", "move", "inl", "inr", "last") for a in at)
+        if len(at) == 1 and numbers and at[0].op != "lit":
+            return self.style.call(name, self.tight(at[0])), ATOM
+        shown = [self.place_or_number(a) for a in at if not self.is_only(a)]
+        return (self.style.at(name, *shown) if shown else name), ATOM
+
+    def place_or_number(self, a):
+        """What stands in a place for a position, a size, or a number."""
+        if a.op in ("lit", "times", "join"):
+            return self.size(a)
+        return self.position(a) if a.op in ("move", "only", "last", "inl", "inr") else self.tight(a)
+
+    @staticmethod
+    def is_only(p):
+        return p == k.ONLY or p.op == "let" and p.args[1] == k.pos(k.UNIT)
+
+    def matrix(self, f):
+        """A function of positions, as a letter where it is one."""
+        body, marks, names = self.opened(f)
+        if body.op == "app" and body.args[0].op == "let" and list(body.args[1:]) == marks:
+            return self.tight(body.args[0])
+        names = [n for m, n in zip(marks, names) if not self.is_only(m)]
+        return self.style.tabulated(self.tight(body, SUM), names)
+
+    def _sum(self, f):
+        body, marks, names = self.opened(f)
+        piece = self.tight(body, PRODUCT)
+        for mark, name in reversed([*zip(marks, names)]):
+            size = mark.args[1].args[0]
+            shown = self.size(size)
+            shown = self.style.brackets(shown) if size.op == "times" else shown
+            piece = self.style.sum_over(name, shown, piece)
+        return piece, PRODUCT
+
+    def _case(self, at, *branches):
+        pieces = []
+        for f in branches:
+            body, (mark,), (name,) = self.opened(f)
+            pieces.append(self.tight(body))
+        return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM
+
+    def _deriv(self, f, at):
+        body, (mark,), (name,) = self.opened(f)
+        if body.op == "app" and body.args[1:] == (mark,):
+            return self.style.call(self.tight(body.args[0]) + "'", self.tight(at)), ATOM
+        piece = self.style.derivative(name, self.tight(body, PRODUCT))
+        place = "" if at == k.ZERO else f" ({name} = {self.tight(at)})"
+        return piece + (self.style.text(place) if place else ""), PRODUCT
+
+    def _mean(self, f):
+        body, _, _ = self.opened(f)
+        return self.style.call("E", self.tight(body)), ATOM
+
+
+def readable(error):
+    """A complaint of the kernel, its terms as a textbook writes them."""
+    message, *parts = error.args
+    return message.format(*[_in_text(part) for part in parts]) if parts else message
+
+
+def _in_text(part):
+    if type(part) is not k.Term:
+        return part
+    printer = _Printer(Text(), {})
+    try:
+        return printer.matrix(part) if part.op == "abs" else printer.place_or_number(part)
+    except AttributeError:  # a sort, or what makes no sense
+        return part
+
+
+def show_condition(style, relation, x):
+    """A condition of a theorem: "… ≠ 0 for every k"."""
+    if x.op == "let":
+        return style.name(x.args[0]) + style.text(" is smooth")
+    printer = _Printer(style, {})
+    body, marks, names = printer.opened(x)
+    told = [m for m in sorted(marks, key=_places(body).index) if not printer.is_only(m)]
+    printer.names |= dict(zip(told, names))
+    every = ", ".join(printer.names[m] for m in told)
+    every = style.text(" for every ") + every if every else ""
+    if relation == "exists":
+        return printer.tight(body) + style.text(" exists") + every
+    signs = {"≠ 0": style.unequal, "≥ 0": r" \ge " if isinstance(style, Latex) else " ≥ "}
+    return printer.tight(body, SUM) + signs[relation] + "0" + every
+
+
+def _places(t):
+    """All terms below a term, in the order in which they print."""
+    return [t, *[x for a in t.args if type(a) is k.Term for x in _places(a)]]

@@ -1,0 +1,39 @@
+"""How much there is to read: lines of code, without blank lines, comments and docstrings."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+#: The modules of the kernel, in the order in which to read them.
+KERNEL = ("terms", "sorts", "conditions", "polynomials", "sums", "normal", "rules")
+FOLDER = Path(__file__).with_name("kernel")
+LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+          tokenize.ENDMARKER)  # fmt: skip
+
+
+def lines_of_code(source):
+    """How many lines of a source, a string, are neither blank, nor comment, nor docstring."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return len({t.start[0] for t in tokens if t.type not in LAYOUT} - _docstrings(source))
+
+
+def _docstrings(source):
+    lines = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            if ast.get_docstring(node):
+                lines |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return lines
+
+
+def kernel():
+    """{module of the kernel: (its lines of code, what it says that it holds)}."""
+    sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in KERNEL}
+    first = {name: ast.get_docstring(ast.parse(source)) for name, source in sources.items()}
+    return {
+        name: (lines_of_code(source), first[name].split("\n\n")[0].replace("\n", " "))
+        for name, source in sources.items()
+    }

@@ -1,0 +1,129 @@
+"""Words of the book as words of the kernel: closed functions of all that they depend on.
+
+What a word takes are the functions that its body names, its sizes, its matrices, its parameters,
+and the position of the entry.  Nothing here is trusted.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from .kernel import terms as k
+from .kernel.terms import ONLY, ProofError, Term
+from .letters import Family, Index, eta, letter, scalar_letter, scalar_term, size_term
+from .matrices import mask, matrix
+
+
+class Generic:
+    """The letters that a word of the vocabulary is read on: matrices of one shape, and scalars."""
+
+    def __init__(self, expressions, scalars):
+        m, n = sp.symbols("m n", integer=True, positive=True)
+        self.sizes = {m: m, n: n}
+        self.args = [mask(f"argument {k}", m, n) for k in range(expressions)]
+        self.params = [sp.Symbol(f"parameter {k}", real=True) for k in range(scalars)]
+
+
+class Definition:
+    """The word of the kernel for a template: letters, parameters, and an entry made of them.
+
+    ``template`` has ``sizes``, ``args`` (letters) and ``params``; ``entry(i, j)`` is its entry.
+    """
+
+    def __init__(self, name, template, shape, entry):
+        self._read(template)
+        at = self._places(shape)
+        body = entry(*at)
+        self._functions = _functions_in(body)
+        self.term = Term("word", name, self._closed(body, self._named(at)))
+
+    def _read(self, template):
+        self._sizes = [s for s in template.sizes.values() if s != 1]
+        self._letters = [x.params[0] for x in template.args]
+        self._params = template.params
+
+    @staticmethod
+    def _places(shape):
+        return [ONLY if s == 1 else k.fresh(k.pos(size_term(s)))
+                for s in shape]  # fmt: skip
+
+    @staticmethod
+    def _named(at):
+        return [k.fresh(k.pos(k.UNIT)) if p == ONLY else p for p in at]
+
+    def _closed(self, body, more):
+        """The function of all that a body depends on; of matrices of any kind, and any numbers."""
+        own = {x: _of_any_kind(x) for x in [*[f.term for f in self._letters], *self._data()]}
+        sizes = map(size_term, self._sizes)
+        letters = [*self._functions, *sizes, *own.values(), *more]
+        return k.abstract(letters, k.put(body, (), own))
+
+    def _data(self):
+        """The letters of the parameters that are no sizes."""
+        kept = [p for p in self._params if p not in self._sizes and p != 1]
+        return [p.term if isinstance(p, (Family, Index)) else scalar_letter(p) for p in kept]
+
+    def applied(self, x, i, j):
+        """The entry of an expression of this word."""
+        return Term("app", self.term, *self._arguments(x, x.params), i, j)
+
+    def _arguments(self, x, params):
+        """What stands for the functions, the sizes, the letters and the parameters."""
+        meant = {}
+        for mine, y in zip(self._letters, x.args):
+            meant |= dict(zip(mine.sizes, y.shape))
+        found = [y.function for y in x.args]
+        for mine, p in zip(self._params, params):
+            if isinstance(mine, Family):
+                meant |= dict(zip(mine.sizes, p.sizes))
+                found.append(p.function)
+            elif isinstance(mine, Index):
+                meant[mine.size] = p.size
+                found.append(p.term)
+            elif mine in self._sizes:
+                meant[mine] = p
+            elif mine != 1:
+                found.append(scalar_term(p))
+        return [*map(eta, self._functions), *[size_term(meant[s]) for s in self._sizes], *found]
+
+
+class RecursiveDefinition(Definition):
+    """A row that is defined along the natural numbers, as a recursion of the kernel."""
+
+    def __init__(self, name, template, shape, first, step):
+        """``step(row, t)`` is the entry at t + 1, made of the letter of the row at t."""
+        self._read(template)
+        at = self._places(shape)
+        t = sp.Symbol("step", integer=True, positive=True)
+        row = matrix("the row before", *shape)
+        before = letter("the row before", k.fun(k.pos(size_term(shape[1]))))
+        start, after = first(*at), step(row, t)(*at)
+        as_one = Term(
+            "abs", Term("app", before, Term("var", 0)), *row.params[0].term.args[1].args[2:]
+        )
+        after = k.put(after, (), {row.params[0].term: as_one})
+        self._functions = _functions_in(start, after)
+        places = self._named(at)[1:]
+        start, after = (
+            self._closed(start, places), self._closed(after, [*places, size_term(t), before])
+        )  # fmt: skip
+        self.term = Term("rec", name, start, after)
+
+    def applied(self, x, i, j):
+        t, *params = x.params
+        return Term("app", self.term, size_term(t), *self._arguments(x, params), j)
+
+
+def _functions_in(*bodies):
+    """The letters for any function whatever that bodies name."""
+    letters = frozenset().union(*[body.letters for body in bodies])
+    return sorted((x for x in letters if x.args[1] == k.fun(k.NUM)), key=lambda x: x.args[0])
+
+
+def _of_any_kind(x):
+    name, sort = x.args
+    if sort.op == "NUM":
+        return letter(name, k.NUM)
+    if sort.op == "DRAW":
+        raise ProofError(f"{name} is a draw, which is no parameter of a definition")
+    return letter(name, Term("FUN", "any", *sort.args[1:])) if sort.op == "FUN" else x
