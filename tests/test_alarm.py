@@ -77,7 +77,7 @@ def test_an_exception_while_running_is_a_refusal():
 
 def test_hypotheses_that_no_sample_meets_are_said_to_be_so():
     theorem = Derivation("empty", ones(n)).by(2 * ones(n), given(ones(n), 2 * ones(n))).qed()
-    assert theorem.not_run == ("no sample met its hypotheses",)
+    assert theorem.not_run == ("not run in torch: no sample met its hypotheses",)
     assert "not run in torch: no sample met its hypotheses" in repr(theorem)
 
 
@@ -126,7 +126,7 @@ def test_a_mean_is_run_at_sizes_beyond_one(monkeypatch):
 def test_a_draw_too_large_to_enumerate_is_no_refusal():
     R = random_matrix("R", 3, 5, 1)
     theorem = Derivation("T", expectation(R)).by(zeros(3, 5), SECOND_MOMENTS).qed()
-    assert theorem.not_run == ("no sample met its hypotheses",)
+    assert theorem.not_run == ("not run in torch: no sample met its hypotheses",)
 
 
 def test_a_hypothesis_narrows_the_samples():

@@ -114,8 +114,7 @@ def _hypotheses(proof, style, names):
 
 def _remarks(proof):
     yield from getattr(proof, "assumptions", ())
-    for reason in getattr(proof, "not_run", ()):
-        yield f"not run in torch: {reason}"
+    yield from getattr(proof, "not_run", ())
 
 
 # ── Width, names and breaks ───────────────────────────────────────────────────────────────

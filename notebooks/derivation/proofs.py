@@ -277,12 +277,12 @@ class Derivation:
 
     def _sound_the_alarm(self, where, before, claim, hypotheses):
         if not torch_is_here():
-            self._not_run.append("torch is not installed")
+            self._not_run.append("not run in torch, which is not installed")
             return
         try:
             complaint = listen(before, claim, hypotheses)
         except NotRun as reason:
-            self._not_run.append(str(reason))
+            self._not_run.append(f"not run in torch: {reason}")
             return
         except Exception as error:
             complaint = f"the torch run failed ({type(error).__name__}: {error})"

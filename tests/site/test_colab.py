@@ -56,7 +56,9 @@ def test_it_carries_what_it_imports_and_names_and_no_more():
     code = "from derivation import *\nimport torch\nplt.style.use('figures.mplstyle')\n'no.json'"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     carried = {p.relative_to(NOTEBOOKS).as_posix() for p in companions(notebook)}
-    checker = {p.relative_to(NOTEBOOKS).as_posix() for p in (NOTEBOOKS / "derivation").rglob("*.py")}
+    checker = {
+        p.relative_to(NOTEBOOKS).as_posix() for p in (NOTEBOOKS / "derivation").rglob("*.py")
+    }
     assert carried == checker | {"figures.mplstyle"}
 
 
