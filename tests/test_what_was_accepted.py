@@ -6,7 +6,7 @@ The alarm is off: what refuses is the kernel, or the notation in front of it.
 import pytest
 import sympy as sp
 from derivation import *  # noqa: F403
-from derivation import proofs
+from derivation import justify, proofs
 from derivation.letters import Index
 from derivation.matrices import Heads
 from derivation.proofs import Given
@@ -109,10 +109,12 @@ def test_8_every_parameter_is_printed():
     same = Derivation("T", layer_norm(X, 1) - layer_norm(X, 1)).by(zeros(n, d))
     assert "LN(X) - LN(X)" in repr(same) and "with LN(…; 1)" in repr(same)
     assert r"\operatorname{LN}" in same._repr_latex_() and r"\dots;\, 1" in same._repr_latex_()
-    block = define("block", lambda x, W, b: x @ W + ones(x.shape[0]) @ b.T, shown=1)
+    block = define("block", lambda x, b, W: x @ W + ones(x.shape[0]) @ b.T, shown=1)
     W, b, b_2 = matrix("W", d, d), matrix("b", d), matrix("b_2", d)
-    two = Derivation("T", block(X, W, b) + block(X, W, b_2)).by(block(X, W, b_2) + block(X, W, b))
+    two = Derivation("T", block(X, b, W) + block(X, b_2, W)).by(block(X, b_2, W) + block(X, b, W))
     assert "block(X, b) + block(X, b_2)" in repr(two) and "with block(…; W)" in repr(two)
+    two = Derivation("T", block(X, b, W) + block(X, b, W.T)).by(block(X, b, W.T) + block(X, b, W))
+    assert "block(X, b, W) + block(X, b, Wᵀ)" in repr(two), "kept back are the last ones only"
 
 
 def test_8_a_hypothesis_is_not_about_two_words_of_one_name():
@@ -260,7 +262,7 @@ def test_a_mean_stands_outside_of_definitions():
 
 
 def test_an_index_named_like_an_entrys_place_is_another():
-    summed = define("F", lambda x: over(head("at i", x.shape[0]), x))
+    summed = define("F", lambda x: over(head("i", x.shape[0]), x))
     refused(lambda: Derivation("T", summed(X)).by(J @ X, unfold(summed)), "not justified")
     assert Derivation("T", summed(X)).by(n * X, unfold(summed)).qed()
 
@@ -287,6 +289,14 @@ def test_a_word_keeps_its_name():
 
 
 PRINTS = {
+    "a sum that is taken away": (
+        tabulate(lambda i, j: -(entry_of(A, i, j) + entry_of(B, i, j)), n, n), "(-(A[i,j] + B[i,j]))[i,j]"),
+    "a size that is a sum": (
+        tabulate(lambda i, j: 2 * entry_of(position_numbers(join(n, m))), 1, 1), "2 (n+m)"),
+    "how many ones before a sum": (ones(n).T @ (ones(n) + ones(n)), "1[n]ᵀ (1 + 1)"),
+    "a norm by itself": (layer_norm(X, 2), "LN(X, 2)"),
+    "where two positions coincide": (
+        tabulate(lambda i, j: 2 * entry_of(identity(n), i, j), n, n), "(2 [i = j])[i,j]"),
     "a sign in an index form": (tabulate(lambda i, j: entry_of(A, i, j) - entry_of(J, i, j), n, n), "(A[i,j] - 1)[i,j]"),
     "a number in an index form": (tabulate(lambda i, j: entry_of(-3 * J, i, j), n, n), "(-3)[i,j]"),
     "how many ones": (ones(n).T @ ones(n) - ones(m).T @ ones(m), "1[n]ᵀ 1 - 1[m]ᵀ 1"),
@@ -314,3 +324,114 @@ def test_a_wide_sum_over_heads_keeps_its_brackets():
         left, right = left @ x, right @ x
     line = repr(Derivation("T", over(a, left + right)))
     assert "Σ_a≤h (" in line and line.rstrip().endswith(")")
+
+
+# ── What a further attack found: the letters and the numbers stand for more than they said ──
+
+
+def test_draws_of_one_variance_may_have_different_laws():
+    """Mean 0 and a variance do not settle E(exp R): a law is a letter of the kernel."""
+    one, two = random_matrix("R", n, n, 1), random_matrix("Q", n, n, 1)
+    start = Derivation("T", expectation(exp(one)))
+    refused(lambda: start.by(expectation(exp(two))), "not justified")
+    apart = Derivation("T", expectation(exp(one) - exp(two))).by(
+        expectation(exp(one)) - expectation(exp(two)), LINEARITY
+    )
+    assert "needs E(exp(R[k,l])) exists" in repr(apart)
+    assert "needs E(exp(Q[k,l])) exists" in repr(apart)
+    cited = apart.qed()(R=random_matrix("V", n, n, 1))
+    assert "E(exp(V))" in repr(cited) and "E(exp(R" not in repr(cited)
+
+
+def test_a_condition_that_moments_fulfil_says_whose():
+    """The row sums of E(R ⊙ R) do not vanish because of the variance, which is printed."""
+    drawn = random_matrix("R", n, n, sigma**2)
+    theorem = Derivation("T", normalise(expectation(drawn * drawn)) @ ones(n)).by(
+        ones(n), unfold(normalise)
+    )
+    assert "the entries of R are independent, of mean 0 and of variance sigma**2" in repr(theorem)
+
+
+@pytest.mark.parametrize("name", ["t²s", "Rᵀ", "a b", "x__2", "W_", "А", "ϵ", "f'g", "E=1"])
+def test_a_letter_prints_as_it_is_written(name):
+    """No blank, no sign of a power or a transpose, no letter that looks like a Latin one."""
+    refused(lambda: matrix(name, n, n), "no name of a letter")
+    refused(lambda: head(name, n), "no name of a letter")
+    refused(lambda: permutation(name, n), "no name of a letter")
+
+
+@pytest.mark.parametrize("one, other", [("R_12", "R_1_2"), ("Rprime", "R'")])
+def test_two_letters_do_not_look_alike(one, other):
+    refused(lambda: Derivation("T", matrix(one, n, n) + matrix(other, n, n)), "prints like another")
+
+
+def test_what_a_derivative_binds_has_a_name_of_its_own():
+    positive, size = scalars("s", positive=True), scalars("n")
+    refused(lambda: Derivation("T", derivative(s * positive * A, s)), "two shapes or kinds")
+    refused(lambda: Derivation("T", derivative(size * n * A, size)), "two shapes or kinds")
+    refused(lambda: Derivation("T", derivative(s * Heads("W", h, n, n)[head("s", h)], s)), "name")
+    big = scalars("L")
+    refused(lambda: Derivation("T", derivative(big * causal(n), big)), "prints like")
+
+
+def test_a_note_is_words():
+    for note in ("x)\n  = 3 A", r"\\ &= 3 A", "}", 3):
+        refused(lambda note=note: Derivation("T", A + A).by(2 * A, note=note), "a note is words")
+
+
+def test_a_definition_is_one_formula():
+    """A branch in Python would be read once, for whatever stood there first."""
+    chosen = define("chosen", lambda x, use: 2 * x if use else x)
+    refused(lambda: chosen(X, 0), "cannot branch")
+    by_size = define("by_size", lambda x: x if x.shape[0] == 2 else 2 * x)
+    refused(lambda: by_size(matrix("Y", 2, 2)), "cannot branch")
+    refused(lambda: tabulate(lambda i, j: 1 if i == j else 0, n, n), "cannot branch")
+    refused(lambda: tabulate(lambda i, j: 1 if entry_of(A, i, j) else 0, n, n), "cannot branch")
+
+
+def test_functions_and_words_are_not_called_like_softmax_or_a_slope():
+    for name in ("softmax_1", "softmax_L", "f'", "f g"):
+        refused(lambda name=name: entrywise(name), "cannot be called")
+    for name in ("softmax_1", "softmax_L", "f g", "f²"):
+        refused(lambda name=name: define(name, lambda x: x), "")
+
+
+def test_a_theorem_prints_all_that_it_was_proved_with():
+    """Made by hand without its conditions, or without the variance of its draws, it is refused."""
+    whole = tabulate(lambda i, j: entry_of(v, i) / entry_of(v, i), n)
+    drawn = random_matrix("R", n, n, 1)
+    for lhs, rhs, laws in (
+        (whole, ones(n), []),
+        (expectation(drawn * drawn), ones(n, n), [SECOND_MOMENTS]),
+    ):
+        proved = justify.by_algebra(lhs, rhs, (), laws)
+        parts = {"name": "T", "label": "", "lhs": lhs, "rhs": rhs, "proof": (), "not_run": ()}
+        lines = (lhs, (), ""), (rhs, (), "")
+        refused(
+            lambda p=proved, parts=parts, lines=lines: proofs.Theorem(
+                p, **parts, lines=lines, hypotheses=(), random=()
+            ),
+            "would print otherwise",
+        )
+    plain = Derivation("T", ones(n) + ones(n)).by(2 * ones(n)).qed()
+    assert proofs.proves(plain, 2 * ones(n), 2 * ones(n))
+    assert not proofs.proves(plain, whole + ones(n), 2 * ones(n)), "it does not say v ≠ 0"
+
+
+def test_what_is_cited_prints():
+    twice = Derivation("T", A + A).by(2 * A).qed()
+    assert "A + A" in repr(twice()) and twice()._repr_latex_()
+
+
+def test_a_true_line_is_not_called_false():
+    """By rounding, by a difference quotient too coarse, or at a place where nothing is defined."""
+    lines = [
+        (derivative(exp(100 * s * A), s), 100 * A, ()),
+        (exp(1000 * A) + exp(1000 * A), 2 * exp(1000 * A), ()),
+        (sequence("z", d)[33] * 2, 2 * sequence("z", d)[33], ()),
+    ]
+    for lhs, rhs, reasons in lines:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(proofs, "torch_is_here", lambda: True)
+            assert Derivation("T", lhs).by(rhs, *reasons).qed()
+    assert "0 instances" in repr(counterexample(normalise(A - A), A))

@@ -225,8 +225,10 @@ def listen(lhs, rhs, hypotheses=()):
         try:
             met = _meeting(sample, hypotheses)
             left, right = lhs.run(met), rhs.run(met)
-            if met is not sample and not torch.stack([left.sum(), right.sum()]).isfinite().all():
-                raise HypothesesNotMet  # what was moved to 0 is divided by
+            if not torch.stack([left.sum(), right.sum()]).isfinite().all():
+                raise HypothesesNotMet  # what was moved to 0 is divided by, or a number is too large
+        except IndexError:
+            raise NotRun(f"sequences are run up to their term {LONGEST_SEQUENCE}") from None
         except HypothesesNotMet:
             continue
         scale = max(1.0, left.abs().max().item(), right.abs().max().item())

@@ -111,12 +111,13 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES):
     if lhs.shape != rhs.shape:
         raise ProofError("the two sides of a claim must have one shape")
     search = _Search(lhs, rhs)
-    tried = 0
-    for instance in search.instances():
-        if tried == most_instances:
-            break
+    search_among, tried = itertools.islice(search.instances(), most_instances), 0
+    for instance in search_among:
+        try:
+            at = search.differ(instance)
+        except (ZeroDivisionError, OverflowError):
+            continue  # a side is undefined there, or too large
         tried += 1
-        at = search.differ(instance)
         if at is not None and (found := search.exactly(instance, at)) is not None:
             return found
     return NoCounterexample(tried)
@@ -192,15 +193,15 @@ class _Search:
         )
 
     def differ(self, instance):
-        """The first entry at which the two sides differ, or None; None too where one is undefined."""
-        try:
-            evaluated, *_ = self._instance(instance, FLOAT)
-            left, right = map(evaluated.value, self.functions)
-            for at in self._places(evaluated):
-                if abs(left(*at) - right(*at)) > 1e-9:
-                    return at
-        except (ZeroDivisionError, OverflowError):
-            pass
+        """The first entry at which the two sides differ, or None.
+
+        Raises ZeroDivisionError or OverflowError where a side is undefined, or too large.
+        """
+        evaluated, *_ = self._instance(instance, FLOAT)
+        left, right = map(evaluated.value, self.functions)
+        for at in self._places(evaluated):
+            if abs(left(*at) - right(*at)) > 1e-9:
+                return at
         return None
 
     def exactly(self, instance, at):

@@ -16,10 +16,10 @@ from sympy import S
 from sympy.core.symbol import Str
 
 from . import vocabulary
-from .kernel import terms as k
+from .justify import same
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError
-from .letters import End, Family, Index, Join, as_size
+from .letters import READERS, End, Family, Index, Join, as_size
 from .matrices import (
     DERIVATIVE,
     EXPECTATION,
@@ -60,10 +60,10 @@ class _Template:
     def _read(self, name, args, params, body, kinds):
         self.sizes = {}
         self.args = [
-            self._fresh_letter(f"argument {k}", x, kinds[k]) for k, x in enumerate(args)
+            self._fresh_letter(f"argument'{k}", x, kinds[k]) for k, x in enumerate(args)
         ]  # fmt: skip
         self.params = [
-            self._fresh_parameter(f"parameter {k}", p, kinds[len(args) + k])
+            self._fresh_parameter(f"parameter'{k}", p, kinds[len(args) + k])
             for k, p in enumerate(params)
         ]
         self.result = body(*self.args, *map(argument_of, self.params))
@@ -92,7 +92,7 @@ class _Template:
         if size == 1:
             return size
         if size not in self.sizes:
-            self.sizes[size] = sp.Symbol(f"size {len(self.sizes)}", integer=True, positive=True)
+            self.sizes[size] = sp.Symbol(f"size'{len(self.sizes)}", integer=True, positive=True)
         return self.sizes[size]
 
     def _fresh_letter(self, name, x, as_mask):
@@ -185,17 +185,18 @@ def define(name, body, shown=None):
 
 
 #: What the book prints by itself.
-PRINTED = {"exp", "diag", "last", "E", "I", "L", "softmax_1", "softmax_M", "sqrt", "sum"}
+PRINTED = {"exp", "diag", "last", "E", "I", "L", "sqrt", "sum"}
 
 
 def _refuse_taken(name):
     """No word prints like what the book has already."""
-    if " " in name or not k.is_name(name):
+    if not READERS.fullmatch(name):
         raise ProofError(
-            f"{name!r} is no name of a word: letters, digits, _ and ', without a space"
+            f"{name!r} is no name of a word: Latin or Greek letters and digits, an underscore "
+            "between them, primes behind them"
         )
     words = {x.name for x in vars(vocabulary).values() if isinstance(x, Word)}
-    if name in words | {*KNOWN, *PRINTED}:
+    if name in words | {*KNOWN, *PRINTED} or name.startswith("softmax_"):
         raise ProofError(
             f"something of the book is called so already: choose another name than {name}"
         )
@@ -214,7 +215,7 @@ class _Defined(Operation):
 
 def _kernel_name(word):
     """A word of the kernel for each kind of arguments, told apart by a number."""
-    return f"{word.name} {len(word._known) + 1}" if word._known else word.name
+    return f"{word.name}'{len(word._known) + 1}" if word._known else word.name
 
 
 class _Abbreviation(Word):
@@ -230,8 +231,9 @@ class _Abbreviation(Word):
                     raise ProofError(
                         f"the definition of {self.name} is another for these shapes, or has changed"
                     )
-                shape = template.filled(template.result, args, params).shape
-                return Expression(operation, args, params, shape)
+                filled = template.filled(template.result, args, params)
+                self._check_no_branch(filled, args, params)
+                return Expression(operation, args, params, filled.shape)
         template = _Template(self.name, args, params, self._body)
         for earlier, _ in self._known:
             if template.same_kind(earlier.args, earlier.params):
@@ -239,6 +241,17 @@ class _Abbreviation(Word):
                     raise ProofError(f"the definition of {self.name} is another for these shapes")
         self._known.append((template, self._operation(template)))
         return self(*arguments)
+
+    def _check_no_branch(self, filled, args, params):
+        """At numbers a body must say what its formula says: a branch in Python would be lost."""
+        given = [*params, *[s for x in args for s in x.shape if s != 1]]
+        if any(isinstance(p, sp.Number) for p in given):
+            meant = self._body(*args, *map(argument_of, params))
+            if not same(meant, filled):
+                raise ProofError(
+                    f"the definition of {self.name} is another at these numbers: a definition is "
+                    "one formula, and cannot branch"
+                )
 
     def _agrees(self, template, args, params):
         """Whether the body still makes of these shapes what the template makes of them."""

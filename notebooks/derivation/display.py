@@ -109,7 +109,7 @@ def _escaped(words):
 
 
 def _hypotheses(proof, style, names):
-    return [h.show(style, names) for h in getattr(proof, "hypotheses", ())]
+    return list(dict.fromkeys(h.show(style, names) for h in getattr(proof, "hypotheses", ())))
 
 
 def _remarks(proof):
@@ -134,6 +134,7 @@ def _names(lines, sides, style):
     used = {y.operation.name.removeprefix("entrywise ") for x in expressions for y in x.walk()}
     used |= {basic.name for x in expressions for kind in (Family, Bijection, Index, sp.Symbol)
             for basic in x.atoms(kind)}  # fmt: skip
+    used |= {letter.args[0] for x in expressions for letter in x.function.letters}
     free = [n for n in NAMES if n not in used]
     while free and any(_width(x, names, style) > WIDEST for x, *_ in lines):
         counts = Counter(y for x, *_ in lines for y in _visible(x, names))

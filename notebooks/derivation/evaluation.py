@@ -153,7 +153,9 @@ class Instance:
         return row(k)
 
     def _ranges(self, f, env):
-        return [range(1, self.any(s.args[0], env) + 1) for s in f.args[1:]]
+        """What the sorts of a binder range over; each may speak of what is bound before it."""
+        sorts = [(s, (*env, *[None] * n)) for n, s in enumerate(f.args[1:])]
+        return [range(1, self.any(s.args[0], around) + 1) for s, around in sorts]
 
     def _sum(self, env, f):
         return sum(self.any(f, env)(*at) for at in itertools.product(*self._ranges(f, env)))
@@ -168,11 +170,14 @@ class Instance:
 
     def _mean(self, env, f):
         """The mean over independent signs: one distribution of the right variance."""
-        shapes = [[range(1, self.any(a.args[0], env) + 1) for a in s.args[1:]] for s in f.args[1:]]
+        sorts = [(s.args[1:], (*env, *[None] * n)) for n, s in enumerate(f.args[1:])]
+        shapes = [[range(1, self.any(a.args[0], around) + 1) for a in positions]
+                  for (_, *positions), around in sorts]  # fmt: skip
         slots = [(k, at) for k, shape in enumerate(shapes) for at in itertools.product(*shape)]
         if len(slots) > MOST_RANDOM_ENTRIES:
             raise Undefined("too many signs to average over")
-        deviations = [self.functions["root"](self.any(s.args[0], env)) for s in f.args[1:]]
+        root = self.functions["root"]
+        deviations = [root(self.any(variance, around)) for (variance, *_), around in sorts]
         total = 0
         for signs in itertools.product((1, -1), repeat=len(slots)):
             drawn = [{} for _ in shapes]

@@ -44,7 +44,7 @@ def _first_difference(f, g, words, laws):
     for at in split_positions(marks) if SPLIT in laws else [marks]:
         left, right = (k.opened(x, *at) for x in (f, g))
         if not normal.same(left, right):
-            names = _names(at)
+            names = _names(at, {x.args[0] for x in f.letters | g.letters})
             sides = _without_common_terms(normal.poly(left), normal.poly(right))
             shown = [show_term(Text(), term_of(side), names) for side in sides]
             return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
@@ -57,10 +57,11 @@ def _without_common_terms(p, q):
     return dict(p.items() - common), dict(q.items() - common)
 
 
-def _names(at):
-    """i and j for the row and the column, also within a block."""
+def _names(at, taken):
+    """Names for the row and the column, also within a block: i and j, where these are free."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
-    return {p: c for p, c in zip(inner, "ij") if p.op == "let" and p.args[1] != k.pos(k.UNIT)}
+    free = [c for c in "ijpqrstuvw" if c not in taken]
+    return {p: c for p, c in zip(inner, free) if p.op == "let" and p.args[1] != k.pos(k.UNIT)}
 
 
 def _where(at, names):

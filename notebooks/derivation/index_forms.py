@@ -56,6 +56,14 @@ class Number:
     def __rpow__(self, other):
         raise ProofError("an index form takes whole numbers for exponents")
 
+    def _unknown(self, other=None):
+        raise ProofError(
+            "an index form is one formula for every place: it cannot branch on a number or a position"
+        )
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
+    __hash__ = None
+
 
 class Position(Number):
     """A position, which counts from 1 where a number is wanted."""

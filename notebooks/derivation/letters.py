@@ -6,6 +6,7 @@ is trusted: what is written down wrongly is proved of another letter than the on
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -126,10 +127,28 @@ def exact_number(q):
     return Term("num", Fraction(q))
 
 
+#: Latin letters, and those Greek ones that look like no Latin one.
+_ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπ-ω"
+#: What a reader calls a letter, or a word: what prints as it is written, and unlike another one.
+READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
+#: Letters that the notation needs for itself have a ' inside, which no reader's has.
+_INNER = re.compile(r"(argument|parameter|size|at|row|the)'\w+")
+
+
 def letter(name, sort):
     """A letter of the kernel."""
-    k.need(k.is_name(name), "{!r} is no name: letters, digits, _ and '", name)
-    return Term("let", name, sort)
+    return Term("let", _named(name).name, sort)
+
+
+def _named(name):
+    """A name as SymPy keeps it; ProofError for what does not print as it is written."""
+    name = getattr(name, "name", name)
+    if not isinstance(name, str) or not (READERS.fullmatch(name) or _INNER.fullmatch(name)):
+        raise ProofError(
+            f"{name!r} is no name of a letter: Latin or Greek letters and digits, "
+            "an underscore between them, primes behind them"
+        )
+    return Str(name)
 
 
 def size_term(s):
@@ -175,7 +194,7 @@ class Index(Basic):
         size = as_size(size)
         if size == 1:
             return End(size)
-        return Basic.__new__(cls, name if isinstance(name, Basic) else Str(name), size)
+        return Basic.__new__(cls, _named(name), size)
 
     def __str__(self):
         return self.name
@@ -199,7 +218,7 @@ class Bijection(Basic):
     """A bijection of the range 1..size onto itself."""
 
     def __new__(cls, name, size):
-        return Basic.__new__(cls, name if isinstance(name, Basic) else Str(name), as_size(size))
+        return Basic.__new__(cls, _named(name), as_size(size))
 
     name = property(lambda self: self.args[0].name)
     size = property(lambda self: self.args[1])
@@ -219,8 +238,8 @@ class Family(Basic):
 
     def __new__(cls, name, kind, sizes, *extra):
         sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
-        as_basic = [a if isinstance(a, Basic) else Str(a) for a in (name, kind)]
-        return Basic.__new__(cls, *as_basic, Tuple(*sizes), *extra)
+        kind = kind if isinstance(kind, Basic) else Str(kind)
+        return Basic.__new__(cls, _named(name), kind, Tuple(*sizes), *extra)
 
     name = property(lambda self: self.args[0].name)
     kind = property(lambda self: self.args[1].name)
@@ -229,11 +248,16 @@ class Family(Basic):
     random = property(lambda self: self.kind == "random")
 
     @property
+    def law(self):
+        """What the kernel calls the law of a draw: no other draw has the same."""
+        return letter(self.name, k.LAW)
+
+    @property
     def term(self):
         """The kernel's letter; that of a draw has to be bound by a mean."""
         axes = [k.NUM if s is S.Naturals else k.pos(size_term(s)) for s in self.sizes]
         if self.random:
-            return letter(self.name, Term("DRAW", scalar_term(self.variance), *axes))
+            return letter(self.name, Term("DRAW", self.law, scalar_term(self.variance), *axes))
         return letter(self.name, k.fun(*axes, kind="mask" if self.kind == "mask" else "any"))
 
     @property

@@ -32,7 +32,17 @@ from .letters import (
     size_term,
 )
 from .notation import show_place, show_table
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, brief_words, show_number
+from .printing import (
+    ATOM,
+    POWER,
+    PRODUCT,
+    SIGNED,
+    SUM,
+    Latex,
+    Text,
+    beside,
+    show_number,
+)  # fmt: skip
 
 
 class _LazyTorch:
@@ -177,6 +187,16 @@ class Expression:
     def __truediv__(self, scalar):
         return scaled(1 / exact(scalar), self)
 
+    # What a matrix of numbers would take, and an expression does not: they say what to write.
+    def __pow__(self, exponent):
+        raise ProofError("an expression takes no power: write A @ A, A * A, or an index form")
+
+    def __rtruediv__(self, other):
+        raise ProofError("nothing is divided by an expression: write an index form, see tabulate")
+
+    def __getitem__(self, at):
+        raise ProofError("an expression is not indexed: an index form takes entry_of(A, i, j)")
+
     # Reached only where the left side is no expression: they say what is wanted.
     def __rmatmul__(self, other):
         return expression(other, "@")
@@ -268,10 +288,10 @@ class Expression:
         return piece if holds >= tightness else style.brackets(piece)
 
     def _repr_latex_(self):
-        return f"$\\displaystyle {self.show(Latex(brief_words([self])))}$"
+        return f"$\\displaystyle {self.show(Latex())}$"
 
     def __repr__(self):
-        return self.show(Text(brief_words([self])))
+        return self.show(Text())
 
 
 @functools.lru_cache(maxsize=None)
@@ -596,23 +616,30 @@ def _product_entry(x, i, j):
     return factors[0]
 
 
+def _is_ones(x):
+    return ONES in (x.operation, x.args[0].operation if x.operation is TRANSPOSE else None)
+
+
+def _tells(x, axis):
+    """Whether a letter in print tells how many rows (0) or columns (1) there are."""
+    if x.operation is TRANSPOSE:
+        return _tells(x.args[0], 1 - axis)
+    if x.operation is PRODUCT_OF:
+        return _tells(x.args[-axis], axis)
+    if x.operation is STACK and axis == 0:
+        return all(_tells(y, 0) for y in x.args)
+    if not x.args:
+        return x.operation in (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
+    return any(_tells(y, k) for y in x.args for k in (0, 1) if y.shape[k] == x.shape[axis])
+
+
 def _show_product(x, style, show):
-    """A row of ones before what has no letter of its own says how long it is."""
+    """A row of ones before what does not tell its number of rows says how long it is."""
     pieces = [show(y, PRODUCT) for y in x.args]
     for at, (y, z) in enumerate(zip(x.args, x.args[1:])):
-        plain = [f.args[0] if f.operation is TRANSPOSE else f for f in (y, z)]
-        if plain[0].operation is ONES and plain[1].operation in UNNAMED and y.shape[1] != 1:
+        if _is_ones(y) and not _tells(z, 0) and y.shape[1] != 1:
             pieces[at] = style.sized(pieces[at], show_number(style, y.shape[1]))
-    return _beside(style, pieces), PRODUCT
-
-
-def _beside(style, pieces):
-    """Factors beside each other; a dot between two digits."""
-    found = pieces[0]
-    for piece in pieces[1:]:
-        digits = found[-1:].isdigit() and piece[:1].isdigit()
-        found += (style.centred if digits else style.times) + piece
-    return found
+    return beside(style, pieces), PRODUCT
 
 
 def _show_sum(x, style, show):
@@ -625,7 +652,7 @@ def _show_scaled(x, style, show):
     scalar = show_number(style, x.params[0])
     if x.params[0].is_Add:
         scalar = style.brackets(scalar)
-    return _beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if scalar.startswith(
+    return beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if scalar.startswith(
         "-"
     ) else PRODUCT
 
@@ -665,10 +692,15 @@ def _row_of(sequence, t, j):
 
 
 def _run_derivative(x, sample):
-    """A central difference of fourth order: an alarm, not a measurement."""
-    step = 1e-3
-    f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
-    return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
+    """Central differences of fourth order, of the step where they change least: an alarm only."""
+
+    def difference(step):
+        f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
+        return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
+
+    found = [difference(step) for step in (1e-2, 1e-3, 1e-4, 1e-5)]
+    changes = [(b - a).abs().max().item() for a, b in zip(found, found[1:])]
+    return found[1 + min(range(3), key=changes.__getitem__)]
 
 
 def _show_derivative(x, style, show):
@@ -739,7 +771,7 @@ POSITIONS = Operation(
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
     show=lambda x, style, show: (
         r"(1,2,\dots," + show_number(style, x.shape[0]) + r")^{\top}" if isinstance(style, Latex)
-        else f"(1,…,{x.shape[0]})ᵀ", ATOM),
+        else f"(1,…,{show_number(style, x.shape[0])})ᵀ", ATOM),
 )  # fmt: skip
 PRODUCT_OF = Operation(
     "product",
@@ -796,8 +828,6 @@ LAST_ROW = Operation(
     run=lambda x, sample: x.args[0].run(sample)[-1:],
     show=_show_function("last"),
 )
-#: What has no letter that tells its size.
-UNNAMED = (ONES, ZEROS, IDENTITY, CAUSAL)
 OVER = Operation("over", entry=_over_entry, run=_run_over, show=_show_over)
 DERIVATIVE = Operation(
     "derivative", entry=_derivative_entry, run=_run_derivative, show=_show_derivative

@@ -5,11 +5,12 @@ What is bound gets a name here, and only here: positions k, l, …, numbers s, t
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from .kernel import terms as k
 from .letters import exact_number
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, show_number
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside, show_number
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
 #: In what order the factors of a product stand.
@@ -38,7 +39,8 @@ def show_table(style, function):
     taken = {x.args[0] for x in body.letters}
     free = iter([c for c in "ijpqrstuvwxyz" if c not in taken])
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
-    piece = show_term(style, body, letters)
+    only = {p: "1" for p in (i, j) if p not in letters}
+    piece = show_term(style, body, letters | only)
     return style.tabulated(piece, list(letters.values())), ATOM if letters else SUM
 
 
@@ -60,10 +62,12 @@ class _Printer:
     def opened(self, f):
         """The body of a binder, and the print of what it binds."""
         body, marks = k.looked_into(f)
-        taken = {*self.names.values(), *[x.args[0] for x in body.letters]}
+        letters = [x for x in body.letters if x.args[1] != k.LAW]  # a law is the name of its draw
+        taken = {*self.names.values(), *[x.args[0] for x in letters]}
         for mark in marks:
             pool = POOLS[mark.args[1].op]
-            free = [x for x in pool if x not in taken] or [pool[0] + "'" * len(taken)]
+            own = mark.args[1].args[0].args[:1] if mark.args[1].op == "DRAW" else ()
+            free = [x for x in (*own, *pool) if x not in taken] or [pool[0] + "'" * len(taken)]
             self.names[mark] = free[0]
             taken.add(free[0])
         return body, marks, [self.names[mark] for mark in marks]
@@ -80,11 +84,15 @@ class _Printer:
             return str(s.args[0])
         if s.op == "let":
             return self._let(*s.args)[0]
-        parts = map(self.size, s.args)
-        return self.style.joined(*parts) if s.op == "join" else self.style.times.join(parts)
+        if s.op == "join":
+            return self.style.joined(*map(self.size, s.args))
+        parts = [self._size(p) for p in s.args]
+        return self.style.times.join(
+            piece if holds > PRODUCT else self.style.brackets(piece) for piece, holds in parts
+        )
 
     def _size(self, s):
-        return self.size(s), SUM if s.op == "join" else ATOM
+        return self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM)
 
     def position(self, p):
         """A position."""
@@ -102,7 +110,8 @@ class _Printer:
         return self.tight(p)
 
     def _place(self, p):
-        return self.position(p), ATOM
+        shown = self.position(p)
+        return shown, SUM if "+" in shown else PRODUCT if self.style.times in shown else ATOM
 
     # ── Arithmetic ───────────────────────────────────────────────────────────────────────────
 
@@ -132,18 +141,18 @@ class _Printer:
         above.append(exact_number(abs(number.numerator)))
         below.append(exact_number(number.denominator))
         sign = self.style.minus if number < 0 else ""
-        piece = self.product(above)
-        if any(f != k.ONE for f in below):
-            piece = self.style.fraction(piece, self.product(below))
+        divided = any(f != k.ONE for f in below)
+        piece = self.product(above, 0 if divided else PRODUCT)
+        if divided:
+            piece = self.style.fraction(piece, self.product(below, 0))
         return sign + piece, SIGNED if sign else PRODUCT
 
-    def product(self, factors):
-        """Factors beside each other, sums last."""
+    def product(self, factors, alone):
+        """Factors beside each other, sums last; ``alone`` is how tightly a single one must hold."""
         factors = [f for f in factors if f != k.ONE]
-        if len(factors) == 1:
-            return self.tight(factors[0])
         factors.sort(key=lambda f: LAST.get(f.op, 5))
-        return self.style.times.join(self.tight(f, PRODUCT) for f in factors) or "1"
+        pieces = [self.tight(f, PRODUCT if len(factors) > 1 else alone) for f in factors]
+        return beside(self.style, pieces) if pieces else "1"
 
     def _pow(self, base, e):
         return self.style.power(self.tight(base, POWER + 1), str(e)), POWER
@@ -161,7 +170,7 @@ class _Printer:
         return self.style.call(name, self.tight(x)), ATOM
 
     def _delta(self, p, q):
-        return self.style.at(self.style.name("δ"), self.position(p), self.position(q)), ATOM
+        return self.style.coincide(self.position(p), self.position(q)), ATOM
 
     def _le(self, p, q):
         return self.style.at_most(self.position(p), self.position(q)), ATOM
@@ -176,7 +185,8 @@ class _Printer:
         kinds = [*zip(sorts, rest)]
         matrices = [self.matrix(a) for s, a in kinds if s.op == "FUN" and s != k.fun(k.NUM)]
         numbers = [self.tight(a) for s, a in kinds if s.op == "NUM"]
-        call = self.style.call(head.args[0], *matrices, *numbers)
+        name = re.sub(r"'(?=\w)", " ", head.args[0])  # what the kernel writes for a blank
+        call = self.style.call(name, *matrices, *numbers)
         at = [*size, *[a for s, a in kinds if s.op == "POS"]]
         return self.entry(call, at)
 
@@ -258,7 +268,8 @@ def show_condition(style, relation, x):
         return style.name(x.args[0]) + style.text(" is smooth")
     printer = _Printer(style, {})
     body, marks, names = printer.opened(x)
-    told = [m for m in sorted(marks, key=_places(body).index) if not printer.is_only(m)]
+    told = [m for m in marks if m in body.letters and not printer.is_only(m)]
+    told.sort(key=_places(body).index)
     printer.names |= dict(zip(told, names))
     every = ", ".join(printer.names[m] for m in told)
     every = style.text(" for every ") + every if every else ""

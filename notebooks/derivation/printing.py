@@ -5,6 +5,8 @@ A printer says how each construct looks; an operation says which constructs it i
 
 from __future__ import annotations
 
+import itertools
+import re
 import unicodedata
 
 import sympy as sp
@@ -46,8 +48,9 @@ class Latex:
 
     def at(self, piece, *indices):
         inside = "".join(indices) if all(len(i) == 1 for i in indices) else ",".join(indices)
-        base, _, sub = piece.partition("_{")
-        return f"{base}_{{{sub.removesuffix('}')},{inside}}}" if sub else f"{piece}_{{{inside}}}"
+        if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
+            return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
+        return f"{piece}_{{{inside}}}" if "_{" not in piece else f"{{{piece}}}_{{{inside}}}"
 
     def sum_over(self, index, size, piece):
         return rf"\sum_{{{index}=1}}^{{{size}}} {piece}"
@@ -70,6 +73,9 @@ class Latex:
     def at_most(self, first, second):
         return rf"[{first} \le {second}]"
 
+    def coincide(self, first, second):
+        return f"[{first} = {second}]"
+
     def cases(self, first, second):
         return rf"\begin{{cases}} {first} \\ {second} \end{{cases}}"
 
@@ -88,7 +94,8 @@ class Latex:
     hadamard, times, minus, dot = r" \odot ", r"\,", "-", r"\cdot "
     opening, closing = r"\Bigl(", r"\Bigr)"
     centred = r" \cdot "
-    unequal, greater, others = r" \neq ", " > ", r"\dots;\, "
+    unequal, greater = r" \neq ", " > "
+    others_and, and_others = r"\dots;\, ", r",\, \dots"
 
     def text(self, words):
         return rf"\text{{{words}}}"
@@ -149,6 +156,9 @@ class Text:
     def at_most(self, first, second):
         return f"[{first} ≤ {second}]"
 
+    def coincide(self, first, second):
+        return f"[{first} = {second}]"
+
     def cases(self, first, second):
         return f"{{{first}; {second}}}"
 
@@ -167,7 +177,8 @@ class Text:
     hadamard, times, minus, dot = " ⊙ ", " ", "-", "· "
     opening, closing = "(", ")"
     centred = " · "
-    unequal, greater, others = " ≠ ", " > ", "…; "
+    unequal, greater = " ≠ ", " > "
+    others_and, and_others = "…; ", ", …"
 
     def text(self, words):
         return words
@@ -198,6 +209,15 @@ def _with_spelled_names(expression):
     spelled = {s: sp.Symbol(_greek(s.name), **s.assumptions0) for s in expression.free_symbols
                if isinstance(s, sp.Symbol)}  # fmt: skip
     return expression.xreplace(spelled)
+
+
+def beside(style, pieces):
+    """Factors beside each other; a dot between two digits."""
+    found = pieces[0]
+    for piece in pieces[1:]:
+        digits = found[-1:].isdigit() and piece[:1].isdigit()
+        found += (style.centred if digits else style.times) + piece
+    return found
 
 
 # ── Words and what they take ──────────────────────────────────────────────────────────────
@@ -245,21 +265,31 @@ def brief_words(expressions):
 def _kept(word, taken, bound):
     first, *others = taken
     if any(len(other) != len(first) for other in others):
-        return {}
-    same = [k for k, slot in enumerate(first) if all(other[k] == slot for other in others)]
-    same = [
-        k for k in same if not first[k].atoms(sp.Symbol) & bound
-    ]  # what is bound is told in place
-    return {k: first[k] for k in same if not word.always_shows(k, first[k])}
+        return Kept()
+    same = [all(other[k] == slot for other in others) for k, slot in enumerate(first)]
+    told = [word.always_shows(k, s) or s.atoms(sp.Symbol) & bound for k, s in enumerate(first)]
+    back = [not t and s for t, s in zip(told, same)]
+    places = range(len(first))  # the last ones, or else the first: nobody asks which they are
+    last = [*itertools.takewhile(back.__getitem__, reversed(places))]
+    found = last or [*itertools.takewhile(back.__getitem__, places)]
+    return Kept({k: first[k] for k in sorted(found)}, leading=not last)
+
+
+class Kept(dict):
+    """What a brief word keeps to itself: {place: what}, the last places or the ``leading`` ones."""
+
+    def __init__(self, slots=(), leading=False):
+        super().__init__(slots)
+        self.leading = leading
 
 
 def kept_back_in(style):
-    """What brief words keep to themselves: "with LN(…; ε)", one for each."""
-    return [
-        style.text("with ")
-        + style.call(
-            word.name, style.others + ", ".join(show_slot(style, s) for s in kept.values())
-        )
-        for word, kept in sorted(style.brief.items(), key=lambda item: item[0].name)
-        if kept
-    ]
+    """What brief words keep to themselves: "with LN(…; ε)" or "with v(x, …)", one for each."""
+    found = sorted(style.brief.items(), key=lambda item: item[0].name)
+    return [_kept_back(style, word, kept) for word, kept in found if kept]
+
+
+def _kept_back(style, word, kept):
+    told = ", ".join(show_slot(style, s) for s in kept.values())
+    told = told + style.and_others if kept.leading else style.others_and + told
+    return style.text("with ") + style.call(word.name, told)

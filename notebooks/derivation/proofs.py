@@ -7,7 +7,9 @@ Only ``qed`` makes a theorem.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import chain
 
 import sympy as sp
 from sympy.core.cache import clear_cache
@@ -18,10 +20,9 @@ from .counterexamples import counterexample
 from .display import latex_of, text_of
 from .goals import left_to_show
 from .hypotheses import in_words, offered_by
-from .justify import same
 from .kernel import rules, sorts
-from .kernel.terms import ProofError
-from .letters import LAWS, SECOND_MOMENTS, Bijection, Family, Law
+from .kernel.terms import LAW, ProofError
+from .letters import LAWS, Bijection, Family, Law
 from .matrices import (
     CAUSAL,
     DERIVATIVE,
@@ -160,11 +161,8 @@ class Theorem:
             raise ProofError(f"{self.title}: {readable(error)}") from None
         needed = [h for value in put.values() for h in offered_by(value, ())]
         offered = [h.substituted(put) for h in self.hypotheses]
-        return Instance(
-            proved, name=self.title, lhs=lhs, rhs=rhs,
-            hypotheses=_hypotheses(proved, [*offered, *needed]),
-            random=tuple(map(put.family, self.random)),
-        )  # fmt: skip
+        hypotheses = _hypotheses(proved, [*offered, *needed])
+        return _cited(proved, self.title, lhs, rhs, hypotheses, tuple(map(put.family, self.random)))
 
     @property
     def assumptions(self):
@@ -186,10 +184,17 @@ class Instance(Theorem):
 
     def reversed(self):
         """The same equation read from right to left."""
-        return Instance(
-            rules.reverse(self.proved), name=self.name, lhs=self.rhs, rhs=self.lhs,
-            hypotheses=self.hypotheses, random=self.random,
-        )  # fmt: skip
+        return _cited(
+            rules.reverse(self.proved), self.name, self.rhs, self.lhs, self.hypotheses, self.random
+        )
+
+
+def _cited(proved, name, lhs, rhs, hypotheses, random):
+    lines = (lhs, (), ""), (rhs, (Reason(name, name),), "")
+    return Instance(
+        proved, name=name, label="", lhs=lhs, rhs=rhs, hypotheses=hypotheses, random=random,
+        lines=lines, proof=(), not_run=(),
+    )  # fmt: skip
 
 
 def _hypotheses(proved, offered):
@@ -200,11 +205,26 @@ def _hypotheses(proved, offered):
     return (*in_words(proved.conditions, phrases), *equations)
 
 
+def _conditions_of(hypothesis):
+    """The conditions of the kernel that a hypothesis says in print."""
+    if isinstance(hypothesis, hypotheses.Condition):
+        return {(hypothesis.relation, hypothesis.about)}
+    return hypotheses.says(hypothesis) or set() if isinstance(hypothesis, NonZero) else set()
+
+
 def _check_that_it_prints(theorem):
     """Refuses a print that is not what the kernel has proved."""
     proved, printed = theorem.proved, {(theorem.lhs.function, theorem.rhs.function)}
     assumed = {(h.lhs.function, h.rhs.function) for h in theorem.hypotheses if isinstance(h, Given)}
-    if {(proved.lhs, proved.rhs)} != printed or assumed != set(proved.hypotheses):
+    said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])
+    terms = [proved.lhs, proved.rhs, *[x for _, x in proved.conditions], *chain(*assumed)]
+    laws = {x.args[0] for t in terms for x in t.letters if x.args[1] == LAW}
+    if (
+        {(proved.lhs, proved.rhs)} != printed
+        or assumed != set(proved.hypotheses)
+        or not proved.conditions <= said
+        or not laws <= {f.name for f in theorem.random}
+    ):
         raise ProofError(f"{theorem.title} would print otherwise than it was proved")
 
 
@@ -251,6 +271,8 @@ class Derivation:
         The dots of Python, ``...``, stand for what is still to be written: a ProofError says so.
         """
         where = f"{self.name}, line {len(self.lines)}"
+        if not isinstance(note, str) or re.search(r"[\\{}\n]", note):
+            raise ProofError(f"{where}: a note is words in one row, without a backslash or a brace")
         before = self.lines[-1][0]
         _check_expression(where, claim)
         if before.shape != claim.shape:
@@ -379,13 +401,11 @@ class _Step:
         return [h for x in shown for h in offered_by(x, words)] + carried
 
     def random(self):
-        """The random letters whose moments the line uses."""
+        """The random letters of the line, and those of what it cites."""
         found = [f for r in self.reasons if isinstance(r, (Instance, Given)) for f in r.random]
-        if SECOND_MOMENTS in self.reasons:
-            sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
-            families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
-            found += sorted((f for f in families if f.random), key=lambda f: f.name)
-        return found
+        sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
+        families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
+        return found + sorted((f for f in families if f.random), key=lambda f: f.name)
 
     def reason_text(self):
         return tuple(dict.fromkeys(map(Reason.of, self.reasons))) or (Reason("algebra", "algebra"),)
@@ -474,18 +494,26 @@ def _same_shape(where, a, b):
         raise ProofError(f"{where}: shapes differ: {_shape(a)} = {_shape(b)}")
 
 
+def _look(name):
+    """What a name looks like on a page, wherever its subscripts are cut."""
+    return re.sub(r"[{}\s]", "", Latex().name(name))
+
+
 def _check_names(where, expressions):
     """One name, one meaning: no two shapes or kinds, no two definitions."""
     meaning = {}
     for x in expressions:
-        for basic in x.atoms(Family) | x.atoms(Bijection) | x.free_scalars():
-            if meaning.setdefault(Latex().name(basic.name), basic) != basic:
-                raise ProofError(f"{where}: the name {basic.name} is used with two shapes or kinds")
-        for index in x.index_names():
-            name = Latex().name(index.name)
-            if meaning.setdefault(name, index) != index:
+        bound = {y.params[0] for y in x.walk() if y.operation is DERIVATIVE}
+        for basic in x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | bound:
+            if meaning.setdefault(_look(basic.name), basic) != basic:
                 raise ProofError(
-                    f"{where}: the name {name} of an index is used for something else as well"
+                    f"{where}: the name {basic.name} is used with two shapes or kinds, "
+                    "or prints like another"
+                )
+        for index in x.index_names():
+            if meaning.setdefault(_look(index.name), index) != index:
+                raise ProofError(
+                    f"{where}: the name {index.name} of an index is used for something else as well"
                 )
         for operation in {y.operation for y in x.walk()}:
             if (
@@ -598,6 +626,8 @@ def attempt(write):
         return write()
     except ProofError as error:
         return Refusal(str(error))
+    except (TypeError, ValueError, AttributeError, LookupError) as error:  # no line of a proof yet
+        return Refusal(f"this is no proof that can be read: {error}")
 
 
 def proves(theorem, lhs, rhs, needs=()):
@@ -610,14 +640,26 @@ def proves(theorem, lhs, rhs, needs=()):
         isinstance(theorem, Theorem)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
         and not theorem.random
-        and same(theorem.lhs, lhs)
-        and same(theorem.rhs, rhs)
+        and _says_no_more(theorem, theorem.lhs, lhs)
+        and _says_no_more(theorem, theorem.rhs, rhs)
     )
+
+
+def _says_no_more(theorem, mine, asked):
+    """Whether algebra shows two sides to be equal, under no other conditions than the theorem's."""
+    if mine.shape != asked.shape:
+        return False
+    try:
+        found = rules.by_normal_form(mine.function, asked.function)
+    except ProofError:
+        return False
+    return found.conditions <= theorem.proved.conditions
 
 
 def forget():
     """What was worked out before is worked out anew: for who measures times, or plants mistakes."""
-    for remembered in (justify.same, hypotheses.says, matrices._function, matrices._operations):
+    worked_out = (justify.same, hypotheses.says, matrices._function, matrices._operations)
+    for remembered in (*worked_out, rules._condition):
         remembered.cache_clear()
     sorts._words.clear()
     clear_cache()

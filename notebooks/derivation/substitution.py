@@ -203,6 +203,8 @@ class Substitution:
         found = {
             f.term: self._function(f, value) for f, value in self.families.items() if not f.random
         }
+        drawn = [f for f in self.families if f.random]  # they are bound; their laws are not
+        found |= {f.law: self.family(f).law for f in drawn}
         for symbol, value in self.symbols.items():
             if symbol.is_integer:
                 found[size_term(symbol)] = size_term(value)

@@ -13,7 +13,7 @@ from .index_forms import Number, Position, exp_of, root_of, total
 from .kernel import terms as k
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
-from .letters import End, Family, Index, Join, exact, letter, number
+from .letters import READERS, End, Family, Index, Join, exact, letter, number
 from .matrices import (
     Expression,
     Heads,
@@ -54,7 +54,7 @@ class Word:
         return Definition(self.name, generic, x.shape, lambda i, j: self._written(x, i, j))
 
     def __setattr__(self, name, value):
-        if name in vars(self) and not name.startswith("_"):
+        if (name in vars(self) or name == "places") and not name.startswith("_"):
             raise AttributeError(f"the word {self.name} keeps its {name}")
         super().__setattr__(name, value)
 
@@ -148,8 +148,9 @@ def entrywise(name):
 
     Known are tanh, sigmoid, relu, cos and sin.
     """
-    if not k.is_name(name) or name in PRINTED_LIKE_WORDS:
-        raise ProofError(f"a function cannot be called {name!r}: the book has that name already")
+    taken = name in PRINTED_LIKE_WORDS or name.startswith("softmax_")
+    if taken or not READERS.fullmatch(name) or "'" in name:  # f' is the slope of f
+        raise ProofError(f"a function cannot be called {name!r}: choose a letter or a plain word")
     if name not in _ENTRYWISE:
         operation = Operation(
             f"entrywise {name}",

@@ -14,14 +14,19 @@ from .letters import Family, Index, eta, letter, scalar_letter, scalar_term, siz
 from .matrices import mask, matrix
 
 
+def in_the_kernel(name):
+    """What the kernel calls a word of the book: it knows no blanks and no small digits."""
+    return name.replace(" ", "'").replace("₁", "'1")
+
+
 class Generic:
     """The letters that a word of the vocabulary is read on: matrices of one shape, and scalars."""
 
     def __init__(self, expressions, scalars):
         m, n = sp.symbols("m n", integer=True, positive=True)
         self.sizes = {m: m, n: n}
-        self.args = [mask(f"argument {k}", m, n) for k in range(expressions)]
-        self.params = [sp.Symbol(f"parameter {k}", real=True) for k in range(scalars)]
+        self.args = [mask(f"argument'{k}", m, n) for k in range(expressions)]
+        self.params = [sp.Symbol(f"parameter'{k}", real=True) for k in range(scalars)]
 
 
 class Definition:
@@ -35,7 +40,7 @@ class Definition:
         at = self._places(shape)
         body = entry(*at)
         self._functions = _functions_in(body)
-        self.term = Term("word", name, self._closed(body, self._named(at)))
+        self.term = Term("word", in_the_kernel(name), self._closed(body, self._named(at)))
 
     def _read(self, template):
         self._sizes = [s for s in template.sizes.values() if s != 1]
@@ -95,8 +100,8 @@ class RecursiveDefinition(Definition):
         self._read(template)
         at = self._places(shape)
         t = sp.Symbol("step", integer=True, positive=True)
-        row = matrix("the row before", *shape)
-        before = letter("the row before", k.fun(k.pos(size_term(shape[1]))))
+        row = matrix("row'before", *shape)
+        before = letter("row'before", k.fun(k.pos(size_term(shape[1]))))
         start, after = first(*at), step(row, t)(*at)
         as_one = Term(
             "abs", Term("app", before, Term("var", 0)), *row.params[0].term.args[1].args[2:]

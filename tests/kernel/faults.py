@@ -180,7 +180,7 @@ FAULTS = {
     "a chain forgets what is assumed": F("rules.chain", "first.hypotheses | second.hypotheses", "first.hypotheses", "rule: a_chain_has_no_gap_and_forgets_nothing"),
     "a chain forgets what divides": F("rules.chain", "first.conditions | second.conditions", "first.conditions", "rule: a_chain_has_no_gap_and_forgets_nothing"),
     "means are split of any two": F("rules.linearity", "f.args[1:] == g.args[1:]", "True", "rule: the_mean_of_a_sum_needs_the_means_and_one_set_of_draws"),
-    "every mean exists": F("rules.linearity", ".union(*[_condition(EXISTS, (), m) for m in means])", "", "rule: the_mean_of_a_sum_needs_the_means_and_one_set_of_draws"),
+    "every mean exists": F("conditions.conditions", ', "mean": EXISTS', "", "rule: the_mean_of_a_sum_needs_the_means_and_one_set_of_draws"),
     "anything is put for a letter": F("rules.instance", "fits(put(x.args[1], (), sizes), t)", "pass", "rule: what_stands_for_a_permutation_is_one"),
     "an instance divides by nothing": F("rules.instance", "_carried(relation, x, meant)", "()", "rule: the_existence_of_a_mean_is_carried"),
     "an instance keeps its hypotheses": F("rules.instance", "(_side(go(a)), _side(go(b)))", "(a, b)", "rule: an_instance_is_checked_and_carries_what_is_assumed"),

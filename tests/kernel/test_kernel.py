@@ -144,7 +144,7 @@ TRUE = {
     "relu(τA)": (relu_of(tau * A), tau * relu_of(A), []),
     "tanh is odd": (tanh(-A), -tanh(A), []),
     "a permutation undone": (P.T @ P, identity(n), []),
-    "a number leaves a mean": (expectation(2 * softmax(R)), 2 * expectation(softmax(R)), []),
+    "a number leaves a mean": (expectation(2 * softmax(R)), 2 * expectation(softmax(R)), ["exists", "exists"]),
     "E(RRᵀ)": (expectation(R @ R.T), n * identity(n), []),
     "a quotient of quotients": (
         tabulate(lambda a, b: 1 / (1 / entry_of(v, a) + 1 / entry_of(w, a)), n),
@@ -205,7 +205,7 @@ def test_a_word_hides_nothing():
 
 
 def test_a_draw_is_no_parameter_and_no_hypothesis_speaks_of_one():
-    draw = Term("DRAW", ONE, pos(UNIT), pos(UNIT))
+    draw = Term("DRAW", Term("let", "R_law", Term("LAW")), ONE, pos(UNIT), pos(UNIT))
     with pytest.raises(ProofError, match="a draw"):
         rules.given(function(R), function(R @ J))
     with pytest.raises(ProofError):
@@ -269,7 +269,9 @@ def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
         letter("u", fun(pos(size_n), kind="positive")),
         letter("b", fun(NUM, kind="mask")),
     )
-    draw = letter("D", Term("DRAW", app(variance, j), pos(size_n)))
+    draw = letter(
+        "D", Term("DRAW", Term("let", "R_law", Term("LAW")), app(variance, j), pos(size_n))
+    )
     mean = Term("mean", made(mul(Term("delta", i, j), app(mask_of, app(draw, k))), draw))
     with pytest.raises(rules.Differ):
         rules.by_normal_form(made(Term("pow", mean, 2)), made(mean))

@@ -1,10 +1,14 @@
 """What each rule of the kernel does, and what it refuses to do."""
 
+import numbers
+from fractions import Fraction
+
 import pytest
 from derivation.kernel import normal, rules
 from derivation.kernel.conditions import EXISTS
 from derivation.kernel.normal import Normal
 from derivation.kernel.sorts import check, full, sign
+from derivation.kernel.sums import MOMENTS
 from derivation.kernel.terms import (
     NUM,
     ONE,
@@ -73,18 +77,18 @@ def test_a_chain_has_no_gap_and_forgets_nothing():
 
 
 def test_the_mean_of_a_sum_needs_the_means_and_one_set_of_draws():
-    draw = letter("R", Term("DRAW", ONE, pos(UNIT)))
+    draw = letter("R", Term("DRAW", Term("let", "R_law", Term("LAW")), ONE, pos(UNIT)))
     entry = app(draw, ONLY)
     plain, wild = made(entry, draw), made(Term("exp", entry), draw)
     assert not rules.linearity(plain, plain).conditions, "a draw has two moments"
     assert needs(rules.linearity(plain, wild)) == {EXISTS}
-    other = letter("R", Term("DRAW", num(4), pos(UNIT)))
+    other = letter("R", Term("DRAW", Term("let", "R_law", Term("LAW")), num(4), pos(UNIT)))
     with pytest.raises(ProofError, match="different draws"):
         rules.linearity(plain, made(app(other, ONLY), other))
 
 
 def test_the_existence_of_a_mean_is_carried():
-    draw = letter("R", Term("DRAW", ONE, pos(UNIT)))
+    draw = letter("R", Term("DRAW", Term("let", "R_law", Term("LAW")), ONE, pos(UNIT)))
     of = lambda scale: made(mul(scale, Term("exp", app(draw, ONLY))), draw)
     theorem = rules.linearity(of(x), of(x))
     for_all = rules.for_every(theorem, [x])
@@ -249,7 +253,9 @@ def test_counting_counts_what_stands_still():
 
 
 def test_a_variance_is_at_least_0():
-    draw = lambda variance: letter("R", Term("DRAW", variance, pos(UNIT)))
+    draw = lambda variance: letter(
+        "R", Term("DRAW", Term("let", "R_law", Term("LAW")), variance, pos(UNIT))
+    )
     mean = lambda variance: Term("mean", made(app(draw(variance), ONLY), draw(variance)))
     assert check(mean(ONE)) == NUM
     for variance in (num(-1), x):
@@ -305,7 +311,7 @@ def test_a_condition_binds_a_size_before_its_positions():
 
 
 def test_what_is_averaged_is_asked_for_its_own_conditions_first():
-    draw = letter("R", Term("DRAW", ONE, pos(UNIT)))
+    draw = letter("R", Term("DRAW", Term("let", "R_law", Term("LAW")), ONE, pos(UNIT)))
     entry, A = app(draw, ONLY), letter("A", fun(NUM))
     theorem = rules.linearity(made(app(A, entry), draw), made(entry, draw))
     kink = Term("call", "relu", x)
@@ -353,3 +359,60 @@ def test_a_permutation_is_an_argument_of_a_word():
 
 def test_put_is_simultaneous():
     assert put(add(x, y), (), {x: y, y: x}) == add(y, x)
+
+
+def test_a_number_is_made_of_pythons_own():
+    """Fraction keeps whatever numerator a registered Rational has; the kernel does not."""
+
+    class Odd(int):
+        def __bool__(self):
+            return False
+
+    class Rational:
+        numerator, denominator = Odd(1), 1
+
+    numbers.Rational.register(Rational)
+    with pytest.raises(ProofError, match="no term is made"):
+        Term("num", Fraction(Rational()))
+
+
+def test_an_instance_says_what_its_sides_divide_by():
+    """x - x = 0 holds of 1/y too, and then y is not 0."""
+    theorem = equal(add(x, mul(num(-1), x)), ZERO)
+    assert not theorem.conditions
+    assert needs(rules.instance(theorem, {x: inv(y)})) == {"≠ 0"}
+    with pytest.raises(ProofError, match="never holds"):
+        rules.instance(theorem, {x: inv(ZERO)})
+
+
+def test_a_mean_in_a_side_exists_or_is_said_to():
+    draw = letter("R", Term("DRAW", Term("let", "R_law", Term("LAW")), ONE, pos(UNIT)))
+    mean = lambda body: Term("mean", abstract([draw], body))
+    wild = mean(Term("exp", app(draw, ONLY)))
+    assert needs(equal(add(wild, mul(num(-1), wild)), ZERO)) == {EXISTS}
+    assert not equal(mean(Term("pow", app(draw, ONLY), 2)), ONE, laws=[MOMENTS]).conditions
+
+
+def test_the_law_of_a_draw_is_a_letter():
+    """Two draws of one variance are alike where they have one law, and nowhere else."""
+    law, other = Term("let", "R_law", Term("LAW")), Term("let", "S_law", Term("LAW"))
+
+    def wild(law):
+        draw = letter("R", Term("DRAW", law, ONE, pos(UNIT)))
+        return Term("mean", abstract([draw], Term("exp", app(draw, ONLY))))
+
+    with pytest.raises(rules.Differ):
+        equal(wild(law), wild(other))
+    both = rules.instance(equal(add(wild(law), x), add(x, wild(law))), {law: other})
+    assert both.lhs == made(add(wild(other), x))
+    for no_law in (x, n, ONE):
+        with pytest.raises(ProofError):
+            equal(wild(no_law), wild(no_law))
+
+
+def test_blocks_carried_by_one_permutation_do_not_meet():
+    size = Term("join", n, n)
+    turn = letter("π", fun(pos(size), kind="perm", result=pos(size)))
+    first = Term("move", turn, -1, Term("inl", n, i))
+    second = Term("move", turn, -1, Term("inr", n, i))
+    assert equal(Term("delta", first, second), ZERO, i)

@@ -1,7 +1,8 @@
 """What a term needs to make sense: found where it divides, and never forgotten.
 
-1/x, √x and a derivative are total here: 1/0 is some number that nobody knows.  The laws about
-them hold only where they are defined, so a line brings what its sides need: "x ≠ 0", "x ≥ 0", "f
+1/x, √x, a derivative and a mean are total here: 1/0 is some number that nobody knows, and a mean
+that does not exist is some number, linear in what is averaged.  The other laws hold only where
+these are defined, so a line brings what its sides need: "x ≠ 0", "x ≥ 0", "f
 is smooth", each for every value of what is bound around it.  A condition is a pair of a relation
 and a closed ``abs``; for "is smooth", of the relation and a letter.
 """
@@ -25,8 +26,8 @@ def conditions(t, words=None):
     written = unfolded(t) if known and (words is None or t.args[0] in words) else None
     if written is not None:
         return conditions(written, words)
-    partial = {"inv": NONZERO, "sqrt": NONNEGATIVE}
-    found = [(partial[t.op], (), t.args[0])] if t.op in partial else []
+    partial = {"inv": NONZERO, "sqrt": NONNEGATIVE, "mean": EXISTS}
+    found = [(partial[t.op], (), t if t.op == "mean" else t.args[0])] if t.op in partial else []
     for a in t.args:
         if type(a) is Term:
             found += _under(a, words, t.op == "mean") if a.op == "abs" else conditions(a, words)
@@ -40,18 +41,17 @@ def for_all(marks, triples):
 
 
 def _under(f, words, averaged):
-    """The conditions below a binder; what is averaged needs none that speaks of a draw."""
+    """The conditions below a binder; what is averaged is refused if one speaks of a draw."""
     body, marks = looked_into(f)
     found = for_all(marks, conditions(body, words))
     if averaged:
-        found = [c for c in found if c[0] == SMOOTH or not holds(c[0], c[2])]
-        random = [x for _, letters, x in found if not set(marks).isdisjoint(letters)]
+        random = [x for r, m, x in found if r != EXISTS and {*marks} & {*m} and not holds(r, x)]
         need(not random, "a mean of a quotient or a root of draws is not defined here")
     return found + [c for m in marks for c in conditions(m.args[1], words)]
 
 
 def _of_derivative(f, at, words):
-    """At the point alone: what is differentiated is made of functions that are smooth there."""
+    """At the point alone: ≠ 0, and > 0 below a root, hold near it if they hold at it."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)

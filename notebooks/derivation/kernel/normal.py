@@ -2,7 +2,8 @@
 
 Each step here puts a number in the place of an equal one, whatever that number looks like: no
 step relies on another one having come before.  So an order badly chosen can make two equal terms
-look different, and a true line be refused; it cannot make a false line pass.
+look different, and a true line be refused; it cannot make a false line pass.  The one invariant:
+a product holds no sum to a positive power, since ``product`` multiplies it out.
 """
 
 from fractions import Fraction
@@ -24,8 +25,8 @@ MOST_STEPS = 100_000
 PARITY = {"cos": 1, "sin": -1, "tanh": -1}
 
 
-class NotSmooth(ProofError):
-    """A term that is not differentiated before a definition is named."""
+class NotWorkedOut(ProofError):
+    """An atom whose slope is not taken: the derivative stays written."""
 
 
 class Normal(Sums):
@@ -53,9 +54,8 @@ class Normal(Sums):
         difference = plus(self.poly(x), scaled(self.poly(y), -1))
         escaped = letters_of([f for m in difference for f in m]) - x.letters - y.letters
         need(not escaped, "something bound escapes its binder: {}", escaped)
-        if not any(a.op == "add" or e < 0 for m in difference for a, e in m):
-            return not difference
-        return not plus(*[scaled(self.product(m), c) for m, c in numerator(difference, self.poly)])
+        top = numerator(difference, self.poly) if difference else ()
+        return not plus(*[scaled(self.product(m), c) for m, c in top])
 
     # ── Products ─────────────────────────────────────────────────────────────────────────────
 
@@ -138,8 +138,7 @@ class Normal(Sums):
 
     # ── Numbers, one kind after the other ────────────────────────────────────────────────────
 
-    def _num(self, q):
-        return constant(q)
+    _num = staticmethod(constant)
 
     def _let(self, name, sort):
         return atom(Term("let", name, sort))
@@ -162,13 +161,12 @@ class Normal(Sums):
         if not p:
             return {}
         common, c, rest = self.content(p)
-        if c < 0:
-            c, rest = -c, scaled(rest, -1)
+        c, rest = abs(c), scaled(rest, 1 if c > 0 else -1)
         inside, out = [], []
         for a, e in common:
             if a.op == "exp":
                 out.append((a, Fraction(e, 2)))
-            elif sign(a) == "+" or sign(a) and e % 2 == 0:
+            elif sign(a) == "+" or sign(a) and e % 2 == 0:  # at a = 0 both sides are 0
                 out += [(a, e // 2), (Term("sqrt", a), e % 2)]
             else:
                 inside.append((a, e))
@@ -255,7 +253,7 @@ class Normal(Sums):
         p = self.poly(body)
         try:
             return self.poly(put(term_of(self.along(p, s)), (), {s: at}))
-        except NotSmooth:
+        except NotWorkedOut:
             return atom(Term("deriv", abstract([s], term_of(p)), self.canonical(at)))
 
     def along(self, p, s):
@@ -290,7 +288,7 @@ class Normal(Sums):
             hole = fresh(NUM)
             slope = Term("deriv", abstract([hole], Term("app", a.args[0], hole)), a.args[1])
             return self.times(atom(slope), self.along(self.poly(a.args[1]), s))
-        raise NotSmooth("cannot differentiate through an operation before its definition is named")
+        raise NotWorkedOut("the slope of {} is not taken", a)
 
 
 def _with_fewer_signs(p):

@@ -76,15 +76,15 @@ def rank(item):
 
 
 def numerator(p, poly):
-    """What a polynomial comes to when all its divisors are multiplied out: pairs of factors
+    """What a polynomial comes to when all its divisors are multiplied out: pairs of a list of
     (atom, exponent >= 0) and a rational.  ``poly`` gives the polynomial of an atom ``add``.
     """
-    roots = {}  # what the exponents of an atom are multiples of
+    roots = {}  # q, where the exponents of an atom are multiples of 1/q
     for a, e in _factors(p, poly):
         roots[a] = lcm(roots.get(a, 1), Fraction(e).denominator)
     rationals, *generators = ring([f"x{k}" for k in range(len(roots) or 1)], QQ)
     values = {a: (x, rationals(1)) for a, x in zip(roots, generators)}
-    for powers, c in _quotient(p, poly, values, roots)[0].terms():
+    for powers, c in rationals(_quotient(p, poly, values, roots)[0]).terms():
         factors = [(a, Fraction(e, q)) for (a, q), e in zip(roots.items(), powers) if e]
         yield factors, Fraction(int(c.numerator), int(c.denominator))
 
@@ -111,4 +111,4 @@ def _quotient(p, poly, values, roots):
         top = top + term
     for a, least in low.items():
         below = below * values[a][0] ** int(-least * roots.get(a, 1))
-    return top + 0 * below, below
+    return top, below

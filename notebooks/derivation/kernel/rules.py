@@ -1,10 +1,10 @@
 """Theorems, and the rules that make them.  Nothing else does.
 
 A theorem is an equation between two functions (of positions, or of anything that was
-generalised), with the conditions under which its sides make sense and the equations that it
-assumes.  It holds for all sizes >= 1 and for all values of its letters.
+generalised), with the conditions that its proof asked for, and the equations that it assumes.  It holds for all sizes >= 1 and for all values of its letters.
 """
 
+from functools import cache
 from itertools import chain as chained, islice, permutations
 
 from .conditions import EXISTS, NONZERO, SMOOTH, conditions, for_all, holds
@@ -71,19 +71,24 @@ def _side(f):
 def _needs(sides, words=()):
     """The conditions of some sides in which these words are unfolded."""
     found = [for_all(marks, conditions(f, words)) for f, marks in map(looked_into, sides)]
-    return set().union(*[_condition(*triple) for triple in chained(*found)])
+    return _conditions(chained(*found))
 
 
-def _condition(relation, letters, x):
-    """One condition in normal form, and what it needs itself; refused, if it never holds."""
-    normal = Normal(None, LAWS)
-    if relation == SMOOTH or relation != EXISTS and holds(relation, x):
+def _conditions(triples):
+    """Conditions in normal form, and what they need themselves."""
+    return frozenset().union(*[_condition(r, abstract(letters, x)) for r, letters, x in triples])
+
+
+@cache
+def _condition(relation, closed):
+    """One condition in normal form, and what it needs itself; a number that fails it is refused."""
+    (x, letters), normal = looked_into(closed), Normal(None, LAWS)
+    if relation == SMOOTH or holds(relation, x):
         return {(relation, x)} if relation == SMOOTH else set()
-    inner = [(r, (*letters, *more), y) for r, more, y in conditions(x)]
-    found = set().union(*[_condition(*triple) for triple in inner])
     if relation == EXISTS:  # two moments of each draw do
         known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
-        return found if known else found | {(EXISTS, abstract(letters, x))}
+        return set() if known else {(EXISTS, closed)}
+    found = _conditions(for_all(letters, conditions(x)))
     form = normal.canonical(x)
     form = normal.vanishing(form) if relation == NONZERO and form != ZERO else form
     if holds(relation, form):
@@ -91,7 +96,7 @@ def _condition(relation, letters, x):
     need(form.op != "num", "it needs that {} {}, which never holds", form, relation)
     bound = [m for m in letters if m in form.letters]
     forms = [normal.canonical(turned) for turned in reindexed(bound, form)]
-    form = min(forms, key=lambda f: len(f.key))
+    form = min(forms, key=lambda f: (len(abstract(bound, f).key), abstract(bound, f).key))
     orders = islice(permutations(bound), MOST_ORDERS)
     bindings = [f for f in (abstract(o, form) for o in orders) if f.letters.isdisjoint(bound)]
     return found | {(relation, min(bindings, key=lambda f: f.key))}
@@ -136,7 +141,7 @@ def linearity(f, g):
     (one, marks), means = looked_into(f), [Term("mean", h) for h in (f, g)]
     whole = Term("mean", abstract(marks, Term("add", one, opened(g, *marks))))
     sides = [_side(Term("abs", side)) for side in (whole, Term("add", *means))]
-    return _theorem(*sides, _needs(sides).union(*[_condition(EXISTS, (), m) for m in means]))
+    return _theorem(*sides, _needs(sides))
 
 
 # ── 5 to 7: other letters, other places ──────────────────────────────────────────────────────
@@ -154,7 +159,8 @@ def instance(theorem, meant):
     go = lambda t: put(t, (), meant)
     needs = set().union(*[_carried(relation, x, meant) for relation, x in theorem.conditions])
     hypotheses = [(_side(go(a)), _side(go(b))) for a, b in theorem.hypotheses]
-    return _theorem(_side(go(theorem.lhs)), _side(go(theorem.rhs)), needs, hypotheses)
+    sides = [_side(go(f)) for f in (theorem.lhs, theorem.rhs)]
+    return _theorem(*sides, needs | _needs(sides), hypotheses)
 
 
 def _carried(relation, x, meant):
@@ -165,8 +171,7 @@ def _carried(relation, x, meant):
     if relation == SMOOTH:  # it is, where what it is made of is, at every point
         need(new.args[1:] == (NUM,), "only a function of one number is put for a smooth letter")
         return _needs([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
-    body, marks = looked_into(new)
-    return _condition(relation, marks, body)
+    return _condition(relation, new)
 
 
 def congruence(theorem, context, hole):
@@ -175,8 +180,7 @@ def congruence(theorem, context, hole):
     _public(hole)
     need(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
     sides = [put(_side(context), (), {hole: f}) for f in (theorem.lhs, theorem.rhs)]
-    needs = theorem.conditions | _needs(map(_side, sides))
-    return _theorem(*sides, needs, theorem.hypotheses)
+    return _theorem(*sides, theorem.conditions | _needs(map(_side, sides)), theorem.hypotheses)
 
 
 def for_every(theorem, letters):
@@ -190,7 +194,7 @@ def for_every(theorem, letters):
     needs = {(r, x) for r, x in theorem.conditions if r == SMOOTH}
     for relation, f in theorem.conditions - needs:
         body, marks = looked_into(f)
-        needs |= _condition(relation, [*letters, *marks], body)
+        needs |= _conditions([(relation, [*letters, *marks], body)])
     sides = [looked_into(f) for f in (theorem.lhs, theorem.rhs)]
     lhs, rhs = (abstract([*letters, *marks], body) for body, marks in sides)
     return _theorem(lhs, rhs, needs, theorem.hypotheses)
@@ -232,10 +236,8 @@ def induction(base, step, size):
     needs = base.conditions | step.conditions
     others = [*[x for _, x in needs], *chained(*base.hypotheses)]
     need(not any(size in x.letters for x in others), "a condition speaks of the size")
-    left = base.hypotheses | step.hypotheses - {(lhs, rhs)}
-    return _theorem(lhs, rhs, needs, left)
+    return _theorem(lhs, rhs, needs, base.hypotheses | step.hypotheses - {(lhs, rhs)})
 
 
 def _genuine(*theorems):
-    for t in theorems:
-        need(type(t) is Theorem, "{!r} is no theorem", t)
+    need(all(type(t) is Theorem for t in theorems), "there is one that is no theorem: {}", theorems)

@@ -7,7 +7,7 @@ again wherever something is put for a letter.  Below a binder one looks through 
 
 from fractions import Fraction
 
-from .terms import NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, fun, inverse, is_name
+from .terms import LAW, NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, fun, inverse, is_name
 from .terms import looked_into, need, pos, put, rebuilt, unfolded
 
 #: The sort of what is below, how many of it (0: any number), the sort of the result.
@@ -17,9 +17,10 @@ SIMPLE = {
     "le": ("POS", 2, NUM), "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM),
     "inv": ("NUM", 1, NUM), "sqrt": ("NUM", 1, NUM), "exp": ("NUM", 1, NUM),
 }  # fmt: skip
-#: How much there is below, where it is not said by ``SIMPLE`` or by a sort.
+#: Whether a leaf is well made, and its sort.
 LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
           "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
+#: How much there is below, where it is not said by ``SIMPLE`` or by a sort.
 PLACES = {"lit": 1, "num": 1, "only": 0, "pow": 2, "call": 2, "inl": 2, "inr": 2, "move": 3}
 #: Functions of one number that the kernel knows laws of.
 KNOWN = ("cos", "sin", "tanh", "sigmoid", "relu")
@@ -31,7 +32,7 @@ def check(t):
     need(len(args) == PLACES.get(op, len(args)), "{} takes other arguments: {}", op, t)
     if op in SIMPLE:
         return _simple(op, *args)
-    if op == "let" and args[1].op in ("SIZE", "NUM", "POS"):
+    if op == "let" and args[1].op in ("SIZE", "LAW", "NUM", "POS"):
         return check_sort(args[1])
     if op in LEAVES and all(map(LEAVES[op][0], args)):
         return LEAVES[op][1]
@@ -75,7 +76,7 @@ def _application(op, head, *arguments):
         sort = check_sort(head.args[1], draws=True)
         number = sort.op == "DRAW" or sort.op == "FUN" and sort.args[1] == NUM
         need(number, "{} is no function with numbers as values", head)
-        sorts = sort.args[2 if sort.op == "FUN" else 1 :]
+        sorts = sort.args[2:]
     else:
         check_word(head)
         sorts = head.args[1].args[1:]
@@ -122,9 +123,8 @@ def check_function(f):
     """The sorts of what a function takes, its values being numbers; ProofError if they are not."""
     need(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
     body, marks = looked_into(f)
-    sorts = [check_sort(x.args[1], draws=True) for x in marks]
     is_number(body)
-    return sorts
+    return [check_sort(x.args[1], draws=True) for x in marks]
 
 
 def check_sort(s, draws=False):
@@ -140,11 +140,12 @@ def check_sort(s, draws=False):
             need(check_sort(a).op != "FUN", "a function does not take functions")
     elif s.op == "DRAW":
         need(draws, "a draw is bound by a mean and stands nowhere else")
-        is_number(s.args[0])
-        need(sign(full(s.args[0])), "a variance must be evidently at least 0, which {} is not", s)
-        need(all(check_sort(a).op == "POS" for a in s.args[1:]), "a draw is a matrix")
+        law, variance, *below = s.args
+        need(check(law) == LAW and is_number(variance), "a draw has a law and a variance")
+        need(sign(full(variance)), "a variance must be evidently at least 0, which {} is not", s)
+        need(all(check_sort(a).op == "POS" for a in below), "a draw is a matrix")
     else:
-        need(s in (SIZE, NUM, POSITIVE), "{} is no sort", s)
+        need(s in (SIZE, LAW, NUM, POSITIVE), "{} is no sort", s)
     return s
 
 

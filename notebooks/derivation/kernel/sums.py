@@ -21,14 +21,18 @@ BLOCKS = ("inl", "inr")
 
 
 class Sums:
-    """Mixed into ``Normal``, whose ``poly``, ``times``, ``product`` and ``laws`` it uses."""
+    """Mixed into ``Normal``, whose ``poly``, ``times``, ``product``, ``content``, ``laws`` it uses."""
 
     def _sum(self, f):
         body, marks = looked_into(f)
         return self.summed(marks, self.poly(body))
 
     def summed(self, indices, p, turned=frozenset()):
-        """The sum of a polynomial over letters; ``turned`` are those that stand for permuted ones."""
+        """The sum of a polynomial over letters.
+
+        ``turned`` are those that stand for permuted ones.  It serves to find one form of many, and
+        no truth rests on it.
+        """
         found = [(c, u) for m, c in p.items() for u in self.unpacked(m, frozenset(indices))]
         sums = [(self._sum_of([*indices, *more], n, turned), c * d) for c, (more, n, d) in found]
         return plus(*[scaled(q, c) for q, c in sums])
@@ -96,8 +100,9 @@ class Sums:
         free = indices if REINDEX in self.laws else [k for k in indices if k in turned]
         for p in map(self.poly, reindexed(free, found[0][1]) if free else ()):
             found += [(c, product_term(m)) for m, c in p.items()] if len(p) == 1 else []
-        c, body = min(found, key=lambda f: (len(f[1].key), _in_order(indices, f[1]).key))
-        return scaled(atom(Term("sum", _in_order(indices, body))), c)
+        forms = [(_in_order(indices, body), c) for c, body in found]
+        form, c = min(forms, key=lambda f: (len(f[0].key), f[0].key))
+        return scaled(atom(Term("sum", form)), c)
 
     # ── Positions ────────────────────────────────────────────────────────────────────────────
 
@@ -133,12 +138,12 @@ class Sums:
         p, q = self.position(p), self.position(q)
         if p == q:
             return UNITY
-        if p.op in BLOCKS and q.op in BLOCKS:
-            return self._delta(p.args[1], q.args[1]) if p.op == q.op else {}
         if _age(q) > _age(p):
             p, q = q, p
         while p.op == "move":
             p, q = p.args[2], self.position(Term("move", p.args[0], -p.args[1], q))
+        if p.op in BLOCKS and q.op in BLOCKS:
+            return self._delta(p.args[1], q.args[1]) if p.op == q.op else {}
         if p.op != "let":
             p, q = sorted((p, q), key=lambda x: (x.op != "let", x.key))
         return UNITY if p == q else atom(Term("delta", p, q))
@@ -194,7 +199,7 @@ class Sums:
         if len(entries) < 2:
             return {} if entries else UNITY
         pairs = zip(*[a.args[1:] for a in entries])
-        return self.times(self.poly(d.args[1].args[0]), *[self._delta(p, q) for p, q in pairs])
+        return self.times(self.poly(d.args[1].args[1]), *[self._delta(p, q) for p, q in pairs])
 
 
 def halves(k):
@@ -236,9 +241,9 @@ def _age(p):
     return (int(p.args[0][1:]) if p.op == "let" and p.args[0][0] == "#" else -1), p.key
 
 
-def _undone(word, x):
+def _undone(path, x):
     """A chain of permutations around a letter, inverted and applied to x."""
-    return opened(inverse(abstract([_base(word)], word)), x)
+    return opened(inverse(abstract([_base(path)], path)), x)
 
 
 def _solutions(delta):
@@ -251,26 +256,26 @@ def _solutions(delta):
         yield base, _undone(there, x)
 
 
-def _words(t, k):
+def _paths(t, k):
     """The chains of permutations in which a letter stands in a term, itself among them."""
     if k not in t.letters:
         return set()
     if _base(t) == k:
         return {t}
-    return set().union(*[_words(a, k) for a in t.args if type(a) is Term])
+    return set().union(*[_paths(a, k) for a in t.args if type(a) is Term])
 
 
 def reindexed(indices, body):
     """What a term becomes when indices run through their ranges in other orders, first itself."""
-    ways = [[k, *sorted(_words(body, k) - {k}, key=lambda w: w.key)] for k in indices]
+    ways = [[k, *sorted(_paths(body, k) - {k}, key=lambda w: w.key)] for k in indices]
     for choice in islice(product(*ways), MOST_ORDERS):
         yield put(body, (), {k: _undone(w, k) for k, w in zip(indices, choice)})
 
 
 def _in_order(indices, body):
     """The binder over indices, in the first of all orders that their roles leave open."""
-    role = dict.fromkeys(indices, "")
-    for _ in range(2):
+    role = {k: k.args[1].key for k in indices}
+    if len({*role.values()}) < len(indices):
         marks = {k: Term("let", f"#{role[k]}", k.args[1]) for k in indices}
         role = {k: put(body, (), {**marks, k: Term("let", "#", k.args[1])}).key for k in indices}
     ordered = sorted(indices, key=role.get)

@@ -5,7 +5,8 @@ one binder is enough: ``abs`` over typed variables, with a body.  A sum, a mean,
 definition and a "for every" are each an operator on an ``abs``.  What is bound has no name: it is
 a number, counted from inside, so nothing can be captured and nothing has to be renamed.
 
-    sorts      SIZE | NUM kind | POS size | FUN kind result *arguments | DRAW variance *positions
+    sorts      SIZE | LAW | NUM kind | POS size | FUN kind result *arguments
+               | DRAW law variance *positions
     sizes      lit k | times a b … | join a b                  (join: a first block, then a second)
     positions  move π ±1 p | inl b p | inr a p | only | last s
     numbers    num q | size s | place p | add … | mul … | pow x e | inv x | sqrt x | exp x
@@ -14,7 +15,10 @@ a number, counted from inside, so nothing can be captured and nothing has to be 
     heads      let … | var k | word name F | rec name F G
 
 ``F`` and ``G`` are ``abs`` nodes.  The sorts of one ``abs`` may depend on what it binds before
-them: a word binds its sizes first, then its matrices, then the positions of the entry.
+them: a word binds its sizes first, then its matrices, then the positions of the entry.  A
+recursion has rows: ``rec F G`` is F(data, k) at 1, and G(data, k, t, row t) at t + 1.  The entries
+of a draw are independent, and so are draws; each has mean 0 and this variance.  Their law, a
+letter, stands for the rest of their distribution, of which nothing is known.
 """
 
 import itertools
@@ -64,9 +68,10 @@ class Term(Frozen):
     __slots__ = ("op", "args", "loose", "letters", "key", "_hash")
 
     def __init__(self, op, *args):
-        exact = type(op) is str and all(type(a) in (Term, str, int, Fraction) for a in args)
-        letter = op != "let" or [*map(type, args)] == [str, Term]
-        need(exact and letter and not hasattr(self, "op"), "no term is made of {!r} {!r}", op, args)
+        whole = {type(n) for q in args if type(q) is Fraction for n in (q.numerator, q.denominator)}
+        exact = type(op) is str and {*map(type, args)} <= {Term, str, int, Fraction}
+        sound = whole <= {int} and (op != "let" or [*map(type, args)] == [str, Term])
+        need(exact and sound and not hasattr(self, "op"), "no term is made of {!r} {!r}", op, args)
         args = tuple(sorted(args, key=_key) if op in ("add", "mul", "times") else args)
         text = args[0] if op in ("word", "rec") else " ".join(map(_key, args))
         self._keep(op=op, args=args, _hash=hash((op, args)), key=f"({op} {text})")
@@ -107,7 +112,7 @@ def rebuilt(t, go):
     return Term(t.op, *[go(a, 0) if type(a) is Term else a for a in t.args])
 
 
-SIZE, NUM, POSITIVE = Term("SIZE"), Term("NUM", "any"), Term("NUM", "positive")
+SIZE, LAW, NUM, POSITIVE = Term("SIZE"), Term("LAW"), Term("NUM", "any"), Term("NUM", "positive")
 UNIT, ONLY = Term("lit", 1), Term("only")
 ZERO, ONE = Term("num", Fraction(0)), Term("num", Fraction(1))
 NOTHING = frozenset()
@@ -125,8 +130,7 @@ def fun(*arguments, kind="any", result=NUM):
 
 def is_name(name):
     """Whether a letter or a word may be called so: letters, digits, _ and ', and a letter first."""
-    plain = type(name) is str and name[:1].isalpha()
-    return plain and all(c.isalnum() or c in "_' " for c in name) and name == " ".join(name.split())
+    return type(name) is str and name[:1].isalpha() and name.replace("'", "_").isidentifier()
 
 
 _serial = itertools.count()
@@ -148,7 +152,7 @@ def _bound(t, letters):
     return put(_lift(t, len(letters)), (), variables)
 
 
-def put(t, values=(), letters=NOTHING, depth=0):
+def put(t, values=(), letters=NOTHING, depth=0, known=None):
     """The one substitution, simultaneous: ``values`` fill the innermost binder, ``letters`` go.
 
     What is put in is lifted over the binders that it is carried under, so nothing is captured.
@@ -163,7 +167,10 @@ def put(t, values=(), letters=NOTHING, depth=0):
         return Term("var", depth + k - n)
     if t in letters:
         return _lift(letters[t], depth)
-    t = rebuilt(t, lambda a, more: put(a, values, letters, depth + more))
+    known = {} if known is None else known  # a part that stands in many places is done once
+    if (t, depth) not in known:
+        known[t, depth] = rebuilt(t, lambda a, n: put(a, values, letters, depth + n, known))
+    t = known[t, depth]
     if t.op in ("app", "move") and t.args[0].op == "abs":
         f = t.args[0] if t.op == "app" or t.args[1] == 1 else inverse(t.args[0])
         return put(f.args[0], t.args[1:] if t.op == "app" else t.args[2:])
