@@ -152,4 +152,4 @@ def test_a_number_is_not_repeated_when_one_theorem_is_cited_twice():
 def test_a_recursion_says_which_scalars_it_depends_on():
     t, b, mu = sizes("t"), scalars("b"), sequence("mu")
     total = recursion("r", lambda mu, b: mu[1] + b * ones(1), lambda r, t, mu, b: r + mu[t])
-    assert [repr(total(t, mu, b)), repr(total(t, mu, 0))] == ["r[t](b)", "r[t](0)"]
+    assert [repr(total(t, mu, b)), repr(total(t, mu, 0))] == ["r[t](mu, b)", "r[t](mu, 0)"]

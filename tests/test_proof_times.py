@@ -7,7 +7,7 @@ import expanding
 import proof_times
 import pytest
 from derivation import *
-from derivation import proofs
+from derivation import justify, proofs
 from live_proofs import LiveCell
 from register import read_register
 
@@ -156,8 +156,8 @@ def test_checking_again_can_fail():
 
 def test_what_is_timed_starts_with_empty_caches():
     def fill():
-        assert not proofs.same.cache_info().currsize
-        return proofs.same(S + S, 2 * S) and proofs.same.cache_info().currsize
+        assert not justify.same.cache_info().currsize
+        return justify.same(S + S, 2 * S) and justify.same.cache_info().currsize
 
     assert [proof_times.timed(fill)[1] for _ in range(2)] == [1, 1]
 

@@ -6,7 +6,7 @@ Each function tries to derive something false from a true theorem put to a bad u
 import pytest
 import sympy as sp
 from derivation import *  # noqa: F403
-from derivation import proofs
+from derivation import justify, proofs
 from derivation.kernel.normal import Normal
 from derivation.kernel.sorts import sign
 from derivation.matrices import NonZero
@@ -434,7 +434,7 @@ def test_true_lines_near_the_attacks_still_pass():
 def test_the_last_position_of_two_blocks_beside_one_of_either():
     from_the_last = last_row(causal(join(n, m)).T)
     Derivation("last", from_the_last + from_the_last).by(2 * from_the_last).qed()
-    assert not proofs.same(from_the_last, ones(1, join(n, m)))
+    assert not justify.same(from_the_last, ones(1, join(n, m)))
 
 
 def test_what_must_not_vanish_midway_is_a_hypothesis_too():
@@ -542,7 +542,7 @@ def test_a_mean_and_a_derivative_in_an_index_form():
     slope = tabulate(lambda i, j: entry_of(derivative(twice(s * X), s), i, j), n, d)
     assert Derivation("S", slope).by(2 * X, unfold(twice)).qed()
     same = Derivation("T", tabulate(lambda i, j: entry_of(X, i, j), n, d)).by(X).qed()
-    assert proofs.same(same(X=derivative(s * Y, s)).lhs, Y)
+    assert justify.same(same(X=derivative(s * Y, s)).lhs, Y)
 
 
 def test_positive_is_more_than_non_zero():
@@ -641,7 +641,7 @@ def test_two_scalars_that_are_bound_get_two_new_names():
     instance = theorem(X=s * r * X)
     (outer,), (inner,) = instance.lhs.params, instance.lhs.args[0].params
     assert len({outer, inner, s, r}) == 4 and {s, r} <= instance.lhs.free_scalars()
-    assert proofs.same(instance.lhs, instance.rhs)
+    assert justify.same(instance.lhs, instance.rhs)
 
 
 Q, R = permutation("Q", n), permutation("R", n)
@@ -653,8 +653,8 @@ def test_what_stands_for_a_permutation_inside_an_index_form(image):
     form = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
     theorem = Derivation("T", form).by(P @ X).qed()
     instance = theorem(**{"Π": image})
-    assert proofs.same(instance.lhs, image @ X) and proofs.same(instance.rhs, image @ X)
-    assert not proofs.same(instance.lhs, Q @ X)
+    assert justify.same(instance.lhs, image @ X) and justify.same(instance.rhs, image @ X)
+    assert not justify.same(instance.lhs, Q @ X)
 
 
 def test_a_word_that_takes_a_mask_is_one_word_for_every_mask():

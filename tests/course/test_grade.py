@@ -394,8 +394,8 @@ TRICKS = {
         "derivation.proofs.proves had been replaced",
     ),
     "what proves calls": (
-        "import derivation.proofs as p\np.same = p.isinstance = lambda *_: True",
-        "derivation.proofs.same, derivation.proofs.isinstance had been replaced",
+        "import derivation.proofs as p\np._says_no_more = p.isinstance = lambda *_: True",
+        "derivation.proofs._says_no_more, derivation.proofs.isinstance had been replaced",
     ),
     "a method of the checker": (
         "from derivation.kernel.normal import Normal\nNormal.same = lambda *_: True",
@@ -433,7 +433,7 @@ def test_what_an_answer_replaces_does_not_help_it(small, tmp_path):
 
 
 def test_what_an_answer_replaces_does_not_help_another(small, hand_in):
-    trick = "import derivation.proofs as p\np.same = proves = lambda *_: True\nhalf_turn = math.pi"
+    trick = "import derivation.proofs as p\np._says_no_more = proves = lambda *_: True\nhalf_turn = math.pi"
     wrong = "twice = Derivation('thrice', S + 2 * S).by(3 * S).qed()"
     graded = hand_in(with_answers(small.solution, q2=trick, q3=wrong))
     assert graded.points() == {"q1": 1, "q2": 2, "q3": 0}
@@ -441,10 +441,10 @@ def test_what_an_answer_replaces_does_not_help_another(small, hand_in):
 
 
 def test_what_is_replaced_while_the_tests_run_gives_no_points(small, hand_in):
-    q1 = "def double(x):\n    import derivation.proofs as p\n    p.same = 0\n    return 2 * x"
+    q1 = "def double(x):\n    import derivation.proofs as p\n    p._says_no_more = 0\n    return 2 * x"
     graded = hand_in(with_answers(small.solution, q1=q1))
     assert graded.points() == {"q1": 0, "q2": 2, "q3": 4}
-    assert graded.reason("q1") == "when it is tested, the answer replaces derivation.proofs.same"
+    assert graded.reason("q1") == "when it is tested, the answer replaces derivation.proofs._says_no_more"
 
 
 FORGED = """

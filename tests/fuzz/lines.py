@@ -121,7 +121,7 @@ class Draw(random.Random):
 
     def permutation(self, size, inverse=True):
         """A permutation, its inverse, or a short word of both."""
-        p, q = (permutation(f"{name}_{NAMES[size]}", size) for name in "ΠΡ")
+        p, q = (permutation(f"{name}_{NAMES[size]}", size) for name in "ΠΦ")
         options = [p, p, q] + [p.T, p @ q, p.T @ q, p @ p, q @ p.T] * inverse
         return self.choice(options)
 
