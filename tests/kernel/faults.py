@@ -91,13 +91,13 @@ FAULTS = {
     "binders forget the order of their letters": F("terms._bound", "enumerate(reversed(letters))", "enumerate(letters)", "true: shift"),
     "the row before is the row after": F("terms.unfolded", "at.args[0], *data)]", "at, *data)]", "theorem: online_softmax_by_induction"),
     "all letters are made alike": F("terms.fresh", 'f"#{next(_serial)}"', '"#0"', "true: a permutation undone"),
-    "names may be anything": F("terms.is_name", "return plain and", "return True or", "kernel: names_mean_one_thing"),
+    "names may be anything": F("terms.is_name", "name[:1].isalpha() and", "True or", "kernel: names_mean_one_thing"),
     # sorts
     "positions of any ranges are compared": F("sorts._simple", "len({*sorts}) == 1", "True", "rule: positions_of_one_range_are_compared"),
     "any number of arguments": F("sorts._application", "len(arguments) == len(sorts)", "True", "rule: a_letter_takes_what_its_sort_says"),
     "a definition may hide letters": F("sorts.check_word", "not hidden", "True", "kernel: a_word_hides_nothing"),
-    "a draw may stand anywhere": F("sorts.check_sort", "need(draws,", "need(True,", "false: a draw outside a mean"),
-    "a variance may be negative": F("sorts.check_sort", "need(sign(full(s.args[0])),", "need(True,", "rule: a_variance_is_at_least_0"),
+    "a draw may stand anywhere": F("sorts.check_sort", "need(draws,", "need(True,", "rule: the_law_of_a_draw_is_a_letter"),
+    "a variance may be negative": F("sorts.check_sort", "need(sign(full(variance)),", "need(True,", "rule: a_variance_is_at_least_0"),
     "permutations of numbers": F("sorts._move", "moves = sort.op == \"FUN\" and sort.args[0] == \"perm\" and way in (1, -1)", "moves = True", "kernel: a_permutation_is_one_of_positions_and_has_a_name"),
     "any number is positive": F("sorts.fits", 'sort != POSITIVE or sign(full(a)) == "+"', "True", "kernel: a_positive_letter_stands_for_what_is_evidently_positive"),
     "any matrix is a mask": F("sorts.fits", 'kind == "any" or', "True or", "rule: a_mask_stands_for_a_mask"),
@@ -111,8 +111,8 @@ FAULTS = {
     "a product with a positive factor is positive": F("sorts.sign", 'some = any if op == "add" else all', "some = any", "true: M ⊙ masked softmax"),
     "every cut sum is positive": F("sorts._reaches", 'marks[0] not in others[0].letters', "True", "rule: a_cut_that_turns_with_its_index_may_be_empty"),
     # conditions
-    "a quotient needs nothing": F("conditions.conditions", '{"inv": NONZERO, "sqrt": NONNEGATIVE}', '{"sqrt": NONNEGATIVE}', "true: M ⊙ masked softmax"),
-    "a root needs nothing": F("conditions.conditions", '{"inv": NONZERO, "sqrt": NONNEGATIVE}', '{"inv": NONZERO}', "rule: normal_forms_bring_what_they_divide_by"),
+    "a quotient needs nothing": F("conditions.conditions", '{"inv": NONZERO, ', '{', "true: M ⊙ masked softmax"),
+    "a root needs nothing": F("conditions.conditions", '"sqrt": NONNEGATIVE, ', '', "rule: normal_forms_bring_what_they_divide_by"),
     "definitions divide by nothing": F("conditions.conditions", "if written is not None:", "if False:", "true: M ⊙ masked softmax"),
     "what is bound divides by nothing": F("conditions._under", "found = for_all(marks, conditions(body, words))", "found = []", "true: rows that sum to 1"),
     "draws may be divided by": F("conditions._under", "need(not random,", "need(True,", "soundness: what_is_divided_by_under_a_mean_may_be_fixed_and_not_random"),
@@ -128,7 +128,7 @@ FAULTS = {
     "an unused range is not counted": F("sums.Sums._separated", "for k in unused]", "for k in ()]", "true: E(RRᵀ)"),
     "constants are summed away": F("sums.Sums._separated", "self.product(outside), set(indices), []", "UNITY, set(indices), []", "true: shift"),
     "linked sums are separated": F("sums.Sums._separated", "not mine.isdisjoint(letters_of(part))]", "False]", "false: keys by π, values by its inverse"),
-    "a delta puts the image for the inverse image": F("sums._undone", "inverse(abstract([_base(word)], word))", "abstract([_base(word)], word)", "theorem: transposed_permutation_rows_and_columns"),
+    "a delta puts the image for the inverse image": F("sums._undone", "inverse(abstract([_base(path)], path))", "abstract([_base(path)], path)", "theorem: transposed_permutation_rows_and_columns"),
     "counting is always on": F("sums.Sums._connected", "COUNT in self.laws and ", "", "line: counting missing"),
     "counting counts what turns with its index": F("sums.Sums._connected", " and k not in a.args[1].letters", "", "rule: counting_counts_what_stands_still"),
     "reindexing is always on": F("sums.Sums._connected", "indices if REINDEX in self.laws else", "indices if True else", "line: reindexing missing"),
@@ -145,7 +145,7 @@ FAULTS = {
     "moments are always on": F("sums.Sums._mean", "if MOMENTS in self.laws:", "if True:", "line: moments missing"),
     "a mean is of what it is of": F("sums.Sums._mean", 'if not any(d in x.letters for m in tied for x, _ in m for d in draws):', "if True:", "true: a number leaves a mean"),
     "an odd moment does not vanish": F("sums.Sums._moment", "return {} if entries else UNITY", "return UNITY", "theorem: moments_of_a_score"),
-    "every variance is one": F("sums.Sums._moment", "self.poly(d.args[1].args[0]), *", "*", "theorem: moments_of_a_score"),
+    "every variance is one": F("sums.Sums._moment", "self.poly(d.args[1].args[1]), *", "*", "theorem: moments_of_a_score"),
     "all entries are one draw": F("sums.Sums._moment", "*[self._delta(p, q) for p, q in pairs]", "", "true: E(RRᵀ)"),
     "a fourth moment is a second one": F("sums.Sums._moment", "if not plain or len(entries) > 2:", "if not plain:", "false: E[(Ra)³] = 0"),
     "zero has every moment": F("sums.Sums._moments", "if None in values:", "if None in values and {} not in values:", "false: E[R S⁴] = 0"),
@@ -158,7 +158,7 @@ FAULTS = {
     "a divisor loses its factor": F("normal.Normal.inverse", "1 / c)", "c)", "true: a half of a quotient"),
     "a sum is divided by term by term": F("normal.Normal.inverse", "if len(rest) > 1:", "if False:", "true: LN(τX, τ²ε)"),
     "what is taken out stays in": F("normal.Normal.content", "self.product([*m, *lower])", "self.product([*m])", "true: shift"),
-    "a root of a negative number": F("normal.Normal._sqrt", "c, rest = -c, scaled(rest, -1)", "c = -c", "false: a root of −x"),
+    "a root of a negative number": F("normal.Normal._sqrt", "abs(c), scaled(rest, 1 if c > 0 else -1)", "abs(c), rest", "false: a root of −x"),
     "the exponential law is always on": F("normal.Normal._exp", "EXP not in self.laws", "False", "kernel: linearity_by_laws_that_are_not_named_is_refused"),
     "an exponential loses its sign": F("normal.Normal._exp", "product_term(m)), c)", "product_term(m)), abs(c))", "theorem: online_softmax_by_induction"),
     "the cosine of a sum has a plus": F("normal.Normal._of_a_sum", "scaled(self.times(sin(a), sin(b)), -1)", "self.times(sin(a), sin(b))", "line: cos of a difference with the wrong sign"),
@@ -182,7 +182,10 @@ FAULTS = {
     "means are split of any two": F("rules.linearity", "f.args[1:] == g.args[1:]", "True", "rule: the_mean_of_a_sum_needs_the_means_and_one_set_of_draws"),
     "every mean exists": F("conditions.conditions", ', "mean": EXISTS', "", "rule: the_mean_of_a_sum_needs_the_means_and_one_set_of_draws"),
     "anything is put for a letter": F("rules.instance", "fits(put(x.args[1], (), sizes), t)", "pass", "rule: what_stands_for_a_permutation_is_one"),
-    "an instance divides by nothing": F("rules.instance", "_carried(relation, x, meant)", "()", "rule: the_existence_of_a_mean_is_carried"),
+    "an instance divides by nothing": F("rules.instance", "_carried(relation, x, meant)", "()", "rule: an_instance_carries_what_its_proof_divided_by"),
+    "the sides of an instance divide by nothing": F("rules.instance", "needs | _needs(sides)", "needs", "rule: an_instance_says_what_its_sides_divide_by"),
+    "conditions are forgotten": F("rules._conditions", "_condition(r, abstract(letters, x))", "()", "rule: normal_forms_bring_what_they_divide_by"),
+    "a number of any numerator": F("terms._plain", "type(a) is Fraction", "False", "rule: a_number_is_made_of_pythons_own"),
     "an instance keeps its hypotheses": F("rules.instance", "(_side(go(a)), _side(go(b)))", "(a, b)", "rule: an_instance_is_checked_and_carries_what_is_assumed"),
     "a hole of any sort": F("rules.congruence", "need(hole.args[1:]", "need(True or hole.args[1:]", "rule: equals_for_equals_in_a_context"),
     "a context divides by nothing": F("rules.congruence", "theorem.conditions | _needs(map(_side, sides))", "theorem.conditions", "rule: equals_for_equals_in_a_context"),
@@ -205,9 +208,9 @@ PLAIN = set(
     polynomials._factors polynomials._power_term polynomials.atom polynomials.constant
     polynomials.letters_of polynomials.numerator polynomials.product_term polynomials.rank
     polynomials.scaled polynomials.term_of sums.Sums._sum sums.Sums.summed sums._age sums._base
-    sums._in_order sums._places sums._range sums._solutions sums._words sums.halves sums.reindexed
+    sums._in_order sums._places sums._range sums._solutions sums._paths sums.halves sums.reindexed
     sums.split_positions normal.Normal.__init__ normal.Normal._add normal.Normal._inv
-    normal.Normal._let normal.Normal._mul normal.Normal._num normal.Normal._pow normal.Normal._size
+    normal.Normal._let normal.Normal._mul normal.Normal._pow normal.Normal._size
     normal.Normal.argument normal.Normal.canonical normal.Normal.poly normal.Normal.power
     normal.Normal.same normal.Normal.times normal.Normal.vanishing normal._with_fewer_signs
     rules._carried rules._condition rules._genuine rules._needs rules._public rules._side
@@ -223,6 +226,7 @@ def functions():
         for name, item in vars(owner).items():
             if getattr(item, "__module__", None) != owner.__name__:
                 continue
+            item = getattr(item, "__wrapped__", item)  # what is remembered is a function, too
             if inspect.isfunction(item):
                 found[f"{module}.{name}"] = item
             elif inspect.isclass(item):

@@ -362,18 +362,22 @@ def test_put_is_simultaneous():
 
 
 def test_a_number_is_made_of_pythons_own():
-    """Fraction keeps whatever numerator a registered Rational has; the kernel does not."""
+    """Fraction keeps whatever a registered Rational has above and below; the kernel does not."""
 
     class Odd(int):
         def __bool__(self):
             return False
 
     class Rational:
-        numerator, denominator = Odd(1), 1
+        def __init__(self, *parts):
+            self.numerator, self.denominator = parts
 
     numbers.Rational.register(Rational)
-    with pytest.raises(ProofError, match="no term is made"):
-        Term("num", Fraction(Rational()))
+    for parts in ((Odd(1), 1), (1, Odd(1)), (1.0, 1), (-1, -1), (2, 2)):
+        made_of_it = Term("num", Fraction(Rational(*parts)))
+        assert made_of_it == ONE and made_of_it.key == ONE.key
+        assert {type(n) for n in made_of_it.args[0].as_integer_ratio()} == {int}
+        assert bool(made_of_it.args[0])
 
 
 def test_an_instance_says_what_its_sides_divide_by():
@@ -383,6 +387,13 @@ def test_an_instance_says_what_its_sides_divide_by():
     assert needs(rules.instance(theorem, {x: inv(y)})) == {"≠ 0"}
     with pytest.raises(ProofError, match="never holds"):
         rules.instance(theorem, {x: inv(ZERO)})
+
+
+def test_an_instance_carries_what_its_proof_divided_by():
+    there = equal(x, mul(x, quotient(y)))
+    around = rules.chain(there, rules.reverse(there))
+    assert y not in around.lhs.letters and needs(around) == {"≠ 0"}
+    assert rules.instance(around, {y: z}).conditions == equal(quotient(z), ONE).conditions
 
 
 def test_a_mean_in_a_side_exists_or_is_said_to():
@@ -405,6 +416,9 @@ def test_the_law_of_a_draw_is_a_letter():
         equal(wild(law), wild(other))
     both = rules.instance(equal(add(wild(law), x), add(x, wild(law))), {law: other})
     assert both.lhs == made(add(wild(other), x))
+    free = letter("R", Term("DRAW", law, ONE, pos(UNIT)))
+    with pytest.raises(ProofError, match="bound by a mean"):
+        equal(app(free, ONLY), app(free, ONLY))
     for no_law in (x, n, ONE):
         with pytest.raises(ProofError):
             equal(wild(no_law), wild(no_law))

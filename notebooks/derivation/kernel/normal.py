@@ -119,11 +119,9 @@ class Normal(Sums):
     def content(self, p):
         """(common, c, rest): a polynomial as a product, a rational and a rest that starts with 1."""
         products = [dict(m) for m in p]
-        common = []
-        for a in set().union(*products):
-            low = min(m.get(a, 0) for m in products)
-            if low and not (low > 0 and len(p) > 1 and a.op in ("add", "sqrt")):
-                common.append((a, low))
+        lows = {a: min(m.get(a, 0) for m in products) for a in set().union(*products)}
+        kept = ("add", "sqrt") if len(p) > 1 else ()
+        common = [(a, e) for a, e in lows.items() if e < 0 or e > 0 and a.op not in kept]
         c = p[min(p.items(), key=rank)[0]]
         lower = [(a, -e) for a, e in common]
         rest = plus(*[scaled(self.product([*m, *lower]), d / c) for m, d in p.items()])

@@ -68,11 +68,10 @@ class Term(Frozen):
     __slots__ = ("op", "args", "loose", "letters", "key", "_hash")
 
     def __init__(self, op, *args):
-        whole = {type(n) for q in args if type(q) is Fraction for n in (q.numerator, q.denominator)}
         exact = type(op) is str and {*map(type, args)} <= {Term, str, int, Fraction}
-        sound = whole <= {int} and (op != "let" or [*map(type, args)] == [str, Term])
-        need(exact and sound and not hasattr(self, "op"), "no term is made of {!r} {!r}", op, args)
-        args = tuple(sorted(args, key=_key) if op in ("add", "mul", "times") else args)
+        letter = op != "let" or [*map(type, args)] == [str, Term]
+        need(exact and letter and not hasattr(self, "op"), "no term is made of {!r} {!r}", op, args)
+        args = tuple(map(_plain, sorted(args, key=_key) if op in ("add", "mul", "times") else args))
         text = args[0] if op in ("word", "rec") else " ".join(map(_key, args))
         self._keep(op=op, args=args, _hash=hash((op, args)), key=f"({op} {text})")
         below = _below(self)
@@ -91,6 +90,11 @@ class Term(Frozen):
 
     def __repr__(self):
         return self.key
+
+
+def _plain(a):
+    """A Fraction keeps whatever numerator it was given: here it has Python's own whole numbers."""
+    return Fraction(*map(int, a.as_integer_ratio())) if type(a) is Fraction else a
 
 
 def _key(a):
