@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 from derivation.letters import Bijection, Family, Index
-from derivation.proofs import Given
+from derivation.reasons import Given
 from fuzz.values import DIGITS, FLOATS, Domain, Inexact, Undefined, World, _meets
 
 SIZES = (1, 2, 3)

@@ -24,7 +24,10 @@ from derivation.matrices import (
     hadamard,
     ones,
 )
-from derivation.proofs import Derivation, _Step
+from derivation.proofs import Derivation
+from derivation.reasons import Given
+from derivation.steps import Step, _checked_reason
+from derivation.theorems import _hypotheses
 
 MUTANTS = 450
 AT_LEAST_REFUSED = 0.8
@@ -135,7 +138,7 @@ def proved_lines():
     def recording(self, claim, *reasons, note=""):
         before = self.lines[-1][0]
         result = by(self, claim, *reasons, note=note)
-        lines.append((before, claim, tuple(proofs._checked_reason("recorded", r) for r in reasons)))
+        lines.append((before, claim, tuple(_checked_reason("recorded", r) for r in reasons)))
         return result
 
     with pytest.MonkeyPatch.context() as patch:
@@ -157,12 +160,12 @@ def test_no_mutant_is_accepted_that_torch_refutes(proved_lines, monkeypatch):
         if mutant is None:
             continue
         tried += 1
-        step = _Step("mutant", before, mutant, reasons)
+        step = Step("mutant", before, mutant, reasons)
         try:
             proved = step._justified(reasons)
             if proved is None:
                 continue
-            assumed = proofs._hypotheses(proved, step.offered())
+            assumed = _hypotheses(proved, step.offered())
         except ProofError:
             continue
         accepted += 1
@@ -179,7 +182,7 @@ def test_the_alarm_hears_a_false_line(proved_lines):
     """The control: of mutants that negate a whole claim, torch refutes all but those of zero."""
     refuted = 0
     for before, claim, reasons in proved_lines:
-        if any(isinstance(r, proofs.Given) for r in reasons):
+        if any(isinstance(r, Given) for r in reasons):
             continue
         refuted += listen(before, -claim) is not None
     assert refuted >= 0.85 * len(proved_lines)

@@ -7,7 +7,7 @@ import expanding
 import proof_times
 import pytest
 from derivation import *
-from derivation import justify, proofs
+from derivation import justify, proofs, steps
 from live_proofs import LiveCell
 from register import read_register
 
@@ -135,8 +135,8 @@ def proved():
 
 def test_a_proof_is_checked_again_line_by_line(monkeypatch):
     found, checked = proved(), []
-    check = proofs._Step.check
-    monkeypatch.setattr(proofs._Step, "check", lambda s: checked.append(s.where) or check(s))
+    check = steps.Step.check
+    monkeypatch.setattr(steps.Step, "check", lambda s: checked.append(s.where) or check(s))
     with proof_times.without_alarm():
         found["Theorem 0.1"].again()
         assert checked == ["shift, line 1"]

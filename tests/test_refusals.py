@@ -13,7 +13,7 @@ from derivation import proofs
 from derivation.kernel import normal
 from derivation.letters import Law
 from derivation.matrices import hadamard
-from derivation.proofs import Instance
+from derivation.theorems import Instance
 
 n, m, d, k, h, t = sizes("n m d k h t")
 tau, eps = scalars("tau epsilon", positive=True)
@@ -383,7 +383,7 @@ def dividing_by_the_difference_of_equals():
 
 
 def forged_theorem():
-    return proofs.Theorem(object(), name="x", lhs=A, rhs=B)
+    return Theorem(object(), name="x", lhs=A, rhs=B)
 
 
 def forged_instance():

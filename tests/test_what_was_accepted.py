@@ -9,7 +9,7 @@ from derivation import *  # noqa: F403
 from derivation import justify, proofs
 from derivation.letters import Index
 from derivation.matrices import Heads
-from derivation.proofs import Given
+from derivation.reasons import Given
 
 n, m, d, h = sizes("n m d h")
 c, s, sigma = scalars("c s"), scalars("s"), scalars("sigma", positive=True)
@@ -408,7 +408,7 @@ def test_a_theorem_prints_all_that_it_was_proved_with():
         parts = {"name": "T", "label": "", "lhs": lhs, "rhs": rhs, "proof": (), "not_run": ()}
         lines = (lhs, (), ""), (rhs, (), "")
         refused(
-            lambda p=proved, parts=parts, lines=lines: proofs.Theorem(
+            lambda p=proved, parts=parts, lines=lines: Theorem(
                 p, **parts, lines=lines, hypotheses=(), random=()
             ),
             "would print otherwise",

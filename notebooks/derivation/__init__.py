@@ -55,7 +55,9 @@ from .matrices import (
     tabulate,
     zeros,
 )
-from .proofs import Derivation, Induction, Theorem, attempt, given, proves, refusal, unfold
+from .proofs import Derivation, Induction, attempt, proves, refusal
+from .reasons import given, unfold
+from .theorems import Theorem
 from .vocabulary import (
     batch_norm,
     cos,

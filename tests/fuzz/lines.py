@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from derivation import *  # noqa: F403  the public vocabulary is under test
 from derivation import matrices as ops
-from derivation import proofs, vocabulary
+from derivation import vocabulary
 from derivation.letters import number
 from derivation.printing import Text
+from derivation.reasons import Given, _title
+from derivation.theorems import Instance
 
 from . import values
 
@@ -57,7 +59,7 @@ class Line:
 
     def show(self):
         """The line and how to make it again, in plain text."""
-        reasons = ", ".join(map(proofs._title, self.reasons)) or "algebra"
+        reasons = ", ".join(map(_title, self.reasons)) or "algebra"
         return (
             f"  seed {self.seed} ({self.kind}: {self.about})\n    before   {self.before.show(Text())}\n"
             f"    claim    {self.claim.show(Text())}\n    reasons  {reasons}"
@@ -1539,7 +1541,7 @@ def _true(g):
     repairs = tuple(r for r in more if isinstance(r, Repair))
     before, claim = in_context(g, left, right)
     if g.random() < 0.5 and not any(
-        isinstance(r, (proofs.Instance, proofs.Given)) for r in reasons
+        isinstance(r, (Instance, Given)) for r in reasons
     ):
         before, claim = claim, before
     for _ in range(g.choice((0, 0, 1, 2))):
@@ -1550,7 +1552,7 @@ def _true(g):
 def _widened(g, line):
     """The line with all the reasons there are."""
     words = {x.operation.word for side in (line.before, line.claim) for x in side.walk()} - {None}
-    kept = [r for r in line.reasons if isinstance(r, (proofs.Instance, proofs.Given))]
+    kept = [r for r in line.reasons if isinstance(r, (Instance, Given))]
     definitions = [unfold(w) for w in sorted(words, key=lambda w: w.name)]
     return replace(
         line, reasons=(*kept, *definitions, *EVERY_LAW), about=line.about + "; every reason"

@@ -20,7 +20,7 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "notebooks")]
 
-from derivation import Derivation, ProofError, proofs
+from derivation import Derivation, ProofError, proofs, steps
 from derivation.kernel import normal
 
 from fuzz.lines import KINDS, line_of, places, replaced_at
@@ -39,9 +39,9 @@ def checker_alone():
     """The checker without its alarm, without its search for an example, and without its limit
     on reasons: a line with one that it does not need has to be sound as well."""
     changes = [
-        (proofs, "torch_is_here", lambda: False), (proofs, "SEARCH_AFTER_A_REFUSAL", 0),
-        (proofs._Step, "_would_do", lambda self, reasons: False),
-        (proofs._Step, "_refusal", lambda self: "not justified"),
+        (proofs, "torch_is_here", lambda: False), (steps, "SEARCH_AFTER_A_REFUSAL", 0),
+        (steps.Step, "_would_do", lambda self, reasons: False),
+        (steps.Step, "_refusal", lambda self: "not justified"),
         (normal, "MOST_STEPS", MOST_STEPS),
     ]  # fmt: skip
     before = [getattr(where, name) for where, name, _ in changes]

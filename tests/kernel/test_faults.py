@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from derivation import Derivation, ProofError, proofs
+from derivation import Derivation, ProofError, proofs, steps
 
 from . import faults, test_kernel, test_rules
 
@@ -17,7 +17,7 @@ import test_theorems  # noqa: E402
 @pytest.fixture(autouse=True)
 def without_alarm(monkeypatch):
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)
-    monkeypatch.setattr(proofs, "SEARCH_AFTER_A_REFUSAL", 0)
+    monkeypatch.setattr(steps, "SEARCH_AFTER_A_REFUSAL", 0)
 
 
 def is_refused(before, claim, reasons):

@@ -405,10 +405,10 @@ def asked(round_, files, plugin):
     ticks = itertools.count()  # how long a proof takes is not the question here
     time.process_time = lambda: float(next(ticks))
     if round_ == "alone":
-        from derivation import proofs
+        from derivation import proofs, steps
 
         proofs.torch_is_here = lambda: False
-        proofs.SEARCH_AFTER_A_REFUSAL = 0
+        steps.SEARCH_AFTER_A_REFUSAL = 0
     os.chdir(ROOT)
     paths = [str(test_file(name)) for name in files]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:nbval", "--rootdir", str(ROOT),

@@ -1,0 +1,106 @@
+"""What a line may name as its reason: a definition, a hypothesis; and how a reason prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import justify
+from .kernel.terms import ProofError
+from .letters import Law
+from .matrices import Expression, _shape
+from .vocabulary import Word
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The reason "by the definition of this word"."""
+
+    word: Word
+
+    def __str__(self):
+        return f"definition of {self.word.name}"
+
+
+def unfold(word):
+    """The definition of a word, as a reason."""
+    if not isinstance(word, Word):
+        raise ProofError(f"unfold takes a word of the vocabulary, not {word!r}")
+    return Definition(word)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An equation assumed; every theorem whose proof uses it prints it as a hypothesis."""
+
+    lhs: Expression
+    rhs: Expression
+    title: str = "hypothesis"
+
+    def __post_init__(self):
+        _same_shape("a hypothesis", self.lhs, self.rhs)
+
+    def show(self, style, names=None):
+        """The equation in print."""
+        return f"{self.lhs.show(style, 0, names)} = {self.rhs.show(style, 0, names)}"
+
+    def substituted(self, substitution):
+        """The equation for what a substitution puts for the letters."""
+        return Given(substitution(self.lhs), substitution(self.rhs), self.title)
+
+    def sides(self):
+        """The expressions it speaks of."""
+        return [self.lhs, self.rhs]
+
+    def met_in(self, sample):
+        """Whether it holds in a sample."""
+        return (self.lhs.run(sample) - self.rhs.run(sample)).abs().max().item() < 1e-12
+
+    @property
+    def proved(self):
+        """The kernel's theorem that it holds where it is assumed."""
+        return justify.given(self.lhs, self.rhs)
+
+    hypotheses = property(lambda self: (self,))
+    random = ()
+
+
+def given(lhs, rhs):
+    """The hypothesis that two expressions are equal, to be used as a reason."""
+    return Given(lhs, rhs)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How a checked reason prints, in LaTeX and in plain text."""
+
+    latex: str
+    text: str
+
+    @classmethod
+    def of(cls, reason):
+        """The print of a law, a definition, a theorem or a hypothesis."""
+        return cls(reason.latex if isinstance(reason, Law) else _title(reason), _title(reason))
+
+
+def _title(reason):
+    if isinstance(reason, Law):
+        return reason.name
+    return str(reason) if isinstance(reason, Definition) else reason.title
+
+
+def _check_expression(where, x):
+    _check_written(where, "the expression", x)
+    if not isinstance(x, Expression):
+        raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
+
+
+def _check_written(where, what, x):
+    if x is ...:
+        raise ProofError(f"{where}: {what} is still to be written, in place of ...")
+
+
+def _same_shape(where, a, b):
+    _check_expression(where, a)
+    _check_expression(where, b)
+    if a.shape != b.shape:
+        raise ProofError(f"{where}: shapes differ: {_shape(a)} = {_shape(b)}")

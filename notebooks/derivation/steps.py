@@ -1,0 +1,188 @@
+"""One line of a derivation: whether its reasons justify it, and what a refusal says."""
+
+from __future__ import annotations
+
+import re
+
+from . import hypotheses, justify
+from .counterexamples import counterexample
+from .goals import left_to_show
+from .hypotheses import offered_by
+from .kernel import rules
+from .kernel.terms import ProofError
+from .letters import LAWS, Bijection, Family, Law
+from .matrices import CAUSAL, DERIVATIVE, EXPECTATION, IDENTITY, OVER, NonZero
+from .notation import readable
+from .printing import Latex, Text, brief_words, kept_back_in
+from .reasons import Definition, Given, Reason, _check_written, _title
+from .theorems import Instance, Theorem, _check_that_it_prints
+from .vocabulary import Word
+
+SEARCH_AFTER_A_REFUSAL = 400  # instances: about a second
+
+
+class Step:
+    """One line: from an expression to the next, for reasons."""
+
+    def __init__(self, where, before, claim, reasons):
+        self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
+
+    def check(self):
+        """The kernel's theorem of the line; raises unless the reasons justify it, each needed."""
+        proved = self._justified(self.reasons)
+        if proved is None:
+            raise ProofError(self._refusal())
+        for k, reason in enumerate(self.reasons):
+            if self._would_do(self.reasons[:k] + self.reasons[k + 1 :]):
+                raise ProofError(f"{self.where}: {_title(reason)} is not needed; leave it out")
+        return proved
+
+    def _would_do(self, reasons):
+        try:
+            return self._justified(reasons)
+        except ProofError:
+            return None
+
+    def _justified(self, reasons):
+        equations = [(r.lhs, r.rhs, r.proved) for r in reasons if isinstance(r, (Instance, Given))]
+        laws = [r for r in reasons if isinstance(r, Law)]
+        stages = [self.before]
+        if reasons is self.reasons:
+            self.stages = stages
+        try:
+            proved = justify.line(stages, self.claim, equations, self._words(reasons), laws)
+        except rules.Differ:
+            return None
+        except RecursionError:
+            raise ProofError(f"{self.where}: the step is too large: split it") from None
+        except ProofError as error:
+            raise ProofError(f"{self.where}: {self._in_words(error)}") from None
+        return proved
+
+    def _in_words(self, error):
+        """What the kernel complains of; what never holds, in the words of an operation."""
+        phrases = [h for h in self.offered() if isinstance(h, NonZero)]
+        never = next(filter(hypotheses.never_holds, phrases), None)
+        return (
+            f"it needs that {never.show(Text())}, which never holds" if never else readable(error)
+        )
+
+    @staticmethod
+    def _words(reasons):
+        return [r.word for r in reasons if isinstance(r, Definition)]
+
+    def offered(self):
+        """Words for what must not vanish for the line to make sense, and what it assumes."""
+        words = self._words(self.reasons)
+        carried = [
+            h for r in self.reasons if isinstance(r, (Instance, Given)) for h in r.hypotheses
+        ]
+        bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}
+        for h in [h for h in carried if isinstance(h, NonZero)]:
+            for index in sorted(bound, key=str):
+                h = h.quantified(index)
+            carried.append(h)
+        shown = [*self.stages, self.claim, *[side for h in carried for side in h.sides()]]
+        return [h for x in shown for h in offered_by(x, words)] + carried
+
+    def random(self):
+        """The random letters of the line, and those of what it cites."""
+        found = [f for r in self.reasons if isinstance(r, (Instance, Given)) for f in r.random]
+        sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
+        families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
+        return found + sorted((f for f in families if f.random), key=lambda f: f.name)
+
+    def reason_text(self):
+        return tuple(dict.fromkeys(map(Reason.of, self.reasons))) or (Reason("algebra", "algebra"),)
+
+    def _refusal(self):
+        style = Text(brief_words([self.before, self.claim]))
+        claim = f"{self.before.show(style)} = {self.claim.show(style)}"
+        reasons = ", ".join(map(_title, self.reasons)) or "algebra alone"
+        laws = [r for r in self.reasons if isinstance(r, Law)]
+        words = self._words(self.reasons)
+        false = self._searched()
+        rows = [
+            f"{self.where} is not justified.",
+            f"Claimed: {claim}",
+            *kept_back_in(style),
+            f"Reasons given: {reasons}.",
+            left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
+            false,
+        ]
+        return "\n  ".join(row for row in rows if row)
+
+    def _searched(self):
+        """Whether the line is false, as far as a search can tell."""
+        if any(r.hypotheses for r in self.reasons if isinstance(r, (Instance, Given))):
+            return "A counterexample was not looked for: the line rests on hypotheses."
+        try:
+            found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
+        except Exception:  # a claim that the search cannot read is refused all the same
+            return "A counterexample could not be looked for."
+        return f"It is false: {found!r}." if found else f"{found!r}"
+
+
+def _checked_reason(where, reason):
+    _check_written(where, "a reason", reason)
+    if type(reason) is Theorem:
+        reason = reason()
+    if isinstance(reason, Instance):
+        _check_that_it_prints(reason)
+    if isinstance(reason, Law) and reason not in LAWS:
+        raise ProofError(f"{where}: {reason.name!r} is no law of this checker")
+    if isinstance(reason, Word):
+        raise ProofError(f"{where}: write unfold({reason.name}) to use its definition")
+    if not isinstance(reason, (Law, Definition, Instance, Given)):
+        raise ProofError(
+            f"{where}: {reason!r} is no reason: name a law, unfold(word), a theorem or a given"
+        )
+    return reason
+
+
+def _expressions(reasons):
+    return [x for r in reasons if isinstance(r, (Instance, Given)) for x in (r.lhs, r.rhs)]
+
+
+def _look(name):
+    """What a name looks like on a page, wherever its subscripts are cut."""
+    return re.sub(r"[{}\s]", "", Latex().name(name))
+
+
+def _check_names(where, expressions):
+    """One name, one meaning: no two shapes or kinds, no two definitions."""
+    meaning = {}
+    for x in expressions:
+        bound = {y.params[0] for y in x.walk() if y.operation is DERIVATIVE}
+        for basic in x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | bound:
+            if meaning.setdefault(_look(basic.name), basic) != basic:
+                raise ProofError(
+                    f"{where}: the name {basic.name} is used with two shapes or kinds, "
+                    "or prints like another"
+                )
+        for index in x.index_names():
+            if meaning.setdefault(_look(index.name), index) != index:
+                raise ProofError(
+                    f"{where}: the name {index.name} of an index is used for something else as well"
+                )
+        for operation in {y.operation for y in x.walk()}:
+            if (
+                operation.word
+                and meaning.setdefault((operation.name,), operation.word) is not operation.word
+            ):
+                raise ProofError(f"{where}: the word {operation.name} is used with two definitions")
+            reserved = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E"}.get(operation)
+            if reserved is not None and meaning.setdefault(reserved, operation) is not operation:
+                raise ProofError(
+                    f"{where}: the letter {reserved} prints like the book's own {operation.name}"
+                )
+
+
+def _check_indices(where, expressions):
+    """No index and no scalar is both free and bound."""
+    bound = {
+        y.params[0] for x in expressions for y in x.walk() if y.operation in (OVER, DERIVATIVE)
+    }
+    free = set().union(*[x.free_positions() | x.free_scalars() for x in expressions])
+    if bound & free:
+        raise ProofError(f"{where}: {next(iter(bound & free)).name} is used free and bound")

@@ -1,0 +1,142 @@
+"""Theorems, what they rest on in print, and their instances."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import sympy as sp
+
+from . import hypotheses, justify
+from .display import latex_of, text_of
+from .hypotheses import in_words, offered_by
+from .kernel import rules
+from .kernel.terms import LAW, ProofError
+from .matrices import NonZero
+from .notation import readable
+from .reasons import Given, Reason
+from .substitution import Substitution
+
+
+class Theorem:
+    """An equation proved for all sizes and all values of its letters; immutable.
+
+    Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
+    (what must not vanish, what is assumed), ``random`` (the letters whose moments were used),
+    ``lines`` ((expression, reasons, note); the first has no reason) and ``proved``, the theorem
+    of the kernel that it prints.  Call it with what its letters stand for to cite it:
+    ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
+    """
+
+    __slots__ = ("proved", "name", "label", "lhs", "rhs", "hypotheses", "random", "lines",
+                 "proof", "not_run", "__weakref__")  # fmt: skip
+
+    def __init__(self, proved, **parts):
+        if type(proved) is not rules.Theorem:
+            raise ProofError("a theorem is made by qed and by nothing else")
+        for part, value in {"proved": proved, **parts}.items():
+            object.__setattr__(self, part, value)
+        _check_that_it_prints(self)
+
+    def __setattr__(self, name, value=None):
+        raise AttributeError(f"this {type(self).__name__.lower()} is immutable")
+
+    __delattr__ = __setattr__
+
+    def __copy__(self):
+        return self
+
+    @property
+    def title(self):
+        """The number and the name, or the name alone."""
+        return f"{self.label} ({self.name})" if self.label else self.name
+
+    def __call__(self, **meant):
+        """An instance: each keyword says what a letter, permutation, scalar or size stands for."""
+        put = Substitution.checked(self, meant)
+        lhs, rhs = put(self.lhs), put(self.rhs)
+        try:
+            proved = justify.instance(self.proved, put, lhs, rhs)
+        except rules.Differ:
+            raise ProofError(f"{self.title} does not say this: its draws must keep apart") from None
+        except ProofError as error:
+            raise ProofError(f"{self.title}: {readable(error)}") from None
+        needed = [h for value in put.values() for h in offered_by(value, ())]
+        offered = [h.substituted(put) for h in self.hypotheses]
+        hypotheses = _hypotheses(proved, [*offered, *needed])
+        return _instance(
+            proved, self.title, lhs, rhs, hypotheses, tuple(map(put.family, self.random))
+        )
+
+    @property
+    def assumptions(self):
+        """What is assumed of random letters, in a sentence; empty when nothing is."""
+        return _independence(self.random)
+
+    def _repr_latex_(self):
+        return latex_of(self)
+
+    def __repr__(self):
+        return text_of(self)
+
+
+class Instance(Theorem):
+    """A theorem with something put for its letters; a reason in a line."""
+
+    __slots__ = ()
+    title = property(lambda self: self.name)
+
+    def reversed(self):
+        """The same equation read from right to left."""
+        return _instance(
+            rules.reverse(self.proved), self.name, self.rhs, self.lhs, self.hypotheses, self.random
+        )
+
+
+def _instance(proved, name, lhs, rhs, hypotheses, random):
+    lines = (lhs, (), ""), (rhs, (Reason(name, name),), "")
+    return Instance(
+        proved, name=name, label="", lhs=lhs, rhs=rhs, hypotheses=hypotheses, random=random,
+        lines=lines, proof=(), not_run=(),
+    )  # fmt: skip
+
+
+def _hypotheses(proved, offered):
+    """What a theorem of the kernel rests on, in the words offered."""
+    assumed = {(h.lhs.function, h.rhs.function): h for h in offered if isinstance(h, Given)}
+    phrases = [h for h in offered if isinstance(h, NonZero)]
+    equations = [assumed[pair] for pair in assumed if pair in proved.hypotheses]
+    return (*in_words(proved.conditions, phrases), *equations)
+
+
+def _conditions_of(hypothesis):
+    """The conditions of the kernel that a hypothesis says in print."""
+    if isinstance(hypothesis, hypotheses.Condition):
+        return {(hypothesis.relation, hypothesis.about)}
+    return hypotheses.says(hypothesis) or set() if isinstance(hypothesis, NonZero) else set()
+
+
+def _check_that_it_prints(theorem):
+    """Refuses a print that is not what the kernel has proved."""
+    proved, printed = theorem.proved, {(theorem.lhs.function, theorem.rhs.function)}
+    assumed = {(h.lhs.function, h.rhs.function) for h in theorem.hypotheses if isinstance(h, Given)}
+    said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])
+    terms = [proved.lhs, proved.rhs, *[x for _, x in proved.conditions], *chain(*assumed)]
+    laws = {x.args[0] for t in terms for x in t.letters if x.args[1] == LAW}
+    if (
+        {(proved.lhs, proved.rhs)} != printed
+        or assumed != set(proved.hypotheses)
+        or not proved.conditions <= said
+        or not laws <= {f.name for f in theorem.random}
+    ):
+        raise ProofError(f"{theorem.title} would print otherwise than it was proved")
+
+
+def _independence(families):
+    """The sentence that says what the moments of random letters rest on."""
+    if not families:
+        return ()
+    names, of = ", ".join(f.name for f in families), {}
+    for f in families:
+        of.setdefault(sp.sstr(f.variance), []).append(f.name)
+    told = [f"{v} ({', '.join(found)})" if len(of) > 1 else v for v, found in of.items()]
+    return (f"the entries of {names} are independent, of mean 0 and of variance {', '.join(told)}",)
