@@ -404,6 +404,34 @@ def test_a_mean_in_a_side_exists_or_is_said_to():
     assert not equal(mean(Term("pow", app(draw, ONLY), 2)), ONE, laws=[MOMENTS]).conditions
 
 
+def test_a_mean_of_what_a_word_divides_is_none():
+    """Nor does a word hide that a mean is asked to exist, nor a variance what it divides by."""
+    word = Term("word", "w", made(inv(x), x))
+    draw, wild = (
+        letter("R", Term("DRAW", Term("let", f"{c}_law", Term("LAW")), ONE)) for c in "RQ"
+    )
+    mean = lambda body, *draws: Term("mean", abstract(draws, body))
+    with pytest.raises(ProofError, match="quotient"):
+        hidden = mean(mul(app(draw), app(word, app(draw))), draw)
+        equal(hidden, hidden)
+    big = Term("exp", Term("pow", app(wild), 4))
+    once = mean(mul(add(mul(y, app(word, y)), num(-1)), big), wild)
+    assert "≠ 0" in needs(equal(once, once))
+    square = Term("pow", inv(y), 2)
+    drawn = letter("S", Term("DRAW", Term("let", "S_law", Term("LAW")), square))
+    assert needs(equal(mean(app(drawn), drawn), ZERO, laws=[MOMENTS])) == {"≠ 0"}
+
+
+def test_the_variance_of_a_draw_is_a_number_like_any_other():
+    law = Term("let", "R_law", Term("LAW"))
+    mean = lambda variance: (
+        Term("mean", made(Term("exp", app(R)), R))
+        if (R := letter("R", Term("DRAW", law, variance)))
+        else None
+    )
+    assert equal(mean(Term("pow", num(2), 2)), mean(num(4)))
+
+
 def test_the_law_of_a_draw_is_a_letter():
     """Two draws of one variance are alike where they have one law, and nowhere else."""
     law, other = Term("let", "R_law", Term("LAW")), Term("let", "S_law", Term("LAW"))

@@ -30,7 +30,7 @@ def conditions(t, words=None):
     found = [(partial[t.op], (), t if t.op == "mean" else t.args[0])] if t.op in partial else []
     for a in t.args:
         if type(a) is Term:
-            found += _under(a, words, t.op == "mean") if a.op == "abs" else conditions(a, words)
+            found += under(a, words, t.op == "mean") if a.op == "abs" else conditions(a, words)
     return found
 
 
@@ -40,14 +40,15 @@ def for_all(marks, triples):
     return [(r, (*[m for m in marks if m in x.letters], *others), x) for r, others, x in triples]
 
 
-def _under(f, words, averaged):
+def under(f, words, averaged=False):
     """The conditions below a binder; what is averaged is refused if one speaks of a draw."""
     body, marks = looked_into(f)
-    found = for_all(marks, conditions(body, words))
+    sorts = [c for m in marks for c in conditions(m.args[1], words)]
+    found = for_all(marks, conditions(body, words) + sorts)
     if averaged:
         random = [x for r, m, x in found if r != EXISTS and {*marks} & {*m} and not holds(r, x)]
         need(not random, "a mean of a quotient or a root of draws is not defined here")
-    return found + [c for m in marks for c in conditions(m.args[1], words)]
+    return found
 
 
 def _of_derivative(f, at, words):

@@ -7,7 +7,7 @@ generalised), with the conditions that its proof asked for, and the equations th
 from functools import cache
 from itertools import chain as chained, islice, permutations
 
-from .conditions import EXISTS, NONZERO, SMOOTH, conditions, for_all, holds
+from .conditions import EXISTS, NONZERO, SMOOTH, conditions, for_all, holds, under
 from .normal import LAWS, Normal
 from .sorts import KNOWN, check_function, check_sort, fits
 from .sums import MOST_ORDERS, SPLIT, reindexed, split_positions
@@ -70,8 +70,7 @@ def _side(f):
 
 def _needs(sides, words=()):
     """The conditions of some sides in which these words are unfolded."""
-    found = [for_all(marks, conditions(f, words)) for f, marks in map(looked_into, sides)]
-    return _conditions(chained(*found))
+    return _conditions(chained(*[under(f, words) for f in sides]))
 
 
 def _conditions(triples):
@@ -85,10 +84,10 @@ def _condition(relation, closed):
     (x, letters), normal = looked_into(closed), Normal(None, LAWS)
     if relation == SMOOTH or holds(relation, x):
         return {(relation, x)} if relation == SMOOTH else set()
-    if relation == EXISTS:  # two moments of each draw do
+    found = _conditions(for_all(letters, conditions(x)[1 if relation == EXISTS else 0 :]))
+    if relation == EXISTS:  # a mean names itself first; two moments of each draw do
         known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
-        return set() if known else {(EXISTS, closed)}
-    found = _conditions(for_all(letters, conditions(x)))
+        return found if known else found | {(EXISTS, closed)}
     form = normal.canonical(x)
     form = normal.vanishing(form) if relation == NONZERO and form != ZERO else form
     if holds(relation, form):

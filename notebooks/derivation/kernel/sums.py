@@ -164,8 +164,9 @@ class Sums:
 
     def _mean(self, f):
         """The mean over draws: of products with at most two entries of each, by their moments."""
-        body, draws = looked_into(f)
-        p = self.poly(body)
+        sorts = [s.args for s in f.args[1:]]
+        draws = [fresh(Term("DRAW", law, self.canonical(v), *at)) for law, v, *at in sorts]
+        p = self.poly(opened(f, *draws))
         if MOMENTS in self.laws:
             parts = [self._moments(m, draws) for m in p]
             if None not in parts:
