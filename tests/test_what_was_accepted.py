@@ -6,7 +6,7 @@ The alarm is off: what refuses is the kernel, or the notation in front of it.
 import pytest
 import sympy as sp
 from derivation import *  # noqa: F403
-from derivation import justify, proofs
+from derivation import Theorem, justify, proofs
 from derivation.letters import Index
 from derivation.matrices import Heads
 from derivation.reasons import Given
@@ -145,8 +145,11 @@ def test_11_a_hypothesis_cannot_be_left_out_of_the_print():
     class Silent(Given):
         hypotheses = ()
 
-    line = Derivation("T", A).by(B, Silent(A, B))
-    refused(line.qed, "would print otherwise")
+    refused(lambda: Derivation("T", A).by(B, Silent(A, B)), "is no reason")
+    line = Derivation("T", A).by(B, Given(A, B)).qed()
+    parts = {name: getattr(line, name) for name in line.__slots__[:-1]}
+    refused(lambda: Theorem(**parts), "made by qed")
+    refused(lambda: Theorem._made(**{**parts, "hypotheses": ()}), "would print otherwise")
 
 
 def test_11_an_index_of_any_name_is_an_index_like_any_other():
@@ -352,7 +355,24 @@ def test_a_condition_that_moments_fulfil_says_whose():
     assert "the entries of R are independent, of mean 0 and of variance sigma**2" in repr(theorem)
 
 
-@pytest.mark.parametrize("name", ["t²s", "Rᵀ", "a b", "x__2", "W_", "А", "ϵ", "f'g", "E=1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "t²s",
+        "Rᵀ",
+        "a b",
+        "x__2",
+        "W_",
+        "А",
+        "ϵ",
+        "f'g",
+        "E=1",
+        "Rabs",
+        "xbar",
+        "R_prime2",
+        "argumentʼ",
+    ],
+)
 def test_a_letter_prints_as_it_is_written(name):
     """No blank, no sign of a power or a transpose, no letter that looks like a Latin one."""
     refused(lambda: matrix(name, n, n), "no name of a letter")
@@ -360,7 +380,7 @@ def test_a_letter_prints_as_it_is_written(name):
     refused(lambda: permutation(name, n), "no name of a letter")
 
 
-@pytest.mark.parametrize("one, other", [("R_12", "R_1_2"), ("Rprime", "R'")])
+@pytest.mark.parametrize("one, other", [("R_12", "R_1_2"), ("x_1", "x1")])
 def test_two_letters_do_not_look_alike(one, other):
     refused(lambda: Derivation("T", matrix(one, n, n) + matrix(other, n, n)), "prints like another")
 
@@ -408,7 +428,7 @@ def test_a_theorem_prints_all_that_it_was_proved_with():
         parts = {"name": "T", "label": "", "lhs": lhs, "rhs": rhs, "proof": (), "not_run": ()}
         lines = (lhs, (), ""), (rhs, (), "")
         refused(
-            lambda p=proved, parts=parts, lines=lines: Theorem(
+            lambda p=proved, parts=parts, lines=lines: Theorem._made(
                 p, **parts, lines=lines, hypotheses=(), random=()
             ),
             "would print otherwise",
@@ -435,3 +455,88 @@ def test_a_true_line_is_not_called_false():
             patch.setattr(proofs, "torch_is_here", lambda: True)
             assert Derivation("T", lhs).by(rhs, *reasons).qed()
     assert "0 instances" in repr(counterexample(normalise(A - A), A))
+
+
+def test_what_is_bound_is_called_like_no_letter_around_it():
+    """The scope of a sum, or of d/ds, is not printed: so its name is free in the whole of it."""
+    t, k = scalars("t k")
+    product = tabulate(
+        lambda i, j: entry_of(derivative(exp(t * A), t), i, j) * exp_of(s * entry_of(B, i, j)), n, n
+    )
+    assert "d/ds" not in repr(product)
+    sums = tabulate(
+        lambda i, j: total(lambda q: entry_of(A, i, q), n) * total(lambda q: k * entry_of(B, q, j), n),
+        n, n,
+    )  # fmt: skip
+    assert "Σ_k" not in repr(sums)
+
+
+def test_a_row_prints_otherwise_than_a_column():
+    column = tabulate(lambda i, j: 2 * entry_of(v, i), n, 1)
+    row = tabulate(lambda i, j: 2 * entry_of(v, j), 1, n)
+    assert (repr(column), repr(row)) == ("(2 v[i])[i]", "(2 v[i])[i]ᵀ")
+    assert "}^{\\top}" in row._repr_latex_() and "top" not in column._repr_latex_()
+
+
+def test_a_size_that_no_matrix_tells_is_printed():
+    many = define("many", lambda c, n: (ones(n).T @ ones(n)) @ c.T)
+    u = matrix("u", d)
+    refused(lambda: Derivation("T", many(u, n)).by(many(u, m)), "many((u[k])[k], n)[j] = ")
+    apart = tabulate(
+        lambda i, j: entry_of(many(u, n), None, j) - entry_of(many(u, m), None, j), 1, n
+    )
+    assert "many(u, n)[i] - many(u, m)[i]" in repr(apart)
+    scaled_ones = 2 * ones(n).T @ ones(n) - 2 * ones(m).T @ ones(m)
+    assert "1[n]ᵀ 1" in repr(scaled_ones) and "1[m]ᵀ 1" in repr(scaled_ones)
+
+
+def test_a_draw_keeps_its_name_in_a_condition():
+    key, query = random_matrix("k", n, n, 4), random_matrix("R", n, n, 1)
+    line = Derivation("T", expectation(exp(key) + query)).by(
+        expectation(exp(key)), LINEARITY, SECOND_MOMENTS
+    )
+    assert "needs E(exp(k[l,p])) exists for every l, p" in repr(line)
+
+
+def test_what_a_word_keeps_to_itself_says_which_heads_it_is_of():
+    a, W = head("a", h), Heads("W", h, n, n)
+    word = define("q", lambda x, w: x @ w, shown=1)
+    line = Derivation("T", over(a, word(A, W[a]))).by(A @ over(a, W[a]), unfold(word))
+    assert "with q(…; W[a]) for every a" in repr(line)
+
+
+def test_names_and_labels_are_words():
+    for text in ("T:\n    A + A", r"T} \\ = 3", "{"):
+        refused(lambda text=text: Derivation(text, A), "words in one row")
+        refused(lambda text=text: Derivation("T", A + A).by(2 * A).qed(text), "words in one row")
+        refused(lambda text=text: Given(A, B, text), "words in one row")
+
+
+def test_an_expression_of_another_kind_is_none():
+    class Loud(type(A)):
+        def show(self, *_, **__):
+            return "3 A"
+
+    twice = 2 * A
+    loud = Loud(twice.operation, twice.args, twice.params, twice.shape)
+    refused(lambda: Derivation("T", A + A).by(loud), "an expression of the book is wanted")
+
+
+def test_no_branch_of_a_definition_is_lost():
+    """Not only at numbers: the body is read again wherever the word is called."""
+    for body, c in (
+        (lambda x, c: 2 * x if c.is_Symbol else 3 * x, s + 1),
+        (lambda x, c: x if c.is_positive else -x, sigma),
+        (lambda x, c: x if c == sigma else 2 * x, sigma),
+    ):
+        word = define("f", body)
+        refused(lambda word=word, c=c: word(X, c), "cannot branch")
+
+
+def test_a_theorem_about_draws_is_cited_at_other_variances():
+    drawn = random_matrix("R", n, n, sigma**2)
+    squares = Derivation("T", expectation(drawn * drawn)).by(sigma**2 * J, SECOND_MOMENTS).qed()
+    assert squares(sigma=2).rhs == 4 * J and "variance 4" in repr(squares(sigma=2))
+    by_size = random_matrix("Q", n, n, 1 / n)
+    mean = Derivation("T", expectation(by_size * by_size)).by(J / n, SECOND_MOMENTS).qed()
+    assert "1/3" in repr(mean(n=3)) and mean(n=join(n, m))

@@ -139,7 +139,7 @@ class Written:
         """By the formula of the operation for an entry, with the entries of its arguments."""
         if x.operation in (DERIVATIVE, EXPECTATION) or any(p.atoms(Family) for p in x.params):
             raise ValueError(f"{x.operation.name} depends on more than entries: not written out")
-        letters = [matrix(f"argument'{k}", *y.shape) for k, y in enumerate(x.args)]
+        letters = [matrix(f"argumentʼ{k}", *y.shape) for k, y in enumerate(x.args)]
         alone = Expression(x.operation, letters, x.params, x.shape)
         meant = {y.params[0].term: _reader(self.out(z)) for y, z in zip(letters, x.args)}
         meant |= {p.term: images for p, images in self.images.items()}

@@ -24,6 +24,7 @@ STEPS = 60  # towards letters that fulfil an equation
 TINY = 1e-9  # a number that a step has moved so near 0 is 0
 NEAR = 1e-5  # what remains of the equation is enlarged by what is made of it
 LONGEST_SEQUENCE = 32
+LARGEST_TABLE = 1024  # entries of an index form
 MOST_RANDOM_ENTRIES = 12
 
 
@@ -127,6 +128,12 @@ class Sample:
             self._families[family] = values
         return self._families[family]
 
+    def terms(self, family, count):
+        """The first terms of a sequence."""
+        if count > LONGEST_SEQUENCE:
+            raise IndexError
+        return self.family(family)[:count]
+
     def permutation(self, permutation):
         """A permutation matrix, drawn at random: row i has its one in column π(i)."""
         if permutation not in self._permutations:
@@ -174,6 +181,8 @@ class Sample:
         """The entries of an index form, by the interpreter of terms."""
         table = x.params[0]
         entry, (rows, columns) = self.value(table.function, table.uses), self.shape(x)
+        if rows * columns > LARGEST_TABLE:
+            raise NotRun("its index form is too large")
         cells = [[entry(r + 1, c + 1) for c in range(columns)] for r in range(rows)]
         return torch.tensor(cells, dtype=torch.float64)
 
@@ -229,7 +238,7 @@ def listen(lhs, rhs, hypotheses=()):
                 raise HypothesesNotMet  # what was moved to 0 is divided by, or a number is too large
         except IndexError:
             raise NotRun(f"sequences are run up to their term {LONGEST_SEQUENCE}") from None
-        except HypothesesNotMet:
+        except (HypothesesNotMet, ZeroDivisionError):  # or a side is undefined there
             continue
         scale = max(1.0, left.abs().max().item(), right.abs().max().item())
         allowed = scale * (tolerance if met is sample else NEAR)

@@ -60,10 +60,10 @@ class _Template:
     def _read(self, name, args, params, body, kinds):
         self.sizes = {}
         self.args = [
-            self._fresh_letter(f"argument'{k}", x, kinds[k]) for k, x in enumerate(args)
+            self._fresh_letter(f"argumentʼ{k}", x, kinds[k]) for k, x in enumerate(args)
         ]  # fmt: skip
         self.params = [
-            self._fresh_parameter(f"parameter'{k}", p, kinds[len(args) + k])
+            self._fresh_parameter(f"parameterʼ{k}", p, kinds[len(args) + k])
             for k, p in enumerate(params)
         ]
         self.result = body(*self.args, *map(argument_of, self.params))
@@ -92,7 +92,7 @@ class _Template:
         if size == 1:
             return size
         if size not in self.sizes:
-            self.sizes[size] = sp.Symbol(f"size'{len(self.sizes)}", integer=True, positive=True)
+            self.sizes[size] = sp.Symbol(f"sizeʼ{len(self.sizes)}", integer=True, positive=True)
         return self.sizes[size]
 
     def _fresh_letter(self, name, x, as_mask):
@@ -190,10 +190,10 @@ PRINTED = {"exp", "diag", "last", "E", "I", "L", "sqrt", "sum"}
 
 def _refuse_taken(name):
     """No word prints like what the book has already."""
-    if not READERS.fullmatch(name):
+    if not isinstance(name, str) or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
         raise ProofError(
             f"{name!r} is no name of a word: Latin or Greek letters and digits, an underscore "
-            "between them, primes behind them"
+            "between them"
         )
     words = {x.name for x in vars(vocabulary).values() if isinstance(x, Word)}
     if name in words | {*KNOWN, *PRINTED} or name.startswith("softmax_"):
@@ -243,15 +243,13 @@ class _Abbreviation(Word):
         return self(*arguments)
 
     def _check_no_branch(self, filled, args, params):
-        """At numbers a body must say what its formula says: a branch in Python would be lost."""
-        given = [*params, *[s for x in args for s in x.shape if s != 1]]
-        if any(isinstance(p, sp.Number) for p in given):
-            meant = self._body(*args, *map(argument_of, params))
-            if not same(meant, filled):
-                raise ProofError(
-                    f"the definition of {self.name} is another at these numbers: a definition is "
-                    "one formula, and cannot branch"
-                )
+        """A body must say here what its formula says: a branch in Python would be lost."""
+        meant = self._body(*args, *map(argument_of, params))
+        if meant != filled and not same(meant, filled):
+            raise ProofError(
+                f"the definition of {self.name} is another here: a definition is one formula, "
+                "and cannot branch"
+            )
 
     def _agrees(self, template, args, params):
         """Whether the body still makes of these shapes what the template makes of them."""

@@ -12,7 +12,7 @@ from collections import Counter
 import sympy as sp
 
 from .letters import Bijection, Family, Index
-from .matrices import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF
+from .matrices import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, sizes_to_tell
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 
 WIDEST = 56  # letters of a line
@@ -57,7 +57,10 @@ def _style_and_names(proof, style):
     """The style for all that a proof prints, and names for what recurs in it."""
     sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
     style = style(brief_words([*[x for x, *_ in proof.lines], *sides]))
-    return style, _names(proof.lines, sides, style)
+    conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
+    taken = {x.args[0] for about in conditions for x in about.letters}
+    taken |= {f.name for f in getattr(proof, "random", ())}
+    return style, _names(proof.lines, sides, style, taken)
 
 
 def _reasons_stand_below(lines, names, style):
@@ -124,10 +127,10 @@ def _width(x, names, style):
     return len(x.show(style.plain, 0, names))
 
 
-def _names(lines, sides, style):
+def _names(lines, sides, style, taken):
     """Names for the expressions that recur in lines too wide for a page, the widest first.
 
-    No letter of a line or of a hypothesis (their ``sides``) is taken for a name.
+    No letter of a line or of a hypothesis (their ``sides``) is a name, and none that is ``taken``.
     """
     names = {}
     expressions = [*[x for x, *_ in lines], *sides]
@@ -135,7 +138,7 @@ def _names(lines, sides, style):
     used |= {basic.name for x in expressions for kind in (Family, Bijection, Index, sp.Symbol)
             for basic in x.atoms(kind)}  # fmt: skip
     used |= {letter.args[0] for x in expressions for letter in x.function.letters}
-    free = [n for n in NAMES if n not in used]
+    free = [n for n in NAMES if n not in used | taken]
     while free and any(_width(x, names, style) > WIDEST for x, *_ in lines):
         counts = Counter(y for x, *_ in lines for y in _visible(x, names))
         worth = [
@@ -178,9 +181,10 @@ def _broken(x, names, style):
     if x.operation is SUM_OF:
         return _joined([_broken(y, names, style) for y in x.args], " + ", "+ ", style)
     if x.operation is PRODUCT_OF:
-        return _joined(
-            [_broken_factor(y, names, style) for y in x.args], style.times, style.dot, style
-        )
+        rows = [_broken_factor(y, names, style) for y in x.args]
+        for at, size in sizes_to_tell(x):
+            rows[at] = [style.sized(row, show_number(style, size)) for row in rows[at]]
+        return _joined(rows, style.times, style.dot, style)
     if x.operation is OVER:
         size = show_number(style, x.params[0].size)
         broken = _broken_factor if x.args[0].operation is SUM_OF else _broken

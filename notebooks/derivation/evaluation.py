@@ -12,7 +12,7 @@ import math
 
 import sympy as sp
 
-MOST_RANDOM_ENTRIES = 10
+MOST_RANDOM_ENTRIES = 6
 STEP = 1e-3  # of a central difference of fourth order, in floats
 
 FLOAT = {

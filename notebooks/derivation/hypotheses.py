@@ -39,11 +39,16 @@ class Condition:
         """Whether it holds in a sample, by a margin."""
         if self.relation in (SMOOTH, EXISTS):
             return True  # the functions of a sample are smooth, its draws take two values
-        entry, places = sample.value(self.about), self.about.args[1:]
-        ranges = [
-            range(1, sample.value(p.args[0]) + 1) if p.op == "POS" else (0.0, 0.7) for p in places
-        ]
-        values = [entry(*at) for at in itertools.product(*ranges)]
+        places = self.about.args[1:]
+        try:  # it may speak of a letter that the line has not
+            entry = sample.value(self.about)
+            ranges = [
+                range(1, sample.value(p.args[0]) + 1) if p.op == "POS" else (0.0, 0.7)
+                for p in places
+            ]
+            values = [entry(*at) for at in itertools.product(*ranges)]
+        except KeyError:
+            return True
         return all(v >= 0 if self.relation == "≥ 0" else abs(v) > 1e-3 for v in values)
 
     def show(self, style, names=None):

@@ -106,7 +106,7 @@ def _split_means(stages):
         first, *rest = mean.args[0].args
         split = [first, plus(*rest)]
         taken = {x.args[0] for x in mean.function.letters}
-        free = [name for name in (f"at'{c}" for c in range(len(taken) + 2)) if name not in taken]
+        free = [name for name in (f"atʼ{c}" for c in range(len(taken) + 2)) if name not in taken]
         at = [letter(name, k.pos(size_term(s))) for name, s in zip(free, mean.shape)]
         bodies = [y.entry(*at) for y in split]
         letters = bodies[0].letters | bodies[1].letters
@@ -139,7 +139,7 @@ def _cited(before, after, lhs, rhs, proved):
     spoken_of = set().union(*[x.free_positions() | x.free_scalars() for x in (lhs, rhs)])
     free = sorted(binders & spoken_of, key=str)
     sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
-    family = Family("the'hole", "matrix", [*sizes, *lhs.shape])
+    family = Family("theʼhole", "matrix", [*sizes, *lhs.shape])
     context = rewritten(before, lhs, Expression(HOLE, params=[family, *free], shape=lhs.shape))
     general = rules.for_every(proved, map(_letter, free)) if free else proved
     step = rules.congruence(general, context.function, family.term)

@@ -13,6 +13,7 @@ from fractions import Fraction
 import sympy as sp
 from sympy import Basic, Expr, S, Tuple
 from sympy.core.symbol import Str
+from sympy.printing.latex import modifier_dict
 
 from .kernel import sums
 from .kernel import terms as k
@@ -131,8 +132,10 @@ def exact_number(q):
 _ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπ-ω"
 #: What a reader calls a letter, or a word: what prints as it is written, and unlike another one.
 READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
-#: Letters that the notation needs for itself have a ' inside, which no reader's has.
-_INNER = re.compile(r"(argument|parameter|size|at|row|the)'\w+")
+#: Letters that the notation needs for itself have a mark inside that no reader's has.
+_INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
+#: What SymPy prints as a sign over a letter, or around it: xbar, Rabs.
+_SIGNS = tuple(modifier_dict)
 
 
 def letter(name, sort):
@@ -143,12 +146,18 @@ def letter(name, sort):
 def _named(name):
     """A name as SymPy keeps it; ProofError for what does not print as it is written."""
     name = getattr(name, "name", name)
-    if not isinstance(name, str) or not (READERS.fullmatch(name) or _INNER.fullmatch(name)):
+    plain = isinstance(name, str) and READERS.fullmatch(name) and not _is_signed(name)
+    if not plain and not (isinstance(name, str) and _INNER.fullmatch(name)):
         raise ProofError(
             f"{name!r} is no name of a letter: Latin or Greek letters and digits, "
-            "an underscore between them, primes behind them"
+            "an underscore between them, primes behind them, and no bar, hat or norm in words"
         )
     return Str(name)
+
+
+def _is_signed(name):
+    parts = re.split(r"_|(?<=[^0-9])(?=[0-9])", name.rstrip("'"))
+    return any(p.lower().endswith(_SIGNS) and p.lower() not in _SIGNS for p in parts)
 
 
 def size_term(s):

@@ -617,6 +617,7 @@ def _product_entry(x, i, j):
 
 
 def _is_ones(x):
+    x = x.args[0] if x.operation is SCALED else x
     return ONES in (x.operation, x.args[0].operation if x.operation is TRANSPOSE else None)
 
 
@@ -633,12 +634,18 @@ def _tells(x, axis):
     return any(_tells(y, k) for y in x.args for k in (0, 1) if y.shape[k] == x.shape[axis])
 
 
+def sizes_to_tell(x):
+    """(k, how many ones) for each row of ones in a product whose length nothing else tells."""
+    pairs = enumerate(zip(x.args, x.args[1:]))
+    return [(k, y.shape[1]) for k, (y, z) in pairs
+            if _is_ones(y) and not _tells(z, 0) and y.shape[1] != 1]  # fmt: skip
+
+
 def _show_product(x, style, show):
     """A row of ones before what does not tell its number of rows says how long it is."""
     pieces = [show(y, PRODUCT) for y in x.args]
-    for at, (y, z) in enumerate(zip(x.args, x.args[1:])):
-        if _is_ones(y) and not _tells(z, 0) and y.shape[1] != 1:
-            pieces[at] = style.sized(pieces[at], show_number(style, y.shape[1]))
+    for at, size in sizes_to_tell(x):
+        pieces[at] = style.sized(pieces[at], show_number(style, size))
     return beside(style, pieces), PRODUCT
 
 
@@ -698,9 +705,9 @@ def _run_derivative(x, sample):
         f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
         return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
 
-    found = [difference(step) for step in (1e-2, 1e-3, 1e-4, 1e-5)]
+    found = [difference(10.0**-k) for k in range(2, 8)]
     changes = [(b - a).abs().max().item() for a, b in zip(found, found[1:])]
-    return found[1 + min(range(3), key=changes.__getitem__)]
+    return found[1 + min(range(5), key=changes.__getitem__)]
 
 
 def _show_derivative(x, style, show):
@@ -731,7 +738,7 @@ TERM = Operation(
 PREFIX = Operation(
     "prefix",
     entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
-    run=lambda x, sample: sample.family(x.params[0])[: sample.size(x.shape[0])],
+    run=lambda x, sample: sample.terms(x.params[0], sample.size(x.shape[0])),
     show=lambda x, style, show: (
         style.at(style.name(x.params[0].name), "1:" + show_number(style, x.shape[0])), ATOM),
 )  # fmt: skip

@@ -19,7 +19,7 @@ LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4
 
 def show_term(style, term, names=None, tightness=0):
     """A number in index form; ``names`` maps letters for free positions to what they print as."""
-    piece, holds = _Printer(style, names or {}).show(term)
+    piece, holds = _Printer(style, names or {}, term.letters).show(term)
     return piece if holds >= tightness else style.brackets(piece)
 
 
@@ -30,7 +30,7 @@ def show_place(style, index):
 
 def show_position(style, term, names):
     """A position as a term of the kernel."""
-    return _Printer(style, names).position(term)
+    return _Printer(style, names, term.letters).position(term)
 
 
 def show_table(style, function):
@@ -41,12 +41,18 @@ def show_table(style, function):
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
     only = {p: "1" for p in (i, j) if p not in letters}
     piece = show_term(style, body, letters | only)
-    return style.tabulated(piece, list(letters.values())), ATOM if letters else SUM
+    table = style.tabulated(piece, list(letters.values()))
+    if list(letters) == [j]:
+        return style.transposed(table), POWER  # a row
+    return table, ATOM if letters else SUM
 
 
 class _Printer:
-    def __init__(self, style, names):
+    """``names`` are those given to letters; nothing bound is called like one of ``letters``."""
+
+    def __init__(self, style, names, letters):
         self.style, self.names = style, dict(names)
+        self.reserved = {x.args[0] for x in letters}
 
     def show(self, t):
         """(print, how tightly it holds together)."""
@@ -62,14 +68,12 @@ class _Printer:
     def opened(self, f):
         """The body of a binder, and the print of what it binds."""
         body, marks = k.looked_into(f)
-        letters = [x for x in body.letters if x.args[1] != k.LAW]  # a law is the name of its draw
-        taken = {*self.names.values(), *[x.args[0] for x in letters]}
         for mark in marks:
-            pool = POOLS[mark.args[1].op]
-            own = mark.args[1].args[0].args[:1] if mark.args[1].op == "DRAW" else ()
-            free = [x for x in (*own, *pool) if x not in taken] or [pool[0] + "'" * len(taken)]
-            self.names[mark] = free[0]
-            taken.add(free[0])
+            sort, taken = mark.args[1], {*self.names.values()}
+            pool = [x for x in POOLS[sort.op] if x not in self.reserved]
+            pool = [*sort.args[0].args[:1], *pool] if sort.op == "DRAW" else pool  # by its law
+            free = [x for x in pool if x not in taken]
+            self.names[mark] = free[0] if free else f"{POOLS[sort.op][0]}_{len(taken)}"
         return body, marks, [self.names[mark] for mark in marks]
 
     # ── Letters, sizes, positions ────────────────────────────────────────────────────────────
@@ -184,11 +188,21 @@ class _Printer:
         size, rest = (arguments[:1], arguments[1:]) if head.op == "rec" else ((), arguments)
         kinds = [*zip(sorts, rest)]
         matrices = [self.matrix(a) for s, a in kinds if s.op == "FUN" and s != k.fun(k.NUM)]
-        numbers = [self.tight(a) for s, a in kinds if s.op == "NUM"]
+        numbers = [
+            *self.told_sizes(head, rest),
+            *[self.tight(a) for s, a in kinds if s.op == "NUM"],
+        ]
         name = re.sub(r"'(?=\w)", " ", head.args[0])  # what the kernel writes for a blank
         call = self.style.call(name, *matrices, *numbers)
         at = [*size, *[a for s, a in kinds if s.op == "POS"]]
         return self.entry(call, at)
+
+    def told_sizes(self, head, arguments):
+        """The sizes that a word takes and that no matrix among its arguments tells."""
+        marks = k.looked_into(head.args[1])[1]
+        told = frozenset().union(*[m.args[1].letters for m in marks if m.args[1].op == "FUN"])
+        of = zip(marks, arguments)
+        return [self.size(a) for m, a in of if m.args[1] == k.SIZE and m not in told]
 
     def entry(self, name, at):
         """What stands at some positions, of which that in a range of one is not said."""
@@ -213,8 +227,9 @@ class _Printer:
         body, marks, names = self.opened(f)
         if body.op == "app" and body.args[0].op == "let" and list(body.args[1:]) == marks:
             return self.tight(body.args[0])
-        names = [n for m, n in zip(marks, names) if not self.is_only(m)]
-        return self.style.tabulated(self.tight(body, SUM), names)
+        told = [n for m, n in zip(marks, names) if not self.is_only(m)]
+        table = self.style.tabulated(self.tight(body, SUM), told)
+        return self.style.transposed(table) if len(names) > 1 and told == names[1:] else table
 
     def _sum(self, f):
         body, marks, names = self.opened(f)
@@ -255,7 +270,7 @@ def readable(error):
 def _in_text(part):
     if type(part) is not k.Term:
         return part
-    printer = _Printer(Text(), {})
+    printer = _Printer(Text(), {}, part.letters)
     try:
         return printer.matrix(part) if part.op == "abs" else printer.place_or_number(part)
     except AttributeError:  # a sort, or what makes no sense
@@ -266,7 +281,7 @@ def show_condition(style, relation, x):
     """A condition of a theorem: "… ≠ 0 for every k"."""
     if x.op == "let":
         return style.name(x.args[0]) + style.text(" is smooth")
-    printer = _Printer(style, {})
+    printer = _Printer(style, {}, x.letters)
     body, marks, names = printer.opened(x)
     told = [m for m in marks if m in body.letters and not printer.is_only(m)]
     told.sort(key=_places(body).index)

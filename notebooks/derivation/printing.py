@@ -11,7 +11,7 @@ import unicodedata
 
 import sympy as sp
 
-from .letters import Join
+from .letters import Index, Join
 
 #: How tightly a printed piece holds together; a looser piece inside a tighter one is bracketed.
 SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
@@ -292,4 +292,11 @@ def kept_back_in(style):
 def _kept_back(style, word, kept):
     told = ", ".join(show_slot(style, s) for s in kept.values())
     told = told + style.and_others if kept.leading else style.others_and + told
-    return style.text("with ") + style.call(word.name, told)
+    every = sorted({style.name(x.name) for s in kept.values() for x in _indices(s)})
+    row = style.text("with ") + style.call(word.name, told)
+    return row + (style.text(" for every ") + ", ".join(every) if every else "")
+
+
+def _indices(slot):
+    """The indices, such as a head's, that something speaks of."""
+    return slot.free_positions() if hasattr(slot, "free_positions") else slot.atoms(Index)

@@ -7,8 +7,6 @@ Only ``qed`` makes a theorem.
 
 from __future__ import annotations
 
-import re
-
 import sympy as sp
 from sympy.core.cache import clear_cache
 
@@ -20,7 +18,7 @@ from .kernel.terms import ProofError
 from .matrices import _shape, join
 from .notation import readable
 from .printing import Text
-from .reasons import Given, Reason, _check_expression, _same_shape
+from .reasons import Given, Reason, _check_expression, _same_shape, check_words
 from .steps import Step, _check_indices, _check_names, _checked_reason, _expressions
 from .substitution import Substitution
 from .theorems import Instance, Theorem, _hypotheses, _independence
@@ -36,6 +34,7 @@ class Derivation:
     """
 
     def __init__(self, name, start):
+        check_words("the name of a proof", name)
         self._name = name
         _check_expression(name, start)
         _check_names(name, [start])
@@ -66,8 +65,7 @@ class Derivation:
         The dots of Python, ``...``, stand for what is still to be written: a ProofError says so.
         """
         where = f"{self.name}, line {len(self.lines)}"
-        if not isinstance(note, str) or re.search(r"[\\{}\n]", note):
-            raise ProofError(f"{where}: a note is words in one row, without a backslash or a brace")
+        check_words(f"{where}: a note", note)
         before = self.lines[-1][0]
         _check_expression(where, claim)
         if before.shape != claim.shape:
@@ -108,6 +106,7 @@ class Derivation:
 
     def qed(self, label=""):
         """The theorem that the first expression equals the last; ``label`` is its number."""
+        check_words("the label of a theorem", label)
         if len(self.lines) < 2:
             raise ProofError(f"{self.name}: a proof needs at least one line")
         if self._local:
@@ -123,7 +122,7 @@ class Derivation:
 
 def _theorem(name, label, lines, proved, proofs):
     """The theorem that the derivations ``proofs`` prove together."""
-    return Theorem(
+    return Theorem._made(
         proved, name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
         hypotheses=_hypotheses(proved, [h for p in proofs for h in p._offered]),
         random=tuple(dict.fromkeys(f for p in proofs for f in p._random)),
@@ -167,6 +166,10 @@ class Induction:
         derivation = Derivation(f"{self._name}, {part}", start)
         derivation._local = hypothesis
         written = write(derivation, *hypothesis)
+        if written is None:
+            raise ProofError(
+                f"{self._name}, {part}: what writes it returns nothing: return the line"
+            )
         if written is not derivation or derivation.lines[-1][0] != goal:
             last = derivation.lines[-1][0].show(Text())
             raise ProofError(
@@ -219,7 +222,7 @@ def attempt(write):
         return write()
     except ProofError as error:
         return Refusal(str(error))
-    except (TypeError, ValueError, AttributeError, LookupError) as error:  # no line of a proof yet
+    except Exception as error:  # no line of a proof yet
         return Refusal(f"this is no proof that can be read: {error}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from . import justify
@@ -37,6 +38,7 @@ class Given:
     title: str = "hypothesis"
 
     def __post_init__(self):
+        check_words("the title of a hypothesis", self.title)
         _same_shape("a hypothesis", self.lhs, self.rhs)
 
     def show(self, style, names=None):
@@ -90,8 +92,14 @@ def _title(reason):
 
 def _check_expression(where, x):
     _check_written(where, "the expression", x)
-    if not isinstance(x, Expression):
+    if type(x) is not Expression:  # another kind would print what it likes
         raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
+
+
+def check_words(what, words):
+    """Refuses text that would print as more than itself: other rows, or mathematics."""
+    if not isinstance(words, str) or re.search(r"[\\{}\n]", words):
+        raise ProofError(f"{what} is words in one row, without a backslash or a brace")
 
 
 def _check_written(where, what, x):

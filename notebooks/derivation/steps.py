@@ -133,7 +133,7 @@ def _checked_reason(where, reason):
         raise ProofError(f"{where}: {reason.name!r} is no law of this checker")
     if isinstance(reason, Word):
         raise ProofError(f"{where}: write unfold({reason.name}) to use its definition")
-    if not isinstance(reason, (Law, Definition, Instance, Given)):
+    if type(reason) not in (Law, Definition, Instance, Given):
         raise ProofError(
             f"{where}: {reason!r} is no reason: name a law, unfold(word), a theorem or a given"
         )
@@ -168,7 +168,8 @@ def _check_names(where, expressions):
         for operation in {y.operation for y in x.walk()}:
             if (
                 operation.word
-                and meaning.setdefault((operation.name,), operation.word) is not operation.word
+                and meaning.setdefault(("word", _look(operation.name)), operation.word)
+                is not operation.word
             ):
                 raise ProofError(f"{where}: the word {operation.name} is used with two definitions")
             reserved = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E"}.get(operation)

@@ -30,12 +30,16 @@ class Theorem:
     __slots__ = ("proved", "name", "label", "lhs", "rhs", "hypotheses", "random", "lines",
                  "proof", "not_run", "__weakref__")  # fmt: skip
 
-    def __init__(self, proved, **parts):
-        if type(proved) is not rules.Theorem:
-            raise ProofError("a theorem is made by qed and by nothing else")
+    def __init__(self, *_, **__):
+        raise ProofError("a theorem is made by qed and by nothing else")
+
+    @classmethod
+    def _made(cls, proved, **parts):
+        theorem = object.__new__(cls)
         for part, value in {"proved": proved, **parts}.items():
-            object.__setattr__(self, part, value)
-        _check_that_it_prints(self)
+            object.__setattr__(theorem, part, value)
+        _check_that_it_prints(theorem)
+        return theorem
 
     def __setattr__(self, name, value=None):
         raise AttributeError(f"this {type(self).__name__.lower()} is immutable")
@@ -94,7 +98,7 @@ class Instance(Theorem):
 
 def _instance(proved, name, lhs, rhs, hypotheses, random):
     lines = (lhs, (), ""), (rhs, (Reason(name, name),), "")
-    return Instance(
+    return Instance._made(
         proved, name=name, label="", lhs=lhs, rhs=rhs, hypotheses=hypotheses, random=random,
         lines=lines, proof=(), not_run=(),
     )  # fmt: skip

@@ -25,8 +25,8 @@ class Generic:
     def __init__(self, expressions, scalars):
         m, n = sp.symbols("m n", integer=True, positive=True)
         self.sizes = {m: m, n: n}
-        self.args = [mask(f"argument'{k}", m, n) for k in range(expressions)]
-        self.params = [sp.Symbol(f"parameter'{k}", real=True) for k in range(scalars)]
+        self.args = [mask(f"argumentʼ{k}", m, n) for k in range(expressions)]
+        self.params = [sp.Symbol(f"parameterʼ{k}", real=True) for k in range(scalars)]
 
 
 class Definition:
@@ -100,8 +100,8 @@ class RecursiveDefinition(Definition):
         self._read(template)
         at = self._places(shape)
         t = sp.Symbol("step", integer=True, positive=True)
-        row = matrix("row'before", *shape)
-        before = letter("row'before", k.fun(k.pos(size_term(shape[1]))))
+        row = matrix("rowʼbefore", *shape)
+        before = letter("rowʼbefore", k.fun(k.pos(size_term(shape[1]))))
         start, after = first(*at), step(row, t)(*at)
         as_one = Term(
             "abs", Term("app", before, Term("var", 0)), *row.params[0].term.args[1].args[2:]
