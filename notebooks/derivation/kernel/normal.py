@@ -108,8 +108,8 @@ class Normal(Sums):
 
     def inverse(self, p):
         """1/p, its common factors taken out."""
-        need(p, "divides by zero")
-        common, c, rest = self.content(p)
+        common, c, rest = self.content(p) if p else ((), 1, p)
+        need(rest, "divides by zero")
         below = [(a, -e) for a, e in common]
         if len(rest) > 1:
             return scaled(self.product([*below, (term_of(rest), -1)]), 1 / c)
