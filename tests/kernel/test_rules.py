@@ -458,3 +458,23 @@ def test_blocks_carried_by_one_permutation_do_not_meet():
     first = Term("move", turn, -1, Term("inl", n, i))
     second = Term("move", turn, -1, Term("inr", n, i))
     assert equal(Term("delta", first, second), ZERO, i)
+
+
+def test_a_derivative_of_a_derivative_asks_of_both_scalars():
+    """d/ds of d/dr (r relu(s)) is the slope of relu: not at its kink."""
+    r, s = (letter(c, NUM) for c in "rs")
+    inner = Term("deriv", made(mul(r, Term("call", "relu", s)), r), ZERO)
+    outer = Term("deriv", made(inner, s), x)
+    assert needs(equal(outer, outer)) == {"≠ 0"}
+    swapped = Term(
+        "deriv", made(Term("deriv", made(mul(s, Term("call", "relu", r)), r), x), s), ZERO
+    )
+    assert needs(equal(swapped, swapped)) == {"≠ 0"}
+
+
+def test_what_is_no_sort_or_no_letter_is_refused():
+    for sort in (Term("FUN", "any", pos(n), pos(n)), Term("FUN", "perm", NUM, NUM)):
+        with pytest.raises(ProofError, match="no sort"):
+            check(app(Term("let", "F", sort), i))
+    with pytest.raises(ProofError, match="put for letters"):
+        rules.instance(equal(x, x), {"x": y})
