@@ -138,7 +138,7 @@ def test_a_false_line_is_refused_with_a_counterexample(cell):
     cell.replace("c @ ones(n).T", 'ones(m) @ matrix("t", n).T')
     cell.run(ends="Refused.")
     refusal = cell.output.locator(".live-refusal").inner_text()
-    assert "Softmax is shift invariant, line 1 is not justified." in refusal
+    assert "Softmax is shift invariant, line 2 is not justified." in refusal
     assert "It is false: m = 1, n = 2" in refusal and "≠" in refusal
 
 
