@@ -140,3 +140,10 @@ def test_the_alarm_runs_for_every_line(monkeypatch):
     monkeypatch.setattr(proofs, "listen", lambda *line: heard.append(line))
     Derivation("two", X + X).by(2 * X).by(3 * X - X).qed()
     assert len(heard) == 2 and alarm.torch_is_here()
+
+
+def test_an_index_form_reads_the_permutation_that_torch_has():
+    P, Z = permutation("Π", n), matrix("Z", n, d)
+    table = tabulate(lambda i, j: entry_of(P @ Z, i, j), n, d)
+    assert listen(P @ Z, table) is None
+    assert "torch finds it false" in listen(P.T @ Z, table)

@@ -1,9 +1,14 @@
 """The smallest exact instance of a false claim, and no instance of a true one."""
 
+from fractions import Fraction
+
 import pytest
 import sympy as sp
 from derivation import *
 from derivation.counterexamples import NoCounterexample
+from derivation.evaluation import EXACT, FLOAT, Instance
+from derivation.kernel import terms as k
+from derivation.letters import letter
 
 n, m, d = sizes("n m d")
 tau, eps = scalars("tau epsilon", positive=True)
@@ -93,3 +98,10 @@ def test_heads_and_the_place_where_the_sides_differ_are_shown():
     found = counterexample(over(a, W[a]), W[a])
     assert repr(found) == "m = 2, n = 1; W = [[[0]], [[1]]], a = 1: 1 ≠ 0"
     assert "at row 1, column 2" in repr(counterexample(A, A.T))
+
+
+@pytest.mark.parametrize("functions", [FLOAT, EXACT], ids=["floats", "exact"])
+def test_a_slope_is_taken_where_it_is_asked_for(functions):
+    f, t = letter("f", k.fun(k.NUM)), letter("t", k.NUM)
+    slope = k.Term("deriv", k.abstract([t], k.Term("app", f, t)), k.Term("num", Fraction(2)))
+    assert abs(Instance({f: lambda v: v**3}, functions).value(slope) - 12) < 1e-9

@@ -478,3 +478,14 @@ def test_what_is_no_sort_or_no_letter_is_refused():
             check(app(Term("let", "F", sort), i))
     with pytest.raises(ProofError, match="put for letters"):
         rules.instance(equal(x, x), {"x": y})
+
+
+def test_a_slope_goes_into_blocks_and_through_functions():
+    s, at = letter("s", NUM), letter("p", pos(Term("join", n, n)))
+    f, k = letter("f", fun(NUM)), letter("k", pos(n))
+    blocks = lambda first: Term("case", at, made(first, k), made(ONE, k))
+    slope = Term("deriv", made(blocks(mul(s, app(A, k))), s), ZERO)
+    assert equal(slope, Term("case", at, made(app(A, k), k), made(ZERO, k)), at)
+    chained = Term("deriv", made(app(f, mul(num(2), s)), s), ZERO)
+    hole = letter("t", NUM)
+    assert equal(chained, mul(num(2), Term("deriv", made(app(f, hole), hole), ZERO)))
