@@ -50,7 +50,7 @@ TESTS = ROOT / "tests"
 PRINTS = re.compile(
     r"display|printing|notation|goals|__init__"  # modules
     r"|_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|title"
-    r"|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
+    r"|_tells|sizes_to_tell|_is_ones|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
 )
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
