@@ -50,15 +50,16 @@ TESTS = ROOT / "tests"
 PRINTS = re.compile(
     r"display|printing|notation|goals|__init__"  # modules
     r"|_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|title"
-    r"|_tells|sizes_to_tell|_is_ones|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
+    r"|_tells|sizes_to_tell|_is_ones"
+    r"|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
 )
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
-ALONE = ("soundness_rules", "theorems", "refusals", "what_was_accepted", "kernel/faults", "kernel/kernel", "kernel/rules",
-         "kernel/normal_form")  # fmt: skip
-WITH_TORCH = ("theorems", "what_was_accepted", "alarm", "operations", "counterexamples", "display", "checks",
-              "attempts", "jacobian")  # fmt: skip
+ALONE = ("soundness_rules", "theorems", "refusals", "what_was_accepted", "kernel/faults",
+         "kernel/kernel", "kernel/rules", "kernel/normal_form")  # fmt: skip
+WITH_TORCH = ("theorems", "what_was_accepted", "alarm", "operations", "counterexamples",
+              "display", "checks", "attempts", "jacobian")  # fmt: skip
 FILES = tuple(dict.fromkeys((*ALONE, *WITH_TORCH)))
 ROUNDS = {"alone": ALONE, "with torch": WITH_TORCH}
 #: These tests search for counterexamples, at length; only mutants of these modules have to pass them.
