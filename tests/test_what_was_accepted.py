@@ -227,8 +227,8 @@ def test_a_definition_means_the_same_where_two_shapes_meet():
     word = define("g", lambda x: 3 * x if x.shape[1] == 1 else 2 * x)
     square = Derivation("square", word(A)).by(2 * A, unfold(word)).qed()
     column = Derivation("column", word(x)).by(3 * x, unfold(word)).qed()
-    refused(lambda: square(n=1, A=y), "another for these shapes")
-    refused(lambda: column(n=1, x=y), "another for these shapes")
+    refused(lambda: square(n=1, A=y), "is another here")
+    refused(lambda: column(n=1, x=y), "is another here")
 
 
 def test_and_so_does_a_recursion():
@@ -241,7 +241,7 @@ def test_and_so_does_a_recursion():
     )
     refused(
         lambda: row(join(1, 1), sequence("z")) and wide(d=1, z=sequence("z")),
-        "another for these data",
+        "is another here",
     )
     same = recursion("p", lambda z: z[1], lambda before, t, z: 2 * before)
     two = (
@@ -530,6 +530,11 @@ def test_no_branch_of_a_definition_is_lost():
     ):
         word = define("f", body)
         refused(lambda word=word, c=c: word(X, c), "cannot branch")
+    t = sizes("t")
+    starts = recursion("r", lambda b: b * ones(1) if b else ones(1), lambda row, t, b: row)
+    refused(lambda: starts(t, 0), "cannot branch")
+    steps = recursion("r", lambda b: ones(1), lambda row, t, b: row if b != 1 else 2 * row)
+    refused(lambda: steps(t, 1), "cannot branch")
 
 
 def test_a_theorem_about_draws_is_cited_at_other_variances():

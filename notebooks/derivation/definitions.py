@@ -218,6 +218,15 @@ def _kernel_name(word):
     return f"{word.name}'{len(word._known) + 1}" if word._known else word.name
 
 
+def _refuse_another(name, meant, filled):
+    """A body must say here what its template says: a branch in Python, or a change, would be lost."""
+    if meant != filled and not (type(meant) is Expression and same(meant, filled)):
+        raise ProofError(
+            f"the definition of {name} is another here: a definition is one formula, and cannot "
+            "branch or change"
+        )
+
+
 class _Abbreviation(Word):
     def __init__(self, name, body, shown):
         self.name, self._body, self.shown, self._known = name, body, shown, []
@@ -227,12 +236,8 @@ class _Abbreviation(Word):
         params = [parameter_of(self.name, a) for a in arguments[len(args) :]]
         for template, operation in self._known:
             if template.same_kind(args, params):
-                if not self._agrees(template, args, params):
-                    raise ProofError(
-                        f"the definition of {self.name} is another for these shapes, or has changed"
-                    )
                 filled = template.filled(template.result, args, params)
-                self._check_no_branch(filled, args, params)
+                _refuse_another(self.name, self._body(*args, *map(argument_of, params)), filled)
                 return Expression(operation, args, params, filled.shape)
         template = _Template(self.name, args, params, self._body)
         for earlier, _ in self._known:
@@ -241,20 +246,6 @@ class _Abbreviation(Word):
                     raise ProofError(f"the definition of {self.name} is another for these shapes")
         self._known.append((template, self._operation(template)))
         return self(*arguments)
-
-    def _check_no_branch(self, filled, args, params):
-        """A body must say here what its formula says: a branch in Python would be lost."""
-        meant = self._body(*args, *map(argument_of, params))
-        if meant != filled and not same(meant, filled):
-            raise ProofError(
-                f"the definition of {self.name} is another here: a definition is one formula, "
-                "and cannot branch"
-            )
-
-    def _agrees(self, template, args, params):
-        """Whether the body still makes of these shapes what the template makes of them."""
-        mine = _Template(self.name, args, params, self._body)
-        return template.filled(template.result, mine.args, mine.params) == mine.result
 
     def _operation(self, template):
         def expand(x):
@@ -319,15 +310,11 @@ class _Recursion(_Abbreviation):
         return self(t, *data)
 
     def _refuse_another(self, first, step, params):
-        """Refuses a start or a step that is another for these data than for those before."""
-        width = first.filled(first.result, (), params)
-        mine = _Template(self.name, (), params, self._first)
-        after = _Template(self.name, (width,), (_STEP, *params), self._step)
-        if (first.filled(first.result, (), mine.params) != mine.result
-                or step.filled(step.result, after.args, after.params) != after.result):  # fmt: skip
-            raise ProofError(
-                f"the definition of {self.name} is another for these data, or has changed"
-            )
+        """Compares the start, and the step after any row, with those of the template."""
+        data, start = [*map(argument_of, params)], first.filled(first.result, (), params)
+        _refuse_another(self.name, self._first(*data), start)
+        after = step.filled(step.result, (start,), (_STEP, *params))
+        _refuse_another(self.name, self._step(start, _STEP, *data), after)
 
     def _operation(self, first, step):
         def after(row, t):

@@ -15,7 +15,7 @@ from .matrices import CAUSAL, DERIVATIVE, EXPECTATION, IDENTITY, OVER, NonZero
 from .notation import readable
 from .printing import Latex, Text, brief_words, kept_back_in
 from .reasons import Definition, Given, Reason, _check_written, _title
-from .theorems import Instance, Theorem, _check_that_it_prints
+from .theorems import Instance, Theorem
 from .vocabulary import Word
 
 SEARCH_AFTER_A_REFUSAL = 400  # instances: about a second
@@ -127,8 +127,6 @@ def _checked_reason(where, reason):
     _check_written(where, "a reason", reason)
     if type(reason) is Theorem:
         reason = reason()
-    if isinstance(reason, Instance):
-        _check_that_it_prints(reason)
     if isinstance(reason, Law) and reason not in LAWS:
         raise ProofError(f"{where}: {reason.name!r} is no law of this checker")
     if isinstance(reason, Word):
