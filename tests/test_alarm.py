@@ -6,9 +6,10 @@ import torch
 from derivation import *
 from derivation import alarm, proofs
 from derivation.alarm import RUNS, Sample, listen
+from derivation.matrices import NonZero
 from derivation.vocabulary import word
 
-n, m, d = sizes("n m d")
+n, m, d, h = sizes("n m d h")
 c = scalars("c")
 tau = scalars("tau", positive=True)
 X, Y, S = matrix("X", n, d), matrix("Y", n, d), matrix("S", m, n)
@@ -85,6 +86,19 @@ def test_a_hypothesis_that_holds_almost_is_not_met():
     nearly = X + sp.Rational(1, 10**9) * Y
     sample = Sample(0, X.free_scalars())
     assert given(X, X).met_in(sample) and not given(X, nearly).met_in(sample)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_must_not_vanish_for_every_index_is_asked_of_each(place):
+    """A vector that vanishes in one place only, or is negative there."""
+    W, a = Heads("W", h, 1, 1), head("a", h)
+    values = torch.ones(3, 1, 1, dtype=torch.float64)
+    for there, not_zero, positive in ((1, True, True), (0, False, False), (-1, True, False)):
+        values[place] = there
+        sample = Sample(0, {h}).fixing({W.family: values})
+        sample._sizes[h] = 3
+        assert NonZero(W[a], bound=(a,)).met_in(sample) is not_zero
+        assert NonZero(W[a], positive=True, bound=(a,)).met_in(sample) is positive
 
 
 ASSUMED = {

@@ -181,3 +181,13 @@ def test_a_wrong_formula_would_be_seen():
     tensors, instance = world(S, SHAPES[3], 0)
     found = cells_of(softmax(S.T).T, instance)[0, 0]
     assert abs(found - float(F.softmax(tensors["S"], dim=-1)[0, 0])) > 1e-3
+
+
+def test_a_slope_is_measured_with_the_step_that_suits():
+    """Of exp(10⁴ s) at 0, by steps h from 1e-2 to 1e-7.
+
+    What a step leaves out is (10⁴ h)⁴/30 of the slope, what rounding does to it about 4u/(10⁴ h):
+    together 5e-13 at h = 1e-7, and 3e-10 at the next step.
+    """
+    slope = derivative(exp(10**4 * s * ones(1)), s).run(Sample(0, set())).item()
+    assert slope == pytest.approx(10**4, rel=1e-11)

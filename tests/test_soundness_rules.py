@@ -9,6 +9,8 @@ from derivation import *  # noqa: F403
 from derivation import justify, proofs
 from derivation.kernel.normal import Normal
 from derivation.kernel.sorts import sign
+from derivation.kernel.terms import fresh, pos
+from derivation.letters import size_term
 from derivation.matrices import NonZero
 from derivation.vocabulary import word
 
@@ -621,6 +623,27 @@ def test_an_index_and_a_sequence_may_stand_for_others_of_other_sizes():
                   {"z": sequence("y", m), "d": k}, {"z": sequence("y", m), "W": W}):  # fmt: skip
         with pytest.raises(ProofError, match="T: "):
             theorem(**wrong)
+
+
+def test_a_sequence_brings_its_width_and_a_fixed_axis_is_asked():
+    z = sequence("z", d)
+    theorem = Derivation("T", z[1] + z[1]).by(2 * z[1]).qed()
+    assert theorem(z=sequence("y", m)).lhs.shape == (1, m)
+    row, joined = matrix("row", 1, n), matrix("J", join(m, n), d)
+    theorem = Derivation("T", joined @ ones(d) @ row).by(joined @ (ones(d) @ row)).qed()
+    assert theorem(J=matrix("L", join(m, n), k), row=matrix("b", 1, n)).lhs.shape == (join(m, n), n)
+    with pytest.raises(ProofError, match=r"row has an axis of 1, which cannot be m here"):
+        theorem(row=matrix("b", m, n))
+    with pytest.raises(ProofError, match=r"J has an axis of m \+ n, which cannot be k here"):
+        theorem(J=matrix("L", k, d))
+
+
+def test_a_word_takes_the_functions_that_it_names_in_order_of_their_names():
+    names = ["f_5", "f_2", "f_8", "f_1", "f_7", "f_4", "f_6", "f_3"]
+    word = define("w", lambda x: sum((entrywise(f)(x) for f in names[1:]), entrywise(names[0])(x)))
+    term = word(X).entry(*map(fresh, (pos(size_term(n)), pos(size_term(d)))))
+    taken = [next(iter(x.letters)).args[0] for x in term.args[1:9]]
+    assert taken == sorted(names)
 
 
 @pytest.mark.parametrize("along", [n, tau, 2 * s, s + r, sp.Integer(1), "s"], ids=str)

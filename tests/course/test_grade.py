@@ -444,7 +444,10 @@ def test_what_is_replaced_while_the_tests_run_gives_no_points(small, hand_in):
     q1 = "def double(x):\n    import derivation.proofs as p\n    p._says_no_more = 0\n    return 2 * x"
     graded = hand_in(with_answers(small.solution, q1=q1))
     assert graded.points() == {"q1": 0, "q2": 2, "q3": 4}
-    assert graded.reason("q1") == "when it is tested, the answer replaces derivation.proofs._says_no_more"
+    assert (
+        graded.reason("q1")
+        == "when it is tested, the answer replaces derivation.proofs._says_no_more"
+    )
 
 
 FORGED = """

@@ -1540,9 +1540,7 @@ def _true(g):
     reasons = tuple(r for r in more if not isinstance(r, Repair))
     repairs = tuple(r for r in more if isinstance(r, Repair))
     before, claim = in_context(g, left, right)
-    if g.random() < 0.5 and not any(
-        isinstance(r, (Instance, Given)) for r in reasons
-    ):
+    if g.random() < 0.5 and not any(isinstance(r, (Instance, Given)) for r in reasons):
         before, claim = claim, before
     for _ in range(g.choice((0, 0, 1, 2))):
         claim = rewritten(g, claim)

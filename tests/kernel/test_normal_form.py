@@ -6,6 +6,7 @@ form is evaluated by the package's interpreter of terms, which shares nothing wi
 
 import math
 import random
+from fractions import Fraction
 from itertools import product
 
 from derivation.evaluation import Instance
@@ -253,6 +254,18 @@ def test_a_delta_between_two_summed_positions_has_one_form():
         for order in ((k, l), (l, k)):
             forms.add(Normal().canonical(Term("sum", abstract(order, body))))
     assert len(forms) == 1
+
+
+def test_rationals_inside_opened_sums_multiply():
+    """Σ 2 c Σ 3 c is 6 c² for each pair of indices."""
+
+    def times(q):
+        number = Term("num", Fraction(q))
+        return Term("sum", abstract([fresh(pos(N))], Term("mul", number, c)))
+
+    product = frozenset([(times(2), 1), (times(3), 1)])
+    [(indices, inside, q)] = Normal().unpacked(product, frozenset([c]))
+    assert (len(indices), inside, q) == (2, frozenset([(c, 2)]), 6)
 
 
 def test_a_wrong_form_would_be_seen():
