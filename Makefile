@@ -27,7 +27,7 @@ LAST_LINES := $(BIN)/python tests/last_lines.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help ready book pdf course release test rocq test-rocq test-site test-course test-processors \
-  test-device test-versions test-surroundings bench fuzz judge mutants notebooks reproducible colab gpu-record proof-times addresses \
+  test-device test-versions test-surroundings bench fuzz judge mutants notebooks reproducible colab proof-times addresses \
   lint lock clean
 
 help:
@@ -51,7 +51,6 @@ help:
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
 	@echo "make reproducible  execute them elsewhere, in two surroundings: the same files?"
 	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
-	@echo "make gpu-record  measure on a CUDA device what book/gpu.md shows  (OPTIONS=\"--minutes 9\")"
 	@echo "make proof-times  time every proof, for the figure of chapter 0  (wants a quiet machine)"
 	@echo "make addresses  write repository.url of _config.yml where else it has to stand"
 	@echo "make lint       check and format the code of the checker, the tests and the tools"
@@ -179,9 +178,6 @@ colab: $(STAMP)
 	@$(BIN)/python tools/colab.py
 
 OPTIONS ?=
-gpu-record: ready
-	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/gpu_record.py $(OPTIONS)
-
 # Minutes of one thread; a chapter draws the record and measures nothing itself.
 proof-times: $(STAMP)
 	@$(RUN_ENV) $(BIN)/python tools/proof_times.py $(OPTIONS)

@@ -26,7 +26,6 @@ import pytest
 import ready
 import torch
 from derivation import Derivation, matrix, sizes, versions
-from gpu import record
 from jupyter_client.provisioning import KernelProvisionerFactory
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
@@ -166,14 +165,6 @@ def test_a_full_disk_leaves_no_half_of_a_copy_or_an_archive(
     with zipfile.ZipFile(tmp_path / "student.zip") as archive:
         assert archive.read("student/a") == b"old"
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_full_disk_leaves_the_record_of_a_gpu(tmp_path, monkeypatch, full_disk):
-    path = tmp_path / "gpu.json"
-    path.write_bytes(b"{}")
-    with pytest.raises(files.Fault, match=r"gpu\.json cannot be written: no space left on device"):
-        record.write({"a": 1}, path)
-    assert path.read_bytes() == b"{}" and os.listdir(tmp_path) == ["gpu.json"]
 
 
 def test_a_limit_of_the_system_is_one_sentence_too(tmp_path):

@@ -1,173 +1,341 @@
-"""Take the record of a GPU that the book draws a page from: `make gpu-record`.
+"""Measure on a CUDA device what rounding leaves of three theorems, and write the page that says it.
 
-    python tools/gpu_record.py                          # on a CUDA device, all of it
-    python tools/gpu_record.py --minutes 9              # stop in time; run again to go on
-    python tools/gpu_record.py --only rates scale       # a part of it
-    python tools/gpu_record.py --device cpu --small     # rehearse it on a CPU, in _build
+    python tools/gpu_record.py                         # book/records/gpu.json and book/gpu.md
+    python tools/gpu_record.py --device cpu --small    # the rehearsal, into _build/gpu
 
-What is measured stands in `tools/gpu`, one module for each experiment.  After each step the
-numbers are saved in _build; the record is written when it is whole.  Running it again goes on
-where it stopped, and adds what is missing, as long as device, versions, source and sizes stay
-the same; otherwise it begins anew.
+In five number formats and by each of PyTorch's kernels for attention:
+
+- shifts: a vector is added to every key, which exactly changes nothing (theorem 3.2); the control
+  adds it to every query;
+- gradients: that of the key bias, exactly zero (theorem 3.5), beside that of the query bias;
+- lengths: ever longer sequences, their time, memory, and error against attention in float64,
+  computed block by block (theorems 3.6 and 3.7).
+
+Every repeat stands in the record; the page shows medians and largest errors.  Whether the notebooks
+say the same on the device, `make test` says there.
 """
 
 import argparse
 import json
-import os
+import math
+import platform
+import subprocess
 import sys
 import time
-from dataclasses import asdict
-from datetime import UTC, datetime
+import warnings
+from functools import partial
+from itertools import product
 from pathlib import Path
+from statistics import median
 
+import matplotlib.style
 import torch
-from files import Fault, in_a_sentence
-from gpu import gradients, precision, rates, scale
-from gpu.bench import CLOCKS, SMALL, Bench, Sizes
-from gpu.facts import facts
-from gpu.record import EXPERIMENTS, FAILED, SCHEMA, check, write
+import torch.nn.functional as F
+from files import Fault, in_a_sentence, write
+from matplotlib.figure import Figure
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "book" / "records" / "gpu.json"
-REHEARSAL = ROOT / "_build" / "gpu-rehearsal.json"
-NOTEBOOKS = ROOT / "notebooks"
-NO_CUDA = (
-    "There is no CUDA device here, and a record is taken on one; "
-    "`python tools/gpu_record.py --device cpu --small` rehearses it on a CPU."
-)
-CPU_IS_SMALL = "A CPU only rehearses: add --small."
+TEMPLATE = Path(__file__).with_name("gpu_page.md")
+#: dtype, and whether products of float32 may be taken with ten bits of fraction
+FORMATS = {
+    "float64": (torch.float64, False),
+    "float32": (torch.float32, False),
+    "TF32": (torch.float32, True),
+    "bfloat16": (torch.bfloat16, False),
+    "float16": (torch.float16, False),
+}
+KERNELS = {
+    "math": SDPBackend.MATH,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+}
+FULL = {
+    "heads": 8, "width": 64, "length": 1024, "seeds": 5, "repeats": 7, "rows": 64, "chunk": 8192,
+    "shifts": [1.0, 10.0, 100.0, 1e3, 1e4, 1e5], "lengths": [1024 * 2**i for i in range(8)],
+}  # fmt: skip
+SMALL = {
+    "heads": 2, "width": 8, "length": 32, "seeds": 2, "repeats": 2, "rows": 4, "chunk": 16,
+    "shifts": [1.0, 100.0], "lengths": [32, 64],
+}  # fmt: skip
 
 
-class Refused(Fault):
-    """Why nothing was recorded, in one sentence."""
+# ── What is measured ──────────────────────────────────────────────────────────────────────
+
+
+def normal(device, *shape, seed, dtype=torch.float64):
+    """Standard normal numbers, drawn on the CPU in float64 so that every device gets the same."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
+
+
+def ratio(found, expected):
+    """max |found| / max |expected|; None where that is not finite."""
+    value = (found.double().abs().max() / expected.double().abs().max()).item()
+    return value if math.isfinite(value) else None
+
+
+def shifts(device, dtype, sizes):
+    """For each size of the shift, the relative change that it makes of keys and of queries, by seed."""
+    found = []
+    for size in sizes["shifts"]:
+        row = {"at": size, "keys": [], "queries": []}
+        for seed in range(sizes["seeds"]):
+            shape = (1, sizes["heads"], sizes["length"], sizes["width"])
+            q, k, v = normal(device, 3, *shape, seed=seed, dtype=dtype)
+            signs = normal(device, 1, shape[1], 1, shape[3], seed=seed).sign().to(dtype)
+            out = F.scaled_dot_product_attention(q, k, v)
+            keys = F.scaled_dot_product_attention(q, k + size * signs, v)
+            queries = F.scaled_dot_product_attention(q + size * signs, k, v)
+            row["keys"].append(ratio(keys.double() - out.double(), out))
+            row["queries"].append(ratio(queries.double() - out.double(), out))
+        found.append(row)
+    return found
+
+
+def gradients(device, dtype, sizes):
+    """max |gradient of the key bias| / max |gradient of the query bias|, by seed."""
+    width, found = sizes["heads"] * sizes["width"], []
+    for seed in range(sizes["seeds"]):
+        torch.manual_seed(seed)
+        layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True)
+        nn.init.normal_(layer.in_proj_bias)
+        layer = layer.to(device, dtype)
+        x, upstream = normal(device, 2, 2, sizes["length"], width, seed=seed, dtype=dtype)
+        layer(x, x, x, need_weights=False)[0].backward(upstream)
+        query, key, _ = layer.in_proj_bias.grad.chunk(3)
+        found.append(ratio(key, query))
+    return found
+
+
+def lengths(device, dtype, sizes):
+    """Seconds, bytes beyond the inputs, and error, up to the first length that cannot be done."""
+    found = []
+    for length in sizes["lengths"]:
+        run = attempt(lambda length=length: one_length(device, dtype, sizes, length))
+        if isinstance(run, str):
+            return [*found, {"at": length, "stopped": run}] if found else run
+        found.append({"at": length, **run})
+    return found
+
+
+def one_length(device, dtype, sizes, length):
+    shape = (1, sizes["heads"], length, sizes["width"])
+    q, k, v = (normal(device, *shape, seed=seed, dtype=dtype) for seed in range(3))
+    seconds = []
+    with torch.no_grad():
+        F.scaled_dot_product_attention(q, k, v)  # what a library sets up once is no kernel's need
+        out, peak = peak_bytes(lambda: F.scaled_dot_product_attention(q, k, v), device)
+        for _ in range(sizes["repeats"]):
+            start = time.perf_counter()
+            F.scaled_dot_product_attention(q, k, v)
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - start)
+        rows = torch.linspace(0, length - 1, min(sizes["rows"], length), device=device).long()
+        exact = in_blocks(q[:, :, rows], k, v, sizes["chunk"])
+    return {
+        "seconds": seconds,
+        "bytes": peak,
+        "error": ratio(out[:, :, rows].double() - exact, exact),
+    }
+
+
+def peak_bytes(run, device):
+    """(what it returns, the memory it needed beyond what was there); None on a CPU."""
+    if device.type != "cuda":
+        return run(), None
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    found = run()
+    torch.cuda.synchronize()
+    return found, torch.cuda.max_memory_allocated() - before
+
+
+def in_blocks(q, k, v, chunk):
+    """Attention in float64 over blocks of keys, with a running maximum and two running sums."""
+    q = q.double() / q.shape[-1] ** 0.5
+    top = q.new_full((*q.shape[:-1], 1), -torch.inf)
+    total, weighted = torch.zeros_like(top), torch.zeros_like(q)
+    for keys, values in zip(k.split(chunk, dim=2), v.split(chunk, dim=2)):
+        scores = q @ keys.double().mT
+        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
+        weights, before = (scores - higher).exp(), (top - higher).exp()
+        total = before * total + weights.sum(-1, keepdim=True)
+        weighted = before * weighted + weights @ values.double()
+        top = higher
+    return weighted / total
+
+
+EXPERIMENTS = {"shifts": shifts, "gradients": gradients, "lengths": lengths}
+
+
+def attempt(run):
+    """What it returns; or in words why PyTorch would not do it here."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return run()
+    except torch.OutOfMemoryError:
+        return "out of memory"
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0]
+        return (
+            "not offered"
+            if said.startswith(("No available", "No viable"))
+            else f"failed: {said[:200]}"
+        )
+
+
+def measured(device, sizes):
+    """{experiment: {format: {kernel: what was found, or why nothing was}}}"""
+    results = {name: {format: {} for format in FORMATS} for name in EXPERIMENTS}
+    for name, format, kernel in product(EXPERIMENTS, FORMATS, KERNELS):
+        dtype, tf32 = FORMATS[format]
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+        start = time.monotonic()
+        with sdpa_kernel(KERNELS[kernel]):
+            found = attempt(partial(EXPERIMENTS[name], device, dtype, sizes))
+        results[name][format][kernel] = found
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        words = f" ({found})" if isinstance(found, str) else ""
+        print(f"{name}, {format}, {kernel}: {time.monotonic() - start:.1f} s{words}", flush=True)
+    return results
+
+
+# ── Where it was measured ─────────────────────────────────────────────────────────────────
+
+
+def machine(device):
+    """{what: of this record}, in words."""
+    commit = said_by("git", "rev-parse", "--short=12", "HEAD") or "not known"
+    changed = said_by("git", "status", "--porcelain", "--untracked-files=no")
+    return {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "a CPU: a rehearsal",
+        "CUDA": torch.version.cuda or "none",
+        "driver": said_by("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+        or "none",
+        "PyTorch": torch.__version__,
+        "Python": platform.python_version(),
+        "commit": commit + ", with changes" * bool(changed),
+        "taken": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+
+
+def said_by(*command):
+    try:
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return run.stdout.strip()
+
+
+# ── The page ──────────────────────────────────────────────────────────────────────────────
+
+
+def page(record, folder):
+    """The text of the page; its figures are written into the folder."""
+    results = record["results"]
+    changes = series(results["shifts"], lambda row: max(row["keys"], key=_unknown_last))
+    times = series(results["lengths"], lambda row: row.get("seconds") and median(row["seconds"]))
+    errors = series(results["lengths"], lambda row: row.get("error"))
+    draw(changes, "size of the shift", "largest relative change", folder / "gpu-shifts.png")
+    draw(times, "length of the sequence", "seconds", folder / "gpu-times.png")
+    draw(errors, "length of the sequence", "relative error", folder / "gpu-errors.png")
+    noise = {f: {k: x if isinstance(x, str) else largest(x) for k, x in row.items()}
+             for f, row in results["gradients"].items()}  # fmt: skip
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        machine=table(["what", "of this record"], record["machine"].items()),
+        gradients=table(["format", *KERNELS], ([f, *row.values()] for f, row in noise.items())),
+        longest=table(["format", *KERNELS], ([f, *map(longest, row.values())]
+                                             for f, row in results["lengths"].items())),
+        control=control(results["shifts"]),
+    )  # fmt: skip
+
+
+def _unknown_last(value):
+    return math.inf if value is None else value
+
+
+def largest(values):
+    return "not finite" if None in values else f"{max(values):.1e}"
+
+
+def longest(found):
+    """The longest sequence that a kernel did, its time and its memory."""
+    if isinstance(found, str):
+        return found
+    *_, run = (run for run in found if "stopped" not in run)
+    memory = f", {run['bytes'] / 2**30:.2g} GiB" if run["bytes"] is not None else ""
+    ending = f"; then {found[-1]['stopped']}" if "stopped" in found[-1] else ""
+    return f"{run['at']:,}: {1e3 * median(run['seconds']):.3g} ms{memory}{ending}"
+
+
+def control(results):
+    """The smallest change that the same shift of the queries made anywhere."""
+    rows = [row for kernels in results.values() for found in kernels.values()
+            if not isinstance(found, str) for row in found]  # fmt: skip
+    return f"{min(x for row in rows for x in row['queries'] if x is not None):.1e}"
+
+
+def series(results, value):
+    """{kernel: {format: [(x, y)]}} of what is known and finite."""
+    found = {}
+    for format, kernels in results.items():
+        for kernel, rows in kernels.items():
+            points = [(r["at"], value(r)) for r in rows] if not isinstance(rows, str) else []
+            kept = [(x, y) for x, y in points if y is not None]
+            if kept:
+                found.setdefault(kernel, {})[format] = kept
+    return found
+
+
+def draw(lines, across, up, path):
+    """A panel for each kernel, a line for each format; what is exactly 0 is drawn at 1e-18."""
+    with matplotlib.style.context(ROOT / "notebooks" / "figures.mplstyle"):
+        figure = Figure(figsize=(6.4, 0.9 + 2.1 * len(lines)))
+        panels = figure.subplots(len(lines), 1, sharex=True, sharey=True, squeeze=False)
+        for panel, (kernel, formats) in zip(panels.flat, lines.items()):
+            panel.set(title=kernel, xscale="log", yscale="log", ylabel=up)
+            for (format, points), marker in zip(formats.items(), "osD^v"):
+                x, y = zip(*points)
+                panel.plot(x, [max(value, 1e-18) for value in y], marker=marker, label=format)
+            panel.legend()
+        panels.flat[-1].set_xlabel(across)
+        figure.savefig(path, format="png")
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+# ── The command ───────────────────────────────────────────────────────────────────────────
 
 
 @in_a_sentence
-def main(arguments):
-    take(parsed(arguments))
-    return 0
-
-
-def parsed(arguments):
+def main(arguments=None):
+    """Measure, write the record, and from it the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--small", action="store_true", help="small sizes: a rehearsal")
-    parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS)
-    parser.add_argument("--minutes", type=float, help="begin no step after this time")
-    parser.add_argument("--output", type=Path, help="where to write it")
-    parser.add_argument("--notebooks", type=Path, default=NOTEBOOKS)
-    return parser.parse_args(arguments)
-
-
-def take(options):
-    """Take what the options name, and write it."""
-    place = device(options)
-    bench = Bench(place, SMALL if options.small else Sizes(), CLOCKS[place.type])
-    output = options.output or (REHEARSAL if options.small else RECORD)
-    draft = (output.parent if options.output else ROOT / "_build") / f"{output.stem}.part.json"
-    record = resumed((draft, output), beginning(bench, rehearsal=options.small))
-    steps = steps_of(bench, options.only, options.notebooks)
-    if all(is_done(record, step) for step in steps) and not draft.exists():
-        raise Refused(f"{output} holds all of this already: delete it to take it anew.")
-    go_through(bench, steps, record, draft, options.minutes)
-    check(record)
-    write(record, output)
-    draft.unlink(missing_ok=True)
-    print(f"The {'rehearsal' if options.small else 'record'}: {output}")
-
-
-def device(options):
-    """The device of the options; refused where a record cannot be taken."""
-    if options.device == "cuda":
-        if not torch.cuda.is_available():
-            raise Refused(NO_CUDA)
-        return torch.device("cuda")
-    if not options.small:
-        raise Refused(CPU_IS_SMALL)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the notebooks take the CPU too
-    return torch.device("cpu")
-
-
-def beginning(bench, rehearsal):
-    """A record without results."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    start = {"schema": SCHEMA, "rehearsal": rehearsal, "date": now}
-    start |= facts(bench.device) | {"settings": asdict(bench.sizes), "results": {}}
-    return json.loads(json.dumps(start))  # as it is read again, without tuples
-
-
-def resumed(paths, record):
-    """What an earlier run left in the first of these files, if all was as now; or the record."""
-    for path in paths:
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if all(before.get(key) == record[key] for key in record.keys() - {"date", "results"}):
-            return before
-    return record
-
-
-def steps_of(bench, experiments, notebooks):
-    """{(experiment, name of the step): what to call}"""
-    makers = {
-        "rates": lambda: rates.steps(bench),
-        "precision": lambda: precision.steps(bench),
-        "gradients": lambda: gradients.steps_of_the_key_bias(bench),
-        "batch_norm": lambda: gradients.steps_before_batch_norm(bench),
-        "scale": lambda: scale.steps(bench),
-        "chapters": lambda: steps_of_the_notebooks(notebooks),
-    }
-    return {
-        (experiment, name): run
-        for experiment in EXPERIMENTS
-        if experiment in experiments
-        for name, run in makers[experiment]().items()
-    }
-
-
-def steps_of_the_notebooks(folder):
-    from gpu import chapters  # which needs nbclient; the other experiments need torch alone
-
-    return chapters.steps(folder)
-
-
-def is_done(record, step):
-    experiment, name = step
-    return name in record["results"].get(experiment, {})
-
-
-def go_through(bench, steps, record, draft, minutes=None, clock=time.monotonic):
-    """Run every step that has no result yet, and save after each."""
-    start = clock()
-    for count, ((experiment, name), run) in enumerate(steps.items(), 1):
-        if is_done(record, (experiment, name)):
-            continue
-        if minutes is not None and clock() - start > 60 * minutes:
-            raise Refused(f"{count - 1} of {len(steps)} steps are done: run it again to go on.")
-        print(f"[{count}/{len(steps)}] {experiment}: {name}", end=" ", flush=True)
-        began = clock()
-        row = record["results"].setdefault(experiment, {})[name] = run()
-        write(record, draft)
-        bench.free()  # the notebooks run in processes of their own, and need room
-        print(f"... {clock() - began:.1f} s{outcome(row)}", flush=True)
-        if last_of(row).get("stopped") == FAILED and not bench.answers():
-            raise Refused("The device no longer answers: run it again to go on behind this step.")
-
-
-def outcome(row):
-    """What a line of the progress says besides the time."""
-    if row.get("complaint"):
-        return f", differs: {row['complaint']}"
-    last = last_of(row)
-    where = f" at {last['length']:,}" if "runs" in row else ""
-    return f", {last['stopped']}{where}" if "stopped" in last else ""
-
-
-def last_of(row):
-    """The last run of a row that holds several; otherwise the row."""
-    return row["runs"][-1] if "runs" in row else row
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise Fault("There is no CUDA device here: --device cpu --small rehearses on a CPU.")
+    if options.device == "cpu" and not options.small:
+        raise Fault("A CPU only rehearses: add --small.")
+    device, sizes = torch.device(options.device), SMALL if options.small else FULL
+    book = ROOT / "_build" / "gpu" if options.small else ROOT / "book"
+    (book / "records").mkdir(parents=True, exist_ok=True)
+    record = {"machine": machine(device), "sizes": sizes, "results": measured(device, sizes)}
+    write(book / "records" / "gpu.json", json.dumps(record, indent=1) + "\n")
+    write(book / "gpu.md", page(record, book / "records"))
+    print(f"The page: {book / 'gpu.md'}; `- file: book/gpu` in _toc.yml puts it into the book.")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
