@@ -25,6 +25,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -32,7 +33,6 @@ from operator import itemgetter
 from pathlib import Path
 
 import nbformat
-from gpu.chapters import outputs
 from nbval.plugin import coalesce_streams, transform_streams_for_comparison
 from test_notebooks import loose_bounds
 
@@ -43,6 +43,9 @@ FOLDER = ROOT / "notebooks"
 #: A child may use so many seconds of CPU, as a cell may in the tests, beside so many times what the
 #: rest of the notebook uses.
 SECONDS, TIMES = 120, 2
+#: Pictures, the traces of errors, and what says which output it is.
+NOT_COMPARED = ("image/png", "image/jpeg", "traceback", "output_type", "metadata", "name", "data",
+                "execution_count")  # fmt: skip
 WAIT = 10  # for a child that sleeps, or does not come to its turn: so many times that
 MORE_MEMORY = 6 << 30  # bytes that a child may ask for
 
@@ -165,7 +168,12 @@ def complaint(shell, cell, source=None):
 def compared(given):
     """What nbval compares of outputs: {kind: what is said in it}."""
     given = [nbformat.from_dict(dict(one)) for one in given]
-    return outputs({"outputs": transform_streams_for_comparison(coalesce_streams(given))})
+    said = defaultdict(list)
+    for output in transform_streams_for_comparison(coalesce_streams(given)):
+        for kind, value in {**output, **output.get("data", {})}.items():
+            if kind not in NOT_COMPARED:
+                said[kind].append(value)
+    return dict(said)
 
 
 def in_a_child(work, seconds):
