@@ -29,7 +29,16 @@ TEACHING = ROOT / "book" / "teaching"
 
 LICENCES = ("LICENSE", "LICENSE-TEXT")
 #: Packages that the notebooks of the course import, by their pins; and what opens them.
-PINNED = ("ipykernel", "matplotlib", "numpy", "sympy", "torch", "transformers")
+PINNED = (
+    "ipykernel",
+    "matplotlib",
+    "nbclient",
+    "nbformat",
+    "numpy",
+    "sympy",
+    "torch",
+    "transformers",
+)
 OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
 #: Of the built site: live proofs, which need a server and are half of it.
 LEFT_OUT = {"_static/live", ".buildinfo", "objects.inv"}

@@ -5,27 +5,24 @@ from types import SimpleNamespace
 import assignments
 import nbformat
 import pytest
-from submissions import grade_notebook, small_source, write_versions
+from submissions import graded, small_source
 
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory):
-    """A small assignment: its folder, its three versions, and a way to hand something in."""
+    """A small assignment: its folder, and its three versions."""
     folder = tmp_path_factory.mktemp("small")
     nbformat.write(small_source(), folder / "small.ipynb")
-    paths = write_versions(folder / "small.ipynb", folder)
-    read = {name: nbformat.read(path, as_version=4) for name, path in paths.items()}
-    return SimpleNamespace(folder=folder / "source", paths=paths, **read)
+    made = assignments.versions(folder / "small.ipynb")
+    (folder / "small.ipynb").write_text(made["source"], encoding="utf-8")
+    read = {name: nbformat.reads(text, as_version=4) for name, text in made.items()}
+    return SimpleNamespace(folder=folder, **read)
 
 
 @pytest.fixture
 def hand_in(small, tmp_path):
     """Grades a notebook as an answer to the small assignment."""
-
-    def hand_in(notebook, *options, **variables):
-        return grade_notebook(notebook, tmp_path, small.folder, *options, **variables)
-
-    return hand_in
+    return lambda notebook, **options: graded(notebook, tmp_path, small.source, **options)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,7 @@
-"""What the tests of the assignments share: a small assignment, submissions, the grader's command."""
+"""What the tests of the assignments share: a small assignment, and submissions to it."""
 
 import copy
-import json
-import os
-import re
-import subprocess
-import sys
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 
 import assignments
@@ -15,35 +9,11 @@ import grade
 import nbformat
 import yaml
 
-PYTHON = sys.executable
-GRADER = Path(grade.__file__)
 ANSWERS = Path(__file__).resolve().parent / "answers"
 PARTS = ("part-1", "part-2", "part-3", "part-4")
-
-
-# ---- a small assignment -------------------------------------------------------------
-
-
-def marked(name, source, kind="code", **mark):
-    """A cell with nbgrader's metadata."""
-    flags = {"grade": False, "solution": False, "locked": True, "task": False}
-    mark = {**flags, **mark, "grade_id": name, "schema_version": 3, "cell_type": kind}
-    new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
-    return new(textwrap.dedent(source).strip(), metadata={"nbgrader": mark}, id=name)
-
-
-def answer(name, source, kind="code", **mark):
-    return marked(name, source, kind, solution=True, locked=False, **mark)
-
-
-def graded_by(name, source, points):
-    return marked(name, source, grade=True, points=points)
-
-
 SETUP = """
     import math
 
-    import torch
     from derivation import Derivation, attempt, matrix, proves, sizes
 
     m, n = sizes("m n")
@@ -83,63 +53,42 @@ Q3_TESTS = 'assert proves(twice, S + S, 2 * S), f"no such theorem: {twice!r}"'
 Q4 = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
+def marked(name, source, kind="code", **mark):
+    """A cell with nbgrader's metadata."""
+    flags = {"grade": False, "solution": False, "locked": True, "task": False}
+    mark = {**flags, **mark, "grade_id": name, "schema_version": 3, "cell_type": kind}
+    new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
+    return new(textwrap.dedent(source).strip(), metadata={"nbgrader": mark}, id=name)
+
+
+def answer(name, source, kind="code", **mark):
+    return marked(name, source, kind, solution=True, locked=False, **mark)
+
+
+def tests(name, source, points):
+    return marked(f"{name}-tests", source, grade=True, points=points)
+
+
 def small_source():
     """An assignment with three questions for tests and one for a person."""
-    return assignment(
-        "small",
-        answer("q1", Q1),
-        graded_by("q1-tests", Q1_TESTS, 1),
-        answer("q2", Q2),
-        graded_by("q2-tests", Q2_TESTS, 2),
-        answer("q3", Q3),
-        graded_by("q3-tests", Q3_TESTS, 4),
+    cells = [
+        marked("about", "# An assignment", "markdown"), marked("setup", SETUP),
+        answer("q1", Q1), tests("q1", Q1_TESTS, 1),
+        answer("q2", Q2), tests("q2", Q2_TESTS, 2),
+        answer("q3", Q3), tests("q3", Q3_TESTS, 4),
         answer("q4", Q4, "markdown", grade=True, points=3),
-    )
-
-
-def wide_source(count):
-    """An assignment that asks question 2 so often, each time for another name, and between them
-    for a right answer: the theorem of question 3."""
-    cells = []
-    for number in range(count):
-        for name, asked, tested in (("q", Q2, Q2_TESTS), ("right", Q3, Q3_TESTS)):
-            cells.append(answer(f"{name}{number}", numbered(asked, number)))
-            cells.append(graded_by(f"{name}{number}-tests", numbered(tested, number), 1))
-    return assignment("wide", *cells)
-
-
-def numbered(text, number):
-    """A question or an answer with its number in the names that it asks for."""
-    return re.sub(r"\b(half_turn|twice)\b", rf"\1_{number}", text)
-
-
-def assignment(name, *cells):
-    """An assignment of these cells, behind a setup."""
-    cells = [marked("about", "# An assignment", "markdown"), marked("setup", SETUP), *cells]
+    ]  # fmt: skip
     metadata = {
-        "assignment": {"id": name, "title": "An assignment"},
+        "assignment": {"id": "small", "title": "An assignment"},
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
 
-def write_versions(source, folder):
-    """The three versions of an assignment below a folder; {version: path}."""
-    paths = {}
-    for version, text in assignments.versions(source).items():
-        paths[version] = folder / version / source.name
-        paths[version].parent.mkdir(parents=True, exist_ok=True)
-        paths[version].write_text(text, encoding="utf-8")
-    return paths
-
-
-# ---- submissions --------------------------------------------------------------------
-
-
 def cell(notebook, name):
     """The cell of that name."""
-    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+    return next(c for c in notebook.cells if grade.name_of(c) == name)
 
 
 def with_answers(solution, **sources):
@@ -152,8 +101,9 @@ def with_answers(solution, **sources):
 
 def in_the_place_of_the_solution(source, code):
     """The source of an answer in which ``code`` stands where the solution stood."""
-    lines = textwrap.dedent(code).strip("\n").split("\n")
-    return grade.without(source, grade.SOLUTION, lines)[0]
+    code = textwrap.dedent(code).strip("\n")
+    put = lambda found: textwrap.indent(code, found[1]) + "\n"
+    return assignments.SOLUTION.sub(put, source + "\n").rstrip("\n")
 
 
 def answers_to(part):
@@ -166,68 +116,16 @@ def answers_to(part):
     }
 
 
-# ---- the grader's command -----------------------------------------------------------
-
-
-@dataclass
-class Graded:
-    """What the command said, what it took, and what it left behind."""
-
-    code: int
-    text: str
-    errors: str
-    seconds: float
-    megabytes: float
-    left: list
-    report: dict
-
-    def points(self):
-        return {v["question"]: v["points"] for v in self.report["verdicts"]}
-
-    def reason(self, question):
-        return next(v["reason"] for v in self.report["verdicts"] if v["question"] == question)
-
-    @property
-    def notes(self):
-        return "\n".join(self.report["notes"])
-
-
-#: Runs a command and writes down its seconds and its largest size.  It is a small process itself:
-#: to Linux a process has been as large as the one that started it, and the tests' own is large.
-MEASURED = """
-import json, resource, subprocess, sys, time
-start = time.monotonic()
-code = subprocess.call(sys.argv[2:])
-took = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-with open(sys.argv[1], "w") as file:
-    json.dump(took, file)
-sys.exit(code)
-"""
-
-
-def run_grader(folder, *arguments, **variables):
-    """Run ``grade.py`` as a teacher would, with a folder of its own for temporary files."""
-    temporary, told, took = folder / "temporary", folder / "told.json", folder / "took.json"
-    temporary.mkdir(exist_ok=True)
-    command = [PYTHON, str(GRADER), "--json", str(told), *map(str, arguments)]
-    with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
-        process = subprocess.run(
-            [PYTHON, "-c", MEASURED, str(took), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            env={**os.environ, "TMPDIR": str(temporary), **variables},
-        )
-        texts = [(file.seek(0), file.read())[1] for file in (out, err)]
-    reports = json.loads(told.read_text()) if told.exists() else [None]
-    left = [path.name for path in temporary.iterdir()]
-    seconds, size = json.loads(took.read_text())
-    megabytes = size / (1024 if sys.platform == "linux" else 1 << 20)
-    return Graded(process.returncode, *texts, seconds, megabytes, left, reports[0])
-
-
-def grade_notebook(notebook, folder, source, *options, **variables):
-    """Hand in a notebook and grade it."""
+def graded(notebook, folder, source, **options):
+    """The report on a notebook that is handed in; ``source`` is the assignment's notebook."""
     path = folder / "submission.ipynb"
     nbformat.write(notebook, path)
-    return run_grader(folder, path, "--source", source, *options, **variables)
+    return grade.grade(path, source, "an assignment", **options)
+
+
+def points(report):
+    return {v.question: v.points for v in report.verdicts if v.points is not None}
+
+
+def reason(report, question):
+    return next(v.reason for v in report.verdicts if v.question == question)
