@@ -8,6 +8,7 @@ distributions, and letters are found that fulfil an equation that is assumed.
 """
 
 import itertools
+import random
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -61,14 +62,18 @@ class Judged:
         )  # fmt: skip
 
 
-def judged(theorem, worlds=WORLDS, larger=LARGER):
+def judged(theorem, worlds=WORLDS, larger=LARGER, most=None):
     """What becomes of a theorem at every combination of small sizes, and at a few larger ones.
 
-    About so many ``worlds`` are tried in all, at least one at each combination.
+    About so many ``worlds`` are tried in all, at least one at each combination; with ``most``, at
+    so many of the combinations only, all 2 first.
     """
     statement = _Statement(theorem)
     count = len(statement.sizes)
     small = list(itertools.product(SIZES, repeat=count))
+    if most is not None and len(small) > most:
+        drawn = random.Random(repr(theorem.lhs)).sample(small, most - 1)
+        small = list(dict.fromkeys([(2,) * count, *drawn]))
     large = (
         [tuple(4 + (k * j + j) % 4 for j in range(count)) for k in range(larger)] if count else []
     )

@@ -1,21 +1,21 @@
 """Random lines: none is accepted that an independent evaluation refutes.
 
-The long run, with the same generator: ``make fuzz``.
+The long run, with the same generator: ``make nightly ONLY=fuzz``.
 """
 
 import pytest
-from derivation import matrix, softmax
+from derivation import matrix, sizes, softmax
 from derivation.kernel import normal
-from fuzz.lines import KINDS, SCHEMAS, Line, n, theorems
-from fuzz.run import MOST_STEPS, Tally, checker_alone, run, smaller
-from fuzz.values import evaluated
+from fuzz.lines import KINDS, Line, roots
+from fuzz.run import MOST_STEPS, Tally, checker_alone, evaluated, run, smaller
 from kernel import faults
 
+pytestmark = pytest.mark.nightly
 LINES = 2000
+n = sizes("n")
 SEED = "suite"
 #: Faults that random lines find, among the first that are offered.
-FOUND = ("linked sums are separated", "an unused range is not counted", "an exponential loses its sign",
-         "constants are summed away")  # fmt: skip
+FOUND = ("linked sums are separated", "an exponential loses its sign", "constants are summed away")
 WITHIN = 300
 
 
@@ -42,14 +42,14 @@ def test_the_lines_that_are_true_by_construction_are_true(tally):
 def test_the_run_says_something(tally):
     """All lines are offered; true ones are accepted and false ones offered in great number."""
     assert sum(tally.offered.values()) == LINES and not tally.slow
-    assert set(tally.offered) == set(KINDS) and set(tally.by_schema) == set(SCHEMAS)
+    assert set(tally.offered) == set(KINDS) and len(tally.by_schema) > 100
     assert tally.accepted["true"] > LINES / 4 and tally.false["near miss"] > LINES / 4
     assert sum(tally.untried.values()) < LINES / 100
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_fault_in_the_core_is_found(name):
-    theorems()  # which are proved before the fault is there
+    roots()  # which are proved before the fault is there
     with faults.planted(faults.FAULTS[name]):
         assert any(run(SEED, [number]).holes for number in range(WITHIN))
 
@@ -60,7 +60,7 @@ def test_a_hole_is_shown_as_small_as_it_gets(monkeypatch):
     monkeypatch.setattr(normal.Normal, "same", lambda self, a, b: True)
     with checker_alone():
         small = smaller(line)
-        assert evaluated(small).refuted and evaluated(line).refuted
+        assert evaluated(small, ()).refuted and evaluated(line, ()).refuted
     assert max(len(repr(x)) for x in (small.before, small.claim)) <= 4
 
 

@@ -9,13 +9,12 @@ one that holds a term.
 import itertools
 import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Callable
 
 import mpmath
 import numpy as np
-import sympy as sp
 from derivation import matrices as ops
 from derivation import vocabulary
 from derivation.hypotheses import Condition
@@ -416,19 +415,7 @@ WORDS = {
 }  # fmt: skip
 
 
-# ── Lines ─────────────────────────────────────────────────────────────────────────────────
-
-TRIES = 60  # worlds drawn for a line, at most
-
-
-def _sizes(symbols, seed):
-    """All 1, all 2, all 3; then distinct and mixed ones."""
-    symbols = sorted(symbols, key=str)
-    if seed < 3:
-        return dict.fromkeys(symbols, (2, 1, 3)[seed])
-    draw = random.Random(f"sizes/{seed}")
-    pool = draw.sample((1, 2, 3, 4), 4) if seed % 2 else [draw.randint(1, 3) for _ in range(4)]
-    return {s: pool[k % 4] for k, s in enumerate(symbols)}
+# ── Hypotheses ────────────────────────────────────────────────────────────────────────────
 
 
 def _meets(world, hypothesis, uses):
@@ -458,66 +445,3 @@ def _meets_condition(world, condition, uses):
     ranges = [range(1, terms.value(sort.args[0], ()) + 1) for sort in f.args[1:]]
     values = [terms.value(f, ())(*at) for at in itertools.product(*ranges)]
     return all(v >= 0 if condition.relation == "≥ 0" else abs(v) > NEAR_ZERO for v in values)
-
-
-def _differ(world, line, tolerance):
-    left, right = world(line.before), world(line.claim)
-    scale = max(1, abs(left).max(), abs(right).max())
-    gap = abs(left - right).max() / scale
-    if not math.isfinite(gap):
-        raise Undefined
-    return gap > tolerance
-
-
-def _prepared(seed, symbols, line, domain):
-    world = World(seed, _sizes(symbols, seed), domain)
-    for repair in line.repairs:
-        world = world.having(repair(world))
-    return world
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """``worlds`` that were tried; ``refuted`` is a sentence that says where it fails, or empty."""
-
-    worlds: int
-    refuted: str = ""
-
-
-def evaluated(line, hypotheses=(), wanted=7):
-    """Whether both sides of a line have equal values, in the worlds that meet the hypotheses.
-
-    A difference found in float64 counts when 60 digits confirm it.
-    """
-    everything = [line.before, line.claim, *[side for h in hypotheses for side in h.sides()]]
-    everything += [x for repair in line.repairs for x in getattr(repair, "uses", ())]
-    uses = set().union(*[x.atoms(kind) for x in everything for kind in (Family, Bijection, Index)])
-    uses |= set().union(*[x.free_scalars() for x in everything])
-    symbols = {s for x in everything for s in x.free_scalars() | x.atoms(sp.Symbol) if s.is_integer}
-    done = 0
-    for seed in range(TRIES):
-        if done == wanted:
-            break
-        try:
-            with np.errstate(all="ignore"):
-                world = _prepared(seed, symbols, line, FLOATS)
-                if not all(_meets(world, h, uses) for h in hypotheses):
-                    continue
-                differ = _differ(world, line, FLOAT_TOLERANCE)
-                done += 1
-                if not differ:
-                    continue
-                world = _prepared(seed, symbols, line, DIGITS)
-                if _differ(world, line, TOLERANCE):
-                    sizes = (
-                        ", ".join(f"{s} = {k}" for s, k in world.sizes.items()) or "its only size"
-                    )
-                    return Verdict(done, f"world {seed}, at {sizes}")
-        except (Undefined, ZeroDivisionError, OverflowError):
-            continue
-    return Verdict(done)
-
-
-def exchanged(line, before, claim):
-    """The line with other sides."""
-    return replace(line, before=before, claim=claim)

@@ -165,6 +165,14 @@ TRUE = {
     "a derivative of a stack": (derivative(stack(s * A, B), s), stack(A, zeros(n, n)), []),
     "rows that sum to 1": (normalise(A) @ one, one, ["≠ 0"]),
     "f(sx) twice": (derivative(f(s * A), s), derivative(f(2 * s * A - s * A), s), ["is smooth"]),
+    "ones are counted": (one.T @ one @ v.T, n * v.T, []),
+    "one number for every head": (over(head("a", h), A), h * A, []),
+    "a diagonal from the left": (diag(v) @ A, (v @ one.T) * A, []),
+    "keys in another order": (softmax(S @ P.T), softmax(S) @ P.T, []),
+    "a batch in another order": (batch_norm(P @ X, eps), P @ batch_norm(X, eps), []),
+    "rows under a mask": (masked_softmax(M, S) @ one, ones(m), ["≠ 0"]),
+    "exponentials under a sum": (exp(S + c @ one.T) @ one, exp(c) * (exp(S) @ one), []),
+    "d/ds of a product": (derivative((v + s * w) * (v + s * w), s), 2 * v * w, []),
 }  # fmt: skip
 
 

@@ -19,7 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from judge import judged  # noqa: E402
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-WORLDS = int(os.environ.get("JUDGE_WORLDS", 60))  # for one theorem; ``make judge`` tries more
+WORLDS = int(
+    os.environ.get("JUDGE_WORLDS", 60)
+)  # for one theorem; ``make nightly ONLY=judge`` tries more
 SEEN = set()  # theorems that another cell has proved before
 
 
