@@ -4,58 +4,38 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-INDEX := _build/html/index.html
 PAGE := _build/singlehtml/index.html
 PDF := _build/pdf/where-did-the-bias-go.pdf
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-ONE_AT_A_TIME := tools/alone.py installation
 
 # One thread per process: the tests run side by side, and the cells are small.
 # An own IPython folder: nobody's start-up files can change a notebook's output.
 # Versions that nobody has tried are not named where outputs are compared.
-RUN_ENV := OMP_NUM_THREADS=1 UNTRIED_VERSIONS=quiet IPYTHONDIR=$(CURDIR)/$(VENV)/ipython
+export OMP_NUM_THREADS := 1
+export UNTRIED_VERSIONS := quiet
+export IPYTHONDIR := $(CURDIR)/$(VENV)/ipython
 INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
-PYTEST := $(BIN)/python -m pytest -p tests.last_lines -n $(WORKERS) --dist loadscope --durations=10
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --durations=10
 # Kernels forked from one process that has imported torch; FORK=0 starts each on its own.
 export FORK
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 -p tests.forkserver \
-  -p tests.notebook_reports
-# Each run of pytest leaves its outcome in a folder; after the last they are told together.
-OUTCOMES := outcomes=$$(mktemp -d) && trap 'rm -rf "$$outcomes"' EXIT
-LAST_LINES := $(BIN)/python tests/last_lines.py
+NBVAL := --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 \
+  -p tests.forkserver -p tests.notebook_reports
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help ready book pdf course release test rocq test-rocq test-site test-course test-processors \
-  test-device test-versions test-surroundings bench fuzz judge mutants notebooks reproducible colab proof-times addresses \
-  lint lock clean
+.PHONY: help ready book pdf course release test test-site nightly notebooks lint lock clean
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
+	@echo "make test       re-run every notebook against its stored output, then the tests"
+	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
+	@echo "make lint       check and format the code"
 	@echo "make pdf        print the book into _build/pdf, with Chromium; the site then offers it"
 	@echo "make course     pack student.zip and instructor.zip for a class, into _build/course"
 	@echo "make release    archive a version: pages, PDF, notebooks, course, checksums"
-	@echo "make test       re-run every notebook against its stored output, then the tests"
-	@echo "make test-site  open the built pages, run the copies for Colab  (wants Chromium)"
-	@echo "make test-processors  do notebooks and tests say the same on other processors?  (hours)"
-	@echo "make test-device  every notebook on a pretended accelerator: are devices ever mixed?"
-	@echo "make test-course  grade right, wrong and hostile submissions, look at every slide"
-	@echo "make test-versions  run every proof on other versions of Python and SymPy"
-	@echo "make test-surroundings  interrupt builds, fill disks, cut the network: what is said then?"
-	@echo "make fuzz       offer 50,000 random lines to the checker  (FUZZ=\"--lines 2000 --seed 3\")"
-	@echo "make judge      evaluate every theorem at all combinations of sizes 1 to 3, in many worlds"
-	@echo "make mutants    make mistakes in notebooks and checker: is each noticed?"
-	@echo "make rocq       prove the core theorems once more, in Rocq  (wants coq and MathComp)"
-	@echo "make test-rocq  show that an axiom or a missing proof would be found there"
-	@echo "make bench      time the notebooks: forked and plain kernels, nbmake, one script"
-	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
-	@echo "make reproducible  execute them elsewhere, in two surroundings: the same files?"
-	@echo "make colab      write the copies of the notebooks that run alone, into _build/colab"
-	@echo "make proof-times  time every proof, for the figure of chapter 0  (wants a quiet machine)"
-	@echo "make addresses  write repository.url of _config.yml where else it has to stand"
-	@echo "make lint       check and format the code of the checker, the tests and the tools"
-	@echo "make lock       pin anew what requirements.txt pulls in, into constraints.txt"
-	@echo "make clean      remove the built book, the environment and the caches"
+	@echo "make test-site  a page of each kind in Chromium, copies for Colab, an assignment"
+	@echo "make nightly    what takes hours: everything else that is tested  (ONLY=\"fuzz judge\")"
+	@echo "make clean      remove what was built, the environment and the caches"
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with."
 	@echo "WORKERS=4 runs the tests in so many processes."
@@ -67,12 +47,12 @@ ready: $(STAMP)
 
 book: ready
 	@$(BIN)/python tools/build_book.py
-	@echo "The book: $(CURDIR)/$(INDEX)"
+	@echo "The book: $(CURDIR)/_build/html/index.html"
 
-$(INDEX):
+_build/html/index.html:
 	@$(MAKE) --no-print-directory book
 
-# The book is built once more, quickly: it offers the PDF that is there now.
+# The book is built once more: it offers the PDF that is there now.
 pdf: ready
 	@$(BIN)/python tools/build_book.py singlehtml
 	@$(BIN)/python tools/print_pdf.py $(PAGE) $(PDF)
@@ -88,108 +68,28 @@ release: pdf
 	@$(MAKE) --no-print-directory course
 	@$(BIN)/python tools/release.py
 
-# Two runs; what failed in the first is said again after the second.
+# Two runs: a failure in the first is said again after the second.
 test: ready
-	@trap "exit 130" INT; failed=0; $(OUTCOMES); \
-	OUTCOME=$$outcomes/notebooks.json $(RUN_ENV) $(INLINE) $(PYTEST) $(NBVAL) notebooks || failed=1; \
-	OUTCOME=$$outcomes/tests.json $(RUN_ENV) MPLBACKEND=agg $(PYTEST) \
-	  $(addprefix --ignore=tests/,site course versions rocq surroundings) tests || failed=1; \
-	$(LAST_LINES) $$outcomes/notebooks.json $$outcomes/tests.json || failed=1; \
-	exit $$failed
+	@$(INLINE) $(PYTEST) $(NBVAL) notebooks; first=$$?; \
+	MPLBACKEND=agg $(PYTEST) --dist loadscope -m "not nightly" \
+	  $(addprefix --ignore=tests/,site course) tests; second=$$?; \
+	[ $$first = 0 ] || echo "Cells of notebooks failed: they are named above, after the first run."; \
+	[ $$first = 0 ] && [ $$second = 0 ]
 
-# Every notebook, and every test with torch in it, as other processors would compute it: imagined
-# ones, and what torch offers here. ONLY="notebooks/13b*.ipynb" TESTS= for some of them,
-# VARIANTS= for the imagined processors alone.
-SEEDS ?= 1 2 3
-VARIANTS ?= avx2 no-avx two-threads
-TESTS = $(shell grep -l "^import torch" tests/test_*.py)
-test-processors: ready
-	@$(RUN_ENV) $(INLINE) $(BIN)/python -m tests.processors --workers $(WORKERS) \
-	  --seeds $(SEEDS) --variants $(VARIANTS) -- $(ONLY) $(TESTS)
+# What readers, teachers and Colab users get: one of each kind. All of it: make nightly.
+test-site: _build/html/index.html
+	@MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not nightly" tests/site tests/course
 
-# Every notebook on an accelerator that is made of Python; ONLY="notebooks/03*.ipynb" for some.
-# Then chapter 12's library: what it says of models that lie there.
-ON_DEVICE := tests/pretended_device/models_on_the_device.py
-test-device: ready
-	@trap "exit 130" INT; failed=0; $(OUTCOMES); \
-	OUTCOME=$$outcomes/notebooks.json $(RUN_ENV) $(INLINE) $(PYTEST) $(NBVAL) \
-	  --nbval-cell-timeout=1800 -p tests.pretended_device.plugin $(ONLY) || failed=1; \
-	OUTCOME=$$outcomes/models.json $(RUN_ENV) $(PYTEST) $(ON_DEVICE) || failed=1; \
-	$(LAST_LINES) $$outcomes/notebooks.json $$outcomes/models.json || failed=1; \
-	exit $$failed
+# The stages, each with its time: tools/nightly.py.
+nightly: book
+	@$(BIN)/python tools/nightly.py $(ONLY)
 
-# What readers get: pages in Chromium, live proofs, the PDF where it is made, Colab copies.
-# What is timed comes last, with nothing beside it.
-test-site: book
-	@trap "exit 130" INT; failed=0; $(OUTCOMES); \
-	OUTCOME=$$outcomes/site.json $(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs \
-	  -m "not timed" tests/site || failed=1; \
-	OUTCOME=$$outcomes/timed.json $(RUN_ENV) MPLBACKEND=agg $(PYTEST) -rs -m timed -n 0 tests/site \
-	  || failed=1; \
-	$(LAST_LINES) $$outcomes/site.json $$outcomes/timed.json || failed=1; \
-	exit $$failed
-
-# Submissions are graded in processes of their own; nbgrader is installed for this alone.
-test-course: $(INDEX)
-	@$(RUN_ENV) MPLBACKEND=agg $(PYTEST) --dist worksteal -rs tests/course
-
-# The symbolic part on the interpreters that are here, and on the SymPy before the pinned one.
-test-versions: $(STAMP)
-	@$(RUN_ENV) $(PYTEST) -rs tests/versions
-
-# Builds and tests of a small copy, stopped halfway, in twos, without a disk or a network.
-test-surroundings: $(STAMP)
-	@$(RUN_ENV) $(PYTEST) --dist worksteal -rs tests/surroundings
-
-# Random lines, true and false; each that is accepted is evaluated. Printed: how to go on.
-FUZZ ?= --lines 50000 --seed 1
-fuzz: $(STAMP)
-	@$(RUN_ENV) $(BIN)/python tests/fuzz/run.py $(FUZZ)
-
-# Every theorem at all combinations of small sizes, in many worlds each.
-judge: $(STAMP)
-	@$(RUN_ENV) JUDGE_WORLDS=700 $(PYTEST) tests/kernel/test_the_book.py
-
-# Deliberate mistakes in notebooks and checker: is each of them noticed? The record becomes a page.
-MUTANTS ?=
-mutants: $(STAMP)
-	@$(RUN_ENV) $(INLINE) $(BIN)/python tests/mutants/run.py $(MUTANTS)
-
-# An independent foundation: another logic, another checker, nothing of Python's.
-rocq: | $(BIN)/python
-	@$(BIN)/python tools/rocq.py
-
-test-rocq: $(STAMP)
-	@$(RUN_ENV) $(PYTEST) -rs tests/rocq
-
-# With nothing beside it; BENCH="--repeat 3" or BENCH="notebooks/0*.ipynb" for more or less of it.
-BENCH ?=
-bench: $(STAMP)
-	@$(BIN)/python tools/bench.py $(BENCH)
-
-ONLY ?= notebooks/*.ipynb
 notebooks: $(STAMP)
-	@$(RUN_ENV) $(INLINE) $(BIN)/python tools/execute_notebooks.py $(ONLY)
+	@$(INLINE) $(BIN)/python tools/execute_notebooks.py $(or $(ONLY),notebooks/*.ipynb)
 
-reproducible: ready
-	@IPYTHONDIR=$(CURDIR)/$(VENV)/ipython $(INLINE) $(BIN)/python tools/reproducible.py $(ONLY)
-
-colab: $(STAMP)
-	@$(BIN)/python tools/colab.py
-
-OPTIONS ?=
-# Minutes of one thread; a chapter draws the record and measures nothing itself.
-proof-times: $(STAMP)
-	@$(RUN_ENV) $(BIN)/python tools/proof_times.py $(OPTIONS)
-
-addresses: $(STAMP)
-	@$(BIN)/python tools/addresses.py
-
-CODE := notebooks/derivation notebooks/redundancy notebooks/*.py book/extensions book/static/live \
-  book/teaching tests tools
 lint: $(STAMP)
-	@$(BIN)/ruff check --fix $(CODE)
-	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
 
 lock: | $(BIN)/python
 	$(PIP) install --upgrade --upgrade-strategy eager -r requirements.txt
@@ -212,12 +112,12 @@ $(BIN)/python:
 	    "install its venv module, as in: apt install python3-venv"; exit 1; }
 	@[ -w . ] || { echo "$(CURDIR) cannot be written, and \`make\` keeps its work there:" \
 	  "copy the checkout to where you can write, or make it writable."; exit 1; }
-	@"$(PYTHON)" $(ONE_AT_A_TIME) sh -c '[ -x $@ ] || "$(PYTHON)" -m venv --clear $(VENV)'
+	@"$(PYTHON)" -m venv --clear $(VENV)
 
 # The first import of Matplotlib may announce that it builds its font cache. It does so
 # here, and not in the output of a notebook.
 $(STAMP): requirements.txt constraints.txt | $(BIN)/python
-	@$(BIN)/python $(ONE_AT_A_TIME) $(PIP) install -r requirements.txt -c constraints.txt || { \
+	@$(PIP) install -r requirements.txt -c constraints.txt || { \
 	  echo "pip could not install what requirements.txt names; the reason stands above." \
 	    "The first \`make\` needs a network and some gigabytes of disk; run it again to go on."; \
 	  exit 1; }

@@ -1,9 +1,40 @@
-"""Every test draws the same random numbers, alone or after others, in whatever order."""
+"""Every test draws the same random numbers; and what is run for every change, what once a night."""
 
 import random
+import re
 import sys
 
 import pytest
+
+#: Of these tests every change runs those that match; the others get the mark `nightly`.
+EVERY_TIME = {
+    # a page of each kind
+    "site/test_site.py::test_it_is_whole": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
+    "site/test_buttons.py": r"every_button_does_something.*03-softmax|way_back|escape_closes",
+    "site/test_claims_page.py": r"counts|linked",
+    "site/test_quiz_pages.py": r"quiz-1|tab_goes",
+    "site/test_pdf.py": r"older_than|without_chromium|only_where|anchor_is_one",
+    "site/test_live_proofs.py": r"true_line|false_line|nothing_is_loaded",
+    "site/test_live_cells.py": r"\[03-softmax|\[13-",
+    # three copies for Colab
+    "site/test_colab.py::test_it_runs_alone": r"\[(00-exercises|03-softmax|12c-the)",
+    # one assignment, by both routes; one deck
+    "course/test_grade.py::test_wrong_answers": r"part-2",
+    "course/test_grade.py::test_a_solution": r"part-2",
+    "course/test_grade.py::test_a_wrong_answer": r"another value|a loop|an end",
+    "course/test_nbgrader.py": r"part-2",
+    "course/test_slides.py": r"lecture|named|refused",
+    # one of each of what guards the guards
+    "processors/": r"rounded_ends|IEEE|ieee|one_list",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for where, kept in EVERY_TIME.items():
+            if where in item.nodeid and not re.search(kept, item.nodeid.partition(where)[2]):
+                item.add_marker(pytest.mark.nightly)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,7 @@ from derivation.checks import (
     ROOM,
     UNIT_ROUNDOFF,
     CheckFailed,
+    NoRoom,
     control,
     error,
     judge,
@@ -195,3 +196,16 @@ def test_one_without_room_is_left_alone_and_a_line_says_so(monkeypatch, capsys):
         "",
         "The accelerator meta has less than 1 GiB of memory free: this runs on the CPU.\n",
     )
+
+
+def test_a_check_without_room_says_what_to_do():
+    """No device was out of memory here: its error is raised by hand."""
+
+    def without_room(dtype):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.\nMore")
+
+    for check, what in ((judge, THEOREM), (control, "a claim")):
+        with pytest.raises(NoRoom, match="out of memory in float64") as refused:
+            check(what, without_room, sums=(4,))
+        assert 'start(seed=0, device="cpu")' in str(refused.value)
+        assert refused.value._render_traceback_() == [str(refused.value)]

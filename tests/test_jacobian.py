@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from derivation.checks import normal, with_random_biases
-from redundancy import UnclearRank, jacobian
+from redundancy import UnclearRank, jacobian, nullity
 from redundancy.nullity import CUT, row_blocks
 from torch import nn
 
@@ -143,3 +143,22 @@ def test_what_cannot_be_measured_is_refused():
         jacobian(product, drawn(0, 5), FACTORS)
     with pytest.raises(KeyError, match="no parameter is called 'C'; there are: A, B"):
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
+
+
+def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys):
+    layer = torch.nn.Linear(4, 5, dtype=torch.float64)
+    draw = lambda seed: (torch.randn(6, 4, generator=torch.Generator().manual_seed(seed)).double(),)
+    expected = jacobian(layer, draw).nullity()
+    real, most = nullity._rows, []
+
+    def rows(found, pull_back, parameters, start, stop):
+        most.append(stop - start)
+        if stop - start > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(found, pull_back, parameters, start, stop)
+
+    monkeypatch.setattr(nullity, "_rows", rows)
+    assert jacobian(layer, draw).nullity() == expected
+    assert max(most) == 30 and "No room for so many rows at a time: 8 from here on." in (
+        capsys.readouterr().err
+    )

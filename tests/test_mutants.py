@@ -1,23 +1,19 @@
 """Each deliberate mistake is the one it says it is, and the notebooks notice it."""
 
 import ast
-import html
-import json
 import os
-import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import nbformat
 import pytest
 from mutants import record
-from mutants.notebooks import Cell, cells_of, draw, in_a_child, pieces
+from mutants.notebooks import cells_of, draw, in_a_child, pieces
 from mutants.operators import KINDS, mutants_of
 from mutants.record import KILLED, ROOT, SURVIVED, TIMED_OUT
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-#: What `make test` tries of `make mutants`.
+#: What `make test` tries of `make nightly ONLY=mutants`.
 SAMPLE = [ROOT / "notebooks" / "00-exercises.ipynb"]
 
 #: (kind, source, every text that this kind makes of it)
@@ -119,11 +115,6 @@ def test_it_says_where_it_is_and_leaves_the_rest():
     assert not any("(a -  #" in mutant.source for mutant in mutants_of(source))
 
 
-def test_what_is_no_python_is_an_error():
-    with pytest.raises(SyntaxError):
-        mutants_of("a +")
-
-
 # ---- what runs a notebook with them ----------------------------------------------------
 
 
@@ -188,11 +179,6 @@ def test_what_a_notebook_notices_is_told_from_what_it_does_not(small):
     assert "WHY?" in said and "Mend the check, or say in tests/mutants/equivalent.yml" in said
 
 
-def test_a_wider_tolerance_counts_as_noticed(small):
-    tried = small[2]["parts"]["notebooks"]["places"]["right"]["tried"]
-    assert tried["a tolerance"] == {KILLED: 1, TIMED_OUT: 0, SURVIVED: 0}
-
-
 def test_a_notebook_that_does_not_pass_is_named_and_not_counted(small):
     said, _, kept = small
     assert "wrong.ipynb does not pass as it is: as it is: cell cell-1: other stdout" in said
@@ -209,16 +195,9 @@ def test_it_draws_every_kind_in_its_turn():
     assert not any(c.mutated for c in cells if "plt.show()" in c.source or "import" in c.source)
 
 
-def test_an_edit_hardly_changes_what_is_drawn_elsewhere():
-    cells = [Cell(str(k), f"a{k} + b{k}, c{k} - d{k}", [], True) for k in range(9)]
-    more = replace(cells[4], source=cells[4].source + "\ne - f")
-    before, after = (draw(given, 12, "any")[1] for given in (cells, [*cells[:4], more, *cells[5:]]))
-    elsewhere = lambda drawn: {m for k in drawn if k != 4 for m in drawn[k]}
-    assert len(elsewhere(before)) > 6 and len(elsewhere(before) - elsewhere(after)) <= 2
-
-
+@pytest.mark.nightly
 def test_a_notebook_of_the_book_notices_what_is_drawn(tmp_path):
-    """A small part of ``make mutants``, with the same draw."""
+    """A small part of ``make nightly ONLY=mutants``, with the same draw."""
     said, code, kept = made_in(tmp_path / "mutants.json", *map(str, SAMPLE))
     places = kept["parts"]["notebooks"]["places"]
     assert code == 0 and list(places) == [path.stem for path in SAMPLE], said
@@ -246,62 +225,11 @@ def test_a_reason_whose_cell_changed_is_found():
     assert stale(a="x + y") == ["a has no mutant “x * y” of “x + y”"]
 
 
-def made_up():
-    """A record that nobody took."""
-    mutant = next(m for m in mutants_of("x = a | b") if m.kind == "a mask inverted")
-    tried = [record.Tried("cell-7", "0", mutant, fate) for fate in [SURVIVED, KILLED, TIMED_OUT]]
-    place = record.place("0", 1234, 5.0, tried)
-    place["survivors"][0]["why"] = "It makes no difference here."
-    kept = {"schema": record.SCHEMA, "taken": "2001-02-03", "parts": {}}
-    record.add(kept, "checker", 17, 3, "sums", place)
-    return kept
-
-
-def built(folder, kept):
-    """The page of a made-up record; what Sphinx complains about."""
-    (folder / "mutants.json").write_text(json.dumps(kept), encoding="utf-8")
-    parts = [f"```{{mutants-record}} mutants.json {part}\nNone.\n```" for part in record.PARTS]
-    (folder / "index.md").write_text("\n\n".join(["# A page", *parts]), encoding="utf-8")
-    (folder / "conf.py").write_text("extensions = ['myst_parser', 'mutants_page']")
-    run = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", folder, folder / "out"],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "book" / "extensions"), "NO_COLOR": "1"},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    page = (folder / "out" / "index.html").read_text(encoding="utf-8")
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)), run.stderr
-
-
-def test_the_page_says_what_the_record_says(tmp_path):
-    page, complaints = built(tmp_path, made_up())
-    assert complaints == ""
-    assert "Made were 3 of 1,234 possible mistakes, in 1 modules, drawn with seed 17" in page
-    assert "last on 2001-02-03. 66.6 % were noticed , 1 were not." in page
-    assert "a mask inverted 3 2 1 1 all 3 2 1 1" in page
-    assert "- x = a | b + x = a & b It makes no difference here." in html.unescape(page)
-    assert "None." in page, "the other part has no record"
-
-
-def test_what_is_no_record_stops_the_build_with_one_sentence(tmp_path):
-    kept = made_up()
-    kept["parts"]["checker"]["places"]["sums"]["survivors"] = []
-    _, complaints = built(tmp_path, kept)
-    assert complaints.count("sums: 1 survived, 0 listed") == 1 and "Traceback" not in complaints
-
-
-def test_reasons_that_are_no_yaml_are_refused_in_a_sentence(tmp_path):
-    path = tmp_path / "reasons.yml"
-    path.write_text("notebooks:\n  - a: 1\n  b:\n")
-    with pytest.raises(record.RecordError, match=r"reasons.yml is not YAML from line 3 on\."):
-        record.reasons(path=path)
-
-
-def test_the_record_of_the_book_notices_nearly_all():
-    """Of the parts that it has: the page says of another that no record of it has been taken."""
+def test_whatever_the_record_did_not_notice_has_a_reason():
+    """Each was read: it makes no difference, and `equivalent.yml` says why."""
     kept = record.read()
-    assert {"notebooks"} <= set(kept["parts"]) <= set(record.PARTS)
+    assert set(kept["parts"]) == set(record.PARTS)
     for part, there in kept["parts"].items():
         fates = record.summed(record.totals(there["places"]).values())
-        assert record.rate(fates) >= 0.95, part
-        survivors = [one for entry in there["places"].values() for one in entry["survivors"]]
-        assert all(one["why"] for one in survivors), part
+        assert record.rate(fates) >= 0.9, part
+        assert all(one["why"] for entry in there["places"].values() for one in entry["survivors"])

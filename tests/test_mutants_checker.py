@@ -10,7 +10,7 @@ from mutants import checker, record
 from mutants.operators import Mutant
 from mutants.record import ROOT
 
-#: What `make test` tries of `make mutants`: so many mistakes in these, on one quick file of tests.
+#: What `make test` tries of `make nightly ONLY=mutants`: so many mistakes in these, on one quick file of tests.
 MISTAKES, MODULES, QUICK = 200, ["kernel.rules"], "kernel/rules"
 
 #: (source, texts that are made of it beside what the operators of the notebooks make)
@@ -100,8 +100,9 @@ def test_all_kinds_have_their_turn_and_long_modules_more():
     assert len({mutant.kind for mutant in mutants}) >= 7
 
 
+@pytest.mark.nightly
 def test_the_tests_of_the_checker_notice_what_is_drawn():
-    """A small part of ``make mutants``: one quick file of tests, which alone notices many."""
+    """A small part of ``make nightly ONLY=mutants``: one quick file of tests, which alone notices many."""
     code = f"""
 import json, sys
 sys.path[:0] = {[str(ROOT / folder) for folder in ("tests", "notebooks", "tools")]}

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import nightly
 import pytest
 import yaml
 
@@ -43,4 +44,10 @@ def test_its_make_targets_exist(path):
 
 def test_ci_runs_what_the_readme_says():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.findall(r"^make (.+)$", script, re.M) == ["test", "book", "test-site", "test-course"]
+    stages = re.findall(r"^stage \d+ make (.+)$", script, re.M)
+    assert stages == ["ready", "test", "book", "test-site"]
+
+
+def test_every_stage_of_the_night_has_a_job():
+    [nights] = [path for path in WORKFLOWS if path.stem == "nightly"]
+    assert jobs(nights)["stage"]["strategy"]["matrix"]["stage"] == list(nightly.STAGES)

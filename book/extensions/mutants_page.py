@@ -1,62 +1,64 @@
 """The record of deliberate mistakes, drawn from its file when the book is built.
 
     ```{mutants-record} records/mutants.json notebooks
-    What stands here as long as there is no record.
     ```
 
-The arguments are the file and a part of it.  Every number comes from the file; what is no record
-stops the build with a sentence (`tests/mutants/record.py`, where its form is described).
+The arguments are the file and a part of it.  Every number comes from the file (its form stands in
+`tests/mutants/record.py`, which writes it).
 """
 
-import sys
-from functools import partial
+import json
 from pathlib import Path
 
-from record_page import RecordPart, escaped, table
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
-
-from mutants.record import (  # noqa: E402
-    KILLED,
-    PARTS,
-    SURVIVED,
-    TIMED_OUT,
-    RecordError,
-    rate,
-    read,
-    summed,
-    totals,
-)
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
 
 HEAD = ["mistake", "made", "noticed", "by its time", "not"]
-PLACES = {"notebooks": "notebook", "checker": "module"}
+PLACES = {"notebooks": "notebooks", "checker": "modules"}
 
 
-class MutantsRecord(RecordPart):
-    """A part of the record of deliberate mistakes."""
+class MutantsRecord(Directive):
+    """A part of the record: its totals, a table of kinds, and what was not noticed."""
 
-    wrong = RecordError
-    parts = {part: partial(lambda part, record: shown(record, part), part) for part in PARTS}
+    required_arguments = 2
 
-    def read(self, path):
-        return read(path)
+    def run(self):
+        env = self.state.document.settings.env
+        page = Path(env.doc2path(env.docname))
+        path = (page.parent / self.arguments[0]).resolve()
+        env.note_dependency(str(path))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        boxes = []
+        for markdown in shown(record, self.arguments[1]):
+            box = nodes.container(classes=["mutants-record"])
+            lines = StringList(markdown.splitlines(), source=str(page))
+            self.state.nested_parse(lines, 0, box)
+            boxes.append(box)
+        return boxes
 
 
 def shown(record, part):
-    """The totals of a part, its table, and what was not noticed; nothing where it is not there."""
-    if part not in record["parts"]:
-        return
+    """Pieces of Markdown: the totals of a part, its table, and each mistake that was not noticed."""
     there = record["parts"][part]
-    places, kinds = there["places"], totals(there["places"])
-    total = summed(kinds.values())
-    possible = sum(entry["possible"] for entry in places.values())
+    places = there["places"]
+    kinds = {}
+    for entry in places.values():
+        for kind, fates in entry["tried"].items():
+            total = kinds.setdefault(kind, dict.fromkeys(fates, 0))
+            kinds[kind] = {fate: total[fate] + fates[fate] for fate in fates}
+    all_ = {
+        fate: sum(k[fate] for k in kinds.values()) for fate in ("killed", "timed out", "survived")
+    }
+    made, possible = sum(all_.values()), sum(entry["possible"] for entry in places.values())
+    share = int(1000 * (made - all_["survived"]) / made) / 10  # never rounded up to all of them
     yield (
-        f"Made were {sum(total.values()):,} of {possible:,} possible mistakes, in {len(places)} "
-        f"{PLACES[part]}s, drawn with seed {there['seed']} and last on {record['taken']}. "
-        f"**{percent(rate(total))} were noticed**, {total[SURVIVED]} were not."
+        f"Made were {made:,} of {possible:,} possible mistakes, in {len(places)} {PLACES[part]}, "
+        f"drawn with seed {there['seed']} and last on {record['taken']}. "
+        f"**{share:g} % were noticed**, {all_['survived']} were not."
     )
-    rows = [[kind, *counts(fates)] for kind, fates in kinds.items()]
-    yield table(HEAD, [*rows, ["**all**", *counts(total)]])
+    yield table([*([kind, *counts(fates)] for kind, fates in kinds.items() if any(fates.values())),
+                 ["**all**", *counts(all_)]])  # fmt: skip
     for name, entry in places.items():
         for one in entry["survivors"]:
             yield survivor(part, name, one)
@@ -64,21 +66,20 @@ def shown(record, part):
 
 def counts(fates):
     """What stands in a row: those that ran out of time are noticed too, and shown apart."""
-    noticed = fates[KILLED] + fates[TIMED_OUT]
-    return [sum(fates.values()), noticed, fates[TIMED_OUT] or "", fates[SURVIVED] or ""]
+    noticed = fates["killed"] + fates["timed out"]
+    return [sum(fates.values()), noticed, fates["timed out"] or "", fates["survived"] or ""]
 
 
-def percent(share):
-    """A share, never rounded up to all of them."""
-    return f"{int(1000 * share) / 10:g} %"
+def table(rows):
+    lines = [HEAD, ["---"] * len(HEAD), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def survivor(part, name, one):
     """A mistake that was not noticed: where, what, and why it makes no difference."""
     link = f"[{name}](../notebooks/{name}.ipynb)" if part == "notebooks" else f"`{name}`"
-    where = f"{link}, {escaped(one['piece'])}, line {one['line']}: {one['kind']}."
-    change = f"```diff\n- {one['before']}\n+ {one['after']}\n```"
-    return f"{where}\n\n{change}\n\n{one['why'] or '**No reason is given.**'}"
+    where = f"{link}, `` {one['piece']} ``, line {one['line']}: {one['kind']}."
+    return f"{where}\n\n```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"
 
 
 def setup(app):

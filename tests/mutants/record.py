@@ -105,7 +105,9 @@ def read(path=RECORD):
         record = json.loads(path.read_text(encoding="utf-8"))
         check(record)
     except (json.JSONDecodeError, AttributeError, KeyError, TypeError):
-        raise RecordError(f"{path.name} is no record of mutants: run `make mutants`") from None
+        raise RecordError(
+            f"{path.name} is no record of mutants: run `make nightly ONLY=mutants`"
+        ) from None
     return record
 
 

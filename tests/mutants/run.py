@@ -1,8 +1,8 @@
 """Tries deliberate mistakes in the notebooks and in the checker, and records which are noticed.
 
-    make mutants                           8 mistakes in each notebook, 240 in the checker
-    make mutants MUTANTS="--per-notebook 40 --seed 2 notebooks/03*.ipynb"
-    make mutants MUTANTS="--in-checker 500 sums proofs"      some notebooks or modules only
+    python tests/mutants/run.py                    8 mistakes in each notebook, 240 in the checker
+    python tests/mutants/run.py --per-notebook 40 --seed 2 notebooks/03*.ipynb
+    python tests/mutants/run.py --in-checker 500 sums proofs    some notebooks or modules only
 
 A line for each notebook and module says how many were noticed, and which were not.  The record is written
 after each: stop it when you like, and run it again to go on.  What has not changed since it was

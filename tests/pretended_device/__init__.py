@@ -1,4 +1,4 @@
-"""An accelerator for machines without one: every notebook runs on it (``make test-device``).
+"""An accelerator for machines without one: every notebook runs on it (``make nightly ONLY=device``).
 
 It computes with the CPU's numbers and keeps them apart as a GPU does: tensors of the two devices do
 not mix, numpy sees none of its memory, its random numbers are others.  What a notebook forgets to

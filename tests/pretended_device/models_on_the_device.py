@@ -1,7 +1,7 @@
 """What ``redundancy`` says of a model it says of it on the device.
 
 Chapter 12 audits and folds models on the CPU, where transformers makes them; a reader's model may
-lie elsewhere.  Run by ``make test-device``, not by ``make test``: this process has an accelerator.
+lie elsewhere.  Run by ``make nightly ONLY=device``, not by ``make test``: this process has an accelerator.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""The short control of ``make test-device``: the device works, and what it should find is found."""
+"""The short control of ``make nightly ONLY=device``: the device works, and what it should find is found."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Run notebooks and tests as other processors would; at the end, which cells print something else?
+"""Run notebooks and tests as other processors would: does each cell print what is stored?
 
     python -m tests.processors --seeds 1 2 3 --variants avx2 no-avx two-threads -- notebooks/*.ipynb
 
@@ -8,18 +8,18 @@ offers on the one that is here: older instructions, two threads.  `make test` is
 
 import argparse
 import os
+import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-
-from tests.last_lines import VARIABLE, good, read
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "-p", "no:cacheprovider"]
-NBVAL += ["-p", "tests.forkserver", "-p", "tests.notebook_reports", "-p", "tests.last_lines"]
-NBVAL += ["-p", "tests.processors.in_tests"]
+NBVAL = [
+    sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadscope", "--nbval",
+    "--nbval-current-env", "--nbval-cell-timeout=1200", "-p", "no:cacheprovider",
+    "-p", "tests.forkserver", "-p", "tests.notebook_reports", "-p", "tests.processors.in_tests",
+]  # fmt: skip
 SEED = "IMAGINED_PROCESSOR"
 
 #: torch's own kernels, MKL's, oneDNN's and those of NumPy's OpenBLAS each choose for themselves.
@@ -61,57 +61,31 @@ def in_force(variant):
     return IN_FORCE[variant] in said
 
 
-def outcome(environment, paths, workers):
-    """What pytest finds of these notebooks and tests, with this in the environment."""
-    command = [sys.executable, "-m", "pytest", "-n", str(workers), "--dist", "loadscope"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "outcome.json"
-        environment = {**os.environ, **environment, VARIABLE: str(path)}
-        subprocess.run([*command, *NBVAL, *paths], cwd=ROOT, env=environment, check=False)
-        return read(path)
-
-
-def verdict(name, found):
-    """What to say of one processor."""
-    if found is None:
-        yield f"{name}: the run ended before its last cell"
-        return
-    cells = {}
-    for test, why in found["failed"]:
-        notebook, _, cell = test.partition("::")
-        cells.setdefault(notebook, []).append(f"{cell} ({why})")
-    number = sum(map(len, cells.values()))
-    yield f"{name}: {len(found['passed'])} as stored or stated" + (
-        f", {number} not" if number else ""
-    )
-    for notebook, which in cells.items():
-        yield f"    {Path(notebook).name}: {', '.join(which)}"
-    if not number and not good(found):
-        yield f"    and the run stopped early (status {found['status']} of pytest)"
-
-
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="make test-processors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.processors", description=__doc__)
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
     parser.add_argument("--variants", nargs="*", choices=[*VARIANTS], default=[*VARIANTS])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("paths", nargs="+", help="notebooks, and files of tests")
+    parser.add_argument("paths", nargs="*", default=with_torch(), help="notebooks and tests")
     options = parser.parse_args(arguments)
-
     processors = {f"imagined processor {seed}": imagined(seed) for seed in options.seeds}
     here = [variant for variant in options.variants if in_force(variant)]
     processors |= {variant: VARIANTS[variant] for variant in here}
-    found = {}
+    told = [f"{variant}: not on this processor" for variant in set(options.variants) - set(here)]
+    failed = False
     for name, environment in processors.items():
         print(f"\n── {name} ──", flush=True)
-        found[name] = outcome(environment, options.paths, options.workers)
+        done = subprocess.run([*NBVAL, *options.paths], cwd=ROOT, env=os.environ | environment)
+        told.append(f"{name}: {'as stored and stated' if done.returncode == 0 else 'DIFFERS'}")
+        failed |= done.returncode != 0
+    print("", *told, sep="\n")
+    return int(failed)
 
-    print()
-    for name, each in found.items():
-        print("\n".join(verdict(name, each)))
-    for variant in set(options.variants) - set(here):
-        print(f"{variant}: not on this processor")
-    return 0 if found and all(map(good, found.values())) else 1
+
+def with_torch():
+    """Every notebook, and the tests that have torch in them."""
+    tests = sorted((ROOT / "tests").glob("test_*.py"))
+    found = [path for path in tests if re.search("^import torch", path.read_text(), re.M)]
+    return [str(path.relative_to(ROOT)) for path in [ROOT / "notebooks", *found]]
 
 
 if __name__ == "__main__":

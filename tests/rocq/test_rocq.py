@@ -1,4 +1,4 @@
-"""`make rocq` refuses what is not proved, and says in a sentence what is missing."""
+"""`python tools/rocq.py` refuses what is not proved, and says in a sentence what is missing."""
 
 import os
 import shutil

@@ -63,7 +63,9 @@ def test_the_pdf_is_linked_where_the_site_offers_it(tmp_path):
 
 def test_what_is_committed_agrees_with_the_configuration():
     for path, text in rewritten(ROOT).items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make addresses`"
+        assert path.read_text(encoding="utf-8") == text, (
+            f"{path.name}: run `python tools/addresses.py`"
+        )
 
 
 @pytest.fixture(scope="module")

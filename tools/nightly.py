@@ -1,0 +1,68 @@
+"""Run what is too long for every change, stage by stage, and say what each took.
+
+    make nightly                      # all of it: hours
+    make nightly ONLY="fuzz judge"    # some stages
+
+Each stage is a command that can be given by itself; a stage that fails does not stop the others.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = shlex.quote(sys.executable)
+PYTEST = f"{PYTHON} -m pytest -n 2 -rs"
+NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_reports"
+INLINE = "MPLBACKEND=module://matplotlib_inline.backend_inline"
+
+#: What stands behind each name; a command is run in the root of the checkout, by a shell.
+STAGES = {
+    # every page, every copy for Colab, every assignment by both routes
+    "site": f"{PYTEST} --dist worksteal tests/site tests/course",
+    # random lines, true and false: each that is accepted is evaluated
+    "fuzz": f"{PYTHON} tests/fuzz/run.py --lines 50000 --seed 1 && {PYTEST} tests/test_fuzz.py",
+    # every theorem at all combinations of small sizes, in many worlds each
+    "judge": f"JUDGE_WORLDS=700 {PYTEST} tests/kernel/test_the_book.py",
+    # mistakes on purpose, in the notebooks and in the checker
+    "mutants": f"{INLINE} {PYTHON} tests/mutants/run.py",
+    # the proofs on other Pythons, and on the SymPy before the pinned one
+    "versions": f"{PYTEST} tests/versions",
+    # notebooks and tests on imagined processors, older instructions, two threads
+    "processors": f"{INLINE} {PYTHON} -m tests.processors && {PYTEST} tests/processors",
+    # every notebook on a pretended accelerator, then chapter 12's library
+    "device": f"{INLINE} {NBVAL} --nbval-cell-timeout=1800 -p tests.pretended_device.plugin notebooks"
+    f" && {PYTEST} tests/pretended_device/models_on_the_device.py",
+    # the core theorems once more, by another checker
+    "rocq": f"{PYTHON} tools/rocq.py && {PYTEST} tests/rocq",
+}
+
+
+def main(names):
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        print(f"There is no stage {', '.join(unknown)}; there are {', '.join(STAGES)}.")
+        return 2
+    told = []
+    for name in names or STAGES:
+        print(f"\n── {name}: {STAGES[name].replace(sys.executable, 'python')}", flush=True)
+        start = time.monotonic()
+        code = subprocess.run(STAGES[name], shell=True, cwd=ROOT, env=environment()).returncode
+        told.append((name, time.monotonic() - start, code))
+    print()
+    for name, seconds, code in told:
+        print(f"{name:12}{seconds / 60:7.1f} min   {'passed' if code == 0 else 'FAILED'}")
+    return int(any(code for _, _, code in told))
+
+
+def environment():
+    """As `make` has it, where this is called without it."""
+    usual = {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}
+    return usual | {"IPYTHONDIR": str(ROOT / ".venv" / "ipython")} | os.environ
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
