@@ -2,11 +2,13 @@
 
 import hashlib
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 import release
+from derivation import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,6 +31,15 @@ def built(tmp_path, monkeypatch):
     monkeypatch.setattr(release, "COURSE", tmp_path)
     monkeypatch.setattr(release, "copies", lambda: {"03.ipynb": b"{}"})
     return tmp_path
+
+
+def test_the_packages_have_the_version_of_the_book_and_take_what_has_been_tried():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == release.version()
+    audit = project["optional-dependencies"]["audit"]
+    oldest = dict(re.findall(r"(\w+)>=([\d.]+)", " ".join([*project["dependencies"], *audit])))
+    for name, version in versions.OLDEST.items():
+        assert tuple(map(int, oldest[name].split("."))) == version
 
 
 def test_every_archive_has_its_checksum(built):
