@@ -21,10 +21,13 @@ INLINE = "MPLBACKEND=module://matplotlib_inline.backend_inline"
 
 #: What stands behind each name; a command is run in the root of the checkout, by a shell.
 STAGES = {
+    # what of the tests themselves is too long for every change
+    "tests": f"{PYTEST} --dist loadscope -m nightly tests"
+    " --ignore=tests/site --ignore=tests/course --ignore=tests/versions --ignore=tests/rocq",
     # every page, every copy for Colab, every assignment by both routes
     "site": f"{PYTEST} --dist worksteal tests/site tests/course",
     # random lines, true and false: each that is accepted is evaluated
-    "fuzz": f"{PYTHON} tests/fuzz/run.py --lines 50000 --seed 1 && {PYTEST} tests/test_fuzz.py",
+    "fuzz": f"{PYTHON} tests/fuzz/run.py --lines 50000 --seed 1",
     # every theorem at all combinations of small sizes, in many worlds each
     "judge": f"JUDGE_WORLDS=700 {PYTEST} tests/kernel/test_the_book.py",
     # mistakes on purpose, in the notebooks and in the checker
@@ -32,7 +35,7 @@ STAGES = {
     # the proofs on other Pythons, and on the SymPy before the pinned one
     "versions": f"{PYTEST} tests/versions",
     # notebooks and tests on imagined processors, older instructions, two threads
-    "processors": f"{INLINE} {PYTHON} -m tests.processors && {PYTEST} tests/processors",
+    "processors": f"{INLINE} {PYTHON} -m tests.processors",
     # every notebook on a pretended accelerator, then chapter 12's library
     "device": f"{INLINE} {NBVAL} --nbval-cell-timeout=1800 -p tests.pretended_device.plugin notebooks"
     f" && {PYTEST} tests/pretended_device/models_on_the_device.py",
