@@ -24,6 +24,10 @@ EVERY_TIME = {
     "course/test_grade.py::test_a_wrong_answer": r"another value|a loop|an end",
     "course/test_nbgrader.py": r"part-2",
     "course/test_slides.py": r"lecture|named|refused",
+    # the second judge on three chapters, the others at night; nbval runs every proof of all of them
+    "kernel/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|13-)",
+    # a rehearsal of the record of a GPU
+    "test_gpu_record.py": r"no_record|error_is|cannot_be",
     # attention across processes: two of them, and none is lost
     "test_context_parallel.py::test_every_rank": r"-2\]",
     "test_context_parallel.py::test_the_bytes_counted": r"\[2",
@@ -32,8 +36,9 @@ EVERY_TIME = {
     # other Pythons, another proof assistant
     "tests/versions/": "nothing",
     "tests/rocq/": "nothing",
-    # one of each of what guards the guards
-    "processors/": r"rounded_ends|IEEE|ieee|one_list",
+    # what guards the guards
+    "processors/": r"one_list",
+    "pretended_device/": r"a_reason",
 }
 
 
