@@ -8,8 +8,8 @@ import sympy as sp
 from derivation import *  # noqa: F403
 from derivation import Theorem, justify, proofs
 from derivation.letters import Index
-from derivation.matrices import Heads
 from derivation.reasons import Given
+from derivation.symbols import Heads
 
 n, m, d, h = sizes("n m d h")
 c, s, sigma = scalars("c s"), scalars("s"), scalars("sigma", positive=True)

@@ -21,15 +21,8 @@ from derivation import matrix
 from derivation.evaluation import EXACT, Instance
 from derivation.kernel.terms import NUM, fun
 from derivation.letters import Bijection, Family, number, scalar_letter, size_term
-from derivation.matrices import (
-    DERIVATIVE,
-    EXPECTATION,
-    LETTER,
-    OVER,
-    PRODUCT_OF,
-    SUM_OF,
-    Expression,
-)
+from derivation.matrices import Expression
+from derivation.operations import DERIVATIVE, EXPECTATION, LETTER, OVER, PRODUCT_OF, SUM_OF
 
 
 class Stopped(BaseException):  # an `except Exception` on the way must not catch it

@@ -42,7 +42,8 @@ for folder in (NOTEBOOKS, ROOT / "book" / "extensions"):
 
 import expanding  # noqa: E402
 import sympy  # noqa: E402
-from derivation import Derivation, matrices, proofs  # noqa: E402
+from derivation import Derivation, proofs  # noqa: E402
+from derivation.operations import PRODUCT_OF, SUM_OF  # noqa: E402
 from files import Fault, in_a_sentence, write  # noqa: E402
 from live_proofs import live_cells  # noqa: E402
 from register import read_register  # noqa: E402
@@ -131,9 +132,7 @@ def operations(x):
     """The operations in an expression, each abbreviation written out."""
     if x.operation.expand is not None:
         return operations(x.operation.expand(x))
-    here = (
-        len(x.args) - 1 if x.operation in (matrices.PRODUCT_OF, matrices.SUM_OF) else bool(x.args)
-    )
+    here = len(x.args) - 1 if x.operation in (PRODUCT_OF, SUM_OF) else bool(x.args)
     return here + sum(map(operations, x.args))
 
 

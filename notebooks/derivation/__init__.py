@@ -1,8 +1,8 @@
 """A small checker for derivations about matrices of symbolic shape.
 
 Trusted is ``kernel``, to be read first, and nothing else.  Outside it, each importing only those
-before it: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``matrices``, ``words``,
-``vocabulary``, ``substitution``, ``definitions``, what a reader writes; ``evaluation``, ``alarm`` and
+before it: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``operations``,
+``matrices``, ``symbols``, ``words``, ``vocabulary``, ``substitution``, ``definitions``, what a reader writes; ``evaluation``, ``alarm`` and
 ``counterexamples``, which disagree; ``justify``, ``hypotheses``, ``display``, ``proofs``, which ask
 the kernel; and beside them ``checks``, the numeric side, which needs torch.
 ``versions`` is asked first: is there a SymPy, and is it one that has been tried?
@@ -28,32 +28,34 @@ from .letters import (
     SPLIT,
 )
 from .matrices import (
-    Heads,
-    Sequence,
     causal,
     derivative,
     diag,
     entry_of,
     expectation,
     hadamard,
-    head,
-    heads,
     identity,
-    join,
     last_row,
-    mask,
-    matrix,
     ones,
     over,
-    permutation,
     position_numbers,
+    stack,
+    tabulate,
+    zeros,
+)
+from .symbols import (
+    Heads,
+    Sequence,
+    head,
+    heads,
+    join,
+    mask,
+    matrix,
+    permutation,
     random_matrix,
     scalars,
     sequence,
     sizes,
-    stack,
-    tabulate,
-    zeros,
 )
 from .proofs import Derivation, Induction, attempt, proves, refusal
 from .reasons import given, unfold

@@ -16,7 +16,7 @@ import sympy as sp
 from .evaluation import Instance
 from .kernel import terms as k
 from .letters import Bijection, End, Family, Index, number, scalar_letter, size_term
-from .matrices import DERIVATIVE, EXPECTATION, torch
+from .operations import DERIVATIVE, EXPECTATION, torch
 
 RUNS = 4
 ATTEMPTS = 100

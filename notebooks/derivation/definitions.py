@@ -20,20 +20,11 @@ from .justify import same
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError
 from .letters import READERS, End, Family, Index, Join, as_size
-from .matrices import (
-    DERIVATIVE,
-    EXPECTATION,
-    OVER,
-    Expression,
-    Operation,
-    _shape,
-    free_names,
-    is_mask,
-    mask,
-    matrix,
-)
+from .matrices import Expression, _shape, free_names, is_mask
+from .operations import DERIVATIVE, EXPECTATION, OVER, Operation
 from .printing import ATOM, show_call, show_number, shown_slots
 from .substitution import Substitution
+from .symbols import mask, matrix
 from .vocabulary import Word, argument_of, parameter_of
 from .words import Definition, RecursiveDefinition
 

@@ -12,7 +12,7 @@ from collections import Counter
 import sympy as sp
 
 from .letters import Bijection, Family, Index
-from .matrices import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, sizes_to_tell
+from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, sizes_to_tell
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 
 WIDEST = 56  # letters of a line

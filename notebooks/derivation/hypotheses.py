@@ -18,8 +18,9 @@ from .kernel import terms as k
 from .kernel.conditions import EXISTS, SMOOTH
 from .kernel.terms import ProofError, Term
 from .letters import scalar_letter
-from .matrices import DERIVATIVE, OVER, SCALED, SUM_OF, NonZero
+from .matrices import NonZero
 from .notation import show_condition
+from .operations import DERIVATIVE, OVER, SCALED, SUM_OF
 from .printing import Text
 from .substitution import Substitution
 

@@ -13,19 +13,8 @@ from .kernel import terms as k
 from .kernel.normal import Normal
 from .kernel.sums import REINDEX
 from .letters import LINEARITY, Family, letter, scalar_letter, size_term
-from .matrices import (
-    DERIVATIVE,
-    EXPECTATION,
-    OVER,
-    PRODUCT_OF,
-    SUM_OF,
-    TRANSPOSE,
-    Expression,
-    Operation,
-    expectation,
-    plus,
-    product,
-)
+from .matrices import Expression, expectation, plus, product
+from .operations import DERIVATIVE, EXPECTATION, OVER, PRODUCT_OF, SUM_OF, TRANSPOSE, Operation
 
 
 def by_algebra(lhs, rhs, words=(), laws=()):

@@ -1,8 +1,7 @@
-"""Expressions of symbolic shape: matrices, and how their entries are made.
+"""Expressions of symbolic shape: matrices, and how a reader writes them.
 
-An expression is an operation applied to expressions.  The operation carries all there is to
-know about it: its shape rule, its entry as a term of the kernel (what is proved is about that),
-its torch code (what the alarm runs) and how it prints.  Tokens are rows.
+An expression is an operation applied to expressions; what an operation means, runs and prints
+stands in ``operations``.  Tokens are rows.
 """
 
 from __future__ import annotations
@@ -10,15 +9,13 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass
-from typing import Callable
 
 import sympy as sp
-from sympy import S
 
 from .index_forms import Number, tabled
 from .kernel import terms as k
 from .kernel.sorts import range_of
-from .kernel.terms import ONE, ONLY, ZERO, ProofError, Term, abstract
+from .kernel.terms import ProofError, abstract
 from .letters import (
     Bijection,
     End,
@@ -27,34 +24,36 @@ from .letters import (
     Join,
     as_size,
     exact,
-    scalar_letter,
-    scalar_term,
     size_term,
 )
-from .notation import show_place, show_table
+from .operations import (
+    CAUSAL,
+    DERIVATIVE,
+    DIAG,
+    EXPECTATION,
+    HADAMARD,
+    IDENTITY,
+    LAST_ROW,
+    LETTER,
+    ONES,
+    OVER,
+    PERMUTATION,
+    POSITIONS,
+    PRODUCT_OF,
+    SCALED,
+    STACK,
+    SUM_OF,
+    TABULATED,
+    TRANSPOSE,
+    ZEROS,
+    _last,
+)
 from .printing import (
-    ATOM,
-    POWER,
-    PRODUCT,
-    SIGNED,
     SUM,
     Latex,
     Text,
-    beside,
     show_number,
 )  # fmt: skip
-
-
-class _LazyTorch:
-    """torch, imported when an operation first runs: the package works without it."""
-
-    def __getattr__(self, name):
-        import torch
-
-        return getattr(torch, name)
-
-
-torch = _LazyTorch()
 
 
 @dataclass(frozen=True)
@@ -105,33 +104,6 @@ class NonZero:
         relation = style.greater if self.positive else style.unequal
         each = "" if x.shape == (1, 1) else style.text("each entry of ")
         return each + x.show(style, SUM, names) + relation + "0" + every
-
-
-@dataclass(frozen=True, eq=False)
-class Operation:
-    """One kind of expression.
-
-    ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
-    ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
-    how tightly that holds together; ``needs(x)`` how the reader would say what must not vanish.
-    An operation of a ``word``, which is what its user calls, is opaque until a line names its
-    definition; ``build`` makes an expression of it from arguments and parameters, ``expand`` is
-    its body where it abbreviates.
-    """
-
-    name: str
-    entry: Callable
-    run: Callable
-    show: Callable
-    needs: Callable = lambda x: ()
-    build: Callable | None = None
-    expand: Callable | None = None
-    word: object = None
-
-    @property
-    def defined(self):
-        """Whether it has a definition that a line can name."""
-        return self.word is not None
 
 
 class Expression:
@@ -230,6 +202,10 @@ class Expression:
         if self not in sample.values:
             sample.values[self] = self.operation.run(self, sample)
         return sample.values[self]
+
+    def non_zero(self, scalar):
+        """How a reader says that a scalar of this expression is not 0."""
+        return NonZero(scaled(scalar, ones(1, 1)))
 
     # -- structure
 
@@ -345,118 +321,7 @@ def is_mask(x):
     return False
 
 
-# ── Letters ───────────────────────────────────────────────────────────────────────────────
-
-
-def sizes(names):
-    """Symbolic sizes, each at least 1: ``n, d = sizes("n d")``."""
-    return sp.symbols(names, integer=True, positive=True)
-
-
-def join(first, second):
-    """The size of a first block followed by a second one."""
-    return Join(first, second)
-
-
-def scalars(names, positive=False):
-    """Real scalars; a positive one may be divided by and may stand for positive ones only."""
-    return sp.symbols(names, positive=True) if positive else sp.symbols(names, real=True)
-
-
-def matrix(name, rows, columns=1):
-    """An arbitrary real matrix of symbolic shape; a column vector without ``columns``."""
-    return _letter(Family(name, "matrix", (rows, columns)))
-
-
-def mask(name, rows, columns):
-    """A matrix of zeros and ones."""
-    return _letter(Family(name, "mask", (rows, columns)))
-
-
-def random_matrix(name, rows, columns, variance):
-    """A matrix of independent entries, of mean 0 and of the variance given.
-
-    Random matrices of different names are independent of each other.
-    """
-    variance = exact(variance)
-    if not variance.is_nonnegative:
-        raise ProofError(f"a variance is provably at least 0, which {variance} is not")
-    return _letter(Family(name, "random", (rows, columns), variance))
-
-
-def permutation(name, n):
-    """The matrix of an arbitrary permutation: row i of ``P @ X`` is row π(i) of X."""
-    return Expression(PERMUTATION, params=[Bijection(name, n)], shape=(n, n))
-
-
-def _letter(family, *heads):
-    return Expression(LETTER, params=[family, *heads], shape=family.sizes[-2:])
-
-
-class Heads:
-    """A family of matrices, one for each head: ``W_Q[a]`` is the a-th.
-
-    ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
-    """
-
-    def __init__(self, name, *shape):
-        if len(shape) < 3:
-            raise ProofError(
-                f"{name} needs a number of heads, rows and columns: heads({name!r}, h, k, 1)"
-            )
-        self.family = Family(name, "matrix", shape)
-
-    @classmethod
-    def of(cls, family):
-        """The heads that a family stands for."""
-        return _wrapped(cls, family)
-
-    def __getitem__(self, heads):
-        heads = heads if isinstance(heads, tuple) else (heads,)
-        counts = self.family.sizes[:-2]
-        if len(heads) != len(counts) or not all(
-            isinstance(a, (Index, End)) and a.size == n for a, n in zip(heads, counts)
-        ):
-            raise ProofError(
-                f"{self.family.name} takes indices made by head(name, count), not {heads}"
-            )
-        return _letter(self.family, *heads)
-
-
-heads = Heads
-
-
-def _wrapped(cls, family):
-    made = cls.__new__(cls)
-    made.family = family
-    return made
-
-
-def head(name, count):
-    """An index over heads, to be summed over with ``over``."""
-    return Index(name, count)
-
-
-class Sequence:
-    """A sequence of rows, one for each natural number: ``z[t]`` is the t-th, of shape 1 × width."""
-
-    def __init__(self, name, width=1):
-        self.family = Family(name, "sequence", (S.Naturals, width))
-
-    @classmethod
-    def of(cls, family):
-        """The sequence that a family stands for."""
-        return _wrapped(cls, family)
-
-    def __getitem__(self, t):
-        return Expression(TERM, params=[self.family, as_size(t)], shape=(1, self.family.sizes[1]))
-
-    def prefix(self, t):
-        """The first t rows, a matrix of shape t × width."""
-        return Expression(PREFIX, params=[self.family], shape=(t, self.family.sizes[1]))
-
-
-sequence = Sequence
+# ── Matrices that everybody knows ─────────────────────────────────────────────────────────
 
 
 def ones(rows, columns=1):
@@ -530,7 +395,7 @@ def stack(first, second):
     if expression(first, "stack").shape[1] != expression(second, "stack").shape[1]:
         raise ProofError(f"shapes cannot be stacked: {_shape(first)} over {_shape(second)}")
     return Expression(
-        STACK, [first, second], shape=(join(first.shape[0], second.shape[0]), first.shape[1])
+        STACK, [first, second], shape=(Join(first.shape[0], second.shape[0]), first.shape[1])
     )
 
 
@@ -580,274 +445,5 @@ def entry_of(x, i=None, j=None):
     return Number(x.entry(*at), frozenset(free_names(x)))
 
 
-def _last(size):
-    return ONLY if size == 1 else Term("last", size_term(size))
-
-
 def _shape(x):
     return "(" + ", ".join(show_number(Text(), s) for s in x.shape) + ")"
-
-
-# ── The operations themselves ─────────────────────────────────────────────────────────────
-
-
-def _block(x, j):
-    mark = k.fresh(k.pos(size_term(x.shape[0])))
-    return abstract([mark], x.entry(mark, j))
-
-
-def _show_letter(x, style, show):
-    family, *indices = x.params
-    name = style.name(family.name)
-    if not indices:
-        return name, ATOM
-    return style.at(name, *[show_place(style, p) for p in indices]), ATOM
-
-
-def _product_entry(x, i, j):
-    """One sum for each inner axis."""
-    inner = [y.shape[0] for y in x.args[1:]]
-    marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
-    factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
-    for mark in reversed(marks):
-        *factors, first, second = factors
-        body = Term("mul", first, second)
-        factors.append(body if mark is ONLY else Term("sum", abstract([mark], body)))
-    return factors[0]
-
-
-def _is_ones(x):
-    x = x.args[0] if x.operation is SCALED else x
-    return ONES in (x.operation, x.args[0].operation if x.operation is TRANSPOSE else None)
-
-
-def _tells(x, axis):
-    """Whether a letter in print tells how many rows (0) or columns (1) there are."""
-    if x.operation is TRANSPOSE:
-        return _tells(x.args[0], 1 - axis)
-    if x.operation is PRODUCT_OF:
-        return _tells(x.args[-axis], axis)
-    if x.operation is STACK and axis == 0:
-        return all(_tells(y, 0) for y in x.args)
-    if not x.args:
-        return x.operation in (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
-    return any(_tells(y, k) for y in x.args for k in (0, 1) if y.shape[k] == x.shape[axis])
-
-
-def sizes_to_tell(x):
-    """(k, how many ones) for each row of ones in a product whose length nothing else tells."""
-    pairs = enumerate(zip(x.args, x.args[1:]))
-    return [(k, y.shape[1]) for k, (y, z) in pairs
-            if _is_ones(y) and not _tells(z, 0) and y.shape[1] != 1]  # fmt: skip
-
-
-def _show_product(x, style, show):
-    """A row of ones before what does not tell its number of rows says how long it is."""
-    pieces = [show(y, PRODUCT) for y in x.args]
-    for at, size in sizes_to_tell(x):
-        pieces[at] = style.sized(pieces[at], show_number(style, size))
-    return beside(style, pieces), PRODUCT
-
-
-def _show_sum(x, style, show):
-    return " + ".join(show(y, SUM) for y in x.args).replace("+ " + style.minus, "- "), SUM
-
-
-def _show_scaled(x, style, show):
-    if x.params[0] == -1:
-        return style.minus + show(x.args[0], PRODUCT), SIGNED
-    scalar = show_number(style, x.params[0])
-    if x.params[0].is_Add:
-        scalar = style.brackets(scalar)
-    return beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if scalar.startswith(
-        "-"
-    ) else PRODUCT
-
-
-def _show_function(name):
-    return lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
-
-
-def _over_entry(x, i, j):
-    return Term("sum", abstract([x.params[0].term], x.args[0].entry(i, j)))
-
-
-def _run_over(x, sample):
-    index = x.params[0]
-    values = [x.args[0].run(sample.fixing({index: k})) for k in range(sample.size(index.size))]
-    return sum(values[1:], values[0])
-
-
-def _show_over(x, style, show):
-    index = x.params[0]
-    size = show_number(style, index.size)
-    return style.sum_over(style.name(index.name), size, show(x.args[0], PRODUCT)), PRODUCT
-
-
-def _derivative_entry(x, i, j):
-    return Term("deriv", abstract([scalar_letter(x.params[0])], x.args[0].entry(i, j)), ZERO)
-
-
-def _mean_entry(x, i, j):
-    body = x.args[0].entry(i, j)
-    draws = sorted((y for y in body.letters if y.args[1].op == "DRAW"), key=lambda y: y.key)
-    return Term("mean", abstract(draws, body)) if draws else body
-
-
-def _row_of(sequence, t, j):
-    return Term("app", sequence.term, t, j)
-
-
-def _run_derivative(x, sample):
-    """Central differences of fourth order, of the step where they change least: an alarm only."""
-
-    def difference(step):
-        f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
-        return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
-
-    found = [difference(10.0**-k) for k in range(2, 8)]
-    changes = [(b - a).abs().max().item() for a, b in zip(found, found[1:])]
-    return found[1 + min(range(5), key=changes.__getitem__)]
-
-
-def _show_derivative(x, style, show):
-    return style.derivative(show_number(style, x.params[0]), show(x.args[0], PRODUCT)), PRODUCT
-
-
-def _show_tabulated(x, style, show):
-    return show_table(style, x.params[0].function)
-
-
-LETTER = Operation(
-    "letter",
-    entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
-    run=lambda x, sample: sample.family(x.params[0])[
-        tuple(sample.position(p) for p in x.params[1:])
-    ],
-    show=_show_letter,
-)
-TERM = Operation(
-    "term",
-    entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
-    run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
-    show=lambda x, style, show: (
-        style.at(style.name(x.params[0].name), show_number(style, x.params[1])),
-        ATOM,
-    ),
-)
-PREFIX = Operation(
-    "prefix",
-    entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
-    run=lambda x, sample: sample.terms(x.params[0], sample.size(x.shape[0])),
-    show=lambda x, style, show: (
-        style.at(style.name(x.params[0].name), "1:" + show_number(style, x.shape[0])), ATOM),
-)  # fmt: skip
-PERMUTATION = Operation(
-    "permutation",
-    entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
-    run=lambda x, sample: sample.permutation(x.params[0]),
-    show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
-)
-ONES = Operation(
-    "ones",
-    entry=lambda x, i, j: ONE,
-    run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
-    show=lambda x, style, show: (style.ones(*x.shape), ATOM),
-)
-ZEROS = Operation(
-    "zeros",
-    entry=lambda x, i, j: ZERO,
-    run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
-    show=lambda x, style, show: ("0", ATOM),
-)
-IDENTITY = Operation(
-    "identity",
-    entry=lambda x, i, j: Term("delta", i, j),
-    run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
-    show=lambda x, style, show: ("I", ATOM),
-)
-CAUSAL = Operation(
-    "causal",
-    entry=lambda x, i, j: Term("le", j, i),
-    run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
-    show=lambda x, style, show: (style.name("L"), ATOM),
-)
-POSITIONS = Operation(
-    "positions",
-    entry=lambda x, i, j: Term("place", i),
-    run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
-    show=lambda x, style, show: (
-        r"(1,2,\dots," + show_number(style, x.shape[0]) + r")^{\top}" if isinstance(style, Latex)
-        else f"(1,…,{show_number(style, x.shape[0])})ᵀ", ATOM),
-)  # fmt: skip
-PRODUCT_OF = Operation(
-    "product",
-    entry=_product_entry,
-    run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
-    show=_show_product,
-)
-SUM_OF = Operation(
-    "sum",
-    entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
-    run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
-    show=_show_sum,
-)
-SCALED = Operation(
-    "scaled",
-    entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
-    run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
-    show=_show_scaled,
-    needs=lambda x: [NonZero(scaled(p.base, ones(1, 1)))
-                     for p in x.params[0].atoms(sp.Pow) if p.exp.could_extract_minus_sign()],
-)  # fmt: skip
-TRANSPOSE = Operation(
-    "transpose",
-    entry=lambda x, i, j: x.args[0].entry(j, i),
-    run=lambda x, sample: x.args[0].run(sample).T,
-    show=lambda x, style, show: (
-        style.transposed(show(x.args[0], POWER + 1))
-        if x.args[0].operation is not ONES or 1 in x.shape
-        else style.ones(*x.shape),
-        POWER,
-    ),
-)
-HADAMARD = Operation(
-    "hadamard",
-    entry=lambda x, i, j: Term("mul", *[y.entry(i, j) for y in x.args]),
-    run=lambda x, sample: x.args[0].run(sample) * x.args[1].run(sample),
-    show=lambda x, style, show: (style.hadamard.join(show(y, POWER) for y in x.args), SIGNED),
-)
-DIAG = Operation(
-    "diag",
-    entry=lambda x, i, j: Term("mul", Term("delta", i, j), x.args[0].entry(i, ONLY)),
-    run=lambda x, sample: torch.diag(x.args[0].run(sample)[:, 0]),
-    show=_show_function("diag"),
-)
-STACK = Operation(
-    "stack",
-    entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
-    run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
-    show=lambda x, style, show: (style.stacked(*map(show, x.args)), ATOM),
-)  # fmt: skip
-LAST_ROW = Operation(
-    "last row",
-    entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].shape[0]), j),
-    run=lambda x, sample: x.args[0].run(sample)[-1:],
-    show=_show_function("last"),
-)
-OVER = Operation("over", entry=_over_entry, run=_run_over, show=_show_over)
-DERIVATIVE = Operation(
-    "derivative", entry=_derivative_entry, run=_run_derivative, show=_show_derivative
-)
-EXPECTATION = Operation(
-    "expectation",
-    entry=_mean_entry,
-    run=lambda x, sample: sample.expectation(x.args[0]),
-    show=_show_function("E"),
-)
-TABULATED = Operation(
-    "index form",
-    entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
-    run=lambda x, sample: sample.table(x),
-    show=_show_tabulated,
-)

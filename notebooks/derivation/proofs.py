@@ -15,13 +15,14 @@ from .alarm import NotRun, listen, torch_is_here
 from .display import latex_of, text_of
 from .kernel import rules, sorts
 from .kernel.terms import ProofError
-from .matrices import _shape, join
+from .matrices import _shape
 from .notation import readable
 from .printing import Text
 from .reasons import Given, Reason, _check_expression, _same_shape, check_words
 from .steps import Step, _check_indices, _check_names, _checked_reason, _expressions
 from .substitution import Substitution
-from .theorems import Instance, Theorem, _hypotheses, _independence
+from .symbols import join
+from .theorems import Theorem, _hypotheses, _independence, equations_among
 
 
 class Derivation:
@@ -72,7 +73,7 @@ class Derivation:
             raise ProofError(f"{where}: shapes differ: {_shape(before)} = {_shape(claim)}")
         reasons = tuple(_checked_reason(where, r) for r in reasons)
         lines = [*[line for line, *_ in self.lines], claim]
-        assumed = [h for r in reasons if isinstance(r, (Instance, Given)) for h in r.hypotheses]
+        assumed = [h for r in equations_among(reasons) for h in r.hypotheses]
         sides = [side for h in (*assumed, *self.hypotheses) for side in h.sides()]
         _check_names(where, [*lines, *_expressions(reasons), *sides])
         _check_indices(where, lines)

@@ -11,11 +11,12 @@ from .hypotheses import offered_by
 from .kernel import rules
 from .kernel.terms import ProofError
 from .letters import LAWS, Bijection, Family, Law
-from .matrices import CAUSAL, DERIVATIVE, EXPECTATION, IDENTITY, OVER, NonZero
+from .matrices import NonZero
 from .notation import readable
+from .operations import CAUSAL, DERIVATIVE, EXPECTATION, IDENTITY, OVER
 from .printing import Latex, Text, brief_words, kept_back_in
 from .reasons import Definition, Given, Reason, _check_written, _title
-from .theorems import Instance, Theorem
+from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
 SEARCH_AFTER_A_REFUSAL = 400  # instances: about a second
@@ -44,7 +45,7 @@ class Step:
             return None
 
     def _justified(self, reasons):
-        equations = [(r.lhs, r.rhs, r.proved) for r in reasons if isinstance(r, (Instance, Given))]
+        equations = [(r.lhs, r.rhs, r.proved) for r in equations_among(reasons)]
         laws = [r for r in reasons if isinstance(r, Law)]
         stages = [self.before]
         if reasons is self.reasons:
@@ -74,9 +75,7 @@ class Step:
     def offered(self):
         """Words for what must not vanish for the line to make sense, and what it assumes."""
         words = self._words(self.reasons)
-        carried = [
-            h for r in self.reasons if isinstance(r, (Instance, Given)) for h in r.hypotheses
-        ]
+        carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
         bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}
         for h in [h for h in carried if isinstance(h, NonZero)]:
             for index in sorted(bound, key=str):
@@ -87,7 +86,7 @@ class Step:
 
     def random(self):
         """The random letters of the line, and those of what it cites."""
-        found = [f for r in self.reasons if isinstance(r, (Instance, Given)) for f in r.random]
+        found = [f for r in equations_among(self.reasons) for f in r.random]
         sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
         return found + sorted((f for f in families if f.random), key=lambda f: f.name)
@@ -114,7 +113,7 @@ class Step:
 
     def _searched(self):
         """Whether the line is false, as far as a search can tell."""
-        if any(r.hypotheses for r in self.reasons if isinstance(r, (Instance, Given))):
+        if any(r.hypotheses for r in equations_among(self.reasons)):
             return "A counterexample was not looked for: the line rests on hypotheses."
         try:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
@@ -139,7 +138,7 @@ def _checked_reason(where, reason):
 
 
 def _expressions(reasons):
-    return [x for r in reasons if isinstance(r, (Instance, Given)) for x in (r.lhs, r.rhs)]
+    return [x for r in equations_among(reasons) for x in (r.lhs, r.rhs)]
 
 
 def _look(name):

@@ -25,23 +25,7 @@ from .letters import (
     size_term,
 )
 from .matrices import (
-    DERIVATIVE,
-    DIAG,
-    EXPECTATION,
-    HADAMARD,
-    IDENTITY,
-    LAST_ROW,
-    LETTER,
-    OVER,
-    PERMUTATION,
-    PRODUCT_OF,
-    SCALED,
-    STACK,
-    SUM_OF,
-    TRANSPOSE,
     Expression,
-    Heads,
-    Sequence,
     derivative,
     diag,
     expectation,
@@ -57,6 +41,23 @@ from .matrices import (
     scaled,
     stack,
 )
+from .operations import (
+    DERIVATIVE,
+    DIAG,
+    EXPECTATION,
+    HADAMARD,
+    IDENTITY,
+    LAST_ROW,
+    LETTER,
+    OVER,
+    PERMUTATION,
+    PRODUCT_OF,
+    SCALED,
+    STACK,
+    SUM_OF,
+    TRANSPOSE,
+)
+from .symbols import Heads, Sequence
 from .vocabulary import argument_of
 
 _BUILDERS = {

@@ -104,6 +104,11 @@ def _instance(proved, name, lhs, rhs, hypotheses, random):
     )  # fmt: skip
 
 
+def equations_among(reasons):
+    """Of a line's reasons those that are equations: theorems at their letters, and hypotheses."""
+    return [r for r in reasons if isinstance(r, (Instance, Given))]
+
+
 def _hypotheses(proved, offered):
     """What a theorem of the kernel rests on, in the words offered."""
     assumed = {(h.lhs.function, h.rhs.function): h for h in offered if isinstance(h, Given)}

@@ -14,20 +14,10 @@ from .kernel import terms as k
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
 from .letters import READERS, End, Family, Index, Join, exact, letter, number
-from .matrices import (
-    Expression,
-    Heads,
-    NonZero,
-    Operation,
-    Sequence,
-    _shape,
-    expression,
-    hadamard,
-    is_mask,
-    ones,
-    torch,
-)
+from .matrices import Expression, NonZero, _shape, expression, hadamard, is_mask, ones
+from .operations import Operation, torch
 from .printing import ATOM, POWER, show_call
+from .symbols import Heads, Sequence
 from .words import Definition, Generic
 
 

@@ -11,7 +11,7 @@ import sympy as sp
 from .kernel import terms as k
 from .kernel.terms import ONLY, ProofError, Term
 from .letters import Family, Index, eta, letter, scalar_letter, scalar_term, size_term
-from .matrices import mask, matrix
+from .symbols import mask, matrix
 
 
 def in_the_kernel(name):

@@ -26,7 +26,8 @@ from .layout import with_true_layout
 from .measure import Measurement, variations
 from .nullity import UnclearRank
 from .precision import double_precision, generic_copy, halve_matrices, plain_kernels
-from .predict import Prediction, predict, tensors
+from .predict import Prediction, predict
+from .record import tensors
 
 BIASES = {
     **{"query": "b_Q", "key": "b_K", "bias_k": "b_K, bias_k"},

@@ -164,10 +164,6 @@ class AttentionLayer:
         return self.heads // self.key_value_heads
 
     @property
-    def output_has_bias(self):
-        return self.output is not None and self.output.has_bias
-
-    @property
     def projections(self):
         """The projections that there are, by role."""
         found = (self.query, self.key, self.value, self.output)

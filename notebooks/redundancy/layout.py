@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import torch
 
+from .kinds import WEIGHED
 from .precision import double_precision
-from .predict import WEIGHED, record_of
+from .record import record_of
 
 
 def with_true_layout(model, layer, inputs):

@@ -12,7 +12,7 @@ import math
 import torch
 
 from .nullity import CUT, MARGIN, Jacobian
-from .predict import run, tensors
+from .record import run, tensors
 
 #: A finite move along redundant directions may change the outputs by this share, and one along
 #: others must change them by more than `SEEN`.

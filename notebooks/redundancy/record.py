@@ -16,31 +16,8 @@ from dataclasses import dataclass, field
 import torch
 from torch.autograd.graph import GradientEdge
 
-#: Operations that hand numbers on, each to its place, and do not change them.
-MOVES = {
-    *("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze"),
-    *("Expand", "Clone", "Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Cat", "Stack"),
-    *("Alias", "Repeat", "Roll", "Index", "IndexSelect", "Gather", "ToCopy", "Narrow", "Unfold"),
-    *("AsStrided", "ConstantPadNd", "Flip", "IndexPut", "IndexAdd", "Copy"),
-    *(
-        "AccumulateGrad",
-        "ViewAsComplex",
-        "ViewAsReal",
-        "Movedim",
-        "Diagonal",
-        "Im2Col",
-        "SliceScatter",
-    ),
-}
-#: Operations that are linear in each thing they read.
-LINEAR = {
-    *("Add", "Sub", "Rsub", "Neg", "Mul", "Div", "Bmm", "Mm", "Addmm", "Baddbmm", "Mv", "Dot"),
-    *("Sum", "Mean", "Convolution", "Complex", "Real", "Imag", "Conj", "MaskedFill", "Where"),
-}
-#: Products of two matrices.
-PRODUCTS = {"Bmm", "Mm", "Baddbmm", "Addmm"}
-#: Operations after which only a part of what went in is there.
-PARTS = {"Slice", "Select", "Split", "SplitWithSizes", "Unbind", "Index", "Narrow", "IndexSelect"}
+from .kinds import PARTS
+from .precision import double_precision, plain_kernels
 
 
 @dataclass(eq=False)
@@ -160,3 +137,61 @@ def _in_order(nodes):
             waiting.append((node, True))
             waiting += [(before, False) for before, _ in node.next_functions]
     return order
+
+
+# --- one run of the model ---------------------------------------------------------------------
+
+
+def run(model, inputs, shifts):
+    """What the model returns when some of its biases are shifted: {projection: vector}."""
+    values = {}
+    for projection, shift in shifts.items():
+        whole = values.get(projection.bias_name, projection.biases.parameter)
+        moved = whole.view(-1).index_add(0, projection.rows.to(shift.device), shift)
+        values[projection.bias_name] = moved.view_as(whole)
+    positional, named = inputs
+    with double_precision(), plain_kernels():
+        return torch.func.functional_call(model, values, positional, named)
+
+
+def tensors(outputs):
+    """The numbers that a model returns: not its attention weights, hidden states or caches."""
+    if isinstance(outputs, torch.Tensor):
+        return [outputs] if outputs.is_floating_point() else []
+    if hasattr(outputs, "items"):
+        hidden = ("hidden_states", "attentions", "past_key_values", "loss")
+        outputs = [v for k, v in outputs.items() if not k.endswith(hidden)]
+    return [t for t in outputs if isinstance(t, torch.Tensor) and t.is_floating_point()]
+
+
+def record_of(model, inputs, projections, module=None):
+    """The `Record` from a bias to the first output of a module's call, or to those of the model.
+
+    More than one projection: their biases move by the same vector.  None where the inputs do
+    not reach the module.
+    """
+    projections = projections if isinstance(projections, tuple) else (projections,)
+    place = projections[0].biases.parameter.device
+    shift = torch.zeros(projections[0].size, dtype=torch.float64, device=place, requires_grad=True)
+    caught = []
+    hook = module and module.register_forward_hook(lambda m, args, out: caught.append(out))
+    try:
+        found = run(model, inputs, dict.fromkeys(projections, shift))
+    finally:
+        if hook:
+            hook.remove()
+    calls = [tensors(found)] if module is None else [_first_tensor(out) for out in caught]
+    for outputs in ([t for t in call if t.requires_grad] for call in calls):
+        record = Record(outputs, shift) if outputs else None
+        if record is not None and record.ends:
+            return record
+    return None
+
+
+def _first_tensor(outputs):
+    """The first tensor of what a module returns, however deep it is wrapped; a list of it."""
+    while not isinstance(outputs, torch.Tensor):
+        if not outputs:
+            return []
+        outputs = next(iter(outputs.values() if hasattr(outputs, "values") else outputs))
+    return [outputs]

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import sympy as sp
 from derivation import *  # noqa: F403  the public vocabulary is under test
-from derivation import matrices as ops
+from derivation import operations as ops
 from derivation import proofs
 from derivation.letters import Family
+from derivation.matrices import Expression, plus, product
 from derivation.printing import Text
 from derivation.reasons import Given, _title
 from derivation.theorems import Instance
@@ -127,15 +128,13 @@ def _multiplied_out(g, x):
     if x.operation is ops.PRODUCT_OF:
         for k, y in enumerate(x.args):
             if y.operation is ops.SUM_OF:
-                return ops.plus(*[ops.product(*x.args[:k], z, *x.args[k + 1 :]) for z in y.args])
+                return plus(*[product(*x.args[:k], z, *x.args[k + 1 :]) for z in y.args])
 
 
 def _transposed_inside(g, x):
     if x.operation is ops.TRANSPOSE and x.args[0].operation in (ops.PRODUCT_OF, ops.SUM_OF):
         args = [y.T for y in x.args[0].args]
-        return (
-            ops.product(*args[::-1]) if x.args[0].operation is ops.PRODUCT_OF else ops.plus(*args)
-        )
+        return product(*args[::-1]) if x.args[0].operation is ops.PRODUCT_OF else plus(*args)
 
 
 #: Rewrites that hold at any place: (draw, x) to x written otherwise, or None.
@@ -198,7 +197,7 @@ def _index(g, x):
 def _one_index_for_both(g, x):
     if x.operation is ops.LETTER and len(x.params) == 3:
         family, first, _ = x.params
-        return ops.Expression(ops.LETTER, params=[family, first, first], shape=x.shape)
+        return Expression(ops.LETTER, params=[family, first, first], shape=x.shape)
 
 
 def _dropped(g, x):
@@ -232,7 +231,7 @@ def _wrong_letter(g, x):
     if x.operation is ops.LETTER and x.params[0].kind in ("matrix", "random"):
         family = x.params[0]
         other = Family(family.name + "′", family.kind, family.sizes, *family.args[3:])
-        return ops.Expression(ops.LETTER, params=[other, *x.params[1:]], shape=x.shape)
+        return Expression(ops.LETTER, params=[other, *x.params[1:]], shape=x.shape)
 
 
 def _permutation(g, x):

@@ -15,11 +15,11 @@ from typing import Callable
 
 import mpmath
 import numpy as np
-from derivation import matrices as ops
+from derivation import operations as ops
 from derivation import vocabulary
 from derivation.hypotheses import Condition
 from derivation.letters import Bijection, End, Family, Index, Join, scalar_letter, size_term
-from derivation.matrices import NonZero
+from derivation.matrices import NonZero, identity
 
 MOST_SIGNS = 6  # random entries under a mean: all their patterns are run through
 NEAR_ZERO = 1e-2  # a divisor below it is not tried
@@ -195,7 +195,7 @@ class World:
             ops.SCALED: lambda v: self.scalar(params[0]) * v, ops.TRANSPOSE: lambda v: v.T,
             ops.HADAMARD: lambda v, w: v * w, ops.STACK: lambda v, w: np.concatenate([v, w]),
             ops.LAST_ROW: lambda v: v[-1:],
-            ops.DIAG: lambda v: self(ops.identity(x.shape[0])) * v,
+            ops.DIAG: lambda v: self(identity(x.shape[0])) * v,
         }.get(kind)  # fmt: skip
         if plain:
             return plain(*values)

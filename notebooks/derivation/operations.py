@@ -1,0 +1,323 @@
+"""The operations that expressions are made of: an entry, torch code and a print for each.
+
+An operation carries all there is to know about its expressions.  Its entry, a term of the kernel,
+is what is proved about; its torch code is what the alarm runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+import sympy as sp
+
+from .kernel import terms as k
+from .kernel.terms import ONE, ONLY, ZERO, Term, abstract
+from .letters import scalar_letter, scalar_term, size_term
+from .notation import show_place, show_table
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside, show_number
+
+
+class _LazyTorch:
+    """torch, imported when an operation first runs: the package works without it."""
+
+    def __getattr__(self, name):
+        import torch
+
+        return getattr(torch, name)
+
+
+torch = _LazyTorch()
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One kind of expression.
+
+    ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
+    ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
+    how tightly that holds together; ``needs(x)`` how the reader would say what must not vanish.
+    An operation of a ``word``, which is what its user calls, is opaque until a line names its
+    definition; ``build`` makes an expression of it from arguments and parameters, ``expand`` is
+    its body where it abbreviates.
+    """
+
+    name: str
+    entry: Callable
+    run: Callable
+    show: Callable
+    needs: Callable = lambda x: ()
+    build: Callable | None = None
+    expand: Callable | None = None
+    word: object = None
+
+    @property
+    def defined(self):
+        """Whether it has a definition that a line can name."""
+        return self.word is not None
+
+
+def _last(size):
+    return ONLY if size == 1 else Term("last", size_term(size))
+
+
+def _block(x, j):
+    mark = k.fresh(k.pos(size_term(x.shape[0])))
+    return abstract([mark], x.entry(mark, j))
+
+
+def _show_letter(x, style, show):
+    family, *indices = x.params
+    name = style.name(family.name)
+    if not indices:
+        return name, ATOM
+    return style.at(name, *[show_place(style, p) for p in indices]), ATOM
+
+
+def _product_entry(x, i, j):
+    """One sum for each inner axis."""
+    inner = [y.shape[0] for y in x.args[1:]]
+    marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
+    factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
+    for mark in reversed(marks):
+        *factors, first, second = factors
+        body = Term("mul", first, second)
+        factors.append(body if mark is ONLY else Term("sum", abstract([mark], body)))
+    return factors[0]
+
+
+def _is_ones(x):
+    x = x.args[0] if x.operation is SCALED else x
+    return ONES in (x.operation, x.args[0].operation if x.operation is TRANSPOSE else None)
+
+
+def _tells(x, axis):
+    """Whether a letter in print tells how many rows (0) or columns (1) there are."""
+    if x.operation is TRANSPOSE:
+        return _tells(x.args[0], 1 - axis)
+    if x.operation is PRODUCT_OF:
+        return _tells(x.args[-axis], axis)
+    if x.operation is STACK and axis == 0:
+        return all(_tells(y, 0) for y in x.args)
+    if not x.args:
+        return x.operation in (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
+    return any(_tells(y, k) for y in x.args for k in (0, 1) if y.shape[k] == x.shape[axis])
+
+
+def sizes_to_tell(x):
+    """(k, how many ones) for each row of ones in a product whose length nothing else tells."""
+    pairs = enumerate(zip(x.args, x.args[1:]))
+    return [(k, y.shape[1]) for k, (y, z) in pairs
+            if _is_ones(y) and not _tells(z, 0) and y.shape[1] != 1]  # fmt: skip
+
+
+def _show_product(x, style, show):
+    """A row of ones before what does not tell its number of rows says how long it is."""
+    pieces = [show(y, PRODUCT) for y in x.args]
+    for at, size in sizes_to_tell(x):
+        pieces[at] = style.sized(pieces[at], show_number(style, size))
+    return beside(style, pieces), PRODUCT
+
+
+def _show_sum(x, style, show):
+    return " + ".join(show(y, SUM) for y in x.args).replace("+ " + style.minus, "- "), SUM
+
+
+def _show_scaled(x, style, show):
+    if x.params[0] == -1:
+        return style.minus + show(x.args[0], PRODUCT), SIGNED
+    scalar = show_number(style, x.params[0])
+    if x.params[0].is_Add:
+        scalar = style.brackets(scalar)
+    return beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if scalar.startswith(
+        "-"
+    ) else PRODUCT
+
+
+def _show_function(name):
+    return lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
+
+
+def _over_entry(x, i, j):
+    return Term("sum", abstract([x.params[0].term], x.args[0].entry(i, j)))
+
+
+def _run_over(x, sample):
+    index = x.params[0]
+    values = [x.args[0].run(sample.fixing({index: k})) for k in range(sample.size(index.size))]
+    return sum(values[1:], values[0])
+
+
+def _show_over(x, style, show):
+    index = x.params[0]
+    size = show_number(style, index.size)
+    return style.sum_over(style.name(index.name), size, show(x.args[0], PRODUCT)), PRODUCT
+
+
+def _derivative_entry(x, i, j):
+    return Term("deriv", abstract([scalar_letter(x.params[0])], x.args[0].entry(i, j)), ZERO)
+
+
+def _mean_entry(x, i, j):
+    body = x.args[0].entry(i, j)
+    draws = sorted((y for y in body.letters if y.args[1].op == "DRAW"), key=lambda y: y.key)
+    return Term("mean", abstract(draws, body)) if draws else body
+
+
+def _row_of(sequence, t, j):
+    return Term("app", sequence.term, t, j)
+
+
+def _run_derivative(x, sample):
+    """Central differences of fourth order, of the step where they change least: an alarm only."""
+
+    def difference(step):
+        f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
+        return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
+
+    found = [difference(10.0**-k) for k in range(2, 8)]
+    changes = [(b - a).abs().max().item() for a, b in zip(found, found[1:])]
+    return found[1 + min(range(5), key=changes.__getitem__)]
+
+
+def _show_derivative(x, style, show):
+    return style.derivative(show_number(style, x.params[0]), show(x.args[0], PRODUCT)), PRODUCT
+
+
+def _show_tabulated(x, style, show):
+    return show_table(style, x.params[0].function)
+
+
+LETTER = Operation(
+    "letter",
+    entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
+    run=lambda x, sample: sample.family(x.params[0])[
+        tuple(sample.position(p) for p in x.params[1:])
+    ],
+    show=_show_letter,
+)
+TERM = Operation(
+    "term",
+    entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
+    run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
+    show=lambda x, style, show: (
+        style.at(style.name(x.params[0].name), show_number(style, x.params[1])),
+        ATOM,
+    ),
+)
+PREFIX = Operation(
+    "prefix",
+    entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
+    run=lambda x, sample: sample.terms(x.params[0], sample.size(x.shape[0])),
+    show=lambda x, style, show: (
+        style.at(style.name(x.params[0].name), "1:" + show_number(style, x.shape[0])), ATOM),
+)  # fmt: skip
+PERMUTATION = Operation(
+    "permutation",
+    entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
+    run=lambda x, sample: sample.permutation(x.params[0]),
+    show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
+)
+ONES = Operation(
+    "ones",
+    entry=lambda x, i, j: ONE,
+    run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
+    show=lambda x, style, show: (style.ones(*x.shape), ATOM),
+)
+ZEROS = Operation(
+    "zeros",
+    entry=lambda x, i, j: ZERO,
+    run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
+    show=lambda x, style, show: ("0", ATOM),
+)
+IDENTITY = Operation(
+    "identity",
+    entry=lambda x, i, j: Term("delta", i, j),
+    run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
+    show=lambda x, style, show: ("I", ATOM),
+)
+CAUSAL = Operation(
+    "causal",
+    entry=lambda x, i, j: Term("le", j, i),
+    run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
+    show=lambda x, style, show: (style.name("L"), ATOM),
+)
+POSITIONS = Operation(
+    "positions",
+    entry=lambda x, i, j: Term("place", i),
+    run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
+    show=lambda x, style, show: (
+        r"(1,2,\dots," + show_number(style, x.shape[0]) + r")^{\top}" if isinstance(style, Latex)
+        else f"(1,…,{show_number(style, x.shape[0])})ᵀ", ATOM),
+)  # fmt: skip
+PRODUCT_OF = Operation(
+    "product",
+    entry=_product_entry,
+    run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
+    show=_show_product,
+)
+SUM_OF = Operation(
+    "sum",
+    entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
+    run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
+    show=_show_sum,
+)
+SCALED = Operation(
+    "scaled",
+    entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
+    run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
+    show=_show_scaled,
+    needs=lambda x: [x.non_zero(p.base) for p in x.params[0].atoms(sp.Pow)
+                     if p.exp.could_extract_minus_sign()],
+)  # fmt: skip
+TRANSPOSE = Operation(
+    "transpose",
+    entry=lambda x, i, j: x.args[0].entry(j, i),
+    run=lambda x, sample: x.args[0].run(sample).T,
+    show=lambda x, style, show: (
+        style.transposed(show(x.args[0], POWER + 1))
+        if x.args[0].operation is not ONES or 1 in x.shape
+        else style.ones(*x.shape),
+        POWER,
+    ),
+)
+HADAMARD = Operation(
+    "hadamard",
+    entry=lambda x, i, j: Term("mul", *[y.entry(i, j) for y in x.args]),
+    run=lambda x, sample: x.args[0].run(sample) * x.args[1].run(sample),
+    show=lambda x, style, show: (style.hadamard.join(show(y, POWER) for y in x.args), SIGNED),
+)
+DIAG = Operation(
+    "diag",
+    entry=lambda x, i, j: Term("mul", Term("delta", i, j), x.args[0].entry(i, ONLY)),
+    run=lambda x, sample: torch.diag(x.args[0].run(sample)[:, 0]),
+    show=_show_function("diag"),
+)
+STACK = Operation(
+    "stack",
+    entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
+    run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
+    show=lambda x, style, show: (style.stacked(*map(show, x.args)), ATOM),
+)  # fmt: skip
+LAST_ROW = Operation(
+    "last row",
+    entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].shape[0]), j),
+    run=lambda x, sample: x.args[0].run(sample)[-1:],
+    show=_show_function("last"),
+)
+OVER = Operation("over", entry=_over_entry, run=_run_over, show=_show_over)
+DERIVATIVE = Operation(
+    "derivative", entry=_derivative_entry, run=_run_derivative, show=_show_derivative
+)
+EXPECTATION = Operation(
+    "expectation",
+    entry=_mean_entry,
+    run=lambda x, sample: sample.expectation(x.args[0]),
+    show=_show_function("E"),
+)
+TABULATED = Operation(
+    "index form",
+    entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
+    run=lambda x, sample: sample.table(x),
+    show=_show_tabulated,
+)

@@ -1,0 +1,290 @@
+"""What becomes of a key bias and of a query bias: the way to the scores, and the softmax over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .kinds import (
+    LINEAR,
+    MOVES,
+    NORM_STEPS,
+    NORMALISERS,
+    STILL,
+    WEIGHED,
+    Lost,
+    Unknown,
+)
+from .record import record_of
+
+NO_GRADIENT = "no gradient passes the layer: it is not run, or by operations of its own"
+ONE_KEY = "the inputs have one key only, and one key has all the weight: give more"
+
+
+def predict_key(layer, record):
+    """S, and what stands between the key bias and the scores."""
+    paths = _score_paths(record)
+    for path in paths:
+        _demand_s(path)
+    found = [_same_at_every_token(layer, record, p.product, "key", p.axis) for p in paths]
+    (kept, why), others = found[0], found[1:]
+    if any(len(other) != len(kept) for other, _ in others):
+        raise Unknown("the keys make scores in two places, and differently")
+    return len(kept), ["S: softmax ignores a constant in a row of scores", *why], kept
+
+
+@dataclass
+class Path:
+    """From keys to weights: the product that makes the scores, what follows, the normaliser."""
+
+    product: object
+    axis: int  # of the keys, in the product's output, counted from the end
+    between: list
+    normaliser: object
+
+
+def _normalisers(record):
+    """The softmax (or sigmoid) that the keys reach; a few models have two."""
+    if record is None:
+        raise Unknown(NO_GRADIENT)
+    found = [s for s in record if s.name in NORMALISERS]
+    if not found:
+        raise Unknown(f"there is no softmax behind the keys, but {_odd(record)}")
+    return found
+
+
+def _score_paths(record):
+    """One `Path` for each softmax that the keys reach."""
+    normalisers = _normalisers(record)
+    before = record.until(set(normalisers))
+    if record.ends & set(before):
+        raise Unknown("the keys reach the output by a way that does not go through softmax")
+    return [_score_path(record, before, one) for one in normalisers]
+
+
+def _score_path(record, before, normaliser):
+    behind = set(record.behind(normaliser))
+    products = [s for s in before if s.name in WEIGHED and s in behind]
+    if any(len(s.reads) > 1 for s in products):
+        raise Unknown("the key bias is in the queries too")
+    if len(products) > 1 and any(s.name == "Gather" for s in behind):
+        raise Lost(
+            "the keys also meet a table of relative positions, so the key bias adds another "
+            "number to every score"
+        )
+    if len(products) != 1 or normaliser not in before:
+        raise Unknown("the keys make scores in more than one place")
+    (product,) = products
+    place = product.places[0] - (product.name == "Baddbmm")
+    if product.shape[(-2, -1)[place]] < 2:
+        raise Unknown(ONE_KEY)
+    between = [s for s in record.until({normaliser}, start=product)
+               if s in behind and s is not product and s is not normaliser]  # fmt: skip
+    return Path(product, (-2, -1)[place], between, normaliser)
+
+
+def _demand_s(path):
+    """Raises Lost where a constant added to a row of scores is seen in the weights."""
+    axis, weights = path.axis, path.normaliser
+    if weights.name == "Sigmoid":
+        raise Lost("sigmoid: each weight sees its own score, so a constant in a row is seen")
+    for step in path.between:
+        before = step.reads[0][1]
+        if step.name == "Tanh":
+            raise Lost("a soft cap bends the scores before softmax, so a constant is seen")
+        if step.name in ("Cat", "ConstantPadNd"):
+            if step.shape[axis] > before.shape[axis]:
+                raise Lost("a sink: a logit that is no key's stands in the row and stays")
+        elif step.name in ("MaskedFill", "Where", "Mul", "Div", "Maximum"):
+            _demand_same_for_all_keys(step, axis, weights)
+        elif step.name in ("Add", "Sub", "Rsub"):
+            others = [s for _, s, _ in step.reads if s.name not in ("Max", "Amax")]
+            if len(others) > 1:
+                raise Unknown("two sets of scores that depend on the keys are added")
+        elif step.name not in ("Max", "Amax"):
+            axis = _moved_axis(step, before, axis)
+    if _signed(weights.saved("dim") or 0) not in (axis, len(weights.shape) + axis):
+        raise Lost("softmax does not run over the keys")
+
+
+def _demand_same_for_all_keys(step, axis, weights):
+    """Raises Lost, or Unknown, where a mask or a factor treats keys that are seen differently."""
+    if step.name in ("MaskedFill", "Where"):
+        mask = step.saved("mask" if step.name == "MaskedFill" else "condition")
+        if mask is None:
+            raise Unknown("a mask that was not recorded")
+        replaced = mask if step.name == "MaskedFill" or step.places[0] == 2 else ~mask
+        if not _unseen(replaced, step, weights):
+            raise Lost("a finite mask replaces scores that softmax still sees: these stay")
+        return
+    if step.name == "Maximum":
+        if not _unseen(step.saved("self") <= step.saved("other"), step, weights):
+            raise Lost("scores are cut off from below, and softmax still sees those: they stay")
+        return
+    factor = _factor(step)
+    if factor is None or factor.numel() == 1 or factor.ndim < -axis or factor.shape[axis] == 1:
+        return
+    if not _unseen(factor != 1, step, weights):
+        raise Unknown("the scores are multiplied by numbers that differ from key to key")
+
+
+def _factor(step):
+    """The tensor that a step multiplies or divides by; None if it is a plain number."""
+    if len(step.reads) > 1:
+        raise Unknown(f"a product of two things that depend on the bias: {step}")
+    other = step.saved("self" if step.places[0] == 1 else "other")
+    return other if isinstance(other, torch.Tensor) else None
+
+
+def _unseen(places, step, weights):
+    """Whether the weights are zero wherever ``places``, of the shape of the step, is true."""
+    result = weights.saved("result")
+    try:
+        return not result[places.expand(step.shape).reshape(result.shape)].any()
+    except (RuntimeError, TypeError):
+        raise Unknown("a mask of another shape than the weights") from None
+
+
+def _moved_axis(step, before, axis):
+    """Where an axis, counted from the end, is after a step that only moves."""
+    shape, old = step.shape, before.shape
+    if step.name in STILL and len(shape) == len(old):
+        return axis
+    if step.name in ("Transpose", "T"):
+        dims = [_signed(step.saved(f"dim{i}")) for i in (0, 1)] if step.name == "Transpose" else []
+        dims = [d if d < 0 else d - len(shape) for d in dims] or [-1, -2]
+        return dims[1 - dims.index(axis)] if axis in dims else axis
+    if step.name == "Permute":
+        dims = [_signed(d) % len(old) for d in step.saved("dims")]
+        return dims.index(len(old) + axis) - len(dims)
+    tail = len(old) + axis, len(shape) + axis
+    if step.name in MOVES and min(tail) >= 0 and old[tail[0] :] == shape[tail[1] :]:
+        return axis
+    raise Unknown(f"an operation between scores and weights that is not known: {step}")
+
+
+def _signed(number):
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _same_at_every_token(layer, record, product, role, token_axis):
+    """A basis of the directions in which the bias is the same at every token, and why."""
+    _, operand, which = product.reads[0]
+    path = record.behind(operand)
+    bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
+    size = len(record.bias)
+    if bent:
+        return _behind_a_norm(layer, path, bent, size, role)
+    moved = record.jacobian(operand, which).movedim(token_axis - 1, 0)
+    rows = (moved - moved[:1]).reshape(-1, size)
+    cut = 1e-9 * moved.abs().max()
+    if cut < 1e-18:
+        return torch.eye(size).to(rows), [f"the bias is taken off every {role} again"]
+    if rows.norm() <= cut:  # no singular value is longer than all of them together
+        return torch.eye(size).to(rows), [f"the same vector is added to every {role}"]
+    values, right = torch.linalg.svd(rows, full_matrices=True)[1:]
+    rank = int((values > cut).sum())
+    if rank == 0:
+        return right, [f"the same vector is added to every {role}"]
+    if rank == size and any(map(_appends, path)):
+        return right[rank:], [f"an extra {role} is appended that does not have the bias"]
+    k = size // layer.key_value_heads
+    turned, rest = divmod(rank, layer.key_value_heads)
+    what = f"{turned} of {k} dimensions per head" if not rest else f"{rank} of {size} dimensions"
+    factors = [_factor(s) for s in path if s.name == "Mul"]
+    if not any(f is not None and f.ndim > 1 and f.numel() > f.shape[-1] for f in factors):
+        return right[rank:], [f"the bias differs from {role} to {role} in {what}"]
+    return right[rank:], [f"rotary positions turn {what}, differently at every token"]
+
+
+def _appends(step):
+    """Whether something that does not depend on the bias is put beside what does."""
+    read = sum(s.shapes[which].numel() for _, s, which in step.reads)
+    return step.name in ("Cat", "ConstantPadNd") and step.shape.numel() > read
+
+
+def _is_quadratic(step):
+    return step.name in ("Mul", "Div", "Bmm", "Mm", "Baddbmm") and len(step.reads) > 1
+
+
+def _behind_a_norm(layer, path, bent, size, role):
+    """The directions that a norm of the queries or keys erases: the mean, where it centres."""
+    width = _centred_width(path, bent)
+    names = {s.name for s in bent}
+    if width is None:
+        if not names <= NORM_STEPS:
+            raise Unknown(f"an operation on the {role} that is not known: {_odd(bent)}")
+        kind = "RMSNorm" if "Rsqrt" in names or "FusedRmsNorm" in names else "division by length"
+        return torch.zeros(0, size), [f"{kind} of every {role} bends the bias"]
+    if size % width:
+        raise Unknown(f"a LayerNorm over {width} numbers of the {role}")
+    erased = torch.eye(size // width).repeat_interleave(width, 1).double() / width**0.5
+    each = "each head" if width < size else "the whole vector"
+    return erased, [f"LayerNorm of every {role} erases the mean of {each}, and bends the rest"]
+
+
+def _centred_width(path, bent):
+    """Over how many numbers a LayerNorm centres, native or written out; None for other norms."""
+    first = bent[0]
+    if first.name == "NativeLayerNorm":
+        return first.saved("normalized_shape")[-1] if _only_moves(path, first) else None
+    for step in path:
+        if step.name == "Sub" and len(step.reads) == 2 and step.reads[1][1].name == "Mean":
+            return step.shape[-1] if _only_moves(path, step) else None
+    return None
+
+
+def _only_moves(path, step):
+    """Whether nothing but moves (and the step's own mean) stands before it on the path."""
+    before = path[: path.index(step)]
+    return all(s.name in MOVES | {"AccumulateGrad", "Mean", "Addmm", "Add"} for s in before)
+
+
+def _odd(steps):
+    """The names of the operations that are neither moves nor linear."""
+    names = {s.name for s in steps if s.name not in MOVES | LINEAR | {"AccumulateGrad"}}
+    return ", ".join(sorted(names)) or "linear operations only"
+
+
+def predict_query(model, layer, inputs, keys):
+    """The query bias reweights the keys; only what a LayerNorm of the queries erases is not seen."""
+    record = record_of(model, inputs, layer.query, layer.module)
+    normalisers = _normalisers(record)
+    products = [s for s in record.until(set(normalisers)) if s.name in WEIGHED]
+    if not products or any(len(s.reads) > 1 for s in products):
+        raise Unknown("the queries do not meet the keys in a product")
+    if products[0].shape[-1] < 2:
+        raise Unknown(ONE_KEY)
+    path = record.behind(products[0].reads[0][1])
+    bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
+    if bent:
+        kept, why = _behind_a_norm(layer, path, bent, layer.query.size, "query")
+        return len(kept), why, kept
+    if normalisers[0].name != "Sigmoid" and _over_queries(record):
+        raise Unknown("softmax runs over the queries")
+    if layer.key.weight().shape[1] <= layer.head_dim:
+        raise Unknown("keys are made from so few numbers that they may not span a head")
+    if _keys_are_centred(keys):
+        raise Unknown("a LayerNorm of the keys alone: they do not span a head")
+    return 0, ["the query bias adds another number to the score of every key"], None
+
+
+def _keys_are_centred(record):
+    """Whether a LayerNorm of the keys stands before the product that makes the scores."""
+    normalisers = [] if record is None else [s for s in record if s.name in NORMALISERS]
+    before = record.until(set(normalisers)) if normalisers else []
+    product = next((s for s in before if s.name in WEIGHED), None)
+    path = record.behind(product) if product else []
+    bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
+    return bool(bent) and _centred_width(path, bent) is not None
+
+
+def _over_queries(record):
+    """Whether the query bias is what softmax ignores, because it runs over the queries."""
+    try:
+        for path in _score_paths(record):
+            _demand_s(path)
+    except (Unknown, Lost):
+        return False
+    return True
