@@ -133,19 +133,45 @@ def _audit(model, inputs, inject, weights, seed):
         for role, projection in inside.items():
             why = ("queries, keys and values were not told apart",)
             predictions[name, role] = Prediction(name, role, projection.size, None, why)
-    questions = [q for q in _questions(layers, others, absent) if inject or q[2].bias_name in own]
+    questions = _questions(layers, others, absent)
+    questions = [q for q in questions if inject or q.projection.bias_name in own]
     found, stuck = [Measured()] * len(questions), False
-    asked = [(q[2], *q[3]) for q in questions] + [q[3] for q in questions if q[3]]
-    for point in ("as drawn", "smaller weights")[: 2 if weights == "random" else 1] * bool(asked):
-        if point == "smaller weights":
+    for halved in (False, True) if weights == "random" else (False,):
+        if halved:
             halve_matrices(copied)
-        measurement = Measurement(copied, variations(copied, inputs, seed), blocks, asked, seed)
-        found = [_measured(measurement, old, q[0], *q[2:]) for old, q in zip(found, questions)]
-        stuck = stuck or measurement.stuck
-    rows = [_judge(predictions[q[:2]], m, q[2], absent) for q, m in zip(questions, found)]
+        found, anew = _at_one_point(copied, inputs, blocks, questions, found, seed)
+        stuck = stuck or anew
+    rows = [
+        _judge(predictions[q.layer, q.role], measured, q.projection, absent)
+        for q, measured in zip(questions, found)
+    ]
     missing = [] if inject else _absent(layers, absent)
     notes = _notes(model, patch, rows, stuck)
     return Audit(type(model).__name__, tuple(rows + missing), tuple(notes))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A bias that is asked about, by its layer and role; and ``partners`` that may make up for it."""
+
+    layer: str
+    role: str
+    projection: object
+    partners: tuple = ()
+
+    @property
+    def together(self):
+        """The bias and its partners."""
+        return (self.projection, *self.partners)
+
+
+def _at_one_point(copied, inputs, blocks, questions, found, seed):
+    """What is now known of each question, and whether the model runs on these inputs only."""
+    if not questions:
+        return found, False
+    asked = [q.together for q in questions] + [q.partners for q in questions if q.partners]
+    measurement = Measurement(copied, variations(copied, inputs, seed), blocks, asked, seed)
+    return [_measured(measurement, old, q) for old, q in zip(found, questions)], measurement.stuck
 
 
 @dataclass(frozen=True)
@@ -160,15 +186,16 @@ class Measured:
     unclear: str | None = None
 
 
-def _measured(measurement, old, layer, projection, partners):
+def _measured(measurement, old, question):
     """What is now known of one bias, with ``old`` known from another point.
 
     A rank is never too high by accident, but it is too low where softmax is saturated.  So of
     two points the one with the fewer redundant directions is right; what was predicted has no
     say in it.  Neither number nor reason where the layer is not reached.
     """
-    if not measurement.reaches(layer):
+    if not measurement.reaches(question.layer):
         return old
+    projection, partners = question.projection, question.partners
     try:
         dimension = measurement.dimension(projection, partners)
         if old.dimension is None or (dimension, old.moved) < (old.dimension, True):
@@ -190,18 +217,18 @@ def _names(blocks):
 
 
 def _questions(layers, others, absent):
-    """(layer, role, the bias, what may make up for it), for every bias that is asked about."""
+    """A Question for every bias."""
     for layer in layers:
         output = () if layer.output is None or layer.output.bias_name in absent else (layer.output,)
         for role, projection in layer.projections.items():
             partners = output if role == "value" else ()
-            yield layer.name, role, projection, partners
+            yield Question(layer.name, role, projection, partners)
             if role in layer.appended:
                 extra = layer.appended[role]
-                yield layer.name, extra.role, projection, (extra, *partners)
+                yield Question(layer.name, extra.role, projection, (extra, *partners))
     for name, inside in others.items():
         for role, projection in inside.items():
-            yield name, role, projection, ()
+            yield Question(name, role, projection)
 
 
 def _absent(layers, absent):
