@@ -36,9 +36,8 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 RECORD = NOTEBOOKS / "records" / "proof_times.json"
-for folder in (NOTEBOOKS, ROOT / "book" / "extensions"):
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+if str(NOTEBOOKS) not in sys.path:
+    sys.path.insert(0, str(NOTEBOOKS))
 
 import expanding  # noqa: E402
 import sympy  # noqa: E402

@@ -6,19 +6,15 @@ the comments `<!-- slide -->` and `<!-- /slide -->` is shown, or all of it where
 
 import json
 import re
-import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from claims import read_claims
+from files import Fault
+from register import PROVED_KINDS, read_register  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT / "book" / "extensions") not in sys.path:
-    sys.path.insert(0, str(ROOT / "book" / "extensions"))
-
-from claims import read_claims  # noqa: E402
-from files import Fault  # noqa: E402
-from register import PROVED_KINDS, read_register  # noqa: E402, F401
-
 TAG = "slide"
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 MARKER = re.compile(r"<!-- /?slide -->")

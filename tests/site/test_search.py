@@ -1,14 +1,9 @@
 """What people type into the search, and where the page they want stands in what is found."""
 
-import sys
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from browser import needs_chromium
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book" / "extensions"))
-
 from search_words import SearchWords  # noqa: E402
 
 FIRST = 3

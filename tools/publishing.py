@@ -5,14 +5,11 @@ say where they live; while it is empty, none of that is there.  Either way “Do
 notebook” gives the copy that runs alone (`tools/colab.py`).
 """
 
-import sys
 from html import escape
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from addresses import PUBLISHED_BRANCH, repository_address, site_address  # noqa: E402
-from colab import colab_copy  # noqa: E402
+from addresses import PUBLISHED_BRANCH, repository_address, site_address
+from colab import colab_copy
 
 COLAB = "https://colab.research.google.com"
 DESCRIPTION = (
