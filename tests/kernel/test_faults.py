@@ -1,17 +1,12 @@
 """One fault after the other is planted in the kernel: a check notices each."""
 
-import sys
-from pathlib import Path
-
 import pytest
+import test_refusals
+import test_soundness_rules
+import test_theorems
 from derivation import Derivation, ProofError, proofs, steps
 
 from . import faults, test_kernel, test_rules
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import test_refusals  # noqa: E402
-import test_soundness_rules  # noqa: E402
-import test_theorems  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -7,16 +7,13 @@ import contextlib
 import io
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from derivation import *
 from derivation import proofs
+from judge import judged
 from live_proofs import live_cells
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from judge import judged  # noqa: E402
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 WORLDS = int(
