@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import chain, count
 
 from .kernel import terms as k
 from .letters import exact_number
@@ -37,7 +38,8 @@ def show_table(style, function):
     """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
     body, (i, j) = k.looked_into(function)
     taken = {x.args[0] for x in body.letters}
-    free = iter([c for c in "ijpqrstuvwxyz" if c not in taken])
+    names = chain("ijpqrstuvwxyz", (f"i_{number}" for number in count(1)))
+    free = (name for name in names if name not in taken)
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
     only = {p: "1" for p in (i, j) if p not in letters}
     piece = show_term(style, body, letters | only)
@@ -70,11 +72,18 @@ class _Printer:
         body, marks = k.looked_into(f)
         for mark in marks:
             sort, taken = mark.args[1], {*self.names.values()}
-            pool = [x for x in POOLS[sort.op] if x not in self.reserved]
-            pool = [*sort.args[0].args[:1], *pool] if sort.op == "DRAW" else pool  # by its law
-            free = [x for x in pool if x not in taken]
-            self.names[mark] = free[0] if free else f"{POOLS[sort.op][0]}_{len(taken)}"
+            self.names[mark] = next(x for x in self._names_for(sort) if x not in taken)
         return body, marks, [self.names[mark] for mark in marks]
+
+    def _names_for(self, sort):
+        """A draw is called by its law, with primes where that is bound already; others by a pool."""
+        if sort.op == "DRAW":
+            law = sort.args[0].args[0]
+            primed = (law + "'" * number for number in count(1))
+            return chain([law], (x for x in primed if x not in self.reserved))
+        pool = POOLS[sort.op]
+        numbered = (f"{pool[0]}_{number}" for number in count(1))
+        return (x for x in chain(pool, numbered) if x not in self.reserved)
 
     # ── Letters, sizes, positions ────────────────────────────────────────────────────────────
 

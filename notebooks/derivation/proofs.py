@@ -15,11 +15,13 @@ from .alarm import NotRun, listen, torch_is_here
 from .display import latex_of, text_of
 from .kernel import rules, sorts
 from .kernel.terms import ProofError
+from .letters import Bijection, Family
 from .matrices import _shape
+from .names import check_indices, check_names
 from .notation import readable
 from .printing import Text
 from .reasons import Given, Reason, _check_expression, _same_shape, check_words
-from .steps import Step, _check_indices, _check_names, _checked_reason, _expressions
+from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join
 from .theorems import Theorem, _hypotheses, _independence, equations_among
@@ -38,8 +40,8 @@ class Derivation:
         check_words("the name of a proof", name)
         self._name = name
         _check_expression(name, start)
-        _check_names(name, [start])
-        _check_indices(name, [start])
+        check_names(name, [start])
+        check_indices(name, [start])
         self._lines = ((start, (), ""),)
         self._proved, self._offered, self._random, self._local = None, [], [], ()
         self._not_run = []
@@ -75,11 +77,11 @@ class Derivation:
         lines = [*[line for line, *_ in self.lines], claim]
         assumed = [h for r in equations_among(reasons) for h in r.hypotheses]
         sides = [side for h in (*assumed, *self.hypotheses) for side in h.sides()]
-        _check_names(where, [*lines, *_expressions(reasons), *sides])
-        _check_indices(where, lines)
+        check_names(where, [*lines, *_expressions(reasons), *sides])
+        check_indices(where, lines)
         step = Step(where, before, claim, reasons)
         proved = step.check()
-        _check_indices(where, [*lines, *step.stages])
+        check_indices(where, [*lines, *step.stages])
         offered = step.offered()
         self._sound_the_alarm(where, before, claim, _hypotheses(proved, offered))
         try:
@@ -123,9 +125,12 @@ class Derivation:
 
 def _theorem(name, label, lines, proved, proofs):
     """The theorem that the derivations ``proofs`` prove together."""
+    hypotheses = _hypotheses(proved, [h for p in proofs for h in p._offered])
+    sides = [side for h in hypotheses for side in h.sides()]
+    check_names(name, [*[x for p in proofs for x, *_ in p.lines], *sides])
     return Theorem._made(
         proved, name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
-        hypotheses=_hypotheses(proved, [h for p in proofs for h in p._offered]),
+        hypotheses=hypotheses,
         random=tuple(dict.fromkeys(f for p in proofs for f in p._random)),
         proof=tuple(proofs), not_run=tuple(dict.fromkeys(r for p in proofs for r in p._not_run)),
     )  # fmt: skip
@@ -237,9 +242,30 @@ def proves(theorem, lhs, rhs, needs=()):
         isinstance(theorem, Theorem)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
         and not theorem.random
+        and _needs_are_about(theorem, [lhs, rhs])
         and _says_no_more(theorem, theorem.lhs, lhs)
         and _says_no_more(theorem, theorem.rhs, rhs)
     )
+
+
+def _needs_are_about(theorem, sides):
+    """Whether the hypotheses say of other letters than the sides' only what any matrix may be.
+
+    Their text names neither a permutation, a mask or a positive scalar as such, nor a reader's word.
+    """
+    assumed = [x for h in theorem.hypotheses for x in h.sides()]
+    letters = lambda xs: set().union(
+        *[x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() for x in xs]
+    )
+    words = lambda xs: {y.operation for x in xs for y in x.walk() if y.operation.expand}
+    others = letters(assumed) - letters(sides)
+    return words(assumed) <= words(sides) and all(_is_plain(x) for x in others)
+
+
+def _is_plain(x):
+    if isinstance(x, Family):
+        return x.kind == "matrix"
+    return not isinstance(x, Bijection) and bool(x.is_integer or not x.is_positive)
 
 
 def _says_no_more(theorem, mine, asked):

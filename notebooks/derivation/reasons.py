@@ -98,8 +98,8 @@ def _check_expression(where, x):
 
 def check_words(what, words):
     """Refuses text that would print as more than itself: other rows, or mathematics."""
-    if not isinstance(words, str) or re.search(r"[\\{}\n]", words):
-        raise ProofError(f"{what} is words in one row, without a backslash or a brace")
+    if not isinstance(words, str) or not words.isprintable() or re.search(r"[\\{}$]", words):
+        raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
 
 
 def _check_written(where, what, x):

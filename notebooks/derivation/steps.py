@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from . import hypotheses, justify
 from .counterexamples import counterexample
 from .goals import left_to_show
 from .hypotheses import offered_by
 from .kernel import rules
 from .kernel.terms import ProofError
-from .letters import LAWS, Bijection, Family, Law
+from .letters import LAWS, Family, Law
 from .matrices import NonZero
 from .notation import readable
-from .operations import CAUSAL, DERIVATIVE, EXPECTATION, IDENTITY, OVER
-from .printing import Latex, Text, brief_words, kept_back_in
+from .operations import OVER
+from .printing import Text, brief_words, kept_back_in
 from .reasons import Definition, Given, Reason, _check_written, _title
 from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
@@ -139,48 +137,3 @@ def _checked_reason(where, reason):
 
 def _expressions(reasons):
     return [x for r in equations_among(reasons) for x in (r.lhs, r.rhs)]
-
-
-def _look(name):
-    """What a name looks like on a page, wherever its subscripts are cut."""
-    return re.sub(r"[{}\s]", "", Latex().name(name))
-
-
-def _check_names(where, expressions):
-    """One name, one meaning: no two shapes or kinds, no two definitions."""
-    meaning = {}
-    for x in expressions:
-        bound = {y.params[0] for y in x.walk() if y.operation is DERIVATIVE}
-        for basic in x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | bound:
-            if meaning.setdefault(_look(basic.name), basic) != basic:
-                raise ProofError(
-                    f"{where}: the name {basic.name} is used with two shapes or kinds, "
-                    "or prints like another"
-                )
-        for index in x.index_names():
-            if meaning.setdefault(_look(index.name), index) != index:
-                raise ProofError(
-                    f"{where}: the name {index.name} of an index is used for something else as well"
-                )
-        for operation in {y.operation for y in x.walk()}:
-            if (
-                operation.word
-                and meaning.setdefault(("word", _look(operation.name)), operation.word)
-                is not operation.word
-            ):
-                raise ProofError(f"{where}: the word {operation.name} is used with two definitions")
-            reserved = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E"}.get(operation)
-            if reserved is not None and meaning.setdefault(reserved, operation) is not operation:
-                raise ProofError(
-                    f"{where}: the letter {reserved} prints like the book's own {operation.name}"
-                )
-
-
-def _check_indices(where, expressions):
-    """No index and no scalar is both free and bound."""
-    bound = {
-        y.params[0] for x in expressions for y in x.walk() if y.operation in (OVER, DERIVATIVE)
-    }
-    free = set().union(*[x.free_positions() | x.free_scalars() for x in expressions])
-    if bound & free:
-        raise ProofError(f"{where}: {next(iter(bound & free)).name} is used free and bound")

@@ -12,6 +12,7 @@ from .hypotheses import in_words, offered_by
 from .kernel import rules
 from .kernel.terms import LAW, ProofError
 from .matrices import NonZero
+from .names import check_names
 from .notation import readable
 from .reasons import Given, Reason
 from .substitution import Substitution
@@ -67,6 +68,10 @@ class Theorem:
         needed = [h for value in put.values() for h in offered_by(value, ())]
         offered = [h.substituted(put) for h in self.hypotheses]
         hypotheses = _hypotheses(proved, [*offered, *needed])
+        sides = [side for h in hypotheses for side in h.sides()]
+        check_names(
+            self.title, [lhs, rhs, *sides]
+        )  # what is put in may be called like what is bound
         return _instance(
             proved, self.title, lhs, rhs, hypotheses, tuple(map(put.family, self.random))
         )
@@ -136,6 +141,7 @@ def _check_that_it_prints(theorem):
         or assumed != set(proved.hypotheses)
         or not proved.conditions <= said
         or not laws <= {f.name for f in theorem.random}
+        or len({f.name for f in theorem.random}) < len(theorem.random)
     ):
         raise ProofError(f"{theorem.title} would print otherwise than it was proved")
 
