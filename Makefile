@@ -77,8 +77,10 @@ test: ready
 	[ $$first = 0 ] && [ $$second = 0 ]
 
 # What readers, teachers and Colab users get: one of each kind. All of it: make nightly.
+# What is timed comes last, with nothing beside it.
 test-site: _build/html/index.html
-	@MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not nightly" tests/site tests/course
+	@MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not nightly and not timed" tests/site tests/course
+	@MPLBACKEND=agg $(PYTEST) -n 0 -rs -m "timed and not nightly" tests/site
 
 # The stages, each with its time: tools/nightly.py.
 nightly: book

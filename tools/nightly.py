@@ -25,7 +25,8 @@ STAGES = {
     "tests": f"{PYTEST} --dist loadscope -m nightly tests"
     " --ignore=tests/site --ignore=tests/course --ignore=tests/versions --ignore=tests/rocq",
     # every page, every copy for Colab, every assignment by both routes
-    "site": f"{PYTEST} --dist worksteal tests/site tests/course",
+    "site": f"{PYTEST} --dist worksteal -m 'not timed' tests/site tests/course"
+    f" && {PYTEST} -n 0 -m timed tests/site",
     # random lines, true and false: each that is accepted is evaluated
     "fuzz": f"{PYTHON} tests/fuzz/run.py --lines 50000 --seed 1",
     # every theorem at all combinations of small sizes, in many worlds each

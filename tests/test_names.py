@@ -1,0 +1,101 @@
+"""One name, one meaning, in all that is printed together: what an attack on the print found."""
+
+import pytest
+from derivation import *  # noqa: F403
+from test_what_was_accepted import refused
+
+h, n = sizes("h n")
+
+
+def test_an_instance_is_not_captured_in_print_by_what_is_bound():
+    a, W, c = head("a", h), Heads("W", h, n, n), scalars("c")
+    theorem = Derivation("T", over(a, c * W[a])).by(c * over(a, W[a])).qed()
+    refused(lambda: theorem(c=scalars("a")), "the name a of an index is used for something else")
+    s, X, Y = scalars("s"), matrix("X", n, n), matrix("Y", n, n)
+    slope = Derivation("T", derivative(exp(s * X), s) * Y).by(X * Y).qed()
+    refused(lambda: slope(Y=matrix("s", n, n)), "the name s is used with two shapes or kinds")
+    assert slope(Y=matrix("Z", n, n)) and theorem(c=scalars("b"))
+
+
+def test_a_word_or_a_function_is_not_called_like_what_is_bound():
+    s, X, a = scalars("s"), matrix("X", n, n), head("a", h)
+    twice = define("s", lambda x: 2 * x)
+    refused(
+        lambda: Derivation("T", derivative(twice(s * X), s)).by(2 * X, unfold(twice)),
+        "called like a letter",
+    )
+    f = entrywise("a")
+    refused(lambda: Derivation("T", over(a, f(X))).by(h * f(X)), "called like a letter")
+
+
+@pytest.mark.parametrize("words", ["\x1b[8m", "a\r b", "a\u2028b", "a \u202e b", "$ = 3 A$"])
+def test_no_note_and_no_name_steers_the_page(words):
+    X = matrix("X", n, n)
+    refused(lambda: Derivation("T", X + X).by(2 * X, note=words), "words in one row")
+    refused(lambda: Derivation(words, X + X), "words in one row")
+
+
+def test_what_is_needed_of_a_letter_that_was_not_asked_about_holds_of_any_matrix():
+    """Its text says neither that C is a permutation, nor that c is positive, nor what f is."""
+    X, Y, C = matrix("X", n, n), matrix("Y", n, n), permutation("C", n)
+    theorem = Derivation("T", X).by(C.T @ C @ X).by(C.T @ C @ Y, given(C @ X, C @ Y)).by(Y).qed()
+    assert not proves(theorem, X, Y, needs=["C X = C Y"])
+    c = scalars("c", positive=True)
+    theorem = (
+        Derivation("T", X)
+        .by((1 / c) * (c * X))
+        .by((1 / c) * (c * Y), given(c * X, c * Y))
+        .by(Y)
+        .qed()
+    )
+    assert not proves(theorem, X, Y, needs=["c X = c Y"])
+    B = matrix("B", n, n)
+    theorem = Derivation("T", X + B).by(Y + B, given(X, Y)).qed()
+    assert proves(theorem, X + B, Y + B, needs=["X = Y"])
+
+
+def test_what_is_bound_in_print_is_called_like_no_letter():
+    letters, A, B = scalars("k l p q r s t u v w"), matrix("A", n, n), matrix("B", n, n)
+    k_2 = scalars("k_2")
+    product = k_2
+    for x in letters:
+        product = product * x
+    table = tabulate(
+        lambda i, j: product * total(lambda a: entry_of(A, i, a) * entry_of(B, a, j), n), n, n
+    )
+    printed = repr(Derivation("T", table).by(product * A @ B).qed())
+    assert "Σ_k_1≤n" in printed and "Σ_k_2" not in printed
+
+
+def test_base_and_step_of_an_induction_speak_of_one_draw():
+    t, A, B, one = sizes("t"), matrix("A", 1), matrix("B", 1), ones(1)
+    count = lambda t: ones(1, t) @ ones(t, 1)
+    induction = Induction("I", t, A + count(t) @ B - B, 9 * one + count(t) - one)
+    other, draw = random_matrix("Q", 1, 1, 9), random_matrix("Q", 1, 1, 1)
+
+    def base(line):
+        square = given(A, expectation(other * other))
+        return line.by(9 * one + count(1) - one, square, SECOND_MOMENTS)
+
+    def step(line, before):
+        line = line.by((A + count(t) @ B - B) + B).by((9 * one + count(t) - one) + B, before)
+        square = given(B, expectation(draw * draw))
+        return line.by(9 * one + count(join(t, 1)) - one, square, SECOND_MOMENTS)
+
+    induction.base(base).step(step)
+    refused(induction.qed, "the name Q is used with two shapes or kinds")
+
+
+def test_a_draw_inside_another_mean_is_called_by_its_own_law():
+    R = random_matrix("R", n, n, 1)
+    squares = expectation(R * R * expectation(R * R))
+    printed = repr(tabulate(lambda i, j: 1 * entry_of(squares, i, j), n, n))
+    assert "R'[i,j]^2" in printed and "S[" not in printed
+
+
+def test_a_table_never_runs_out_of_names_for_its_indices():
+    product = 1
+    for x in scalars("i j p q r s t u v w x y z"):
+        product = product * x
+    A = matrix("A", n, n)
+    assert "[i_1,i_2]" in repr(tabulate(lambda i, j: product * entry_of(A, i, j), n, n))
