@@ -2,6 +2,8 @@
 
 import pytest
 from derivation import *  # noqa: F403
+from derivation import causal, exp, identity, vocabulary
+from derivation.letters import PRINTED
 from test_what_was_accepted import refused
 
 h, n = sizes("h n")
@@ -99,3 +101,65 @@ def test_a_table_never_runs_out_of_names_for_its_indices():
         product = product * x
     A = matrix("A", n, n)
     assert "[i_1,i_2]" in repr(tabulate(lambda i, j: product * entry_of(A, i, j), n, n))
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "exp", "LN", "LN_1", "softmax1", "last", "diag", "sum"]
+)
+def test_no_letter_and_no_word_is_called_like_a_word_of_the_book(name):
+    refused(lambda: matrix(name, n, n).function, "prints like a word of the book")
+    refused(lambda: define(name, lambda x: x), "choose another name")
+    refused(lambda: entrywise(name), "choose another name")
+
+
+def test_every_word_of_the_book_is_kept_for_it():
+    words = {x.name for x in vars(vocabulary).values() if isinstance(x, vocabulary.Word)}
+    assert {w.removeprefix("masked ").rstrip("₁") for w in words} <= PRINTED
+
+
+@pytest.mark.parametrize("name", ["E", "I", "L"])
+def test_no_matrix_is_called_like_the_mean_the_identity_or_the_causal_mask(name):
+    for letter in (matrix(name, n, n), permutation(name, n)):
+        mean = (
+            expectation(letter) if name == "E" else letter
+        )  # in TeX a mean has a letter of its own
+        refused(lambda x=mean: Derivation("T", x), "prints like the book's own")
+    number = scalars(name)
+    assert Derivation("T", number * matrix("X", n, n))
+    refused(lambda: Derivation("T", number * causal(n) @ expectation(matrix("X", n, n))
+                               @ identity(n)), "prints like the book's own")  # fmt: skip
+
+
+def test_no_letter_prints_like_an_entry_of_another_or_like_the_exponential():
+    a, W, A = head("a", h), Heads("W", h, n, n), matrix("A", n, n)
+    refused(lambda: Derivation("T", over(a, W[a]) + matrix("W_a", n, n)), "an entry of another")
+    z = sequence("z", n)
+    refused(lambda: Derivation("T", z[n] @ matrix("z_n", n, n)), "an entry of another")
+    table = tabulate(lambda i, j: 2 * entry_of(A, i, j), n, n)
+    refused(lambda: Derivation("T", scalars("A_ij") * table), "an entry of another")
+    assert Derivation("T", matrix("A_ij", n, n) @ A)  # no entries are printed here
+    e = scalars("e")
+    refused(lambda: Derivation("T", e * exp(A)), "prints like the book's own exp")
+
+
+def test_a_name_of_several_letters_is_no_product_of_letters():
+    s, t, st = scalars("s t st")
+    shown = (st * matrix("X", n, n))._repr_latex_()
+    assert r"\mathrm{st}" in shown and shown != (s * t * matrix("X", n, n))._repr_latex_()
+
+
+def test_what_letters_are_is_printed_where_they_are_no_matrices_of_any_kind():
+    M, P, c = mask("M", n, n), permutation("P", n), scalars("c", positive=True)
+    A = matrix("A", n, n)
+    theorem = Derivation("T", c * (M * M) + P.T @ P).by(c * M + identity(n)).qed()
+    assert "(M is a mask; P is a permutation; c > 0)" in repr(theorem)
+    assert r"c > 0" in theorem._repr_latex_()
+    assert "is a" not in repr(Derivation("T", A + A).by(2 * A).qed())
+    needed = Derivation("T", P @ A).by(P @ P @ A, given(A, P @ A))
+    assert "P is a permutation" in repr(needed)
+
+
+def test_a_theorem_is_cited_at_a_mean():
+    A, R = matrix("A", n, n), random_matrix("R", n, n, 4)
+    cited = Derivation("T", A + A).by(2 * A).qed()(A=expectation(R * R))
+    assert "(the entries of R are independent, of mean 0 and of variance 4)" in repr(cited)

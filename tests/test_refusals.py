@@ -637,8 +637,8 @@ def test_the_sentence(attempt, part):
 def test_a_step_that_is_too_large_says_so(monkeypatch):
     monkeypatch.setattr(normal, "MOST_STEPS", 20)
     with pytest.raises(ProofError, match="split it"):
-        Derivation("large", layer_norm(matrix("L", n, d), eps)).by(
-            layer_norm(matrix("L", n, d) + w @ one_d.T, eps), unfold(layer_norm))  # fmt: skip
+        Derivation("large", layer_norm(matrix("K", n, d), eps)).by(
+            layer_norm(matrix("K", n, d) + w @ one_d.T, eps), unfold(layer_norm))  # fmt: skip
 
 
 def test_theorems_and_their_lines_cannot_be_changed():

@@ -631,11 +631,11 @@ def test_a_sequence_brings_its_width_and_a_fixed_axis_is_asked():
     assert theorem(z=sequence("y", m)).lhs.shape == (1, m)
     row, joined = matrix("row", 1, n), matrix("J", join(m, n), d)
     theorem = Derivation("T", joined @ ones(d) @ row).by(joined @ (ones(d) @ row)).qed()
-    assert theorem(J=matrix("L", join(m, n), k), row=matrix("b", 1, n)).lhs.shape == (join(m, n), n)
+    assert theorem(J=matrix("K", join(m, n), k), row=matrix("b", 1, n)).lhs.shape == (join(m, n), n)
     with pytest.raises(ProofError, match=r"row has an axis of 1, which cannot be m here"):
         theorem(row=matrix("b", m, n))
     with pytest.raises(ProofError, match=r"J has an axis of m \+ n, which cannot be k here"):
-        theorem(J=matrix("L", k, d))
+        theorem(J=matrix("K", k, d))
 
 
 def test_a_word_takes_the_functions_that_it_names_in_order_of_their_names():

@@ -299,15 +299,15 @@ PRINTS = {
     "how many ones before a sum": (ones(n).T @ (ones(n) + ones(n)), "1[n]ᵀ (1 + 1)"),
     "a norm by itself": (layer_norm(X, 2), "LN(X, 2)"),
     "where two positions coincide": (
-        tabulate(lambda i, j: 2 * entry_of(identity(n), i, j), n, n), "(2 [i = j])[i,j]"),
+        tabulate(lambda i, j: 2 * entry_of(identity(n), i, j), n, n), "(2 [i = j])[i≤n,j≤n]"),
     "a sign in an index form": (tabulate(lambda i, j: entry_of(A, i, j) - entry_of(J, i, j), n, n), "(A[i,j] - 1)[i,j]"),
-    "a number in an index form": (tabulate(lambda i, j: entry_of(-3 * J, i, j), n, n), "(-3)[i,j]"),
+    "a number in an index form": (tabulate(lambda i, j: entry_of(-3 * J, i, j), n, n), "(-3)[i≤n,j≤n]"),
     "how many ones": (ones(n).T @ ones(n) - ones(m).T @ ones(m), "1[n]ᵀ 1 - 1[m]ᵀ 1"),
     "a matrix of ones, turned": (ones(n, m).T, "11ᵀ"),
     "a mask of one entry": (masked_softmax(ones(1, 1), matrix("x", 1)), "softmax[(1)](x)"),
     "two numbers": (3 * (4 * X), "3 · 4 X"),
     "where a stack is asked": (
-        tabulate(lambda i, j: entry_of(stack(v, v), i), join(n, n), n), "({v[k]; v[l]}[i])[i,j]"),
+        tabulate(lambda i, j: entry_of(stack(v, v), i), join(n, n), n), "({v[k]; v[l]}[i])[i≤n+n,j≤n]"),
     "a scalar named i": (tabulate(lambda i, j: scalars("i") * entry_of(A, i, j), n, n), "(i A[j,p])[j,p]"),
 }  # fmt: skip
 
@@ -410,7 +410,7 @@ def test_a_definition_is_one_formula():
 
 def test_functions_and_words_are_not_called_like_softmax_or_a_slope():
     for name in ("softmax_1", "softmax_L", "f'", "f g"):
-        refused(lambda name=name: entrywise(name), "cannot be called")
+        refused(lambda name=name: entrywise(name), "call")
     for name in ("softmax_1", "softmax_L", "f g", "f²"):
         refused(lambda name=name: define(name, lambda x: x), "")
 

@@ -15,6 +15,7 @@ from .evaluation import EXACT, FLOAT, Instance
 from .kernel import terms as k
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, number, scalar_letter, size_term
+from .matrices import expression
 from .printing import Latex, Text
 
 SIZES = (1, 2, 3)
@@ -108,7 +109,7 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES):
     Returns a Counterexample, or a NoCounterexample, which is false and no proof of anything.
     Raises ProofError when the two shapes differ.
     """
-    if lhs.shape != rhs.shape:
+    if expression(lhs, "counterexample").shape != expression(rhs, "counterexample").shape:
         raise ProofError("the two sides of a claim must have one shape")
     search = _Search(lhs, rhs)
     search_among, tried = itertools.islice(search.instances(), most_instances), 0

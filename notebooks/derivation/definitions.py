@@ -15,11 +15,9 @@ import sympy as sp
 from sympy import S
 from sympy.core.symbol import Str
 
-from . import vocabulary
 from .justify import same
-from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError
-from .letters import READERS, End, Family, Index, Join, as_size
+from .letters import End, Family, Index, Join, as_size, check_word, written
 from .matrices import Expression, _shape, free_names, is_mask
 from .operations import DERIVATIVE, EXPECTATION, OVER, Operation
 from .printing import ATOM, show_call, show_number, shown_slots
@@ -57,7 +55,8 @@ class _Template:
             self._fresh_parameter(f"parameterʼ{k}", p, kinds[len(args) + k])
             for k, p in enumerate(params)
         ]
-        self.result = body(*self.args, *map(argument_of, self.params))
+        meant = [*self.args, *map(argument_of, self.params)]
+        self.result = written(f"the definition of {name}", body, *meant)
         if not isinstance(self.result, Expression):
             raise ProofError(f"the definition of {name} makes {self.result!r}, not an expression")
         if any(x.operation is EXPECTATION for x in self.result.walk()):
@@ -171,26 +170,8 @@ def define(name, body, shown=None):
     an argument, expressions first.  ``shown`` prints that many arguments only, for words with
     many weights.
     """
-    _refuse_taken(name)
+    check_word("a word", name)
     return _Abbreviation(name, body, shown)
-
-
-#: What the book prints by itself.
-PRINTED = {"exp", "diag", "last", "E", "I", "L", "sqrt", "sum"}
-
-
-def _refuse_taken(name):
-    """No word prints like what the book has already."""
-    if not isinstance(name, str) or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
-        raise ProofError(
-            f"{name!r} is no name of a word: Latin or Greek letters and digits, an underscore "
-            "between them"
-        )
-    words = {x.name for x in vars(vocabulary).values() if isinstance(x, Word)}
-    if name in words | {*KNOWN, *PRINTED} or name.startswith("softmax_"):
-        raise ProofError(
-            f"something of the book is called so already: choose another name than {name}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +251,7 @@ def recursion(name, first, step):
     ``first(*data)`` and ``step(previous, t, *data)`` are expressions of one row; data are
     sequences, heads or scalars.  Call the result as ``name(t, *data)``.
     """
-    _refuse_taken(name)
+    check_word("a word", name)
     return _Recursion(name, first, step)
 
 

@@ -12,8 +12,9 @@ from collections import Counter
 import sympy as sp
 
 from .letters import Bijection, Family, Index
-from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, sizes_to_tell
+from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
+from .sizes_told import telling_sizes
 
 WIDEST = 56  # letters of a line
 WIDEST_WITH_REASON = 70  # letters of a line and its reason side by side
@@ -27,8 +28,8 @@ def latex_of(proof):
 
     A reason stands beside its line, or below it where both together are wider than a page.
     """
-    style, names = _style_and_names(proof, Latex)
-    lines = proof.lines
+    lines = _lines(proof)
+    style, names = _style_and_names(proof, lines, Latex)
     start, below = lines[0][0], _reasons_stand_below(lines, names, style)
     if _width(start, names, style) <= SHORT_START and not below:
         rows, opening = [], start.show(style, SUM, names) + " "
@@ -49,18 +50,25 @@ def latex_of(proof):
         ]
     rows += [f"& {kept}" for kept in kept_back_in(style)]
     rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, style, names)]
+    rows += [f"& {kinds}" for kinds in _kinds(proof, style)]
     rows += [rf"& \text{{({words})}}" for words in _remarks(proof)]
     return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
 
-def _style_and_names(proof, style):
+def _lines(proof):
+    """The lines in print, with the sizes that nothing else tells."""
+    told = telling_sizes(*[x for x, *_ in proof.lines])
+    return [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
+
+
+def _style_and_names(proof, lines, style):
     """The style for all that a proof prints, and names for what recurs in it."""
     sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
-    style = style(brief_words([*[x for x, *_ in proof.lines], *sides]))
+    style = style(brief_words([*[x for x, *_ in lines], *sides]))
     conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
     taken = {x.args[0] for about in conditions for x in about.letters}
     taken |= {f.name for f in getattr(proof, "random", ())}
-    return style, _names(proof.lines, sides, style, taken)
+    return style, _names(lines, sides, style, taken)
 
 
 def _reasons_stand_below(lines, names, style):
@@ -74,8 +82,8 @@ def _reasons_stand_below(lines, names, style):
 
 def text_of(proof):
     """The block as plain text, for a terminal."""
-    style, names = _style_and_names(proof, Text)
-    lines = proof.lines
+    lines = _lines(proof)
+    style, names = _style_and_names(proof, lines, Text)
     rows = [f"{getattr(proof, 'title', proof.name)}:"]
     rows += [f"    {row}" for row in _broken(lines[0][0], names, style)]
     for expression, reasons, note in lines[1:]:
@@ -89,6 +97,7 @@ def text_of(proof):
     ]
     rows += [f"  {kept}" for kept in kept_back_in(style)]
     rows += [f"  needs {h}" for h in _hypotheses(proof, style, names)]
+    rows += [f"  {kinds}" for kinds in _kinds(proof, style)]
     rows += [f"  ({words})" for words in _remarks(proof)]
     return "\n".join(rows)
 
@@ -112,7 +121,31 @@ def _escaped(words):
 
 
 def _hypotheses(proof, style, names):
-    return list(dict.fromkeys(h.show(style, names) for h in getattr(proof, "hypotheses", ())))
+    return [h.show(style, names) for h in getattr(proof, "hypotheses", ())]
+
+
+def _kinds(proof, style):
+    """What the letters are, where they are more than matrices and real numbers: one row, or none."""
+    sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
+    expressions = [*[x for x, *_ in proof.lines], *sides]
+    letters = set().union(*[x.atoms(Family) | x.free_scalars() for x in expressions])
+    masks = [x for x in letters if isinstance(x, Family) and x.kind == "mask"]
+    positive = [
+        x for x in letters if isinstance(x, sp.Symbol) and x.is_positive and not x.is_integer
+    ]
+    told = [
+        (masks, style.text(" is a mask"), style.text(" are masks")),
+        (set().union(*[x.atoms(Bijection) for x in expressions]),
+         style.text(" is a permutation"), style.text(" are permutations")),
+        (positive, f"{style.greater}0", f"{style.greater}0"),
+    ]  # fmt: skip
+    found = [_together(style, xs, one, many) for xs, one, many in told if xs]
+    return [style.text("(") + style.text("; ").join(found) + style.text(")")] if found else []
+
+
+def _together(style, letters, one, many):
+    names = sorted(style.name(x.name) for x in letters)
+    return ", ".join(names) + (one if len(names) == 1 else many)
 
 
 def _remarks(proof):
@@ -182,8 +215,6 @@ def _broken(x, names, style):
         return _joined([_broken(y, names, style) for y in x.args], " + ", "+ ", style)
     if x.operation is PRODUCT_OF:
         rows = [_broken_factor(y, names, style) for y in x.args]
-        for at, size in sizes_to_tell(x):
-            rows[at] = [style.sized(row, show_number(style, size)) for row in rows[at]]
         return _joined(rows, style.times, style.dot, style)
     if x.operation is OVER:
         size = show_number(style, x.params[0].size)

@@ -12,7 +12,7 @@ import sympy as sp
 
 from .kernel import terms as k
 from .kernel.terms import ProofError, Term
-from .letters import exact, scalar_term, size_term
+from .letters import exact, scalar_term, size_term, written
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def _uses(parts):
 def total(body, size):
     """The sum of ``body(k)`` over all positions k of a range."""
     mark = k.fresh(k.pos(size_term(size)))
-    found = number_of(body(Position.of(mark)))
+    found = number_of(written("what total sums", body, Position.of(mark)))
     uses = found.uses | frozenset(size.free_symbols if isinstance(size, sp.Basic) else ())
     return Number(Term("sum", k.abstract([mark], found.term)), uses)
 
@@ -119,6 +119,8 @@ def root_of(x):
 
 def delta(p, q):
     """1 where two positions of one range coincide, else 0."""
+    if not (isinstance(p, Position) and isinstance(q, Position)):
+        raise ProofError("delta takes two positions of an index form")
     return Number(Term("delta", p.place, q.place))
 
 
@@ -137,7 +139,7 @@ class Table:
 def tabled(body, shape):
     """The table of ``body(i, j)``."""
     marks = [k.fresh(k.pos(size_term(s))) for s in shape]
-    found = number_of(body(*map(Position.of, marks)))
+    found = number_of(written("an index form", body, *map(Position.of, marks)))
     if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
         raise ProofError(
             "an index form may use the two indices it is given and those of its sums only"

@@ -6,6 +6,7 @@ is trusted: what is written down wrongly is proved of another letter than the on
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,22 @@ from sympy.printing.latex import modifier_dict
 from .kernel import sums
 from .kernel import terms as k
 from .kernel.normal import ANGLE, EXP
+from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
+
+
+def written(what, body, *arguments):
+    """What a reader's function makes of its arguments; ProofError where it takes others."""
+    if not callable(body):
+        raise ProofError(f"{what} is written as a function, such as lambda x: ..., not {body!r}")
+    try:
+        inspect.signature(body).bind(*arguments)
+    except TypeError:
+        count = f"{len(arguments)} argument" + "s" * (len(arguments) != 1)
+        raise ProofError(f"{what} is a function of {count} here") from None
+    except ValueError:  # one that does not say what it takes
+        pass
+    return body(*arguments)
 
 
 @dataclass(frozen=True)
@@ -60,7 +76,12 @@ class Join(Expr):
 
 def as_size(size):
     """``size`` as a SymPy expression that is provably a positive integer, else ProofError."""
-    size = sp.sympify(size)
+    try:
+        size = sp.sympify(size, strict=True)
+    except sp.SympifyError:
+        size = None
+    if not isinstance(size, Expr):
+        raise ProofError("a size is a whole number >= 1, or a letter made by sizes")
     if isinstance(size, Join) or _is_size(size):
         return size
     if size.is_Mul and all(map(_is_size, size.args)):
@@ -132,6 +153,9 @@ def exact_number(q):
 _ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπ-ω"
 #: What a reader calls a letter, or a word: what prints as it is written, and unlike another one.
 READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
+#: What the book prints by itself, also with a number behind it.
+PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
+           "L", *KNOWN}  # fmt: skip
 #: Letters that the notation needs for itself have a mark inside that no reader's has.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
 #: What SymPy prints as a sign over a letter, or around it: xbar, Rabs.
@@ -152,7 +176,27 @@ def _named(name):
             f"{name!r} is no name of a letter: Latin or Greek letters and digits, "
             "an underscore between them, primes behind them, and no bar, hat or norm in words"
         )
+    if len(name) > 1 and is_printed(name):
+        raise ProofError(f"{name!r} prints like a word of the book: choose another letter")
     return Str(name)
+
+
+def is_printed(name):
+    """Whether the book prints something by this name already, with or without a number."""
+    return re.split(r"_|(?<=[^0-9])(?=[0-9])", name)[0] in PRINTED
+
+
+def check_word(what, name):
+    """Refuses a name for a word or a function that prints like what the book has already."""
+    if not isinstance(name, str) or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
+        raise ProofError(
+            f"{what} cannot be called {name!r}: Latin or Greek letters and digits, an underscore "
+            "between them"
+        )
+    if is_printed(name):
+        raise ProofError(
+            f"something of the book is called so already: choose another name than {name}"
+        )
 
 
 def _is_signed(name):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from .index_forms import Number, tabled
+from .index_forms import Number, Position, tabled
 from .kernel import terms as k
 from .kernel.sorts import range_of
 from .kernel.terms import ProofError, abstract
@@ -54,6 +54,9 @@ from .printing import (
     Text,
     show_number,
 )  # fmt: skip
+from .sizes_told import telling_sizes
+
+DEEPEST = 100  # expressions within each other, well within what Python can follow
 
 
 @dataclass(frozen=True)
@@ -94,16 +97,16 @@ class NonZero:
 
     def show(self, style, names=None):
         """The hypothesis in print."""
-        x, every = self.expression, ""
+        every, x = "", self.expression
         for binder in self.bound:
             every += style.text(" for every " if not every else ", ") + style.name(binder.name)
         if not self.positive and x.operation is PRODUCT_OF and x.args[-1].operation is ONES:
-            rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
+            (rows,) = telling_sizes(product(*x.args[:-1]) if len(x.args) > 2 else x.args[0])
             shown = rows.show(style, SUM, names)
             return style.text("no row of ") + shown + style.text(" sums to zero") + every
         relation = style.greater if self.positive else style.unequal
         each = "" if x.shape == (1, 1) else style.text("each entry of ")
-        return each + x.show(style, SUM, names) + relation + "0" + every
+        return each + telling_sizes(x)[0].show(style, SUM, names) + relation + "0" + every
 
 
 class Expression:
@@ -113,14 +116,20 @@ class Expression:
     expressions (scalars, positions, permutations, names).
     """
 
-    __slots__ = ("operation", "args", "params", "shape", "_hash")
+    __slots__ = ("operation", "args", "params", "shape", "_hash", "depth")
 
     def __init__(self, operation, args=(), params=(), shape=None):
         shape = tuple(as_size(s) for s in (shape or args[0].shape))
+        depth = 1 + max((x.depth for x in args), default=0)
+        if depth > DEEPEST:
+            raise ProofError(
+                "an expression nested so deeply is not read: abbreviate its parts with define"
+            )
         values = (operation, tuple(args), tuple(params), shape)
         for name, value in zip(self.__slots__, values):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_hash", hash(values))
+        object.__setattr__(self, "depth", depth)
 
     def __setattr__(self, name, value):
         raise AttributeError("expressions are immutable")
@@ -264,10 +273,10 @@ class Expression:
         return piece if holds >= tightness else style.brackets(piece)
 
     def _repr_latex_(self):
-        return f"$\\displaystyle {self.show(Latex())}$"
+        return f"$\\displaystyle {telling_sizes(self)[0].show(Latex())}$"
 
     def __repr__(self):
-        return self.show(Text())
+        return telling_sizes(self)[0].show(Text())
 
 
 @functools.lru_cache(maxsize=None)
@@ -401,28 +410,28 @@ def stack(first, second):
 
 def last_row(x):
     """The last row, of shape 1 × columns."""
-    return Expression(LAST_ROW, [x], shape=(1, x.shape[1]))
+    return Expression(LAST_ROW, [expression(x, "last_row")], shape=(1, x.shape[1]))
 
 
 def over(index, body):
     """The sum of ``body`` over an index made by ``head``, as in multi-head attention."""
     if isinstance(index, End):
-        return body
+        return expression(body, "over")
     if not isinstance(index, Index):
         raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
-    return Expression(OVER, [body], [index])
+    return Expression(OVER, [expression(body, "over")], [index])
 
 
 def derivative(x, scalar):
     """The derivative of x along a scalar symbol, at 0; the symbol is bound by it."""
     if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
         raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")
-    return Expression(DERIVATIVE, [x], [scalar])
+    return Expression(DERIVATIVE, [expression(x, "derivative")], [scalar])
 
 
 def expectation(x):
     """The mean over the random letters in x."""
-    return Expression(EXPECTATION, [x])
+    return Expression(EXPECTATION, [expression(x, "expectation")])
 
 
 def tabulate(body, rows=1, columns=1):
@@ -435,7 +444,10 @@ def tabulate(body, rows=1, columns=1):
 
 def entry_of(x, i=None, j=None):
     """An entry of an expression, for use in an index form; a missing position is the only one."""
-    at = [_last(size) if p is None else p.place for p, size in zip((i, j), x.shape)]
+    if not all(p is None or isinstance(p, Position) for p in (i, j)):
+        raise ProofError("entry_of takes the positions that tabulate or total hands out")
+    shape = expression(x, "entry_of").shape
+    at = [_last(size) if p is None else p.place for p, size in zip((i, j), shape)]
     for position, size in zip(at, x.shape):
         k.need(
             range_of(position) == size_term(size),

@@ -6,8 +6,25 @@ import re
 
 from .kernel.terms import ProofError
 from .letters import Bijection, Family
-from .operations import CAUSAL, DERIVATIVE, EXPECTATION, IDENTITY, OVER
+from .operations import (
+    CAUSAL,
+    DERIVATIVE,
+    DIAG,
+    EXPECTATION,
+    IDENTITY,
+    LAST_ROW,
+    LETTER,
+    OVER,
+    PREFIX,
+    TABULATED,
+    TERM,
+)
 from .printing import Latex
+
+#: What the book's own operations print, in one style or the other.
+_PRINTED = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E", DIAG: "diag", LAST_ROW: "last"}
+#: What no matrix is called, be the book's own beside it or not.
+_NO_MATRIX = {"L", "I"}
 
 
 def _look(name):
@@ -15,41 +32,61 @@ def _look(name):
     return re.sub(r"[{}\s]", "", Latex().name(name))
 
 
-def _called(operation):
-    """(name, what it means) of a word or of a function of one entry; nothing for the others."""
-    if operation.word:
-        return operation.name, operation.word
-    function = operation.name.removeprefix("entrywise ")
-    return (function, "a function") if function != operation.name else ("", None)
+def check_names(where, expressions, hypotheses=()):
+    """One name, one meaning: no two shapes or kinds, no two definitions, no letter like an entry."""
+    expressions = [*expressions, *[side for h in hypotheses for side in h.sides()]]
+    nodes = {y for x in expressions for y in x.walk()}
+    in_index_form = any(not h.sides() for h in hypotheses)
+    entries = in_index_form or any(y.operation is TABULATED for y in nodes)
+    meaning, bases = {}, set()
+    for name, what, complaint in _meanings(expressions, nodes, entries):
+        if meaning.setdefault(name, what) != what:
+            raise ProofError(f"{where}: {complaint}")
+    for y in nodes:
+        bases |= {_look(b.name) for b in y.atoms(Family)} if entries else set()
+        bases |= {_look(y.params[0].name)} if _has_places(y) else set()
+    for name in meaning:
+        if "_" in name and name.partition("_")[0] in bases:
+            raise ProofError(f"{where}: the name {name} prints like an entry of another letter")
 
 
-def check_names(where, expressions):
-    """One name, one meaning: no two shapes or kinds, no two definitions."""
-    meaning = {}
+def _has_places(x):
+    """Whether it prints as a letter at a place."""
+    return x.operation in (TERM, PREFIX) or x.operation is LETTER and len(x.params) > 1
+
+
+def _meanings(expressions, nodes, entries):
+    """(what a name looks like, what it means, the complaint if it means something else)."""
+    another = "the name {} is used with two shapes or kinds, or prints like another"
+    own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
         bound = {y.params[0] for y in x.walk() if y.operation is DERIVATIVE}
-        for basic in x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | bound:
-            if meaning.setdefault(_look(basic.name), basic) != basic:
-                raise ProofError(
-                    f"{where}: the name {basic.name} is used with two shapes or kinds, "
-                    "or prints like another"
-                )
+        for basic in x.atoms(Family) | x.atoms(Bijection):
+            if basic.name in _NO_MATRIX:
+                yield basic.name, "the book's own", ""
+            complaint = own if basic.name in _NO_MATRIX else another
+            yield _look(basic.name), basic, complaint.format(basic.name)
+        for basic in x.free_scalars() | bound:
+            yield _look(basic.name), basic, another.format(basic.name)
         for index in x.index_names():
-            if meaning.setdefault(_look(index.name), index) != index:
-                raise ProofError(
-                    f"{where}: the name {index.name} of an index is used for something else as well"
-                )
-        for operation in {y.operation for y in x.walk()}:
-            name, called = _called(operation)
-            if called and meaning.setdefault(_look(name), called) != called:
-                raise ProofError(
-                    f"{where}: the word {name} is used with two definitions, or called like a letter"
-                )
-            reserved = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E"}.get(operation)
-            if reserved is not None and meaning.setdefault(reserved, operation) is not operation:
-                raise ProofError(
-                    f"{where}: the letter {reserved} prints like the book's own {operation.name}"
-                )
+            complaint = f"the name {index.name} of an index is used for something else as well"
+            yield _look(index.name), index, complaint
+    if entries:
+        yield "e", "the book's own", "the letter e prints like the exponential"
+    for operation in {y.operation for y in nodes}:
+        yield from _of_operation(operation)
+
+
+def _of_operation(operation):
+    """The same of what an operation prints of itself."""
+    function = operation.name.removeprefix("entrywise ")
+    if operation.word or function != operation.name:
+        complaint = f"the word {function} is used with two definitions, or called like a letter"
+        yield _look(function), operation.word or "a function", complaint
+    elif operation in _PRINTED or operation.name == "exp":
+        printed = _PRINTED.get(operation, "e")
+        complaint = f"the letter {printed} prints like the book's own {operation.name}"
+        yield printed, "the book's own", complaint
 
 
 def check_indices(where, expressions):

@@ -34,7 +34,7 @@ def show_position(style, term, names):
     return _Printer(style, names, term.letters).position(term)
 
 
-def show_table(style, function):
+def show_table(style, function, sizes=("", "")):
     """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
     body, (i, j) = k.looked_into(function)
     taken = {x.args[0] for x in body.letters}
@@ -43,7 +43,9 @@ def show_table(style, function):
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
     only = {p: "1" for p in (i, j) if p not in letters}
     piece = show_term(style, body, letters | only)
-    table = style.tabulated(piece, list(letters.values()))
+    ends = [style.up_to(letters[p], s) if s else letters[p]
+            for p, s in zip((i, j), sizes) if p in letters]  # fmt: skip
+    table = style.tabulated(piece, ends)
     if list(letters) == [j]:
         return style.transposed(table), POWER  # a row
     return table, ATOM if letters else SUM

@@ -86,37 +86,8 @@ def _product_entry(x, i, j):
     return factors[0]
 
 
-def _is_ones(x):
-    x = x.args[0] if x.operation is SCALED else x
-    return ONES in (x.operation, x.args[0].operation if x.operation is TRANSPOSE else None)
-
-
-def _tells(x, axis):
-    """Whether a letter in print tells how many rows (0) or columns (1) there are."""
-    if x.operation is TRANSPOSE:
-        return _tells(x.args[0], 1 - axis)
-    if x.operation is PRODUCT_OF:
-        return _tells(x.args[-axis], axis)
-    if x.operation is STACK and axis == 0:
-        return all(_tells(y, 0) for y in x.args)
-    if not x.args:
-        return x.operation in (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
-    return any(_tells(y, k) for y in x.args for k in (0, 1) if y.shape[k] == x.shape[axis])
-
-
-def sizes_to_tell(x):
-    """(k, how many ones) for each row of ones in a product whose length nothing else tells."""
-    pairs = enumerate(zip(x.args, x.args[1:]))
-    return [(k, y.shape[1]) for k, (y, z) in pairs
-            if _is_ones(y) and not _tells(z, 0) and y.shape[1] != 1]  # fmt: skip
-
-
 def _show_product(x, style, show):
-    """A row of ones before what does not tell its number of rows says how long it is."""
-    pieces = [show(y, PRODUCT) for y in x.args]
-    for at, size in sizes_to_tell(x):
-        pieces[at] = style.sized(pieces[at], show_number(style, size))
-    return beside(style, pieces), PRODUCT
+    return beside(style, [show(y, PRODUCT) for y in x.args]), PRODUCT
 
 
 def _show_sum(x, style, show):
@@ -182,6 +153,19 @@ def _run_derivative(x, sample):
 
 def _show_derivative(x, style, show):
     return style.derivative(show_number(style, x.params[0]), show(x.args[0], PRODUCT)), PRODUCT
+
+
+def _show_sized(x, style, show):
+    """What has no letters, with the sizes that nothing beside it tells."""
+    x, said = x.args[0], x.params
+    sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.shape)]
+    if x.operation is ONES:
+        return style.ones(*x.shape, sizes), ATOM if 1 in x.shape else PRODUCT
+    if x.operation is TABULATED:
+        return show_table(style, x.params[0].function, sizes)
+    both = x.operation is ZEROS
+    told = style.by([show_number(style, s) for s in x.shape]) if both else sizes[0] or sizes[1]
+    return style.at(show(x), told), ATOM
 
 
 def _show_tabulated(x, style, show):
@@ -320,4 +304,10 @@ TABULATED = Operation(
     entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
     run=lambda x, sample: sample.table(x),
     show=_show_tabulated,
+)
+SIZED = Operation(
+    "sized",
+    entry=lambda x, i, j: x.args[0].entry(i, j),
+    run=lambda x, sample: x.args[0].run(sample),
+    show=_show_sized,
 )

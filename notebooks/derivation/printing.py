@@ -24,7 +24,7 @@ class Latex:
         self.brief, self.plain = brief or {}, Text(brief)
 
     def name(self, name):
-        return sp.latex(sp.Symbol(_greek(name)))
+        return _upright(sp.latex(sp.Symbol(_greek(name))))
 
     def brackets(self, piece):
         return rf"\left({piece}\right)"
@@ -32,13 +32,14 @@ class Latex:
     def transposed(self, piece):
         return piece + r"^{\top}"
 
-    def ones(self, rows, columns):
+    def ones(self, rows, columns, sizes=("", "")):
+        long, wide = [r"\mathbf{1}" + (f"_{{{s}}}" if s else "") for s in sizes]
         if columns == 1:
-            return "1" if rows == 1 else r"\mathbf{1}"
-        return r"\mathbf{1}^{\top}" if rows == 1 else r"\mathbf{1}\mathbf{1}^{\top}"
+            return "1" if rows == 1 else long
+        return rf"{wide}^{{\top}}" if rows == 1 else rf"{long}{wide}^{{\top}}"
 
-    def sized(self, piece, size):
-        return piece.replace(r"\mathbf{1}^", rf"\mathbf{{1}}_{{{size}}}^")
+    def by(self, sizes):
+        return r" \times ".join(sizes)
 
     def call(self, name, *pieces, index=None):
         name = rf"\operatorname{{{name}}}" if len(name) > 1 else self.name(name)
@@ -75,6 +76,9 @@ class Latex:
 
     def coincide(self, first, second):
         return f"[{first} = {second}]"
+
+    def up_to(self, index, size):
+        return rf"{index} \le {size}"
 
     def cases(self, first, second):
         return rf"\begin{{cases}} {first} \\ {second} \end{{cases}}"
@@ -119,13 +123,14 @@ class Text:
     def transposed(self, piece):
         return piece + "ᵀ"
 
-    def ones(self, rows, columns):
+    def ones(self, rows, columns, sizes=("", "")):
+        long, wide = ["1" + (f"[{s}]" if s else "") for s in sizes]
         if columns == 1:
-            return "1"
-        return "1ᵀ" if rows == 1 else "11ᵀ"
+            return "1" if rows == 1 else long
+        return f"{wide}ᵀ" if rows == 1 else f"{long}{wide}ᵀ"
 
-    def sized(self, piece, size):
-        return piece.replace("1ᵀ", f"1[{size}]ᵀ")
+    def by(self, sizes):
+        return "×".join(sizes)
 
     def call(self, name, *pieces, index=None):
         if index:
@@ -158,6 +163,9 @@ class Text:
 
     def coincide(self, first, second):
         return f"[{first} = {second}]"
+
+    def up_to(self, index, size):
+        return f"{index}≤{size}"
 
     def cases(self, first, second):
         return f"{{{first}; {second}}}"
@@ -196,19 +204,19 @@ def _greek(name):
     return "".join(spelled)
 
 
+def _upright(name):
+    """A name of several letters is one word, and no product of theirs."""
+    return re.sub(r"^([A-Za-z]{2,})", r"\\mathrm{\1}", name)
+
+
 def show_number(style, expression):
     """A scalar that is free of positions: τ, 1/d, 2."""
     if isinstance(expression, Join):
         return style.joined(*[show_number(style, s) for s in expression.args])
     if isinstance(style, Latex):
-        return sp.latex(_with_spelled_names(expression))
+        symbols = [s for s in expression.free_symbols if isinstance(s, sp.Symbol)]
+        return sp.latex(expression, symbol_names={s: style.name(s.name) for s in symbols})
     return sp.sstr(expression)
-
-
-def _with_spelled_names(expression):
-    spelled = {s: sp.Symbol(_greek(s.name), **s.assumptions0) for s in expression.free_symbols
-               if isinstance(s, sp.Symbol)}  # fmt: skip
-    return expression.xreplace(spelled)
 
 
 def beside(style, pieces):

@@ -15,7 +15,7 @@ from .alarm import NotRun, listen, torch_is_here
 from .display import latex_of, text_of
 from .kernel import rules, sorts
 from .kernel.terms import ProofError
-from .letters import Bijection, Family
+from .letters import Bijection, Family, written
 from .matrices import _shape
 from .names import check_indices, check_names
 from .notation import readable
@@ -76,8 +76,7 @@ class Derivation:
         reasons = tuple(_checked_reason(where, r) for r in reasons)
         lines = [*[line for line, *_ in self.lines], claim]
         assumed = [h for r in equations_among(reasons) for h in r.hypotheses]
-        sides = [side for h in (*assumed, *self.hypotheses) for side in h.sides()]
-        check_names(where, [*lines, *_expressions(reasons), *sides])
+        check_names(where, [*lines, *_expressions(reasons)], (*assumed, *self.hypotheses))
         check_indices(where, lines)
         step = Step(where, before, claim, reasons)
         proved = step.check()
@@ -126,8 +125,7 @@ class Derivation:
 def _theorem(name, label, lines, proved, proofs):
     """The theorem that the derivations ``proofs`` prove together."""
     hypotheses = _hypotheses(proved, [h for p in proofs for h in p._offered])
-    sides = [side for h in hypotheses for side in h.sides()]
-    check_names(name, [*[x for p in proofs for x, *_ in p.lines], *sides])
+    check_names(name, [x for p in proofs for x, *_ in p.lines], hypotheses)
     return Theorem._made(
         proved, name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
         hypotheses=hypotheses,
@@ -148,6 +146,7 @@ class Induction:
     """
 
     def __init__(self, name, t, lhs, rhs):
+        check_words("the name of a proof", name)
         if not (isinstance(t, sp.Symbol) and t.is_integer and t.is_positive):
             raise ProofError(f"{name}: induction runs over a size symbol, not {t}")
         _same_shape(name, lhs, rhs)
@@ -171,16 +170,14 @@ class Induction:
         start, goal = at(self._lhs), at(self._rhs)
         derivation = Derivation(f"{self._name}, {part}", start)
         derivation._local = hypothesis
-        written = write(derivation, *hypothesis)
-        if written is None:
+        line = written(f"{self._name}, {part}", write, derivation, *hypothesis)
+        if line is None:
             raise ProofError(
                 f"{self._name}, {part}: what writes it returns nothing: return the line"
             )
-        if written is not derivation or derivation.lines[-1][0] != goal:
-            last = derivation.lines[-1][0].show(Text())
-            raise ProofError(
-                f"{self._name}, {part}: ends with {last}, not with {goal.show(Text())}"
-            )
+        if line is not derivation or derivation.lines[-1][0] != goal:
+            last = derivation.lines[-1][0]
+            raise ProofError(f"{self._name}, {part}: ends with {last!r}, not with {goal!r}")
         return derivation
 
     def qed(self, label=""):
@@ -237,7 +234,11 @@ def proves(theorem, lhs, rhs, needs=()):
 
     Each side may be written otherwise, as long as plain algebra shows it to be equal.  ``needs``
     are the hypotheses that it may have, each in plain text as the theorem prints it.
+    Raises ProofError for sides that are no expressions.
     """
+    for side in (lhs, rhs):
+        _check_expression("proves", side)
+    needs = (needs,) if isinstance(needs, str) else needs or ()
     return (
         isinstance(theorem, Theorem)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)

@@ -9,6 +9,7 @@ from . import justify
 from .kernel.terms import ProofError
 from .letters import Law
 from .matrices import Expression, _shape
+from .sizes_told import telling_sizes
 from .vocabulary import Word
 
 
@@ -43,7 +44,7 @@ class Given:
 
     def show(self, style, names=None):
         """The equation in print."""
-        return f"{self.lhs.show(style, 0, names)} = {self.rhs.show(style, 0, names)}"
+        return " = ".join(x.show(style, 0, names) for x in telling_sizes(self.lhs, self.rhs))
 
     def substituted(self, substitution):
         """The equation for what a substitution puts for the letters."""

@@ -14,6 +14,7 @@ from .notation import readable
 from .operations import OVER
 from .printing import Text, brief_words, kept_back_in
 from .reasons import Definition, Given, Reason, _check_written, _title
+from .sizes_told import telling_sizes
 from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
@@ -94,7 +95,7 @@ class Step:
 
     def _refusal(self):
         style = Text(brief_words([self.before, self.claim]))
-        claim = f"{self.before.show(style)} = {self.claim.show(style)}"
+        claim = " = ".join(x.show(style) for x in telling_sizes(self.before, self.claim))
         reasons = ", ".join(map(_title, self.reasons)) or "algebra alone"
         laws = [r for r in self.reasons if isinstance(r, Law)]
         words = self._words(self.reasons)

@@ -11,6 +11,7 @@ from .display import latex_of, text_of
 from .hypotheses import in_words, offered_by
 from .kernel import rules
 from .kernel.terms import LAW, ProofError
+from .letters import Family
 from .matrices import NonZero
 from .names import check_names
 from .notation import readable
@@ -55,8 +56,10 @@ class Theorem:
         """The number and the name, or the name alone."""
         return f"{self.label} ({self.name})" if self.label else self.name
 
-    def __call__(self, **meant):
+    def __call__(self, *unnamed, **meant):
         """An instance: each keyword says what a letter, permutation, scalar or size stands for."""
+        if unnamed:
+            raise ProofError(f"{self.title}: say which letter it stands for, as in theorem(X=...)")
         put = Substitution.checked(self, meant)
         lhs, rhs = put(self.lhs), put(self.rhs)
         try:
@@ -68,13 +71,11 @@ class Theorem:
         needed = [h for value in put.values() for h in offered_by(value, ())]
         offered = [h.substituted(put) for h in self.hypotheses]
         hypotheses = _hypotheses(proved, [*offered, *needed])
-        sides = [side for h in hypotheses for side in h.sides()]
-        check_names(
-            self.title, [lhs, rhs, *sides]
-        )  # what is put in may be called like what is bound
-        return _instance(
-            proved, self.title, lhs, rhs, hypotheses, tuple(map(put.family, self.random))
-        )
+        # what is put in may be called like what is bound
+        check_names(self.title, [lhs, rhs], hypotheses)
+        draws = {f: None for x in (lhs, rhs) for f in _draws_in(x)}
+        random = dict.fromkeys([*map(put.family, self.random), *draws])
+        return _instance(proved, self.title, lhs, rhs, hypotheses, tuple(random))
 
     @property
     def assumptions(self):
@@ -107,6 +108,10 @@ def _instance(proved, name, lhs, rhs, hypotheses, random):
         proved, name=name, label="", lhs=lhs, rhs=rhs, hypotheses=hypotheses, random=random,
         lines=lines, proof=(), not_run=(),
     )  # fmt: skip
+
+
+def _draws_in(x):
+    return sorted((f for f in x.atoms(Family) if f.random), key=lambda f: f.name)
 
 
 def equations_among(reasons):

@@ -13,7 +13,7 @@ from .index_forms import Number, Position, exp_of, root_of, total
 from .kernel import terms as k
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
-from .letters import READERS, End, Family, Index, Join, exact, letter, number
+from .letters import End, Family, Index, Join, check_word, exact, letter, number
 from .matrices import Expression, NonZero, _shape, expression, hadamard, is_mask, ones
 from .operations import Operation, torch
 from .printing import ATOM, POWER, show_call
@@ -138,9 +138,8 @@ def entrywise(name):
 
     Known are tanh, sigmoid, relu, cos and sin.
     """
-    taken = name in PRINTED_LIKE_WORDS or name.startswith("softmax_")
-    if taken or not READERS.fullmatch(name) or "'" in name:  # f' is the slope of f
-        raise ProofError(f"a function cannot be called {name!r}: choose a letter or a plain word")
+    if name not in KNOWN:
+        check_word("a function", name)
     if name not in _ENTRYWISE:
         operation = Operation(
             f"entrywise {name}",
@@ -165,8 +164,6 @@ def _value(name, argument):
 
 
 _ENTRYWISE = {}
-PRINTED_LIKE_WORDS = {"softmax", "softmax₁", "normalise", "LN", "BN", "RMS", "diag", "last", "E", "I",
-                      "L", "exp", "sqrt", "sum"}  # fmt: skip
 tanh, sigmoid, relu, cos, sin = map(entrywise, ("tanh", "sigmoid", "relu", "cos", "sin"))
 
 _EXP = Operation(

@@ -48,9 +48,8 @@ PACKAGE = ROOT / "notebooks" / "derivation"
 TESTS = ROOT / "tests"
 #: Modules and functions that only print, or word a sentence.
 PRINTS = re.compile(
-    r"display|printing|notation|goals|__init__"  # modules
+    r"display|printing|sizes_told|notation|goals|__init__"  # modules
     r"|_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|title"
-    r"|_tells|sizes_to_tell|_is_ones"
     r"|_title|_refusal|_independence|_shape|_lines|_both|_name|_names|_print_Exp1|_array|_used"
 )
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.

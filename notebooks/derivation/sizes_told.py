@@ -1,0 +1,170 @@
+"""Which sizes a print does not tell: of ones, zeros, identities and tables that no letter fixes.
+
+The letters of a line have the shapes that their reader knows.  What is conformable with them has
+a size that follows; of what is left, one place says its size: exp(0[n×m]) exp(0) = m 11ᵀ.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from .kernel import terms as k
+from .operations import (
+    CAUSAL,
+    DIAG,
+    IDENTITY,
+    LAST_ROW,
+    LETTER,
+    ONES,
+    PERMUTATION,
+    POSITIONS,
+    PREFIX,
+    PRODUCT_OF,
+    SIZED,
+    STACK,
+    TABULATED,
+    TERM,
+    TRANSPOSE,
+    ZEROS,
+)
+
+_SILENT = (ONES, ZEROS, IDENTITY, CAUSAL, TABULATED)  # they print alike at every size
+_LETTERS = (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
+
+
+def telling_sizes(*expressions):
+    """The same expressions, of one shape, for print: sizes stand where nothing else tells them."""
+    axes = _Axes()
+    for root, x in enumerate(expressions):
+        axes.read(x, (root,))
+        axes.same(((root,), 0), ((0,), 0))
+        axes.same(((root,), 1), ((0,), 1))
+    told = axes.to_say()
+    return tuple(_saying(x, (root,), told) for root, x in enumerate(expressions))
+
+
+class _Axes:
+    """Rows (0) and columns (1) of all that stands at some path, united where a reader unites them."""
+
+    def __init__(self):
+        self.above, self.sizes, self.silent = {}, {}, {}
+        self.told, self.scalars = set(), set()
+
+    def same(self, one, other):
+        """Both are of one size, as their print tells."""
+        self.above[self.find(one)] = self.find(other)
+
+    def find(self, axis):
+        """What stands for all that is united with an axis."""
+        while axis in self.above and self.above[axis] != axis:
+            axis = self.above[axis]
+        return axis
+
+    def read(self, x, path):
+        """All axes of an expression."""
+        for axis in (0, 1):
+            self.sizes[path, axis] = x.shape[axis]
+        for p in x.params:
+            self.scalars |= getattr(p, "free_symbols", set())
+        for at, y in enumerate(x.args):
+            self.read(y, (*path, at))
+        self._unite(x, path)
+        if x.operation in _SILENT:
+            self._read_silent(x, path)
+        elif not x.args:
+            self.told |= {(path, 0), (path, 1)}
+
+    def _unite(self, x, path):
+        below = [(*path, at) for at in range(len(x.args))]
+        links = _LINKS.get(x.operation)
+        if links is None and x.args:
+            links = _by_size if x.operation.expand else _axis_by_axis
+        for one, other in links(x, path, below) if links else ():
+            self.same(one, other)
+        if x.operation in (STACK, LAST_ROW):
+            self.told.add((path, 0))
+
+    def _read_silent(self, x, path):
+        if x.operation is ONES and x.shape == (1, 1):
+            return  # it prints like a number, with whatever sizes
+        self.silent[path] = x
+        for axis in (0, 1):
+            if _shows_itself(x, axis):
+                self.told.add((path, axis))
+
+    def to_say(self):
+        """{path: the axes whose size stands there}."""
+        told, found = {self.find(axis) for axis in self.told}, {}
+        for path in sorted(self.silent):
+            for axis in (0, 1):
+                united = self.find((path, axis))
+                if united not in told and not self._is_any_size(united):
+                    found.setdefault(path, set()).add(axis)
+                    told.add(united)
+        return found
+
+    def _is_any_size(self, united):
+        """Whether it is the size of the whole, of which nothing in print depends."""
+        outer = {self.find(((0,), axis)) for axis in (0, 1)}
+        size = self.sizes[united]
+        others = {s for axis, s in self.sizes.items() if self.find(axis) != united}
+        mentioned = self.scalars.union(*[s.free_symbols for s in others])
+        return united in outer and size.is_Symbol and size not in mentioned
+
+
+def _axis_by_axis(x, path, below):
+    return [((path, axis), (y, axis)) for y in below for axis in (0, 1)]
+
+
+def _by_size(x, path, below):
+    """A reader knows the word, and how what it takes conforms: sizes of one name are one."""
+    axes = [(path, x.shape), *[(p, y.shape) for p, y in zip(below, x.args)]]
+    flat = [(size, (p, axis)) for p, shape in axes for axis, size in enumerate(shape)]
+    first = {}
+    for size, axis in flat:
+        first.setdefault(size, axis)
+    return [(axis, first[size]) for size, axis in flat if size != 1]
+
+
+def _chained(x, path, below):
+    inner = [((p, 1), (q, 0)) for p, q in zip(below, below[1:])]
+    return [((path, 0), (below[0], 0)), ((path, 1), (below[-1], 1)), *inner]
+
+
+_LINKS = {
+    PRODUCT_OF: _chained,
+    TRANSPOSE: lambda x, path, below: [((path, k), (below[0], 1 - k)) for k in (0, 1)],
+    DIAG: lambda x, path, below: [((path, k), (below[0], 0)) for k in (0, 1)],
+    STACK: lambda x, path, below: [((path, 1), (y, 1)) for y in below],
+    LAST_ROW: lambda x, path, below: [((path, 1), (below[0], 1))],
+    IDENTITY: lambda x, path, below: [((path, 0), (path, 1))],
+    CAUSAL: lambda x, path, below: [((path, 0), (path, 1))],
+}
+
+
+def _shows_itself(x, axis):
+    """Whether a print tells the size of something without letters: a row, or what a table indexes."""
+    if x.operation is ONES:
+        return x.shape[axis] == 1
+    if x.operation is not TABULATED:
+        return False
+    body, marks = k.looked_into(x.params[0].function)
+    return x.shape[axis] == 1 or _is_a_place_of_a_letter(marks[axis], body)
+
+
+def _is_a_place_of_a_letter(mark, body):
+    of_a_letter = body.op == "app" and body.args[0].op == "let"
+    if of_a_letter and mark in body.args[1:]:
+        return True
+    return any(type(t) is k.Term and _is_a_place_of_a_letter(mark, t) for t in body.args)
+
+
+def _saying(x, path, told):
+    if path in told:
+        return type(x)(SIZED, [x], [*map(sp.Integer, sorted(told[path]))])
+    args = [_saying(y, (*path, at), told) for at, y in enumerate(x.args)]
+    return (
+        type(x)(x.operation, args, x.params, x.shape)
+        if any(y is not z for y, z in zip(args, x.args))
+        else x
+    )

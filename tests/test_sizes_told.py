@@ -1,0 +1,55 @@
+"""A print tells every size: where no letter does, it stands beside ones, zeros, and their like."""
+
+import pytest
+from derivation import *  # noqa: F403
+from derivation import causal, exp, identity
+
+n, m, d = sizes("n m d")
+X = matrix("X", n, d)
+tot = define("tot", lambda x: x.T @ ones(x.shape[0]))
+
+PRINTS = {
+    "between two factors": (exp(zeros(n, m)) @ exp(zeros(m, d)), "exp(0[n×m]) exp(0)"),
+    "a row of ones that is scaled": ((3 * ones(n)).T @ ones(n), "(3 · 1[n])ᵀ 1"),
+    "an entrywise product of rows": ((ones(n).T * ones(n).T) @ ones(n), "(1[n]ᵀ ⊙ 1ᵀ) 1"),
+    "a sum of rows": ((ones(n).T + ones(n).T) @ ones(n), "(1[n]ᵀ + 1ᵀ) 1"),
+    "the rows of a mask": (causal(n) @ ones(n), "L 1"),
+    "the last row, summed": (last_row(causal(n)) @ ones(n), "last(L[n]) 1"),
+    "what a reader's word sums": (tot(ones(n)), "tot(1[n])"),
+    "a constant in index form": (tabulate(lambda i, j: 1, n, m) @ ones(m), "(1)[i,j≤m] 1"),
+    "a block of zeros": (stack(X, zeros(m, d)), "[X; 0[m×d]]"),
+    "what a letter tells": (ones(n).T @ X @ ones(d), "1ᵀ X 1"),
+    "what a letter tells of a sum": ((X + ones(n, d)) @ ones(d), "(X + 11ᵀ) 1"),
+    "what a letter tells of a word": (tot(X), "tot(X)"),
+    "what is true of every size": (causal(n) + causal(n).T - identity(n), "L + Lᵀ - I"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_a_size_stands_where_nothing_else_tells_it(name):
+    x, shown = PRINTS[name]
+    assert repr(x) == shown
+
+
+def test_both_sides_of_a_line_tell_each_other():
+    theorem = Derivation("T", softmax(zeros(n, m))).by((1 / m) * ones(n, m), unfold(softmax)).qed()
+    assert "softmax(0[n×m])" in repr(theorem) and "= 1/m 11ᵀ" in repr(theorem)
+    theorem = Derivation("T", causal(1)).by(ones(1, 1)).qed()  # true of one row, and no others
+    assert "L[1]" in repr(theorem) and "L_{1}" in theorem._repr_latex_()
+    sums = Derivation("T", X - X).by(zeros(n, d)).qed()
+    assert "  = 0 " in repr(sums)
+
+
+def test_the_sizes_stand_in_latex_too():
+    shown = (exp(zeros(n, m)) @ exp(zeros(m, n)))._repr_latex_()
+    assert r"0_{n \times m}" in shown
+    assert r"3\,\mathbf{1}_{n}" in ((3 * ones(n)).T @ ones(n))._repr_latex_()
+    assert r"j \le m" in (tabulate(lambda i, j: 1, n, m) @ ones(m))._repr_latex_()
+    assert r"\mathbf{1}\mathbf{1}_{m}^{\top}" in (X @ ones(d, m) @ ones(m))._repr_latex_()
+
+
+def test_two_hypotheses_that_differ_print_apart():
+    A, count = matrix("A", 1), lambda size: ones(1, size) @ ones(size)
+    line = Derivation("T", count(n) + count(m)).by(A + count(m), given(count(n), A))
+    printed = repr(line.by(A + A, given(count(m), A)))
+    assert "needs 1[n]ᵀ 1 = A" in printed and "needs 1[m]ᵀ 1 = A" in printed
