@@ -56,7 +56,7 @@ PRINTS = re.compile(
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
 ALONE = ("soundness_rules", "theorems", "refusals", "what_was_accepted", "names", "kernel/faults",
-         "kernel/kernel", "kernel/rules", "kernel/normal_form")  # fmt: skip
+         "kernel/kernel", "kernel/rules", "kernel/normal_form", "kernel/the_book")  # fmt: skip
 WITH_TORCH = ("theorems", "what_was_accepted", "alarm", "operations", "counterexamples",
               "display", "checks", "attempts", "jacobian")  # fmt: skip
 FILES = tuple(dict.fromkeys((*ALONE, *WITH_TORCH)))
