@@ -1,7 +1,6 @@
 """Random sum expressions: a normal form has the value of what it came from.
 
-What a term is worth is worked out here on plain Python data that it is built from; its normal
-form is evaluated by the package's interpreter of terms, which shares nothing with normal forms.
+Both are evaluated by the package's interpreter of terms, which shares nothing with normal forms.
 """
 
 import math
@@ -9,7 +8,7 @@ import random
 from fractions import Fraction
 from itertools import product
 
-from derivation.evaluation import Instance
+from derivation.evaluation import FLOAT, Instance
 from derivation.kernel.normal import ANGLE, COUNT, EXP, ORDER, REINDEX, SPLIT, Normal
 from derivation.kernel.terms import (
     NUM,
@@ -128,20 +127,13 @@ def at(position, scope):
     return where
 
 
-def wave(name, angle):
-    """A sine or cosine; of an angle so large that rounding decides it, an OverflowError."""
-    if abs(angle) > 1e6:
-        raise OverflowError(angle)
-    return getattr(math, name)(angle)
-
-
 class World:
-    """Concrete sizes, entries and permutations, and the value of plain data in them."""
+    """Concrete sizes, entries and permutations, and the value of a term in them."""
 
     def __init__(self, seed):
         draw = random.Random(seed)
         n, m = draw.choice([(1, 2), (2, 1), (2, 3), (3, 2), (1, 1)])
-        self.sizes = {"n": n, "m": m, "n+m": n + m}
+        self.sizes = {"n": n, "m": m}
         self.letters = {name: {at: draw.uniform(-1, 1) for at in product(range(n if name != "w" else m),
                                range(n) if name in "A" else range(1))} for name in ("A", "u", "w")}  # fmt: skip
         self.letters["B"] = {at: draw.uniform(-1, 1) for at in product(range(m), range(n))}
@@ -152,45 +144,21 @@ class World:
             self.permutations[name] = images
         self.c = draw.uniform(-1, 1)
 
-    def where(self, position, scope):
-        depth, word = position
-        k = scope[depth]
-        for name, sign in word:
-            images = self.permutations[name]
-            k = images[k] if sign > 0 else images.index(k)
-        return k
-
-    def value(self, data, scope=()):
-        kind, *rest = data
-        if kind == "number":
-            return float(rest[0])
-        if kind == "scalar":
-            return self.c
-        if kind == "entry":
-            axes = tuple(self.where(p, scope) for p in rest[1])
-            return self.letters[rest[0]][axes if len(axes) == 2 else (*axes, 0)]
-        if kind == "delta":
-            return float(self.where(rest[0], scope) == self.where(rest[1], scope))
-        if kind == "at most":
-            return float(self.where(rest[0], scope) <= self.where(rest[1], scope))
-        if kind == "stack":
-            k, n = self.where(rest[0], scope), self.sizes["n"]
-            return self.letters["u"][k, 0] if k < n else self.letters["w"][k - n, 0]
-        if kind == "sum":
-            return sum(self.value(rest[1], (*scope, k)) for k in range(self.sizes[rest[0]]))
-        parts = [self.value(r, scope) for r in rest]
-        return {"add": lambda: parts[0] + parts[1], "mul": lambda: parts[0] * parts[1],
-                "exp": lambda: math.exp(parts[0]), "reciprocal of exp": lambda: math.exp(-parts[0]),
-                "square": lambda: parts[0] ** 2, "cos": lambda: wave("cos", parts[0] + parts[1])}[kind]()  # fmt: skip
-
-    def of_term(self, term):
-        """The value of a term, by the package's interpreter."""
+    def value(self, term):
+        """The value of a term; an OverflowError where rounding decides it."""
         meant = {N: self.sizes["n"], M: self.sizes["m"], c: self.c}
         for name, family in LETTERS.items():
             meant[family] = lambda i, j, table=self.letters[name]: table[i - 1, j - 1]
         for name, permutation in PERMUTATIONS.items():
             meant[permutation] = tuple(k + 1 for k in self.permutations[name])
-        return float(Instance(meant).value(term))
+        return float(Instance(meant, {**FLOAT, "cos": cosine}).value(term))
+
+
+def cosine(angle):
+    """A cosine; of an angle so large that rounding decides it, an OverflowError."""
+    if abs(angle) > 1e6:
+        raise OverflowError(angle)
+    return math.cos(angle)
 
 
 LAWS = [(), (REINDEX,), (EXP,), (SPLIT,), (ANGLE,), (COUNT,), (ORDER,),
@@ -202,18 +170,19 @@ LAWS = [(), (REINDEX,), (EXP,), (SPLIT,), (ANGLE,), (COUNT,), (ORDER,),
 def test_a_normal_form_keeps_the_value(data, laws, seed):
     world = World(seed)
     try:
-        expected = world.value(data)
+        term = build(data, ())
+        expected = world.value(term)
     except OverflowError:
         return
     if not abs(expected) < 1e6:
         return
     try:
-        form = Normal((), laws).canonical(build(data, ()))
+        form = Normal((), laws).canonical(term)
     except ProofError as refusal:
         assert "split" in str(refusal)  # too large a step is refused, never mistaken
         return
     try:
-        found = world.of_term(form)
+        found = world.value(form)
     except OverflowError:
         return
     assert math.isclose(found, expected, rel_tol=1e-8, abs_tol=1e-8)
@@ -225,7 +194,8 @@ def test_equal_normal_forms_have_equal_values(left, right, laws, seed):
     """Random pairs are seldom equal; those that the checker calls equal must be so."""
     world = World(seed)
     try:
-        if not Normal((), laws).same(build(left, ()), build(right, ())):
+        left, right = build(left, ()), build(right, ())
+        if not Normal((), laws).same(left, right):
             return
         values = world.value(left), world.value(right)
     except (ProofError, OverflowError):
@@ -270,9 +240,8 @@ def test_rationals_inside_opened_sums_multiply():
 
 def test_a_wrong_form_would_be_seen():
     """The control: a form with a sum dropped has another value."""
-    data = ("sum", "n", ("entry", "u", ((0, []),)))
-    world = World(3)
-    right = Normal().canonical(build(data, ()))
+    term, world = build(("sum", "n", ("entry", "u", ((0, []),))), ()), World(3)
+    right = Normal().canonical(term)
     wrong = put(right.args[0].args[0], (Term("last", N),))
-    assert math.isclose(world.of_term(right), world.value(data))
-    assert not math.isclose(world.of_term(wrong), world.value(data))
+    assert math.isclose(world.value(right), world.value(term))
+    assert not math.isclose(world.value(wrong), world.value(term))
