@@ -9,8 +9,7 @@ A, a, z = matrix("A", n, n), head("a", n), sequence("z")
 theorem = Derivation("T", A + A).by(2 * A).qed()
 
 
-def nested(times, of):
-    x = A
+def nested(times, of, x=A):
     for _ in range(times):
         x = of(x)
     return x
@@ -38,6 +37,10 @@ MISTAKES = {
     "a letter that is not named": (lambda: theorem(A), "say which letter"),
     "sides that are none": (lambda: proves(theorem, 3, 4), "proves: an expression"),
     "a claim that is none": (lambda: counterexample(A, 3), "counterexample needs an expression"),
+    "a base of no line": (
+        lambda: Induction("I", n, A, A).base(lambda line: line), "at least one line"),
+    "four hundred exponentials": (
+        lambda: tabulate(lambda i, j: nested(4000, exp_of, entry_of(A, i, j)), n, n), "nested so"),
     "no base": (lambda: Induction("I", n, A, A).base(None), "written as a function"),
     "an induction without a name": (lambda: Induction(3, n, A, A), "words in one row"),
     "four hundred transposes": (lambda: nested(400, lambda x: x.T), "nested so deeply"),

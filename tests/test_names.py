@@ -2,8 +2,9 @@
 
 import pytest
 from derivation import *  # noqa: F403
-from derivation import causal, exp, identity, vocabulary
+from derivation import causal, exp, identity, proofs, vocabulary
 from derivation.letters import PRINTED
+from derivation.printing import Text
 from test_what_was_accepted import refused
 
 h, n = sizes("h n")
@@ -163,3 +164,92 @@ def test_a_theorem_is_cited_at_a_mean():
     A, R = matrix("A", n, n), random_matrix("R", n, n, 4)
     cited = Derivation("T", A + A).by(2 * A).qed()(A=expectation(R * R))
     assert "(the entries of R are independent, of mean 0 and of variance 4)" in repr(cited)
+
+
+def test_what_is_bound_is_not_bound_once_more_within():
+    """A sum and a slope reach as far as their product in print: which of the two is meant?"""
+    a, W, X, s = head("a", h), Heads("W", h, n, n), matrix("X", n, n), scalars("s")
+    refused(lambda: Derivation("T", over(a, over(a, X) @ W[a])), "a is bound within itself")
+    twice = derivative(derivative(exp(s * X), s) @ (s * X), s)
+    refused(lambda: Derivation("T", twice), "s is bound within itself")
+    b, U, V = head("b", h), Heads("U", h, n, n), Heads("V", h, n, n)
+    primed = head("a'", h)
+    theorem = Derivation("T", over(a, V[b]) @ U[primed]).by(h * V[b] @ U[primed]).qed()
+    refused(lambda: theorem(b=a), "used free and bound")
+    assert theorem(b=head("c", h))
+
+
+def test_words_within_an_index_form_have_one_meaning_too():
+    A = matrix("A", n, n)
+    f, g = define("f", lambda x: 2 * x), define("f", lambda x: 3 * x)
+    of = lambda word: tabulate(lambda i, j: entry_of(word(A), i, j), n, n)
+    proof = Derivation("T", 2 * A).by(of(f), unfold(f)).by(3 * A - A, unfold(f))
+    refused(lambda: proof.by(of(g) - A, unfold(g)), "used with two definitions")
+    E, R = scalars("E"), random_matrix("R", n, n, 1)
+    mean = tabulate(lambda i, j: E * entry_of(expectation(R * R), i, j), n, n)
+    refused(lambda: Derivation("T", mean), "prints like the book's own")
+    phi = entrywise("p")
+    table = tabulate(lambda i, j: phi(entry_of(A, i, j)), n, n)
+    refused(lambda: Derivation("T", scalars("p") * table), "called like a letter")
+
+
+def test_a_recursion_prints_at_a_place_and_a_function_at_a_number():
+    c = recursion("c", lambda: ones(1), lambda row, t: row + ones(1))
+    refused(lambda: Derivation("T", c(1) + matrix("c_1", 1, 1)), "an entry of another letter")
+    assert Derivation("T", c(1) + matrix("c_0", 1, 1))
+    f, at = entrywise("f"), scalars("c")
+    g = f(at * ones(1))
+    one = tabulate(lambda i, j: entry_of(g) / entry_of(g), n, n)
+    assert "needs f(c) ≠ 0" in repr(Derivation("T", one).by(ones(n, n)))
+    refused(lambda: Derivation("T", scalars("f'") * f(matrix("X", n, n))), "prints like the slope")
+
+
+def test_a_name_given_to_what_recurs_is_no_letter_without_its_subscript():
+    a, W, V = head("a", h), Heads("Wlong", h, n, n), Heads("Vlong", h, n, n)
+    X, Y, A_a = matrix("X", n, n), matrix("Y", n, n), matrix("A_a", n, n)
+    q = softmax(W[a] @ X @ V[a].T)
+    line = Derivation("T", over(a, q @ Y @ q.T @ A_a @ q @ Y))
+    printed = repr(line.by(over(a, 2 * q @ Y @ q.T @ A_a @ q @ Y) / 2).qed())
+    assert "where B[a] = softmax" in printed
+
+
+def test_a_quotient_that_is_taken_away_is_no_factor():
+    A, B = matrix("A", n, n), matrix("B", n, n)
+    table = tabulate(lambda i, j: entry_of(A, i, j) * (-entry_of(B, i, j) / n), n, n)
+    assert repr(table) == "(A[i,j] (-B[i,j]/n))[i,j]"
+    assert r"3 \cdot \frac{1}{2}" in (3 * (matrix("A", n, n) / 2))._repr_latex_()
+
+
+def test_a_condition_says_its_range_where_no_letter_tells_it():
+    c, m = scalars("c"), sizes("m")
+    x = tabulate(lambda i, j: 1 / (c - i), n, 1)
+    y = tabulate(lambda i, j: total(lambda k: 1 / (c - k), m), n, 1)
+    printed = repr(Derivation("T", y + x + y).by(2 * y + x))
+    assert "for every k≤n" in printed and "for every k≤m" in printed
+
+
+@pytest.mark.parametrize("name", ["Alpha", "Iota", "X_Rho", "ς"])
+def test_no_letter_looks_like_a_latin_one(name):
+    refused(lambda: matrix(name, n, n), "")
+
+
+@pytest.mark.parametrize("name", ["algebra", "definition of softmax", "induction on n", "Lemma 1"])
+def test_no_proof_is_called_like_another_reason(name):
+    refused(lambda: Derivation(name, matrix("X", n, n)), "print like another reason")
+
+
+def test_a_needed_equation_speaks_of_no_word_of_another_reader(monkeypatch):
+    """Their recursion and their f, within an index form, may be any."""
+    monkeypatch.setattr(proofs, "torch_is_here", lambda: False)  # the alarm looks for letters, long
+    t, u, v = sizes("t"), matrix("u", 1, 1), matrix("v", 1, 1)
+    c = recursion("c", lambda: ones(1), lambda row, t: row)
+    one = Induction("I", t, c(t), ones(1)).base(lambda line: line.by(ones(1), unfold(c)))
+    one = one.step(lambda line, before: line.by(c(t), unfold(c)).by(ones(1), before)).qed()
+    line = Derivation("T", u).by(ones(1) @ u).by(c(n) @ u, one(t=n).reversed())
+    line = line.by(c(n) @ v, given(c(n) @ u, c(n) @ v)).by(v, one(t=n))
+    assert not proves(line.qed(), u, v, needs=["c[n] u = c[n] v"])
+    f, X, Y = define("f", lambda x: x), matrix("X", n, n), matrix("Y", n, n)
+    of = lambda x: tabulate(lambda i, j: entry_of(f(x), i, j), n, n)
+    line = Derivation("T", X).by(of(X), unfold(f)).by(of(Y), given(of(X), of(Y))).by(Y, unfold(f))
+    needed = [hypothesis.show(Text()) for hypothesis in line.hypotheses]
+    assert not proves(line.qed(), X, Y, needs=needed)

@@ -53,3 +53,11 @@ def test_two_hypotheses_that_differ_print_apart():
     line = Derivation("T", count(n) + count(m)).by(A + count(m), given(count(n), A))
     printed = repr(line.by(A + A, given(count(m), A)))
     assert "needs 1[n]ᵀ 1 = A" in printed and "needs 1[m]ᵀ 1 = A" in printed
+
+
+def test_a_hypothesis_says_all_its_sizes():
+    """A line is true at any size of its sides; what it rests on is not."""
+    C = matrix("C", 1)
+    line = Derivation("T", (n * n) * C).by(ones(n).T @ ones(n, n) @ ones(n) @ C)
+    line = line.by(ones(n).T @ identity(n) @ ones(n) @ C, given(ones(n, n), identity(n)))
+    assert "needs 1[n]1ᵀ = I" in repr(line)

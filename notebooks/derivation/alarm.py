@@ -16,7 +16,7 @@ import sympy as sp
 from .evaluation import Instance
 from .kernel import terms as k
 from .letters import Bijection, End, Family, Index, number, scalar_letter, size_term
-from .operations import DERIVATIVE, EXPECTATION, torch
+from .operations import DERIVATIVE, EXPECTATION, Operation, torch
 
 RUNS = 4
 ATTEMPTS = 100
@@ -190,6 +190,8 @@ class Sample:
         """The value of a term of the kernel, by the interpreter of terms."""
         meant = {}
         for used in self._basics | self._symbols if uses is None else uses:
+            if isinstance(used, Operation):
+                continue  # the term has it written out
             if isinstance(used, Family):
                 meant[used.term] = _lookup(self, used)
             elif isinstance(used, Bijection):
@@ -210,7 +212,7 @@ class Sample:
 
 
 def _lookup(sample, family):
-    return lambda *at: float(sample.family(family)[tuple(int(p) - 1 for p in at)])
+    return lambda *at: float(sample.family(family).detach()[tuple(int(p) - 1 for p in at)])
 
 
 def listen(lhs, rhs, hypotheses=()):

@@ -12,6 +12,7 @@ from collections import Counter
 import sympy as sp
 
 from .letters import Bijection, Family, Index
+from .matrices import operations_in
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 from .sizes_told import telling_sizes
@@ -121,7 +122,10 @@ def _escaped(words):
 
 
 def _hypotheses(proof, style, names):
-    return [h.show(style, names) for h in getattr(proof, "hypotheses", ())]
+    """One row each; two conditions of the kernel that print alike say the same in index form."""
+    hypotheses = getattr(proof, "hypotheses", ())
+    rows = [(h.show(style, names), h.sides() and h) for h in hypotheses]
+    return [row for row, _ in dict.fromkeys((row, tuple(h and [h])) for row, h in rows)]
 
 
 def _kinds(proof, style):
@@ -167,11 +171,12 @@ def _names(lines, sides, style, taken):
     """
     names = {}
     expressions = [*[x for x, *_ in lines], *sides]
-    used = {y.operation.name.removeprefix("entrywise ") for x in expressions for y in x.walk()}
+    operations = set().union(*[operations_in(y) for x in expressions for y in x.walk()])
+    used = {operation.name.removeprefix("entrywise ") for operation in operations}
     used |= {basic.name for x in expressions for kind in (Family, Bijection, Index, sp.Symbol)
             for basic in x.atoms(kind)}  # fmt: skip
     used |= {letter.args[0] for x in expressions for letter in x.function.letters}
-    free = [n for n in NAMES if n not in used | taken]
+    free = [n for n in NAMES if n not in {name.partition("_")[0] for name in used | taken}]
     while free and any(_width(x, names, style) > WIDEST for x, *_ in lines):
         counts = Counter(y for x, *_ in lines for y in _visible(x, names))
         worth = [

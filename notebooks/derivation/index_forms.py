@@ -139,7 +139,13 @@ class Table:
 def tabled(body, shape):
     """The table of ``body(i, j)``."""
     marks = [k.fresh(k.pos(size_term(s))) for s in shape]
-    found = number_of(written("an index form", body, *map(Position.of, marks)))
+    try:
+        return _tabled(marks, number_of(written("an index form", body, *map(Position.of, marks))))
+    except RecursionError:
+        raise ProofError("an index form nested so deeply is not read") from None
+
+
+def _tabled(marks, found):
     if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
         raise ProofError(
             "an index form may use the two indices it is given and those of its sums only"

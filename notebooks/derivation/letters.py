@@ -150,7 +150,7 @@ def exact_number(q):
 
 
 #: Latin letters, and those Greek ones that look like no Latin one.
-_ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπ-ω"
+_ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω"
 #: What a reader calls a letter, or a word: what prints as it is written, and unlike another one.
 READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
 #: What the book prints by itself, also with a number behind it.
@@ -158,6 +158,9 @@ PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sq
            "L", *KNOWN}  # fmt: skip
 #: Letters that the notation needs for itself have a mark inside that no reader's has.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
+#: Greek letters in words that print like Latin ones.
+_LATIN = {"Alpha", "Beta", "Epsilon", "Zeta", "Eta", "Iota", "Kappa", "Mu", "Nu", "Omicron", "Rho",
+          "Tau", "Upsilon", "Chi", "omicron"}  # fmt: skip
 #: What SymPy prints as a sign over a letter, or around it: xbar, Rabs.
 _SIGNS = tuple(modifier_dict)
 
@@ -176,6 +179,8 @@ def _named(name):
             f"{name!r} is no name of a letter: Latin or Greek letters and digits, "
             "an underscore between them, primes behind them, and no bar, hat or norm in words"
         )
+    if _LATIN & set(_parts(name)):
+        raise ProofError(f"{name!r} prints like a Latin letter: choose another")
     if len(name) > 1 and is_printed(name):
         raise ProofError(f"{name!r} prints like a word of the book: choose another letter")
     return Str(name)
@@ -183,7 +188,7 @@ def _named(name):
 
 def is_printed(name):
     """Whether the book prints something by this name already, with or without a number."""
-    return re.split(r"_|(?<=[^0-9])(?=[0-9])", name)[0] in PRINTED
+    return _parts(name)[0] in PRINTED
 
 
 def check_word(what, name):
@@ -200,8 +205,12 @@ def check_word(what, name):
 
 
 def _is_signed(name):
-    parts = re.split(r"_|(?<=[^0-9])(?=[0-9])", name.rstrip("'"))
-    return any(p.lower().endswith(_SIGNS) and p.lower() not in _SIGNS for p in parts)
+    return any(p.lower().endswith(_SIGNS) and p.lower() not in _SIGNS for p in _parts(name))
+
+
+def _parts(name):
+    """What SymPy prints in one piece: the letter, and its subscripts."""
+    return re.split(r"_|(?<=[^0-9])(?=[0-9])", name.rstrip("'"))
 
 
 def size_term(s):

@@ -46,6 +46,7 @@ from .operations import (
     TABULATED,
     TRANSPOSE,
     ZEROS,
+    Operation,
     _last,
 )
 from .printing import (
@@ -101,12 +102,14 @@ class NonZero:
         for binder in self.bound:
             every += style.text(" for every " if not every else ", ") + style.name(binder.name)
         if not self.positive and x.operation is PRODUCT_OF and x.args[-1].operation is ONES:
-            (rows,) = telling_sizes(product(*x.args[:-1]) if len(x.args) > 2 else x.args[0])
+            rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
+            (rows,) = telling_sizes(rows, all_of_them=True)
             shown = rows.show(style, SUM, names)
             return style.text("no row of ") + shown + style.text(" sums to zero") + every
         relation = style.greater if self.positive else style.unequal
         each = "" if x.shape == (1, 1) else style.text("each entry of ")
-        return each + telling_sizes(x)[0].show(style, SUM, names) + relation + "0" + every
+        (x,) = telling_sizes(x, all_of_them=True)
+        return each + x.show(style, SUM, names) + relation + "0" + every
 
 
 class Expression:
@@ -307,6 +310,17 @@ def free_names(x):
     return x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | x.free_positions()
 
 
+def made_of(x):
+    """What an index form of an expression is made of: its free names, and its operations."""
+    inside = set().union(*[operations_in(y) for y in x.walk()])
+    return frozenset(free_names(x) | inside)
+
+
+def operations_in(x):
+    """The operation of a node; of an index form, those that it was made of as well."""
+    return {x.operation}.union(*[p.atoms(Operation) for p in x.params])
+
+
 def is_permutation(x):
     """Whether an expression is a permutation matrix by its form."""
     if x.operation in (PERMUTATION, IDENTITY):
@@ -454,7 +468,7 @@ def entry_of(x, i=None, j=None):
             "an axis of {} has no such position: it is one of another range",
             size,
         )
-    return Number(x.entry(*at), frozenset(free_names(x)))
+    return Number(x.entry(*at), made_of(x))
 
 
 def _shape(x):

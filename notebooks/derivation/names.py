@@ -6,6 +6,7 @@ import re
 
 from .kernel.terms import ProofError
 from .letters import Bijection, Family
+from .matrices import operations_in
 from .operations import (
     CAUSAL,
     DERIVATIVE,
@@ -38,16 +39,23 @@ def check_names(where, expressions, hypotheses=()):
     nodes = {y for x in expressions for y in x.walk()}
     in_index_form = any(not h.sides() for h in hypotheses)
     entries = in_index_form or any(y.operation is TABULATED for y in nodes)
-    meaning, bases = {}, set()
+    meaning = {}
     for name, what, complaint in _meanings(expressions, nodes, entries):
         if meaning.setdefault(name, what) != what:
             raise ProofError(f"{where}: {complaint}")
-    for y in nodes:
-        bases |= {_look(b.name) for b in y.atoms(Family)} if entries else set()
-        bases |= {_look(y.params[0].name)} if _has_places(y) else set()
+    places = set().union(*map(_at_places, nodes))
+    letters = {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
     for name in meaning:
-        if "_" in name and name.partition("_")[0] in bases:
+        base, _, at = name.partition("_")
+        # nothing begins at 0, and the entries of a matrix are printed at letters
+        if (at and at != "0" and base in places) or (at.isalpha() and base in letters):
             raise ProofError(f"{where}: the name {name} prints like an entry of another letter")
+
+
+def _at_places(x):
+    """The names that an expression prints at a place: heads, sequences, recursions."""
+    found = {_look(x.params[0].name)} if _has_places(x) else set()
+    return found | {_look(o.name) for o in operations_in(x) if o.word and o.word.places}
 
 
 def _has_places(x):
@@ -73,7 +81,7 @@ def _meanings(expressions, nodes, entries):
             yield _look(index.name), index, complaint
     if entries:
         yield "e", "the book's own", "the letter e prints like the exponential"
-    for operation in {y.operation for y in nodes}:
+    for operation in set().union(*map(operations_in, nodes)):
         yield from _of_operation(operation)
 
 
@@ -83,6 +91,7 @@ def _of_operation(operation):
     if operation.word or function != operation.name:
         complaint = f"the word {function} is used with two definitions, or called like a letter"
         yield _look(function), operation.word or "a function", complaint
+        yield _look(function + "'"), "its slope", f"{function}' prints like the slope of {function}"
     elif operation in _PRINTED or operation.name == "exp":
         printed = _PRINTED.get(operation, "e")
         complaint = f"the letter {printed} prints like the book's own {operation.name}"
@@ -90,10 +99,12 @@ def _of_operation(operation):
 
 
 def check_indices(where, expressions):
-    """No index and no scalar is both free and bound."""
-    bound = {
-        y.params[0] for x in expressions for y in x.walk() if y.operation in (OVER, DERIVATIVE)
-    }
+    """No index and no scalar is both free and bound, nor bound once more where it is bound."""
+    binders = {y for x in expressions for y in x.walk() if y.operation in (OVER, DERIVATIVE)}
+    for outer in binders:
+        if any(y in binders and y.params == outer.params for y in outer.args[0].walk()):
+            raise ProofError(f"{where}: {outer.params[0].name} is bound within itself")
+    bound = {y.params[0] for y in binders}
     free = set().union(*[x.free_positions() | x.free_scalars() for x in expressions])
     if bound & free:
         raise ProofError(f"{where}: {next(iter(bound & free)).name} is used free and bound")

@@ -34,6 +34,14 @@ def show_position(style, term, names):
     return _Printer(style, names, term.letters).position(term)
 
 
+def is_a_place_of_a_letter(mark, body):
+    """Whether a position stands among those of a letter, which tell its range."""
+    of_a_letter = body.op == "app" and body.args[0].op in ("let", "var")  # a draw is bound
+    if of_a_letter and mark in body.args[1:]:
+        return True
+    return any(type(t) is k.Term and is_a_place_of_a_letter(mark, t) for t in body.args)
+
+
 def show_table(style, function, sizes=("", "")):
     """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
     body, (i, j) = k.looked_into(function)
@@ -160,7 +168,8 @@ class _Printer:
         piece = self.product(above, 0 if divided else PRODUCT)
         if divided:
             piece = self.style.fraction(piece, self.product(below, 0))
-        return sign + piece, SIGNED if sign else PRODUCT
+        piece = sign + piece
+        return piece, SIGNED if piece.startswith(self.style.minus) else PRODUCT
 
     def product(self, factors, alone):
         """Factors beside each other, sums last; ``alone`` is how tightly a single one must hold."""
@@ -217,8 +226,7 @@ class _Printer:
 
     def entry(self, name, at):
         """What stands at some positions, of which that in a range of one is not said."""
-        numbers = all(a.op not in ("only", "let", "move", "inl", "inr", "last") for a in at)
-        if len(at) == 1 and numbers and at[0].op != "lit":
+        if len(at) == 1 and self.is_number(at[0]):
             return self.style.call(name, self.tight(at[0])), ATOM
         shown = [self.place_or_number(a) for a in at if not self.is_only(a)]
         return (self.style.at(name, *shown) if shown else name), ATOM
@@ -228,6 +236,20 @@ class _Printer:
         if a.op in ("lit", "times", "join"):
             return self.size(a)
         return self.position(a) if a.op in ("move", "only", "last", "inl", "inr") else self.tight(a)
+
+    def ranging(self, mark, body):
+        """What is bound, with its range where no letter that it is a place of tells that."""
+        name, sort = self.names[mark], mark.args[1]
+        if sort.op != "POS" or is_a_place_of_a_letter(mark, body):
+            return name
+        return self.style.up_to(name, self.size(sort.args[0]))
+
+    @staticmethod
+    def is_number(a):
+        """Whether a function is taken at it: no position, and no size that counts a sequence."""
+        if a.op == "let":
+            return a.args[1].op == "NUM"
+        return a.op not in ("only", "move", "inl", "inr", "last", "lit")
 
     @staticmethod
     def is_only(p):
@@ -297,7 +319,7 @@ def show_condition(style, relation, x):
     told = [m for m in marks if m in body.letters and not printer.is_only(m)]
     told.sort(key=_places(body).index)
     printer.names |= dict(zip(told, names))
-    every = ", ".join(printer.names[m] for m in told)
+    every = ", ".join(printer.ranging(m, body) for m in told)
     every = style.text(" for every ") + every if every else ""
     if relation == "exists":
         return printer.tight(body) + style.text(" exists") + every

@@ -51,6 +51,10 @@ class Operation:
     expand: Callable | None = None
     word: object = None
 
+    def atoms(self, kind):
+        """Itself, of its own kind: an index form knows what it is made of."""
+        return {self} if isinstance(self, kind) else set()
+
     @property
     def defined(self):
         """Whether it has a definition that a line can name."""

@@ -48,6 +48,7 @@ class Latex:
         return rf"{name}\!\left({', '.join(pieces)}\right)"
 
     def at(self, piece, *indices):
+        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # room for an exponent
         inside = "".join(indices) if all(len(i) == 1 for i in indices) else ",".join(indices)
         if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
             return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
@@ -206,7 +207,7 @@ def _greek(name):
 
 def _upright(name):
     """A name of several letters is one word, and no product of theirs."""
-    return re.sub(r"^([A-Za-z]{2,})", r"\\mathrm{\1}", name)
+    return re.sub(r"^([A-Za-z][A-Za-z0-9]+)", r"\\mathrm{\1}", name)
 
 
 def show_number(style, expression):
@@ -223,7 +224,7 @@ def beside(style, pieces):
     """Factors beside each other; a dot between two digits."""
     found = pieces[0]
     for piece in pieces[1:]:
-        digits = found[-1:].isdigit() and piece[:1].isdigit()
+        digits = found[-1:].isdigit() and re.match(r"\d|\\frac\{\d", piece)
         found += (style.centred if digits else style.times) + piece
     return found
 

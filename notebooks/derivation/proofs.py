@@ -16,15 +16,16 @@ from .display import latex_of, text_of
 from .kernel import rules, sorts
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, written
-from .matrices import _shape
+from .matrices import _shape, operations_in
 from .names import check_indices, check_names
 from .notation import readable
 from .printing import Text
-from .reasons import Given, Reason, _check_expression, _same_shape, check_words
+from .reasons import Given, Reason, _check_expression, _same_shape, check_title, check_words
 from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join
 from .theorems import Theorem, _hypotheses, _independence, equations_among
+from .vocabulary import Word
 
 
 class Derivation:
@@ -37,7 +38,7 @@ class Derivation:
     """
 
     def __init__(self, name, start):
-        check_words("the name of a proof", name)
+        check_title(name)
         self._name = name
         _check_expression(name, start)
         check_names(name, [start])
@@ -146,7 +147,7 @@ class Induction:
     """
 
     def __init__(self, name, t, lhs, rhs):
-        check_words("the name of a proof", name)
+        check_title(name)
         if not (isinstance(t, sp.Symbol) and t.is_integer and t.is_positive):
             raise ProofError(f"{name}: induction runs over a size symbol, not {t}")
         _same_shape(name, lhs, rhs)
@@ -175,6 +176,8 @@ class Induction:
             raise ProofError(
                 f"{self._name}, {part}: what writes it returns nothing: return the line"
             )
+        if len(derivation.lines) < 2:
+            raise ProofError(f"{self._name}, {part}: a proof needs at least one line")
         if line is not derivation or derivation.lines[-1][0] != goal:
             last = derivation.lines[-1][0]
             raise ProofError(f"{self._name}, {part}: ends with {last!r}, not with {goal!r}")
@@ -258,9 +261,14 @@ def _needs_are_about(theorem, sides):
     letters = lambda xs: set().union(
         *[x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() for x in xs]
     )
-    words = lambda xs: {y.operation for x in xs for y in x.walk() if y.operation.expand}
+    words = lambda xs: {
+        o for x in xs for y in x.walk() for o in operations_in(y) if type(o.word) not in _BOOKS
+    }
     others = letters(assumed) - letters(sides)
     return words(assumed) <= words(sides) and all(_is_plain(x) for x in others)
+
+
+_BOOKS = (type(None), Word)  # no word, or one of the book's, which all readers share
 
 
 def _is_plain(x):

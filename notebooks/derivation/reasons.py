@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import justify
 from .kernel.terms import ProofError
-from .letters import Law
+from .letters import LAWS, Law
 from .matrices import Expression, _shape
 from .sizes_told import telling_sizes
 from .vocabulary import Word
@@ -44,7 +44,8 @@ class Given:
 
     def show(self, style, names=None):
         """The equation in print."""
-        return " = ".join(x.show(style, 0, names) for x in telling_sizes(self.lhs, self.rhs))
+        sides = telling_sizes(self.lhs, self.rhs, all_of_them=True)
+        return " = ".join(x.show(style, 0, names) for x in sides)
 
     def substituted(self, substitution):
         """The equation for what a substitution puts for the letters."""
@@ -101,6 +102,14 @@ def check_words(what, words):
     """Refuses text that would print as more than itself: other rows, or mathematics."""
     if not isinstance(words, str) or not words.isprintable() or re.search(r"[\\{}$]", words):
         raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
+
+
+def check_title(name):
+    """Refuses a name of a proof that reads like another reason than a theorem."""
+    check_words("the name of a proof", name)
+    taken = {law.name for law in LAWS} | {"algebra", "hypothesis", "induction hypothesis"}
+    if name in taken or name.startswith(("definition of", "induction on", "Theorem", "Lemma")):
+        raise ProofError(f"a proof called {name!r} would print like another reason")
 
 
 def _check_written(where, what, x):

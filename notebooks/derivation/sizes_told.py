@@ -9,6 +9,7 @@ from __future__ import annotations
 import sympy as sp
 
 from .kernel import terms as k
+from .notation import is_a_place_of_a_letter
 from .operations import (
     CAUSAL,
     DIAG,
@@ -32,9 +33,12 @@ _SILENT = (ONES, ZEROS, IDENTITY, CAUSAL, TABULATED)  # they print alike at ever
 _LETTERS = (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
 
 
-def telling_sizes(*expressions):
-    """The same expressions, of one shape, for print: sizes stand where nothing else tells them."""
-    axes = _Axes()
+def telling_sizes(*expressions, all_of_them=False):
+    """The same expressions, of one shape, for print: sizes stand where nothing else tells them.
+
+    A line is true of whatever shape its sides have; a hypothesis is not, and says ``all_of_them``.
+    """
+    axes = _Axes(all_of_them)
     for root, x in enumerate(expressions):
         axes.read(x, (root,))
         axes.same(((root,), 0), ((0,), 0))
@@ -46,7 +50,8 @@ def telling_sizes(*expressions):
 class _Axes:
     """Rows (0) and columns (1) of all that stands at some path, united where a reader unites them."""
 
-    def __init__(self):
+    def __init__(self, all_of_them):
+        self.all_of_them = all_of_them
         self.above, self.sizes, self.silent = {}, {}, {}
         self.told, self.scalars = set(), set()
 
@@ -105,6 +110,8 @@ class _Axes:
 
     def _is_any_size(self, united):
         """Whether it is the size of the whole, of which nothing in print depends."""
+        if self.all_of_them:
+            return False
         outer = {self.find(((0,), axis)) for axis in (0, 1)}
         size = self.sizes[united]
         others = {s for axis, s in self.sizes.items() if self.find(axis) != united}
@@ -149,14 +156,7 @@ def _shows_itself(x, axis):
     if x.operation is not TABULATED:
         return False
     body, marks = k.looked_into(x.params[0].function)
-    return x.shape[axis] == 1 or _is_a_place_of_a_letter(marks[axis], body)
-
-
-def _is_a_place_of_a_letter(mark, body):
-    of_a_letter = body.op == "app" and body.args[0].op == "let"
-    if of_a_letter and mark in body.args[1:]:
-        return True
-    return any(type(t) is k.Term and _is_a_place_of_a_letter(mark, t) for t in body.args)
+    return x.shape[axis] == 1 or is_a_place_of_a_letter(marks[axis], body)
 
 
 def _saying(x, path, told):

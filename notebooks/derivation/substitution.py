@@ -34,6 +34,7 @@ from .matrices import (
     is_mask,
     is_permutation,
     last_row,
+    made_of,
     ones,
     over,
     plus,
@@ -56,6 +57,7 @@ from .operations import (
     STACK,
     SUM_OF,
     TRANSPOSE,
+    Operation,
 )
 from .symbols import Heads, Sequence
 from .vocabulary import argument_of
@@ -192,9 +194,11 @@ class Substitution:
         """What stands in a table for a letter that it uses."""
         if isinstance(letter, Family):
             x = self.families.get(letter)
-            return free_names(x) if isinstance(x, Expression) else {self.family(letter)}
+            return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
+        if isinstance(letter, Operation):
+            return {letter}
         if isinstance(letter, Bijection):
-            return free_names(self._permutation(_matrix_of(letter)))
+            return made_of(self._permutation(_matrix_of(letter)))
         if isinstance(letter, sp.Symbol):
             return set(self.symbols.get(letter, letter).free_symbols)
         return {self._position(letter)}

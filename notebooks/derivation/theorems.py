@@ -13,7 +13,7 @@ from .kernel import rules
 from .kernel.terms import LAW, ProofError
 from .letters import Family
 from .matrices import NonZero
-from .names import check_names
+from .names import check_indices, check_names
 from .notation import readable
 from .reasons import Given, Reason
 from .substitution import Substitution
@@ -65,7 +65,9 @@ class Theorem:
         try:
             proved = justify.instance(self.proved, put, lhs, rhs)
         except rules.Differ:
-            raise ProofError(f"{self.title} does not say this: its draws must keep apart") from None
+            raise ProofError(
+                f"{self.title} does not say this: draws must keep apart, and 2 n is no size 4"
+            ) from None
         except ProofError as error:
             raise ProofError(f"{self.title}: {readable(error)}") from None
         needed = [h for value in put.values() for h in offered_by(value, ())]
@@ -73,6 +75,7 @@ class Theorem:
         hypotheses = _hypotheses(proved, [*offered, *needed])
         # what is put in may be called like what is bound
         check_names(self.title, [lhs, rhs], hypotheses)
+        check_indices(self.title, [lhs, rhs, *[side for h in hypotheses for side in h.sides()]])
         draws = {f: None for x in (lhs, rhs) for f in _draws_in(x)}
         random = dict.fromkeys([*map(put.family, self.random), *draws])
         return _instance(proved, self.title, lhs, rhs, hypotheses, tuple(random))

@@ -153,7 +153,7 @@ def entrywise(name):
 
 def _applied(operation, name, x):
     if isinstance(x, Number):
-        return Number(_value(name, x.term), x.uses)
+        return Number(_value(name, x.term), x.uses | {operation})
     return Expression(operation, [expression(x, name)])
 
 
@@ -208,7 +208,8 @@ def _masked_shape(m, s):
 
 
 def _mask(style, shown):
-    return style.brackets(shown) if shown.isdigit() else shown  # a 1 is that of softmax off by one
+    """In brackets where it looks like the 1 of softmax off by one."""
+    return style.brackets(shown) if shown in ("1", style.ones(2, 1)) else shown
 
 
 masked_softmax = word(

@@ -285,7 +285,7 @@ class Terms:
         for b in uses:
             if isinstance(b, (Family, Bijection, Index)):
                 self.meant[b.term] = b
-            else:
+            elif not isinstance(b, ops.Operation):  # its term says what a word does
                 self.meant[size_term(b) if b.is_integer else scalar_letter(b)] = b
 
     def value(self, t, bound):
