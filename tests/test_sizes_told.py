@@ -61,3 +61,10 @@ def test_a_hypothesis_says_all_its_sizes():
     line = Derivation("T", (n * n) * C).by(ones(n).T @ ones(n, n) @ ones(n) @ C)
     line = line.by(ones(n).T @ identity(n) @ ones(n) @ C, given(ones(n, n), identity(n)))
     assert "needs 1[n]1ᵀ = I" in repr(line)
+
+
+def test_a_size_in_an_index_form_is_mentioned():
+    """Of another width it would be false."""
+    table = tabulate(lambda i, j: 1 / total(lambda k: 1, n), 1, n)
+    line = Derivation("T", normalise(ones(1, n))).by(table, unfold(normalise))
+    assert "normalise(1[n]ᵀ)" in repr(line)

@@ -70,7 +70,7 @@ class _Axes:
         for axis in (0, 1):
             self.sizes[path, axis] = x.shape[axis]
         for p in x.params:
-            self.scalars |= getattr(p, "free_symbols", set())
+            self.scalars |= p.atoms(sp.Symbol)
         for at, y in enumerate(x.args):
             self.read(y, (*path, at))
         self._unite(x, path)
