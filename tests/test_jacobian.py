@@ -6,7 +6,7 @@ import pytest
 import torch
 from derivation.checks import normal, with_random_biases
 from redundancy import UnclearRank, jacobian, nullity
-from redundancy.nullity import CUT, row_blocks
+from redundancy.nullity import CUT, TURNS, row_blocks, singular_values
 from torch import nn
 
 
@@ -162,3 +162,41 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
     assert max(most) == 30 and "No room for so many rows at a time: 8 from here on." in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("times", [1, TURNS])
+def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times):
+    """LAPACK gives up on some matrices, on some processors: on another one it may not."""
+    found = jacobian(product, drawn(2, 5), FACTORS)
+    expected, directions, size = found.nullity(), found.redundant(), found.triangle.norm()
+    failed = []
+
+    def giving_up(decompose):
+        def decomposed(matrix):
+            failed.append(matrix)
+            if len(failed) <= times:
+                raise torch.linalg.LinAlgError("the algorithm failed to converge")
+            return decompose(matrix)
+
+        return decomposed
+
+    for name in ("svd", "svdvals"):
+        monkeypatch.setattr(torch.linalg, name, giving_up(getattr(torch.linalg, name)))
+    assert found.nullity().dimension == expected.dimension and len(failed) == times + 1
+    assert found.nullity().kept == pytest.approx(expected.kept, rel=1e-9)
+    failed.clear()
+    values = singular_values(found.triangle)
+    assert not torch.equal(failed[0], failed[-1]) and values.norm() == pytest.approx(size)
+    failed.clear()
+    monkeypatch.setattr(found, "nullity", lambda *chosen: expected)
+    turned = found.redundant()
+    assert len(failed) == times + 1 and torch.allclose(turned @ directions.T @ directions, turned)
+
+
+def test_a_matrix_that_never_converges_says_so(monkeypatch):
+    def giving_up(matrix):
+        raise torch.linalg.LinAlgError("the algorithm failed to converge")
+
+    monkeypatch.setattr(torch.linalg, "svdvals", giving_up)
+    with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
+        singular_values(torch.eye(2))

@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from .nullity import CUT, MARGIN, Jacobian
+from .nullity import CUT, MARGIN, Jacobian, singular_values
 from .record import run, tensors
 
 #: A finite move along redundant directions may change the outputs by this share, and one along
@@ -50,7 +50,7 @@ class Measurement:
                 rows = torch.cat([rows, self._more(batches, math.ceil(MARGIN * most))])
 
     def _rank(self, names):
-        values = torch.linalg.svdvals(self.jacobian.triangle[:, self.jacobian.columns(*names)])
+        values = singular_values(self.jacobian.triangle[:, self.jacobian.columns(*names)])
         return int((values > CUT * self.jacobian.scale).sum())
 
     def outputs(self, shifts, batch):

@@ -49,6 +49,8 @@ CUT = 1e-9
 GAP = 10
 #: Outputs outnumber parameters by this share, before the rank is looked at and each time again.
 MARGIN = 0.25
+#: So often is a matrix turned whose singular values do not converge.
+TURNS = 3
 
 
 class UnclearRank(ArithmeticError):
@@ -92,7 +94,7 @@ class Jacobian:
             name: torch.arange(start, start + shape.numel()).view(shape)
             for (name, shape), start in zip(shapes.items(), starts, strict=True)
         }
-        self.scale = torch.linalg.matrix_norm(triangle, 2).item()
+        self.scale = singular_values(triangle)[0].item()
 
     def columns(self, *chosen):
         """The places of the parameters chosen: each a name or a pair (name, index)."""
@@ -109,7 +111,7 @@ class Jacobian:
         Raises KeyError for an unknown name and UnclearRank where there is no clear gap.
         """
         columns = self.columns(*chosen)
-        values = torch.linalg.svdvals(self.triangle[:, columns]) / self.scale
+        values = singular_values(self.triangle[:, columns]) / self.scale
         near = values[(values > CUT / GAP) & (values < CUT * GAP)]
         if len(near):
             raise UnclearRank(
@@ -127,8 +129,9 @@ class Jacobian:
     def redundant(self, *chosen):
         """An orthonormal basis of the redundant directions: (dimension x chosen), float64."""
         found = self.nullity(*chosen)
-        right = torch.linalg.svd(self.triangle[:, self.columns(*chosen)])[2]
-        return right[found.rank :]
+        matrix = self.triangle[:, self.columns(*chosen)]
+        right, turned = _converged(lambda m: torch.linalg.svd(m).Vh, matrix)
+        return (right @ turned.mT)[found.rank :]
 
 
 def jacobian(function, draw, parameters=None, chunk=256):
@@ -165,6 +168,34 @@ def jacobian(function, draw, parameters=None, chunk=256):
         triangle = folded(triangle, math.ceil(MARGIN * size))
         rank, before = _rank(triangle), rank
     return Jacobian(triangle, {name: value.shape for name, value in parameters.items()})
+
+
+def singular_values(matrix):
+    """The singular values of a matrix, the largest first.
+
+    Raises what `torch.linalg.svdvals` raises, where turning the matrix does not help either.
+    """
+    return _converged(torch.linalg.svdvals, matrix)[0]
+
+
+def _converged(decompose, matrix):
+    """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged: the identity first.
+
+    LAPACK divides and conquers (gesdd), and where singular values lie sixteen powers of ten apart,
+    as they do here, it gives up now and then: on which matrix depends on the processor.  Turned
+    from the right the matrix keeps its singular values, but for the rounding of one product,
+    which is less than that of QR.
+    """
+    size = matrix.shape[1]
+    turned = torch.eye(size, dtype=matrix.dtype, device=matrix.device)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(TURNS):
+        try:
+            return decompose(matrix @ turned), turned
+        except torch.linalg.LinAlgError:
+            turned = torch.randn(size, size, dtype=matrix.dtype, generator=generator)
+            turned = torch.linalg.qr(turned.to(matrix.device)).Q
+    return decompose(matrix @ turned), turned
 
 
 def functional(module, parameters=None):
@@ -222,7 +253,7 @@ def _with_rows(triangle, rows):
 
 
 def _rank(triangle):
-    values = torch.linalg.svdvals(triangle)
+    values = singular_values(triangle)
     return int((values > CUT * values[0]).sum())
 
 
