@@ -93,7 +93,7 @@ def test_a_draw_inside_another_mean_is_called_by_its_own_law():
     R = random_matrix("R", n, n, 1)
     squares = expectation(R * R * expectation(R * R))
     printed = repr(tabulate(lambda i, j: 1 * entry_of(squares, i, j), n, n))
-    assert "R'[i,j]^2" in printed and "S[" not in printed
+    assert "R⁽²⁾[i,j]^2" in printed and "S[" not in printed
 
 
 def test_a_table_never_runs_out_of_names_for_its_indices():
@@ -253,3 +253,20 @@ def test_a_needed_equation_speaks_of_no_word_of_another_reader(monkeypatch):
     line = Derivation("T", X).by(of(X), unfold(f)).by(of(Y), given(of(X), of(Y))).by(Y, unfold(f))
     needed = [hypothesis.show(Text()) for hypothesis in line.hypotheses]
     assert not proves(line.qed(), X, Y, needs=needed)
+
+
+def test_no_letter_prints_like_an_entry_at_a_fixed_place():
+    A, v = matrix("A", n, n), matrix("v", n)
+    table = tabulate(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i, 1), n, n)
+    for name in ("A_3j", "v_3", "v_α", "A_1"):
+        refused(lambda x=scalars(name): Derivation("T", x * table), "an entry of another")
+    a, W = head("a", h), Heads("W_Q", h, n, n)
+    refused(lambda: Derivation("T", over(a, W[a]) + matrix("W_Q_a", n, n)), "an entry of another")
+    assert Derivation("T", over(a, W[a]) + matrix("W_K", n, n))  # no letter is called W here
+
+
+def test_a_copy_of_a_draw_is_called_like_no_letter():
+    R, other = random_matrix("R", n, n, 1), matrix("R'", n, n)
+    squares = expectation(R * R * expectation(R * R))
+    printed = repr(tabulate(lambda i, j: entry_of(other, i, j) * entry_of(squares, i, j), n, n))
+    assert "R⁽²⁾[i,j]^2" in printed and "R'[i,j]" in printed

@@ -68,3 +68,38 @@ def test_a_size_in_an_index_form_is_mentioned():
     table = tabulate(lambda i, j: 1 / total(lambda k: 1, n), 1, n)
     line = Derivation("T", normalise(ones(1, n))).by(table, unfold(normalise))
     assert "normalise(1[n]ᵀ)" in repr(line)
+
+
+def at_places(x):
+    """The same, in index form."""
+    return tabulate(lambda i, j: 1 * entry_of(x, i, j), *x.shape)
+
+
+def test_a_table_within_a_word_tells_its_sizes():
+    assert repr(at_places(tot(ones(n))) - at_places(tot(ones(m)))) == (
+        "tot((1)[k≤n]) - (tot((1)[k≤m]))"
+    )
+    assert "softmax((0)[l≤n]ᵀ)[i]" in repr(at_places(softmax(zeros(1, n))))
+    assert r"k \le n" in at_places(tot(ones(n)))._repr_latex_()
+    blocks = at_places(softmax(stack(X, zeros(m, d))))
+    assert "[k≤n+m,l]" in repr(blocks)
+    told = given(at_places(tot(ones(n))), matrix("A", 1, 1))
+    assert "needs tot((1)[k≤n]) = A" in repr(
+        Derivation("T", at_places(tot(ones(n)))).by(matrix("A", 1, 1), told)
+    )
+
+
+def test_a_word_of_a_word_is_no_table():
+    assert "softmax(softmax(X))[i,j]" in repr(at_places(softmax(softmax(X))))
+    v = matrix("v", n)
+    assert "tot(tot(v))" in repr(at_places(tot(tot(v))))
+
+
+def test_what_a_readers_word_takes_need_not_conform():
+    """Whether I is as large as X has rows or columns, only the definition knows."""
+    w = define("w", lambda x, y: 2 * x @ (ones(y.shape[0]).T @ y @ ones(y.shape[1])))
+    v = matrix("v", n)
+    shown = [repr(w(v, y)) for y in (ones(n), ones(m), ones(1, 1), v + ones(n), identity(n))]
+    assert shown == ["w(v, 1[n])", "w(v, 1[m])", "w(v, 1)", "w(v, v + 1)", "w(v, I[n])"]
+    # what it makes is as large as its definition says
+    assert repr(w(v, v) + ones(n)) == "w(v, v) + 1"

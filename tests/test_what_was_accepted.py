@@ -480,7 +480,7 @@ def test_a_row_prints_otherwise_than_a_column():
 def test_a_size_that_no_matrix_tells_is_printed():
     many = define("many", lambda c, n: (ones(n).T @ ones(n)) @ c.T)
     u = matrix("u", d)
-    refused(lambda: Derivation("T", many(u, n)).by(many(u, m)), "many((u[k])[k], n)[j] = ")
+    refused(lambda: Derivation("T", many(u, n)).by(many(u, m)), "many(u; n)[j] = ")
     apart = tabulate(
         lambda i, j: entry_of(many(u, n), None, j) - entry_of(many(u, m), None, j), 1, d
     )

@@ -19,6 +19,7 @@ from .justify import same
 from .kernel.terms import ProofError
 from .letters import End, Family, Index, Join, as_size, check_word, written
 from .matrices import Expression, _shape, free_names, is_mask
+from .notation import KIND
 from .operations import DERIVATIVE, EXPECTATION, OVER, Operation
 from .printing import ATOM, show_call, show_number, shown_slots
 from .substitution import Substitution
@@ -187,7 +188,7 @@ class _Defined(Operation):
 
 def _kernel_name(word):
     """A word of the kernel for each kind of arguments, told apart by a number."""
-    return f"{word.name}'{len(word._known) + 1}" if word._known else word.name
+    return word.name + (f"{KIND}{len(word._known) + 1}" if word._known else "")
 
 
 def _refuse_another(name, meant, filled):

@@ -39,17 +39,22 @@ def check_names(where, expressions, hypotheses=()):
     nodes = {y for x in expressions for y in x.walk()}
     in_index_form = any(not h.sides() for h in hypotheses)
     entries = in_index_form or any(y.operation is TABULATED for y in nodes)
-    meaning = {}
+    meaning, names = {}, []
     for name, what, complaint in _meanings(expressions, nodes, entries):
-        if meaning.setdefault(name, what) != what:
+        if meaning.setdefault(_look(name), what) != what:
             raise ProofError(f"{where}: {complaint}")
+        names.append(name)
     places = set().union(*map(_at_places, nodes))
-    letters = {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
-    for name in meaning:
-        base, _, at = name.partition("_")
-        # nothing begins at 0, and the entries of a matrix are printed at letters
-        if (at and at != "0" and base in places) or (at.isalpha() and base in letters):
+    places |= {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
+    for name in names:
+        if any(_look(base) in places for base in _cut(name)):
             raise ProofError(f"{where}: the name {name} prints like an entry of another letter")
+
+
+def _cut(name):
+    """What stands before a subscript of a name, each of them; but nothing begins at 0."""
+    parts = name.removesuffix("_0").split("_")
+    return ["_".join(parts[:at]) for at in range(1, len(parts))]
 
 
 def _at_places(x):
@@ -64,7 +69,7 @@ def _has_places(x):
 
 
 def _meanings(expressions, nodes, entries):
-    """(what a name looks like, what it means, the complaint if it means something else)."""
+    """(a name, what it means, the complaint if one that looks like it means something else)."""
     another = "the name {} is used with two shapes or kinds, or prints like another"
     own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
@@ -73,12 +78,12 @@ def _meanings(expressions, nodes, entries):
             if basic.name in _NO_MATRIX:
                 yield basic.name, "the book's own", ""
             complaint = own if basic.name in _NO_MATRIX else another
-            yield _look(basic.name), basic, complaint.format(basic.name)
+            yield basic.name, basic, complaint.format(basic.name)
         for basic in x.free_scalars() | bound:
-            yield _look(basic.name), basic, another.format(basic.name)
+            yield basic.name, basic, another.format(basic.name)
         for index in x.index_names():
             complaint = f"the name {index.name} of an index is used for something else as well"
-            yield _look(index.name), index, complaint
+            yield index.name, index, complaint
     if entries:
         yield "e", "the book's own", "the letter e prints like the exponential"
     for operation in set().union(*map(operations_in, nodes)):
@@ -90,8 +95,8 @@ def _of_operation(operation):
     function = operation.name.removeprefix("entrywise ")
     if operation.word or function != operation.name:
         complaint = f"the word {function} is used with two definitions, or called like a letter"
-        yield _look(function), operation.word or "a function", complaint
-        yield _look(function + "'"), "its slope", f"{function}' prints like the slope of {function}"
+        yield function, operation.word or "a function", complaint
+        yield function + "'", "its slope", f"{function}' prints like the slope of {function}"
     elif operation in _PRINTED or operation.name == "exp":
         printed = _PRINTED.get(operation, "e")
         complaint = f"the letter {printed} prints like the book's own {operation.name}"

@@ -5,7 +5,6 @@ What is bound gets a name here, and only here: positions k, l, …, numbers s, t
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from itertools import chain, count
 
@@ -14,6 +13,8 @@ from .letters import exact_number
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside, show_number
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
+#: What stands in a word's name in the kernel before the number of its kind, if it has several.
+KIND = "'kind'"
 #: In what order the factors of a product stand.
 LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
 
@@ -59,6 +60,18 @@ def show_table(style, function, sizes=("", "")):
     return table, ATOM if letters else SUM
 
 
+def in_the_kernel(name):
+    """What the kernel calls a word of the book: it knows no blanks and no small digits."""
+    return name.replace(" ", "'").replace("₁", "'1")
+
+
+def in_the_book(name):
+    """What a reader calls a word of the kernel, which counts its kinds, and its index if any."""
+    name = name.partition(KIND)[0]
+    index = "1" if name.endswith("'1") else None
+    return name.removesuffix("'1").replace("'", " "), index
+
+
 class _Printer:
     """``names`` are those given to letters; nothing bound is called like one of ``letters``."""
 
@@ -86,11 +99,10 @@ class _Printer:
         return body, marks, [self.names[mark] for mark in marks]
 
     def _names_for(self, sort):
-        """A draw is called by its law, with primes where that is bound already; others by a pool."""
+        """A draw is called by its law, and counted where that is bound already; others by a pool."""
         if sort.op == "DRAW":
-            law = sort.args[0].args[0]
-            primed = (law + "'" * number for number in count(1))
-            return chain([law], (x for x in primed if x not in self.reserved))
+            law = self.style.name(sort.args[0].args[0])
+            return chain([law], (self.style.copy(law, str(number)) for number in count(2)))
         pool = POOLS[sort.op]
         numbered = (f"{pool[0]}_{number}" for number in count(1))
         return (x for x in chain(pool, numbered) if x not in self.reserved)
@@ -208,12 +220,10 @@ class _Printer:
         size, rest = (arguments[:1], arguments[1:]) if head.op == "rec" else ((), arguments)
         kinds = [*zip(sorts, rest)]
         matrices = [self.matrix(a) for s, a in kinds if s.op == "FUN" and s != k.fun(k.NUM)]
-        numbers = [
-            *self.told_sizes(head, rest),
-            *[self.tight(a) for s, a in kinds if s.op == "NUM"],
-        ]
-        name = re.sub(r"'(?=\w)", " ", head.args[0])  # what the kernel writes for a blank
-        call = self.style.call(name, *matrices, *numbers)
+        numbers = [self.tight(a) for s, a in kinds if s.op == "NUM"]
+        taken, sizes = ", ".join([*matrices, *numbers]), self.told_sizes(head, rest)
+        name, index = in_the_book(head.args[0])
+        call = self.style.call(name, "; ".join([taken, *sizes]), index=index)
         at = [*size, *[a for s, a in kinds if s.op == "POS"]]
         return self.entry(call, at)
 
@@ -258,11 +268,24 @@ class _Printer:
     def matrix(self, f):
         """A function of positions, as a letter where it is one."""
         body, marks, names = self.opened(f)
-        if body.op == "app" and body.args[0].op == "let" and list(body.args[1:]) == marks:
+        if body.op == "app" and body.args[0].op == "let" and self.are(marks, body.args[1:]):
             return self.tight(body.args[0])
-        told = [n for m, n in zip(marks, names) if not self.is_only(m)]
-        table = self.style.tabulated(self.tight(body, SUM), told)
-        return self.style.transposed(table) if len(names) > 1 and told == names[1:] else table
+        if self.is_all_of_a_word(body, marks):
+            return self.tight(k.Term("app", *body.args[: -len(marks)], *[k.ONLY] * len(marks)))
+        at = [m for m in marks if not self.is_only(m)]
+        table = self.style.tabulated(self.tight(body, SUM), [self.ranging(m, body) for m in at])
+        return self.style.transposed(table) if len(marks) > 1 and at == list(marks[1:]) else table
+
+    def is_all_of_a_word(self, body, marks):
+        """Whether it is what a word makes, at all places: the call tells what it is."""
+        if body.op != "app" or body.args[0].op != "word":
+            return False
+        taken, at = body.args[: -len(marks)], body.args[-len(marks) :]
+        return self.are(marks, at) and not any(m in a.letters for m in marks for a in taken)
+
+    def are(self, marks, at):
+        """Whether places are those that are bound, in their order."""
+        return [self.is_only(p) or p for p in at] == [self.is_only(m) or m for m in marks]
 
     def _sum(self, f):
         body, marks, names = self.opened(f)

@@ -81,6 +81,9 @@ class Latex:
     def up_to(self, index, size):
         return rf"{index} \le {size}"
 
+    def copy(self, name, number):
+        return rf"{name}^{{({number})}}"
+
     def cases(self, first, second):
         return rf"\begin{{cases}} {first} \\ {second} \end{{cases}}"
 
@@ -106,6 +109,7 @@ class Latex:
         return rf"\text{{{words}}}"
 
 
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -167,6 +171,9 @@ class Text:
 
     def up_to(self, index, size):
         return f"{index}≤{size}"
+
+    def copy(self, name, number):
+        return f"{name}⁽{number.translate(_SUPERSCRIPTS)}⁾"
 
     def cases(self, first, second):
         return f"{{{first}; {second}}}"

@@ -81,13 +81,13 @@ class _Axes:
 
     def _unite(self, x, path):
         below = [(*path, at) for at in range(len(x.args))]
-        links = _LINKS.get(x.operation)
-        if links is None and x.args:
-            links = _by_size if x.operation.expand else _axis_by_axis
-        for one, other in links(x, path, below) if links else ():
+        links = _LINKS.get(x.operation, _axis_by_axis)
+        for one, other in links(x, path, below):
             self.same(one, other)
         if x.operation in (STACK, LAST_ROW):
             self.told.add((path, 0))
+        if x.operation.expand:
+            self.told |= {(path, 0), (path, 1)}  # by its definition, and by what it takes
 
     def _read_silent(self, x, path):
         if x.operation is ONES and x.shape == (1, 1):
@@ -120,17 +120,9 @@ class _Axes:
 
 
 def _axis_by_axis(x, path, below):
+    if x.operation.expand:
+        return []  # a reader's word: what it takes need not conform
     return [((path, axis), (y, axis)) for y in below for axis in (0, 1)]
-
-
-def _by_size(x, path, below):
-    """A reader knows the word, and how what it takes conforms: sizes of one name are one."""
-    axes = [(path, x.shape), *[(p, y.shape) for p, y in zip(below, x.args)]]
-    flat = [(size, (p, axis)) for p, shape in axes for axis, size in enumerate(shape)]
-    first = {}
-    for size, axis in flat:
-        first.setdefault(size, axis)
-    return [(axis, first[size]) for size, axis in flat if size != 1]
 
 
 def _chained(x, path, below):

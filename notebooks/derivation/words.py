@@ -11,12 +11,8 @@ import sympy as sp
 from .kernel import terms as k
 from .kernel.terms import ONLY, ProofError, Term
 from .letters import Family, Index, eta, letter, scalar_letter, scalar_term, size_term
+from .notation import in_the_kernel
 from .symbols import mask, matrix
-
-
-def in_the_kernel(name):
-    """What the kernel calls a word of the book: it knows no blanks and no small digits."""
-    return name.replace(" ", "'").replace("₁", "'1")
 
 
 class Generic:
