@@ -257,7 +257,7 @@ def test_a_needed_equation_speaks_of_no_word_of_another_reader(monkeypatch):
 
 def test_no_letter_prints_like_an_entry_at_a_fixed_place():
     A, v = matrix("A", n, n), matrix("v", n)
-    table = tabulate(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i, 1), n, n)
+    table = tabulate(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i), n, n)
     for name in ("A_3j", "v_3", "v_α", "A_1"):
         refused(lambda x=scalars(name): Derivation("T", x * table), "an entry of another")
     a, W = head("a", h), Heads("W_Q", h, n, n)

@@ -484,7 +484,7 @@ def test_a_size_that_no_matrix_tells_is_printed():
     apart = tabulate(
         lambda i, j: entry_of(many(u, n), None, j) - entry_of(many(u, m), None, j), 1, d
     )
-    assert "many(u, n)[i] - many(u, m)[i]" in repr(apart)
+    assert "many(u; n)[i] - many(u; m)[i]" in repr(apart)
     scaled_ones = 2 * ones(n).T @ ones(n) - 2 * ones(m).T @ ones(m)
     assert "1[n]ᵀ 1" in repr(scaled_ones) and "1[m]ᵀ 1" in repr(scaled_ones)
 
