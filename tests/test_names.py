@@ -270,3 +270,12 @@ def test_a_copy_of_a_draw_is_called_like_no_letter():
     squares = expectation(R * R * expectation(R * R))
     printed = repr(tabulate(lambda i, j: entry_of(other, i, j) * entry_of(squares, i, j), n, n))
     assert "R⁽²⁾[i,j]^2" in printed and "R'[i,j]" in printed
+
+
+@pytest.mark.parametrize(
+    "label", ["algebra", "definition of softmax", "Theorem", "Theorem 3.2 (x)"]
+)
+def test_a_label_is_a_number(label):
+    X = matrix("X", n, n)
+    refused(lambda: Derivation("T", X + X).by(2 * X).qed(label), 'is like "Theorem 3.2"')
+    assert Derivation("T", X + X).by(2 * X).qed("Theorem 3.2b").title == "Theorem 3.2b (T)"

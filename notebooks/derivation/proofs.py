@@ -20,7 +20,15 @@ from .matrices import _shape, operations_in
 from .names import check_indices, check_names
 from .notation import readable
 from .printing import Text
-from .reasons import Given, Reason, _check_expression, _same_shape, check_title, check_words
+from .reasons import (
+    Given,
+    Reason,
+    _check_expression,
+    _same_shape,
+    check_label,
+    check_title,
+    check_words,
+)
 from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join
@@ -109,7 +117,6 @@ class Derivation:
 
     def qed(self, label=""):
         """The theorem that the first expression equals the last; ``label`` is its number."""
-        check_words("the label of a theorem", label)
         if len(self.lines) < 2:
             raise ProofError(f"{self.name}: a proof needs at least one line")
         if self._local:
@@ -125,6 +132,7 @@ class Derivation:
 
 def _theorem(name, label, lines, proved, proofs):
     """The theorem that the derivations ``proofs`` prove together."""
+    check_label(label)
     hypotheses = _hypotheses(proved, [h for p in proofs for h in p._offered])
     check_names(name, [x for p in proofs for x, *_ in p.lines], hypotheses)
     return Theorem._made(

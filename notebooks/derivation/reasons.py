@@ -112,6 +112,13 @@ def check_title(name):
         raise ProofError(f"a proof called {name!r} would print like another reason")
 
 
+def check_label(label):
+    """Refuses a label of a theorem that is no number, such as "Theorem 3.2", or nothing."""
+    check_words("the label of a theorem", label)
+    if label and not re.fullmatch(r"[A-Z][a-z]+ [0-9A-Z]+(\.[0-9]+)*[a-z]?", label):
+        raise ProofError(f'the label of a theorem is like "Theorem 3.2", not {label!r}')
+
+
 def _check_written(where, what, x):
     if x is ...:
         raise ProofError(f"{where}: {what} is still to be written, in place of ...")
