@@ -259,7 +259,7 @@ def test_no_letter_prints_like_an_entry_at_a_fixed_place():
     A, v = matrix("A", n, n), matrix("v", n)
     table = tabulate(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i), n, n)
     for name in ("A_3j", "v_3", "v_α", "A_1"):
-        refused(lambda x=scalars(name): Derivation("T", x * table), "an entry of another")
+        refused(lambda name=name: Derivation("T", scalars(name) * table), "an entry of another")
     a, W = head("a", h), Heads("W_Q", h, n, n)
     refused(lambda: Derivation("T", over(a, W[a]) + matrix("W_Q_a", n, n)), "an entry of another")
     assert Derivation("T", over(a, W[a]) + matrix("W_K", n, n))  # no letter is called W here
