@@ -279,3 +279,11 @@ def test_a_label_is_a_number(label):
     X = matrix("X", n, n)
     refused(lambda: Derivation("T", X + X).by(2 * X).qed(label), 'is like "Theorem 3.2"')
     assert Derivation("T", X + X).by(2 * X).qed("Theorem 3.2b").title == "Theorem 3.2b (T)"
+
+
+def test_a_letter_that_only_a_number_mentions_is_said_to_be_a_size():
+    """Were n any number, n 1/n Z = Z would need it not to vanish."""
+    m = sizes("m")
+    for Z, told in ((matrix("Z", m, m), True), (matrix("Z", n, m), False)):
+        theorem = Derivation("T", n * ((1 / n) * Z)).by(Z).qed()
+        assert ("(n is a size)" in repr(theorem)) is told

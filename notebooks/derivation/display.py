@@ -137,7 +137,12 @@ def _kinds(proof, style):
     positive = [
         x for x in letters if isinstance(x, sp.Symbol) and x.is_positive and not x.is_integer
     ]
+    families = [x for x in letters if isinstance(x, Family)]
+    known = set().union(*[s.free_symbols for x in families for s in x.sizes])
+    known |= {s for x in expressions for i in x.atoms(Index) for s in i.size.free_symbols}
+    sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer} - known
     told = [
+        (sizes, style.text(" is a size"), style.text(" are sizes")),
         (masks, style.text(" is a mask"), style.text(" are masks")),
         (set().union(*[x.atoms(Bijection) for x in expressions]),
          style.text(" is a permutation"), style.text(" are permutations")),
