@@ -153,3 +153,8 @@ def test_a_recursion_says_which_scalars_it_depends_on():
     t, b, mu = sizes("t"), scalars("b"), sequence("mu")
     total = recursion("r", lambda mu, b: mu[1] + b * ones(1), lambda r, t, mu, b: r + mu[t])
     assert [repr(total(t, mu, b)), repr(total(t, mu, 0))] == ["r[t](mu, b)", "r[t](mu, 0)"]
+
+
+def test_a_derivation_that_has_only_begun_shows_where():
+    n = sizes("n")
+    assert "& A + A" in Derivation("T", matrix("A", n) + matrix("A", n))._repr_latex_()

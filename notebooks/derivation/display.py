@@ -32,7 +32,7 @@ def latex_of(proof):
     lines = _lines(proof)
     style, names = _style_and_names(proof, lines, Latex)
     start, below = lines[0][0], _reasons_stand_below(lines, names, style)
-    if _width(start, names, style) <= SHORT_START and not below:
+    if len(lines) > 1 and _width(start, names, style) <= SHORT_START and not below:
         rows, opening = [], start.show(style, SUM, names) + " "
     else:
         rows, opening = [f"& {row}" for row in _broken(start, names, style)], ""
