@@ -13,7 +13,7 @@ import sympy as sp
 
 from .letters import Bijection, Family, Index
 from .matrices import operations_in
-from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF
+from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 from .sizes_told import telling_sizes
 
@@ -137,10 +137,8 @@ def _kinds(proof, style):
     positive = [
         x for x in letters if isinstance(x, sp.Symbol) and x.is_positive and not x.is_integer
     ]
-    families = [x for x in letters if isinstance(x, Family)]
-    known = set().union(*[s.free_symbols for x in families for s in x.sizes])
-    known |= {s for x in expressions for i in x.atoms(Index) for s in i.size.free_symbols}
-    sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer} - known
+    sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer}
+    sizes -= set().union(*[_counting(y) for x in expressions for y in x.walk()])
     told = [
         (sizes, style.text(" is a size"), style.text(" are sizes")),
         (masks, style.text(" is a mask"), style.text(" are masks")),
@@ -150,6 +148,18 @@ def _kinds(proof, style):
     ]  # fmt: skip
     found = [_together(style, xs, one, many) for xs, one, many in told if xs]
     return [style.text("(") + style.text("; ").join(found) + style.text(")")] if found else []
+
+
+def _counting(x):
+    """The letters that can only be sizes where they stand: of shapes, indices, places in a row."""
+    indices = [p.size for p in x.params if isinstance(p, Index)]
+    indices += [s for p in x.params if isinstance(p, Family) for s in p.sizes]
+    at = [p for p in x.params[:2] if isinstance(p, sp.Expr)] if _has_a_place(x) else []
+    return set().union(*[s.free_symbols for s in (*x.shape, *indices, *at)])
+
+
+def _has_a_place(x):
+    return x.operation is TERM or x.operation.word is not None and x.operation.word.places
 
 
 def _together(style, letters, one, many):
