@@ -28,7 +28,7 @@ def questions(path):
 
 def test_every_numbered_part_ends_with_its_quiz():
     last = {
-        part["caption"].split(":")[0]: part["chapters"][-1]["file"]
+        part["caption"].split(":")[0]: part["chapters"][-1]["sections"][-1]["file"]
         for part in PARTS
         if part["caption"].startswith("Part ")
     }
