@@ -126,7 +126,7 @@ const exhibits = (() => {
     label: "Xavier on a fused and on separate projections",
     start: { how: "separate", groups: 3 },
     controls: [{ kind: "choice", name: "how", label: "Initialise", options: [["separate", "each by itself"], ["fused", "the fused matrix"]] },
-      { kind: "slider", name: "groups", label: "key heads (of 8)", min: 0, max: 3, step: 1, show: (x) => `${2 ** x}` }],
+      { kind: "slider", name: "groups", label: "key heads", min: 0, max: 3, step: 1, show: (x) => `${2 ** x} of 8` }],
     plots(now) {
       const sigma = deviation(WIDTH, ...rowsSeen(now)), scores = QUANTILES.map((z) => sigma * z);
       return [
