@@ -1,13 +1,11 @@
 """Deliberate mistakes in the checker are the ones they say they are, and its tests notice them."""
 
-import ast
 import json
 import subprocess
 import sys
 
 import pytest
 from mutants import checker, record
-from mutants.operators import Mutant
 from mutants.record import ROOT
 
 #: What `make test` tries of `make nightly ONLY=mutants`: so many mistakes in these, on one quick file of tests.
@@ -73,20 +71,6 @@ def test_a_refusal_is_deleted_and_not_reworded():
     assert REFUSAL.replace("seen = x - y", "seen = x + y") in made
     assert not any("names + seen)" in s and REFUSAL.split("\n")[2] not in s for s in made)
     assert not any("raise" in s and REFUSAL.split("\n")[5] not in s for s in made)
-
-
-def test_a_function_keeps_its_place_in_the_file():
-    """The tests that plant faults read the function they change from the file."""
-    source = checker.path_of("letters").read_text(encoding="utf-8")
-    first = source.index("class Join"), source.index("def as_size")
-    shorter = source[: first[0]] + "pass\n\n\n" + source[first[1] :]
-    line = source.count("\n", 0, first[0]) + 1
-    code = checker.Changed("letters", Mutant("a class deleted", line, "", "", shorter)).code
-    lines = {c.co_name: c.co_firstlineno for c in code.co_consts if hasattr(c, "co_name")}
-    tree = ast.parse(source)
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
-            assert lines[node.name] == node.lineno
 
 
 def test_all_kinds_have_their_turn_and_long_modules_more():

@@ -55,7 +55,7 @@ PRINTS = re.compile(
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
-ALONE = ("soundness_rules", "theorems", "refusals", "what_was_accepted", "names", "kernel/faults",
+ALONE = ("soundness_rules", "theorems", "refusals", "what_was_accepted", "names",
          "kernel/kernel", "kernel/rules", "kernel/normal_form", "kernel/the_book")  # fmt: skip
 WITH_TORCH = ("theorems", "what_was_accepted", "alarm", "operations", "counterexamples",
               "display", "checks", "attempts", "jacobian")  # fmt: skip
@@ -103,7 +103,7 @@ def source_of():
     """A digest of what the outcome depends on: the package, its tests, and what edits it."""
     here = [Path(__file__), Path(__file__).with_name("operators.py")]
     tests = [test_file(name) for name in sorted(FILES)]
-    files = [*sorted(PACKAGE.rglob("*.py")), *tests, TESTS / "kernel" / "faults.py", *here]
+    files = [*sorted(PACKAGE.rglob("*.py")), *tests, *here]
     return digest(*(file.read_text(encoding="utf-8") for file in files))
 
 
@@ -287,21 +287,11 @@ def _in_turn(source, seed):
 
 
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds one module of the package, and makes it of another source than the file's.
-
-    Each function keeps its place in the file, where the tests that plant faults look it up.
-    """
+    """Finds one module of the package, and makes it of another source than the file's."""
 
     def __init__(self, module, mutant):
         self.name, self.path = f"{PACKAGE.name}.{module}", path_of(module)
-        original = self.path.read_text(encoding="utf-8")
-        gone = original.count("\n") - mutant.source.count("\n")
-        tree = ast.parse(mutant.source)
-        for node in ast.walk(tree):
-            for place_ in ("lineno", "end_lineno"):
-                if getattr(node, place_, 0) > mutant.line:
-                    setattr(node, place_, getattr(node, place_) + gone)
-        self.code = compile(tree, str(self.path), "exec")
+        self.code = compile(mutant.source, str(self.path), "exec")
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname == self.name:
