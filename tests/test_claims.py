@@ -1,5 +1,6 @@
 """Every claim of the five texts has a verdict, a reason, and something that settles it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,12 +9,16 @@ from claims import THEOREM, ClaimsError, links, read_claims
 from register import read_register
 
 ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
 TEXTS, CLAIMS = read_claims(ROOT / "book" / "claims.yml")
-THEOREMS = {entry.number: entry for entry in read_register(ROOT / "notebooks")}
+BY_ID = {claim.id: claim for claim in CLAIMS}
+THEOREMS = {entry.number: entry for entry in read_register(NOTEBOOKS)}
+SOURCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 #: How many claims each text makes.
 MADE = {"000": 12, "001": 10, "002": 28, "003": 15, "004": 10}
-
-each_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+#: The quotations are short: the texts themselves are not the book's to print.
+LONGEST = 160
 
 
 def test_every_claim_of_every_text_is_there():
@@ -21,38 +26,21 @@ def test_every_claim_of_every_text_is_there():
     assert [claim.id for claim in CLAIMS] == expected
 
 
-@each_claim
-def test_it_says_why_in_one_sentence(claim):
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+def test_it_says_why_in_one_sentence_quotes_its_words_and_is_settled(claim):
     assert claim.why.endswith(".") and claim.why.count(". ") == 0
     assert bool(claim.needs) or claim.verdict != "true only if", "true only if what?"
-
-
-@each_claim
-def test_what_needs_a_condition_is_not_called_true(claim):
     assert claim.verdict != "true" or not claim.needs
-
-
-CHINESE = re.compile(r"[\u4e00-\u9fff]")
-#: The quotations are short: the texts themselves are not the book's to print.
-LONGEST = 160
-
-
-@each_claim
-def test_it_quotes_the_words_it_rests_on(claim):
     assert 0 < len(claim.words) <= LONGEST
     formula = claim.words.startswith("$") and claim.text in ("002", "004")
     assert bool(claim.translation) == (formula or bool(CHINESE.search(claim.words)))
     assert not CHINESE.search(claim.translation)
-
-
-@each_claim
-def test_what_settles_it_is_there(claim):
     for settled in claim.settled:
         assert links(settled, THEOREMS)  # a theorem that no notebook states is refused
         if settled.startswith("@"):
-            assert f"{{{settled[1:]}," in (ROOT / "book" / "references.bib").read_text()
+            assert f"{{{settled[1:]}," in SOURCES
         elif not THEOREM.fullmatch(settled):
-            assert (ROOT / "notebooks" / f"{settled.partition('#')[0]}.ipynb").is_file()
+            assert (NOTEBOOKS / f"{settled.partition('#')[0]}.ipynb").is_file()
 
 
 COMPLETE = """
@@ -66,11 +54,11 @@ claims:
     "old, new, complaint",
     [
         ("000-01", "one", "is no id of a claim"),
-        ("verdict: true", "verdict: perhaps", "expected one of true, true only if"),
-        ("why: B., ", "", "lacks why"),
-        ("words: a, ", "", "lacks words"),
-        ('["3.2"]', "[]", "nothing settles 000-01"),
-        ('"000-01"', '"001-01"', "there is no text 001"),
+        ("verdict: true", "verdict: perhaps", "none of the verdicts true, true only if"),
+        ("why: B., ", "", "'why'"),
+        ("words: a, ", "", "'words'"),
+        ('["3.2"]', "[]", "“000-01” is settled by nothing"),
+        ('"000-01"', '"001-01"', "“001-01” is of a text that is not there"),
     ],
 )
 def test_a_file_that_says_too_little_is_refused(tmp_path, old, new, complaint):
@@ -80,3 +68,52 @@ def test_a_file_that_says_too_little_is_refused(tmp_path, old, new, complaint):
     path.write_text(COMPLETE.replace(old, new), encoding="utf-8")
     with pytest.raises(ClaimsError, match=complaint):
         read_claims(path)
+
+
+# ---- what chapters 6 and 7 quote, and say of themselves -----------------------------------
+
+CHAPTERS = {path.stem: path for path in sorted(NOTEBOOKS.glob("0[67]*.ipynb"))}
+CITED = re.compile(r"\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
+TYPES = r"(?:(?:b?float\d\d)(?:, | and )?)+"
+
+
+def text(path):
+    """The Markdown of a notebook, and what its cells print."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    said = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    said += ["".join(out.get("text", "")) for c in cells for out in c.get("outputs", [])]
+    return "\n".join(said)
+
+
+def quotations(markdown):
+    """(what is quoted, the claims it is cited for), line by line."""
+    for line in markdown.splitlines():
+        before = 0
+        for cited in CITED.finditer(line):
+            for quoted in re.findall("“([^”]+)”", line[before : cited.start()]):
+                yield quoted, cited[1].split(", ")
+            before = cited.end()
+
+
+def is_in_the_ledger(quoted, ids):
+    """Whether one of the claims rests on these words, in its own language or translated."""
+    return any(quoted in f"{BY_ID[id].words}\n{BY_ID[id].translation}" for id in ids)
+
+
+def test_what_is_quoted_beside_a_claim_are_its_words():
+    quoted = [one for path in CHAPTERS.values() for one in quotations(text(path))]
+    assert len(quoted) > 12 and [one for one in quoted if not is_in_the_ledger(*one)] == []
+    assert not is_in_the_ledger("LayerNorm commutes with permutations", ["002-19", "002-20"])
+
+
+def test_the_overview_names_the_types_in_which_each_theorem_was_measured():
+    chapter = text(CHAPTERS["06-batch-norm-erases-the-bias"])
+    (measured,) = re.findall(r"^Measured on .*$", chapter, re.MULTILINE)
+    claimed = {
+        number: set(re.findall(r"b?float\d\d", types))
+        for numbers, types in re.findall(rf"Theorems? (.*?) in ({TYPES})", measured)
+        for number in re.findall(r"\d\.\d", numbers)
+    }
+    judged = re.findall(rf"^PASS  Theorem (\d\.\d) .*: ({TYPES}) within", chapter, re.MULTILINE)
+    assert claimed == {number: set(re.findall(r"b?float\d\d", types)) for number, types in judged}
+    assert len(claimed) == 3

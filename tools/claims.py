@@ -13,17 +13,13 @@ Elsewhere in the book the numbers in `[002-11]` or `[000-09, 000-10]` become lin
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
-from register import read_register
+from register import BookDirective, read_register
 from theorem_boxes import check_anchor
 
 VERDICTS = ("true", "true only if", "false", "not checkable")
-FIELDS = {"id", "claim", "words", "verdict", "why", "settled"}
 CLAIM_ID = re.compile(r"\d{3}-\d{2}")
 CITED_ID = re.compile(r"(?<=[\[ ])(\d{3}-\d{2})(?=[,\]])")
 THEOREM = re.compile(r"\d+[a-z]?\.\d+")
@@ -51,7 +47,7 @@ class Claim:
     words: str
     verdict: str
     why: str
-    settled: tuple
+    settled: list
     needs: str = ""
     translation: str = ""
 
@@ -68,32 +64,24 @@ class Claim:
 def read_claims(path):
     """(texts, claims): each Text by its number, and the claims in their order."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    claims = [checked(path, entry) for entry in data["claims"]]
-    for id, count in Counter(claim.id for claim in claims).items():
-        if count > 1:
-            raise ClaimsError(f"{path.name}: the claim {id} is there {count} times.")
-    for claim in claims:
-        if claim.text not in data["texts"]:
-            raise ClaimsError(f"{path.name}: there is no text {claim.text} for claim {claim.id}.")
-    return {number: Text(**text) for number, text in data["texts"].items()}, claims
-
-
-def checked(path, entry):
-    id = str(entry.get("id"))
-    # YAML reads a bare true as a truth value
-    entry = entry | {"verdict": str(entry.get("verdict")).lower()}
-    if not CLAIM_ID.fullmatch(id):
-        raise ClaimsError(f"{path.name}: “{id}” is no id of a claim; expected one like 002-11.")
-    if missing := FIELDS - set(entry):
-        raise ClaimsError(f"{path.name}: the claim {id} lacks {', '.join(sorted(missing))}.")
-    if entry["verdict"] not in VERDICTS:
-        raise ClaimsError(
-            f"{path.name}: the verdict on {id} is “{entry['verdict']}”; "
-            f"expected one of {', '.join(VERDICTS)}."
-        )
-    if not entry["settled"] and entry["verdict"] != "not checkable":
-        raise ClaimsError(f"{path.name}: nothing settles {id}, so it cannot have a verdict.")
-    return Claim(**entry | {"settled": tuple(map(str, entry["settled"]))})
+    texts = {number: Text(**text) for number, text in data["texts"].items()}
+    claims = []
+    for entry in data["claims"]:
+        try:  # YAML reads a bare true as a truth value
+            claim = Claim(**entry | {"verdict": str(entry.get("verdict")).lower()})
+        except TypeError as wrong:
+            raise ClaimsError(f"{path.name}: {entry}: {wrong}.") from None
+        for held, complaint in (
+            (CLAIM_ID.fullmatch(claim.id), "is no id of a claim"),
+            (claim.id not in {before.id for before in claims}, "is there twice"),
+            (claim.text in texts, "is of a text that is not there"),
+            (claim.verdict in VERDICTS, f"has none of the verdicts {', '.join(VERDICTS)}"),
+            (claim.settled or claim.verdict == "not checkable", "is settled by nothing"),
+        ):
+            if not held:
+                raise ClaimsError(f"{path.name}: the claim “{claim.id}” {complaint}.")
+        claims.append(claim)
+    return texts, claims
 
 
 def links(settled, theorems, notebooks="../notebooks"):
@@ -115,17 +103,13 @@ def links(settled, theorems, notebooks="../notebooks"):
 # ---- the page of the book ---------------------------------------------------------
 
 
-class Claims(Directive):
+class Claims(BookDirective):
     """All claims, text by text; the arguments are the data file and the notebooks' folder."""
 
     required_arguments = 2
 
     def run(self):
-        env = self.state.document.settings.env
-        self.page = Path(env.doc2path(env.docname))
-        path, folder = (self.page.parent / name for name in self.arguments)
-        for file in (path, *folder.glob("*.ipynb")):
-            env.note_dependency(str(file.resolve()))
+        path, folder = (self.folder / name for name in self.arguments)
         self.theorems = {entry.number: entry for entry in read_register(folder)}
         try:
             texts, claims = read_claims(path)
@@ -153,12 +137,14 @@ class Claims(Directive):
             yield section
 
     def card(self, claim):
-        card = nodes.container(ids=[claim.anchor], classes=["claim", slug(claim.verdict)])
+        card = nodes.container(ids=[claim.anchor], classes=["claim", nodes.make_id(claim.verdict)])
         title = self.parse(claim.claim, "claim-title")
         title[0][0:0] = [nodes.inline("", claim.id, classes=["claim-id"]), nodes.Text(" ")]
-        card += [title, self.parse(quotation(claim), "claim-words")]
+        meaning = claim.translation and f": {claim.translation}"  # of what is Chinese
+        card += [title, self.parse(f"“{claim.words}”{meaning}", "claim-words")]
         verdict = nodes.inline("", claim.verdict, classes=["verdict"])
-        card += nodes.paragraph("", "", verdict, nodes.Text(" "), *self.inline(claim.why))
+        why = self.parse(claim.why)[0].children
+        card += nodes.paragraph("", "", verdict, nodes.Text(" "), *why)
         if claim.needs:
             card += self.parse(f"*Needs:* {claim.needs}", "claim-needs")
         if claim.settled:
@@ -166,50 +152,23 @@ class Claims(Directive):
             card += self.parse(f"Settled by {settled}.", "claim-settled")
         return card
 
-    def inline(self, markdown):
-        return self.parse(markdown)[0].children
 
-    def parse(self, markdown, *classes):
-        box = nodes.container(classes=list(classes))
-        lines = StringList(markdown.splitlines(), source=str(self.page))
-        self.state.nested_parse(lines, self.content_offset, box)
-        return box
-
-
-class ClaimsInShort(Directive):
+class ClaimsInShort(BookDirective):
     """How many claims there are, and some of them; the content is their ids."""
 
     required_arguments = 1
     has_content = True
 
     def run(self):
-        env = self.state.document.settings.env
-        page = Path(env.doc2path(env.docname))
-        path = page.parent / self.arguments[0]
-        env.note_dependency(str(path.resolve()))
-        by_id = {claim.id: claim for claim in read_claims(path)[1]}
+        by_id = {claim.id: claim for claim in read_claims(self.folder / self.arguments[0])[1]}
         counts = Counter(claim.verdict for claim in by_id.values())
         rows = [by_id[id] for id in " ".join(self.content).split()]
         count = f"all {len(by_id)}: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS)
         table = ["| a claim | verdict | why |", "|---|---|---|"]
         table += [f"| {c.claim} [{c.id}] | {c.verdict} | {c.why} |" for c in rows]
-        table += [
-            "",
-            f"These are some of the claims that five texts make; [{count}]({PAGE.rpartition('/')[2]}.md).",
-        ]
-        box = nodes.container(classes=["claims-in-short"])
-        self.state.nested_parse(StringList(table, source=str(page)), self.content_offset, box)
-        return [box]
-
-
-def quotation(claim):
-    """The words of the text in Markdown; where they are Chinese, what they mean as well."""
-    meaning = claim.translation and f": {claim.translation}"
-    return f"“{claim.words}”{meaning}"
-
-
-def slug(verdict):
-    return verdict.replace(" ", "-")
+        page = PAGE.rpartition("/")[2]
+        table += ["", f"These are some of the claims that five texts make; [{count}]({page}.md)."]
+        return [self.parse("\n".join(table), "claims-in-short")]
 
 
 def link_cited_claims(app, doctree, docname):

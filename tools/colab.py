@@ -4,8 +4,8 @@
     python tools/colab.py some/folder      # elsewhere
 
 The first cell of a copy, folded away in Colab as solutions are, writes beside the notebook what
-it needs of the book, as readable source: the packages it imports and the files it names. Nothing is installed,
-pinned or fetched. Links to other chapters lead to the published book where its address is
+it needs of the book, as readable source: the packages it imports and the files it names. Nothing is
+installed, pinned or fetched. Links to other chapters lead to the published book where its address is
 known, and are plain words where it is not.
 """
 
@@ -62,11 +62,6 @@ def colab_copy(path, site=""):
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
     notebook.cells.insert(0, opening)
     notebook.metadata.update(COLAB)
-    for count, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), 1):
-        cell.execution_count = count
-        for output in cell.outputs:
-            if output.output_type == "execute_result":
-                output.execution_count = count
     return nbformat.writes(notebook).rstrip("\n") + "\n"
 
 
@@ -80,10 +75,11 @@ def companions(notebook):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             tree = ast.parse(cell.source)
-            for name in [*imported(tree), *files_named(tree)]:
+            strings = (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant))
+            named = (s for s in strings if isinstance(s, str) and FILE.fullmatch(s))
+            for name in [*imported(tree), *named]:
                 package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
-                found |= set(package.rglob("*.py")) if package.is_dir() else set()
-                found |= {path for path in (package, file) if path.is_file()}
+                found |= {*package.rglob("*.py")} | {p for p in (package, file) if p.is_file()}
     return sorted(found)
 
 
@@ -92,15 +88,8 @@ def imported(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module.split(".")[0]
-
-
-def files_named(tree):
-    """The short strings of code that may be names of files."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from [node.value] if FILE.fullmatch(node.value) else []
 
 
 def writing_cell(paths):
@@ -108,8 +97,7 @@ def writing_cell(paths):
     parts = [OPENING]
     for path in paths:
         source = path.read_text(encoding="utf-8")
-        if "'''" in source or source.endswith("\\"):
-            raise ValueError(f"{path.name} holds three single quotes: a copy cannot quote it")
+        assert "'''" not in source, f"{path.name} holds three single quotes: it cannot be quoted"
         parts.append(f"write({path.relative_to(NOTEBOOKS).as_posix()!r}, r'''{source}''')\n")
     return "\n".join(parts).rstrip("\n")
 

@@ -6,15 +6,11 @@ page, it carries those words.
 """
 
 import re
+from html.entities import html5
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "varepsilon": "ε", "theta": "θ",
-    "lambda": "λ", "mu": "μ", "rho": "ρ", "sigma": "σ", "tau": "τ", "varphi": "φ", "Pi": "Π",
-    "ell": "ℓ",
-}  # fmt: skip
 COMMAND = re.compile(r"\\([a-zA-Z]+)\s*")
 
 
@@ -62,7 +58,13 @@ def plain(latex):
     latex = re.sub(r"\\(?:mathbf|mathrm|operatorname|text)\s*\{?\s*(\w+)\}?", r"\1", latex)
     latex = latex.replace(r"\,", " ").replace(r"\;", " ").replace(r"\times", "×")
     latex = re.sub(r"_\{(\w+)\}", r"_\1", latex)
-    return COMMAND.sub(lambda c: GREEK.get(c[1], c[0]), latex).replace(">", " > ").strip()
+    return COMMAND.sub(letter, latex).replace(">", " > ").strip()
+
+
+def letter(command):
+    """The letter that a command stands for, such as λ; other commands stay as they are."""
+    character = html5.get(f"{command[1].removeprefix('var')};", "")
+    return character if character.isalpha() else command[0]
 
 
 def within(node, kinds):

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,32 +83,25 @@ def gather():
     versions = {name: version(name) for name in ("sympy", "mpmath")}
     versions["pyodide"] = json.loads((PYODIDE / "package.json").read_text())["version"]
     (SITE / "LICENCES.txt").write_text(NOTICE.format(**versions))
-
-    common = (str(versions), digest(SOURCE / "precompile.mjs"), digest(Path(__file__)))
+    key = f"{versions} {digest(SOURCE / 'precompile.mjs')} {digest(Path(__file__))}"
     checker = sorted(set(CHECKER.rglob("*.py")) - {CHECKER / name for name in NEEDS_TORCH})
-    wanted = {
-        "python_stdlib.zip": (common, lambda to: shutil.copy(PYODIDE / "python_stdlib.zip", to)),
-        "libraries.zip": (common, zip_libraries),
-        "checker.zip": ((*common, *map(digest, checker)), lambda to: zip_files(to, checker)),
-    }
-    stale = []
-    for name, (key, collect) in wanted.items():
-        made_from = key_file(name).read_text() if key_file(name).is_file() else None
-        if not (SITE / name).is_file() or made_from != repr(key):
-            key_file(name).unlink(missing_ok=True)  # until it is whole: this may be interrupted
-            collect(LIVE / name)
-            stale += [LIVE / name, SITE / name]
-    if stale:
-        print("Compiling Python for the live proofs, once …", flush=True)
-        node = shutil.which("node") or "node"
-        run([node, "precompile.mjs", *stale], "node could not compile the Python files")
-        for name, (key, _) in wanted.items():
-            key_file(name).write_text(repr(key))
+    archive("python_stdlib.zip", key, partial(shutil.copy, PYODIDE / "python_stdlib.zip"))
+    archive("libraries.zip", key, zip_libraries)
+    key += f" {[*map(digest, checker)]}"
+    archive("checker.zip", key, lambda to: zip_files(to, checker, CHECKER.parent))
 
 
-def key_file(name):
-    """Where it is written down what an archive was made from."""
-    return LIVE / f"{name}.key"
+def archive(name, key, collect):
+    """An archive of compiled files in the site folder, unless it was made with this key."""
+    stamp, sources = LIVE / f"{name}.key", LIVE / name
+    if (SITE / name).is_file() and stamp.is_file() and stamp.read_text() == key:
+        return
+    stamp.unlink(missing_ok=True)  # until the archive is whole: this may be interrupted
+    print(f"Compiling {name} for the live proofs, once …", flush=True)
+    collect(sources)
+    command = [shutil.which("node") or "node", "precompile.mjs", sources, SITE / name]
+    run(command, "node could not compile the Python files")
+    stamp.write_text(key)
 
 
 def zip_libraries(target):
@@ -121,7 +115,7 @@ def zip_libraries(target):
     zip_files(target, files, folder.parent)
 
 
-def zip_files(target, files, root=CHECKER.parent):
+def zip_files(target, files, root):
     with zipfile.ZipFile(target, "w") as archive:
         for path in files:
             archive.write(path, path.relative_to(root))

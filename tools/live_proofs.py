@@ -28,7 +28,6 @@ LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that add to the object they are called on.
 CONTINUING = {"by", "base", "step"}
 EVERYTHING = "*"  # what `from derivation import *` may bind
-PAGE_FILES = ("live/live.css", "live/live.js")
 
 
 # ---- what a notebook's statements need of each other --------------------------------
@@ -115,16 +114,13 @@ def owner(node):
 
 def imports_absent(tree):
     """Whether a statement imports what the browser has not, also inside a `with` or an `if`."""
+    names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        else:
-            names = [
-                name.name for name in getattr(node, "names", ()) if isinstance(node, ast.Import)
-            ]
-        if any(name.split(".")[0] not in PRESENT or name == ABSENT for name in names):
-            return True
-    return False
+            names.append(node.module or "")
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return any(name.split(".")[0] not in PRESENT or name == ABSENT for name in names)
 
 
 def live_cells(notebook):
@@ -189,9 +185,8 @@ def add_live_cells(app, pagename, templatename, context, doctree):
     cells = list(live_cells(json.loads(source.read_text(encoding="utf-8"))))
     if cells:
         context["body"] += data_block(cells, context["pathto"]("_static/live/", 1))
-        for name in PAGE_FILES:
-            add = app.add_css_file if name.endswith(".css") else app.add_js_file
-            add(name, **({"loading_method": "defer"} if name.endswith(".js") else {}))
+        app.add_css_file("live/live.css")
+        app.add_js_file("live/live.js", loading_method="defer")
 
 
 def data_block(cells, folder):

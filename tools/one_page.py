@@ -17,8 +17,6 @@ from jinja2 import Environment
 from markupsafe import Markup
 from sphinx import addnodes
 from sphinx.builders.singlehtml import SingleFileHTMLBuilder
-from sphinx.util.console import darkgreen
-from sphinx.util.nodes import inline_all_toctrees
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 DOCUMENT = "#document-"  # so the addresses begin that Sphinx gives to the documents
@@ -32,8 +30,8 @@ class OnePage(SingleFileHTMLBuilder):
 
     def assemble_doctree(self):
         root = self.config.root_doc
-        tree = self.env.get_doctree(root).deepcopy()
-        parts = list(map(self.part, list(tree.findall(addnodes.toctree))))
+        tree = self.env.get_doctree(root)
+        parts = [self.part(toctree) for toctree in tree.findall(addnodes.toctree)]
         for wrapper in list(tree.findall(is_toctree_wrapper)):
             wrapper.parent.remove(wrapper)
         tree["docname"] = root
@@ -42,9 +40,12 @@ class OnePage(SingleFileHTMLBuilder):
         tree += [text, *parts]
         self.env.resolve_references(tree, root, self)
         give_each_its_own_anchors(tree)
-        drop_openings(tree)
-        drop_signs(tree)
-        self.contents = list(map(entry_of_part, parts))
+        for sign in list(tree.findall(is_sign)):
+            sign.parent.remove(sign)
+        self.contents = [
+            entry_of(part) | {"chapters": [entry_of(s) for s in part.findall(is_chapter)]}
+            for part in parts
+        ]
         return tree
 
     def part(self, toctree):
@@ -53,9 +54,7 @@ class OnePage(SingleFileHTMLBuilder):
         section = nodes.section(ids=[nodes.make_id(caption)], classes=["part"])
         section += nodes.title("", caption)
         for _, docname in toctree["entries"]:
-            inner = self.env.get_doctree(docname)
-            inner = inline_all_toctrees(self, set(), docname, inner, darkgreen, [docname])
-            section += opened(docname, inner.children)
+            section += opened(docname, self.env.get_doctree(docname).children)
         return section
 
     def fix_refuris(self, tree):
@@ -92,6 +91,15 @@ def is_toctree_wrapper(node):
     return isinstance(node, nodes.compound) and "toctree-wrapper" in node["classes"]
 
 
+def is_chapter(node):
+    return isinstance(node, nodes.section) and "chapter" in node["classes"]
+
+
+def is_sign(node):
+    """What a reader of the site clicks to get the address of a theorem."""
+    return isinstance(node, nodes.reference) and "headerlink" in node["classes"]
+
+
 def opened(docname, children):
     """The text of a document, under its name."""
     start = addnodes.start_of_file(docname=docname)
@@ -104,53 +112,30 @@ def opened(docname, children):
     return start
 
 
-def entry_of_part(part):
-    """What the contents say of a part: its title, its anchor and its chapters."""
-    chapters = [
-        section for section in part.findall(nodes.section) if "chapter" in section["classes"]
-    ]
-    return {
-        "title": part.next_node(nodes.title).astext(),
-        "anchor": part["ids"][0],
-        "chapters": [
-            {"title": each.next_node(nodes.title).astext(), "anchor": each["ids"][0]}
-            for each in chapters
-        ],
-    }
-
-
-# ---- anchors ------------------------------------------------------------------------
+def entry_of(section):
+    """What the contents say of a part or of a chapter."""
+    return {"title": section.next_node(nodes.title).astext(), "anchor": section["ids"][0]}
 
 
 def give_each_its_own_anchors(tree):
-    """Put the name of its document in front of each anchor, and mend the links to it."""
-    tops = {opening["docname"]: top_of(opening) for opening in tree.findall(addnodes.start_of_file)}
-    rename_within(tree, None, tops)
+    """Put the name of its document in front of each anchor, and mend the links to it.
 
-
-def rename_within(node, docname, tops):
-    """From the top down: the parents of what is folded are not all recorded."""
-    if isinstance(node, addnodes.start_of_file):
-        docname = node["docname"]
-    if docname and isinstance(node, nodes.Element):
-        rename(node, docname, tops)
-    for child in node.children:
-        rename_within(child, docname, tops)
-
-
-def top_of(opening):
-    """The anchor of the title of a document."""
-    return opening.next_node(nodes.section)["ids"][0]
-
-
-def rename(node, docname, tops):
-    for key in ("ids", "backrefs"):
-        if node.get(key):
-            node[key] = [anchor_of(docname, anchor) for anchor in node[key]]
-    if "refid" in node:
-        node["refid"] = anchor_of(docname, node["refid"])
-    if str(node.get("refuri", "")).startswith("#"):
-        node["refuri"] = "#" + target_of(docname, node["refuri"], tops)
+    The chapters are left alone in their part: an empty line between them would be a page.
+    """
+    openings = list(tree.findall(addnodes.start_of_file))
+    tops = {one["docname"]: one.next_node(nodes.section)["ids"][0] for one in openings}
+    for opening in openings:
+        docname = opening["docname"]
+        for node in opening.findall(nodes.Element):
+            for key in ("ids", "backrefs"):
+                if node.get(key):
+                    node[key] = [anchor_of(docname, anchor) for anchor in node[key]]
+            if "refid" in node:
+                node["refid"] = anchor_of(docname, node["refid"])
+            if str(node.get("refuri", "")).startswith("#"):
+                node["refuri"] = "#" + target_of(docname, node["refuri"], tops)
+        place = opening.parent.index(opening)
+        opening.parent[place : place + 1] = opening.children
 
 
 def target_of(docname, refuri, tops):
@@ -163,20 +148,6 @@ def target_of(docname, refuri, tops):
 
 def anchor_of(docname, anchor):
     return f"{basename(docname)}--{anchor}"
-
-
-def drop_signs(tree):
-    """Take away what a reader of the site clicks to get the address of a theorem."""
-    for sign in list(tree.findall(nodes.reference)):
-        if "headerlink" in sign["classes"]:
-            sign.parent.remove(sign)
-
-
-def drop_openings(tree):
-    """Leave the chapters alone in their part: an empty line between them would be a page."""
-    for opening in list(tree.findall(addnodes.start_of_file)):
-        place = opening.parent.index(opening)
-        opening.parent[place : place + 1] = opening.children
 
 
 def setup(app):

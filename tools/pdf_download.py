@@ -8,11 +8,11 @@ book, nothing is there.
 import shutil
 from pathlib import Path
 
+from addresses import PDF as NAME
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.util.osutil import relative_uri
 
-NAME = "where-did-the-bias-go.pdf"
 #: What the PDF is made from.
 SOURCES = ("_*.yml", "notebooks/*.ipynb", "book/**/*.*", "tools/print_pdf.*")
 

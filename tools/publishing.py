@@ -8,7 +8,7 @@ notebook” gives the copy that runs alone (`tools/colab.py`).
 from html import escape
 from pathlib import Path
 
-from addresses import PUBLISHED_BRANCH, repository_address, site_address
+from addresses import PUBLISHED_BRANCH, addresses, site_address
 from colab import colab_copy
 
 COLAB = "https://colab.research.google.com"
@@ -16,16 +16,18 @@ DESCRIPTION = (
     "Which biases of a transformer can it see, and which not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
+#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography.
+WITHDRAWN, INSTEAD = ' role="doc-biblioentry"', ' role="listitem"'
 
 
 def use_address(app, config):
     """Switch on what needs the address of the repository, where there is one."""
-    root = Path(app.srcdir)
-    if not repository_address(root):
+    repository, site = addresses(Path(app.srcdir))
+    if not repository:
         return
-    config.html_baseurl = f"{site_address(root)}/"
+    config.html_baseurl = f"{site}/"
     config.html_theme_options |= {
-        "repository_url": repository_address(root),
+        "repository_url": repository,
         "repository_branch": PUBLISHED_BRANCH,
         "path_to_docs": "colab",
         "use_repository_button": True,
@@ -51,12 +53,13 @@ def describe(app, page, template, context, doctree):
     )
 
 
-def name_downloads(app, page, template, context, doctree):
-    """Say what the download of a chapter is."""
+def mend(app, page, template, context, doctree):
+    """Say what the download of a chapter is, and mend what axe objects to."""
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if button.get("text") == ".ipynb":
                 button |= {"text": "notebook", "tooltip": "Download this notebook, to run alone"}
+    context["body"] = context.get("body", "").replace(WITHDRAWN, INSTEAD)
 
 
 def give_copies(app, failed):
@@ -74,6 +77,6 @@ def give_copies(app, failed):
 def setup(app):
     app.connect("config-inited", use_address, priority=100)
     app.connect("html-page-context", describe)
-    app.connect("html-page-context", name_downloads, priority=900)
+    app.connect("html-page-context", mend, priority=900)
     app.connect("build-finished", give_copies)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Give a theorem that is written as a plain block quote a frame and an anchor.
+"""Something to link to: every theorem, every check, every display equation.
 
     > **Theorem 3.2 (The key bias cancels).** For every number of queries ...
 
@@ -6,15 +6,15 @@ reads well on GitHub and in Colab, where it is a quotation. In the book it becom
 and its name becomes the anchor `the-key-bias-cancels`: links such as
 `03-softmax-ignores-the-key-bias.ipynb#the-key-bias-cancels` are checked by the build.
 The cell that prints `PASS  Theorem 3.2 (The key bias cancels)` gets the anchor
-`the-key-bias-cancels-check`.
+`the-key-bias-cancels-check`. An equation gets the anchor `eq-3`, its place among those of the
+page. Theorems and equations show the sign that headings have.
 """
 
-from docutils import nodes
-from register import BOX_TITLE, slugify
-from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
+from itertools import groupby
 
-logger = logging.getLogger(__name__)
+from docutils import nodes
+from register import BOX_TITLE
+from sphinx.transforms import SphinxTransform
 
 
 class TheoremBoxes(SphinxTransform):
@@ -22,30 +22,27 @@ class TheoremBoxes(SphinxTransform):
 
     def apply(self):
         anchors = {}
-        for quote in self.document.findall(nodes.block_quote):
+        for quote in list(self.document.findall(nodes.block_quote)):
             title = opening(quote)
-            found = title and BOX_TITLE.fullmatch(title.astext())
+            theorem = title and title.astext().replace("’", "'").rstrip(".")  # undo the typographer
+            found = theorem and BOX_TITLE.fullmatch(theorem)
             if not found:
                 continue
-            slug = slugify(found["name"])
-            if slug in anchors:
-                logger.warning("two theorems are named %r", slug, location=quote)
+            slug = nodes.make_id(found["name"])
             anchors[slug] = (quote.line, slug, f"{found['kind']} {found['number']}")
             quote["ids"].append(slug)
             quote["classes"] += ["theorem-box", f"theorem-box-{found['kind'].lower()}"]
             title["classes"].append("theorem-box-title")
             mark_parts(quote)
-            typed = title.astext().replace("’", "'")  # undo the typographer
-            self.anchor_check(typed.rstrip("."), slug, anchors)
+            for cell in list(self.document.findall(is_cell)):
+                if f"PASS  {theorem}:" in printed(cell) and check_anchor(slug) not in anchors:
+                    cell["ids"].append(check_anchor(slug))
+                    check = (cell.line, check_anchor(slug), f"Check of {theorem}")
+                    anchors[check_anchor(slug)] = check
+            place = title.parent.index(title) + 1
+            title.parent.insert(place, permalink(slug, "Link to this theorem"))
         self.publish(anchors)
-
-    def anchor_check(self, theorem, slug, anchors):
-        """Give the cell that checks a theorem its anchor."""
-        for cell in self.document.findall(is_cell):
-            if f"PASS  {theorem}:" in printed(cell):
-                cell["ids"].append(check_anchor(slug))
-                anchors[check_anchor(slug)] = (cell.line, check_anchor(slug), f"Check of {theorem}")
-                return
+        anchor_equations(self.document)
 
     def publish(self, anchors):
         """Make the anchors known to MyST: within this page, and from other pages."""
@@ -92,6 +89,34 @@ def mark_parts(quote):
         elif part.astext() == "Evidence:":
             part["classes"].append("theorem-box-evidence")
             part.next_node(siblings=True, descend=False)["classes"].append("theorem-box-evidence")
+
+
+def anchor_equations(document):
+    """Put each display equation into a box with its anchor, and the box out of its paragraph."""
+    for place, equation in enumerate(list(document.findall(nodes.math_block)), 1):
+        anchor = f"eq-{place}"
+        box = nodes.container(ids=[anchor], classes=["equation"])
+        equation.replace_self(box)
+        box += [equation, nodes.inline("", "", permalink(anchor, "Link to this equation"))]
+    for paragraph in list(document.findall(nodes.paragraph)):
+        if any(isinstance(child, nodes.container) for child in paragraph.children):
+            paragraph.replace_self(list(split(paragraph)))
+
+
+def split(paragraph):
+    """The paragraph before, between and after its equations: HTML allows no box within one."""
+    for is_box, part in groupby(paragraph.children, lambda n: isinstance(n, nodes.container)):
+        part = list(part)
+        if is_box:
+            yield from part
+        elif "".join(child.astext() for child in part).strip():
+            yield nodes.paragraph("", "", *part, classes=paragraph["classes"])
+
+
+def permalink(anchor, words):
+    return nodes.reference(
+        "", "#", refuri=f"#{anchor}", internal=True, reftitle=words, classes=["headerlink"]
+    )
 
 
 def setup(app):

@@ -5,14 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import addresses
-import pdf_download
 import pytest
-from addresses import AddressError, repository_address, rewritten, site_address
+from addresses import PDF, PUBLISHED_BRANCH, AddressError, addresses, rewritten, site_address
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[2]
-MADE_UP = "https://github.com/someone/a-book"
+MADE_UP, SITE = "https://github.com/someone/a-book", "https://someone.github.io/a-book"
 PAGE = "notebooks/03-softmax-ignores-the-key-bias"
 
 
@@ -20,10 +18,8 @@ def with_url(folder, url):
     """A folder whose configuration holds that address, with the files that repeat it."""
     folder.mkdir(exist_ok=True)
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
-    assert 'url: ""' in config or MADE_UP not in config
-    (folder / "_config.yml").write_text(
-        config.replace('url: ""', f'url: "{url}"'), encoding="utf-8"
-    )
+    assert 'url: ""' in config
+    (folder / "_config.yml").write_text(config.replace('url: ""', f'url: "{url}"'))
     for name in ("README.md", "CITATION.cff"):
         shutil.copy(ROOT / name, folder)
     return folder
@@ -32,8 +28,8 @@ def with_url(folder, url):
 @pytest.mark.parametrize(
     "url, site",
     [
-        (MADE_UP, "https://someone.github.io/a-book"),
-        (f"{MADE_UP}.git", "https://someone.github.io/a-book"),
+        (MADE_UP, SITE),
+        (f"{MADE_UP}.git", SITE),
         ("https://github.com/someone/someone.github.io", "https://someone.github.io"),
         ("", ""),
     ],
@@ -44,35 +40,24 @@ def test_the_site_follows_from_the_repository(tmp_path, url, site):
 
 def test_another_address_gets_a_sentence(tmp_path):
     with pytest.raises(AddressError, match="expected https://github.com/OWNER/NAME, or nothing"):
-        repository_address(with_url(tmp_path, "somewhere"))
+        addresses(with_url(tmp_path, "somewhere"))
 
 
 def test_readme_and_citation_follow(tmp_path):
-    for path, text in rewritten(with_url(tmp_path, MADE_UP)).items():
-        assert MADE_UP in text and "someone.github.io/a-book" in text, path.name
-        path.write_text(text, encoding="utf-8")
-    with_empty = rewritten(with_url(tmp_path / "empty", ""))
-    assert all("github" not in text.replace("GitHub", "") for text in with_empty.values())
-
-
-def test_the_pdf_is_linked_where_the_site_offers_it(tmp_path):
-    assert addresses.PDF == pdf_download.NAME
-    readme = addresses.readme_block(with_url(tmp_path, MADE_UP))
-    assert f"(https://someone.github.io/a-book/{pdf_download.NAME})" in readme
-
-
-def test_what_is_committed_agrees_with_the_configuration():
-    for path, text in rewritten(ROOT).items():
-        assert path.read_text(encoding="utf-8") == text, (
-            f"{path.name}: run `python tools/addresses.py`"
-        )
+    texts = {path.name: text for path, text in rewritten(with_url(tmp_path, MADE_UP))}
+    assert all(MADE_UP in text and SITE in text for text in texts.values())
+    assert f"({SITE}/{PDF})" in texts["README.md"]
+    for path, text in rewritten(ROOT):
+        committed = path.read_text(encoding="utf-8")
+        assert committed == text, f"{path.name}: run `python tools/addresses.py`"
+        assert "github" not in committed.replace("GitHub", "")
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     """One chapter built with a made-up address."""
     root = with_url(tmp_path_factory.mktemp("published"), MADE_UP)
-    for name in ("book", "tools", "notebooks", "tests"):
+    for name in ("book", "tools", "notebooks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "_toc.yml").write_text(f"format: jb-book\nroot: {PAGE}\n", encoding="utf-8")
     build = [Path(sys.executable).parent / "jupyter-book", "build", str(root), "--quiet"]
@@ -84,17 +69,14 @@ def published(tmp_path_factory):
 def test_buttons_appear_with_the_address(published):
     page = BeautifulSoup((published / f"{PAGE}.html").read_text(encoding="utf-8"), "html.parser")
     outside = {a["href"] for a in page.find_all("a", href=True) if a["href"].startswith("http")}
-    branch = addresses.PUBLISHED_BRANCH
     colab = "https://colab.research.google.com/github/someone/a-book"
-    assert f"{colab}/blob/{branch}/colab/{PAGE}.ipynb" in outside
-    assert MADE_UP in outside
-    canonical = page.find("link", rel="canonical")["href"]
-    assert canonical == f"https://someone.github.io/a-book/{PAGE}.html"
+    assert {f"{colab}/blob/{PUBLISHED_BRANCH}/colab/{PAGE}.ipynb", MADE_UP} <= outside
+    assert page.find("link", rel="canonical")["href"] == f"{SITE}/{PAGE}.html"
     card = page.find("meta", property="og:image")["content"]
-    assert (published / card.removeprefix("https://someone.github.io/a-book/")).is_file()
+    assert (published / card.removeprefix(f"{SITE}/")).is_file()
 
 
 def test_the_copy_that_is_downloaded_links_to_the_site(published):
     copy = (published / "_sources" / f"{PAGE}.ipynb").read_text(encoding="utf-8")
-    assert "https://someone.github.io/a-book/notebooks/04-" in copy
+    assert f"{SITE}/notebooks/04-" in copy
     assert "write('derivation/kernel/sums.py'" in copy

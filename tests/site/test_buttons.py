@@ -1,5 +1,7 @@
 """Every button that a page shows does something that is seen, under a finger and under Enter."""
 
+import itertools
+
 import pytest
 from browser import faults_of, needs_chromium, wait_for_mathematics
 from playwright.sync_api import TimeoutError
@@ -8,8 +10,6 @@ CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
 PAGES = (CHAPTER, "book/index.html", "book/theorems.html")
 OTHERS = ("notebooks/03-exercises.html", "book/teaching/quiz-2.html", "search.html")
 SIZES = {390: 844, 800: 1000, 1366: 768}
-
-each_size = pytest.mark.parametrize("width", SIZES)
 
 BUTTONS = ":is(button, [role=button], summary)"
 TO_THE_TOP = "#pst-back-to-top"  # only there after scrolling: it has a test of its own
@@ -35,24 +35,34 @@ SEEN = """window.seen = () => {
     return JSON.stringify([whole, [...document.body.children].flatMap(within)]);
 };
 window.print = () => { window.printed = true };"""
+IS_NEW = "(e, before) => !before.includes(e)"
 LABEL = "e => e.getAttribute('aria-label') || e.title || e.textContent.trim()"
 
 
-def open_page(browser, width):
-    """An empty page under a finger, as wide as that."""
-    page = browser.new_page(
-        viewport={"width": width, "height": SIZES[width]},
-        has_touch=True,
-        reduced_motion="reduce",
-        permissions=["clipboard-read", "clipboard-write"],
-    )
-    page.add_init_script(SEEN)
-    return page
+@pytest.fixture
+def show(browser, address):
+    """Opens a page of the book under a finger; `routes` change what is loaded."""
+    pages = []
 
+    def opened(width, path=CHAPTER, routes=None):
+        page = browser.new_page(
+            viewport={"width": width, "height": SIZES[width]},
+            has_touch=True,
+            reduced_motion="reduce",
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        pages.append(page)
+        page.add_init_script(SEEN)
+        page.faults = faults_of(page, address)
+        for pattern, change in (routes or {}).items():
+            page.route(pattern, change)
+        page.goto(f"{address}/{path}")
+        wait_for_mathematics(page)
+        return page
 
-def load(page, url):
-    page.goto(url)
-    wait_for_mathematics(page)
+    yield opened
+    for page in pages:
+        page.close()
 
 
 #: Whether nothing has moved for a tenth of a second; what is seen then is kept.
@@ -82,52 +92,32 @@ def does_something(page, button, patience=PATIENCE):
     return True
 
 
-def dead_buttons(page, url, patience=PATIENCE):
+def dead_buttons(page, patience=PATIENCE):
     """The names of the buttons that are tapped and change nothing, also in what others open."""
-    load(page, url)
-    yield from dead(page, visible(page, OF_THE_TEXT), patience)
+
+    def dead(buttons):
+        return [b.evaluate(LABEL) for b in buttons if not does_something(page, b, patience)]
+
+    yield from dead(visible(page, OF_THE_TEXT))
     at_first = visible(page, OF_THE_PAGE)
     for button in at_first:
-        yield from dead(page, [button], patience)
-        opened = [b for b in visible(page, OF_THE_PAGE) if not any(same(b, a) for a in at_first)]
-        yield from dead(page, opened, patience)
-        close_all(page)
-
-
-def dead(page, buttons, patience):
-    return [name(button) for button in buttons if not does_something(page, button, patience)]
-
-
-def close_all(page):
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
-    page.evaluate("document.fullscreenElement && document.exitFullscreen()")
-
-
-def same(one, other):
-    return one.evaluate("(one, other) => one === other", other)
-
-
-def name(button):
-    return button.evaluate(LABEL)
+        yield from dead([button])
+        opened = visible(page, OF_THE_PAGE)
+        yield from dead([b for b in opened if b.evaluate(IS_NEW, at_first)])
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        page.evaluate("document.fullscreenElement && document.exitFullscreen()")
 
 
 @needs_chromium
-@each_size
-@pytest.mark.parametrize("path", PAGES)
-def test_every_button_does_something(browser, address, path, width):
-    page = open_page(browser, width)
-    faults = faults_of(page, address)
-    found = list(dead_buttons(page, f"{address}/{path}"))
-    page.close()
+@pytest.mark.parametrize(
+    ("path", "width"), [*itertools.product(PAGES, SIZES), *((path, 390) for path in OTHERS)]
+)
+def test_every_button_does_something(show, path, width):
+    page = show(width, path)
+    found = list(dead_buttons(page))
     assert not found, f"{path}, {width} pixels wide: nothing happens at {found}"
-    assert not faults
-
-
-@needs_chromium
-@pytest.mark.parametrize("path", OTHERS)
-def test_every_button_of_other_pages_does_something(browser, address, path):
-    test_every_button_does_something(browser, address, path, 390)
+    assert not page.faults
 
 
 #: The bar of the theme as it was: hidden, with a ☰ and a list of contents before the page's own.
@@ -144,26 +134,21 @@ def with_the_bar(route):
 
 
 @needs_chromium
-@each_size
-def test_buttons_that_the_hidden_bar_kills_are_found(browser, address, width):
-    page = open_page(browser, width)
-    page.route(f"**/{CHAPTER}", with_the_bar)
-    found = set(dead_buttons(page, f"{address}/{CHAPTER}", patience=4000))
-    page.close()
+@pytest.mark.parametrize("width", SIZES)
+def test_buttons_that_the_hidden_bar_kills_are_found(show, width):
+    page = show(width, routes={f"**/{CHAPTER}": with_the_bar})
     killed = (MENU,) if width == 1366 else (MENU, CONTENTS)
-    assert found == {NAMES[button] for button in killed}
+    assert {*dead_buttons(page, patience=4000)} == {NAMES[button] for button in killed}
 
 
 @needs_chromium
-def test_the_way_back_to_the_top(browser, address):
-    page = open_page(browser, 390)
-    load(page, f"{address}/{CHAPTER}")
+def test_the_way_back_to_the_top(show):
+    page = show(390)
     for down in (4000, -200):  # it comes when one turns back
         page.mouse.wheel(0, down)
         page.wait_for_timeout(500)
     page.locator(TO_THE_TOP).tap()
     page.wait_for_function("scrollY === 0")
-    page.close()
 
 
 # ---- by keyboard -------------------------------------------------------------------
@@ -180,63 +165,47 @@ def has_focus(page, selector):
     return page.evaluate("s => document.activeElement.matches(s)", selector)
 
 
-@pytest.fixture
-def narrow(browser, address):
-    page = open_page(browser, 390)
-    faults = faults_of(page, address)
-    yield page
-    page.close()
-    assert not faults
-
-
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 800])
 @pytest.mark.parametrize("button", [MENU, CONTENTS])
-def test_enter_opens_and_escape_closes(browser, address, button, width):
-    page = open_page(browser, width)
-    load(page, f"{address}/{CHAPTER}")
+def test_enter_opens_and_escape_closes(show, button, width):
+    page = show(width)
     press(page, button, "Enter")
     assert has_focus(page, "dialog[open] *")
     page.keyboard.press("Escape")
     assert not page.locator("dialog[open]").count()
     assert has_focus(page, button), "the focus is lost"
-    page.close()
 
 
 @needs_chromium
-def test_enter_hides_the_menu_of_a_wide_page_and_shows_it_again(browser, address):
-    page = open_page(browser, 1366)
-    load(page, f"{address}/{CHAPTER}")
+def test_enter_hides_the_menu_of_a_wide_page_and_shows_it_again(show):
+    page = show(1366)
     menu = page.locator("#pst-primary-sidebar nav.bd-links")
     press(page, MENU, "Enter")
     assert not menu.is_visible() and has_focus(page, MENU)
     page.keyboard.press("Enter")
     menu.wait_for(state="visible")
-    page.close()
 
 
 @needs_chromium
 @pytest.mark.parametrize("key", ["Enter", None])
-def test_a_section_chosen_in_the_contents_is_seen(narrow, address, key):
-    load(narrow, f"{address}/{CHAPTER}")
-    press(narrow, CONTENTS, "Enter")
-    link = narrow.locator("dialog[open] a", has_text="Theorem 3.5")
+def test_a_section_chosen_in_the_contents_is_seen(show, key):
+    page = show(390)
+    press(page, CONTENTS, "Enter")
+    link = page.locator("dialog[open] a", has_text="Theorem 3.5")
     link.press(key) if key else link.tap()
-    narrow.wait_for_url("**#theorem-3-5-*")
-    assert not narrow.locator("dialog[open]").count()
-    assert not has_focus(narrow, CONTENTS)
+    page.wait_for_url("**#theorem-3-5-*")
+    assert not page.locator("dialog[open]").count()
+    assert not has_focus(page, CONTENTS) and not page.faults
 
 
 @needs_chromium
-def test_a_lost_focus_and_contents_that_stay_open_are_found(browser, address):
+def test_a_lost_focus_and_contents_that_stay_open_are_found(show):
     """The same page without what mends the theme."""
-    page = open_page(browser, 390)
-    page.route("**/buttons.js*", lambda route: route.fulfill(body=""))
-    load(page, f"{address}/{CHAPTER}")
+    page = show(390, routes={"**/buttons.js*": lambda route: route.fulfill(body="")})
     press(page, MENU, "Enter")
     page.keyboard.press("Escape")
     assert not has_focus(page, MENU)
     press(page, CONTENTS, "Enter")
     page.locator("dialog[open] a", has_text="Theorem 3.5").tap()
     assert page.locator("dialog[open]").count()
-    page.close()

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import nbformat
 import pytest
 from colab import NOTEBOOKS, colab_copy, companions, imported
 from execute_notebooks import own_sockets
+from filelock import FileLock
 from nbclient import NotebookClient
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -24,48 +24,36 @@ PINS = ("requirements.txt", "constraints.txt")
 each_copy = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
-@each_copy
-def test_writing_it_again_changes_nothing(path):
-    assert colab_copy(path) == colab_copy(path)
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_all_of_them_are_written(tmp_path):
+def test_all_of_them_are_written_and_writing_one_again_changes_nothing(tmp_path):
     assert colab.main([str(tmp_path)]) == 0
-    assert [p.name for p in sorted(tmp_path.iterdir())] == [p.name for p in PATHS]
+    assert {p.name: p.read_text(encoding="utf-8") for p in sorted(tmp_path.iterdir())} == {
+        path.name: colab_copy(path, colab.site_address(ROOT)) for path in PATHS
+    }
 
 
 @each_copy
-def test_it_installs_and_fetches_nothing(path):
-    notebook = nbformat.reads(colab_copy(path), as_version=4)
-    nbformat.validate(notebook)
-    for cell in notebook.cells[1:]:
-        if cell.cell_type == "code":
-            assert not re.search(r"^\s*[%!]|urllib|requests|\bpip\b", cell.source, re.M)
-
-
-@each_copy
-def test_its_links_lead_to_the_site_or_are_words(path):
+def test_it_installs_and_fetches_nothing_and_leads_to_the_site_or_nowhere(path):
     for site, wanted in (("", None), ("https://example.org/book", "https://example.org/book/")):
         notebook = nbformat.reads(colab_copy(path, site), as_version=4)
+        nbformat.validate(notebook)
         text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
         for target in re.findall(r"\]\(([^)\s]+\.(?:ipynb|md|html)[^)]*)\)", text):
             assert wanted and target.startswith(wanted), target
+    opening, *rest = code_cells(notebook)
+    assert notebook.metadata["accelerator"] == "GPU" and opening.metadata["cellView"] == "form"
+    for cell in rest:
+        assert not re.search(r"^\s*[%!]|urllib|requests|\bpip\b", cell.source, re.M)
 
 
 def test_it_carries_what_it_imports_and_names_and_no_more():
     code = "from derivation import *\nimport torch\nplt.style.use('figures.mplstyle')\n'no.json'"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    carried = {p.relative_to(NOTEBOOKS).as_posix() for p in companions(notebook)}
-    checker = {
-        p.relative_to(NOTEBOOKS).as_posix() for p in (NOTEBOOKS / "derivation").rglob("*.py")
-    }
-    assert carried == checker | {"figures.mplstyle"}
-
-
-def test_it_asks_for_a_gpu_and_folds_its_first_cell():
-    notebook = nbformat.reads(colab_copy(PATHS[0]), as_version=4)
-    assert notebook.metadata["accelerator"] == "GPU"
-    assert notebook.cells[0].metadata["cellView"] == "form"
+    checker = {*(NOTEBOOKS / "derivation").rglob("*.py")}
+    assert {*companions(notebook)} == checker | {NOTEBOOKS / "figures.mplstyle"}
 
 
 # ---- run alone --------------------------------------------------------------------
@@ -76,7 +64,7 @@ def lean_kernel(tmp_path_factory):
     """A kernel in an environment that holds what Colab has and nothing of this project."""
     folder = ROOT / ".venv" / "lean"
     python = folder / "bin" / "python"
-    with locked(folder.parent / "lean.lock"):
+    with FileLock(folder.parent / "lean.lock"):  # one process of the test run makes it
         stamp, wanted = folder / ".installed", " ".join(LEAN)
         if not stamp.exists() or stamp.read_text() != wanted:
             venv.create(folder, with_pip=True, clear=True)
@@ -86,48 +74,34 @@ def lean_kernel(tmp_path_factory):
             assert done.returncode == 0, done.stderr[-2000:]
             stamp.write_text(wanted)
     kernels = tmp_path_factory.mktemp("jupyter")
-    spec = kernels / "kernels" / "lean"
-    spec.mkdir(parents=True)
+    spec = kernels / "kernels" / "lean" / "kernel.json"
+    spec.parent.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.joinpath("kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "lean", "language": "python"})
-    )
+    spec.write_text(json.dumps({"argv": argv, "display_name": "lean", "language": "python"}))
     return kernels
-
-
-def locked(path):
-    """Only one process of the test run makes the environment."""
-    from filelock import FileLock
-
-    return FileLock(path)
 
 
 def told(notebook):
     """What each code cell of a notebook printed or showed, its pictures by their number."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            printed = "".join(o.text for o in cell.outputs if o.output_type == "stream")
-            shown = [dict(o.data) for o in cell.outputs if "data" in o]
-            pictures = sum("image/png" in data for data in shown)
-            words = [data.get("text/latex", data.get("text/plain")) for data in shown]
-            yield cell.source, printed, words, pictures
+    for cell in code_cells(notebook):
+        printed = "".join(o.text for o in cell.outputs if o.output_type == "stream")
+        shown = [dict(o.data) for o in cell.outputs if "data" in o]
+        pictures = sum("image/png" in data for data in shown)
+        words = [data.get("text/latex", data.get("text/plain")) for data in shown]
+        yield cell.source, printed, words, pictures
 
 
 def needs(path):
     """What a copy needs beside its cells: the packages it imports and the files it carries."""
     notebook = nbformat.read(path, as_version=4)
-    modules = set()
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            modules |= set(imported(ast.parse(cell.source)))
+    modules = {name for c in code_cells(notebook) for name in imported(ast.parse(c.source))}
     return frozenset(modules - sys.stdlib_module_names), frozenset(companions(notebook))
 
 
 #: One copy for each set of needs is run whole, the smallest.  Of the others, whose cells are
-#: those that `make test` runs, the imports are run.  With EVERY_COPY=1 all are run whole.
+#: those that `make test` runs, the imports are run.
 SMALLEST_LAST = sorted(PATHS, key=lambda path: -path.stat().st_size)
 WHOLE = set({needs(path): path for path in SMALLEST_LAST}.values())
-WHOLE = set(PATHS) if os.environ.get("EVERY_COPY") == "1" else WHOLE
 
 
 @each_copy
@@ -136,16 +110,14 @@ def test_it_runs_alone_and_says_the_same(path, lean_kernel, tmp_path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", "")
     monkeypatch.delenv("MPLBACKEND", raising=False)  # figures as in Colab, inline
     copy = nbformat.reads(colab_copy(path), as_version=4)
+    original = list(told(nbformat.read(path, as_version=4)))
     if path not in WHOLE:
-        opening, imports, *_ = (cell for cell in copy.cells if cell.cell_type == "code")
-        copy.cells = [opening, imports]
+        copy.cells, original = code_cells(copy)[:2], original[:1]
     resources = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(
         copy, timeout=120, kernel_name="lean", config=own_sockets(), resources=resources
     ).execute()
-    original = list(told(nbformat.read(path, as_version=4)))
     first, *rest = told(copy)
-    assert first[1:] == ("", [], 0)
-    assert rest == (original if path in WHOLE else original[:1])
+    assert first[1:] == ("", [], 0) and rest == original
     written = {p.relative_to(NOTEBOOKS).parts[0] for p in companions(copy)}
     assert {p.name for p in tmp_path.iterdir()} <= written and "derivation" in written

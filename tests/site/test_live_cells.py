@@ -6,6 +6,7 @@ The same runner, prelude and source as in the browser, in this Python: that is m
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import live_proofs
@@ -41,98 +42,93 @@ def run(cells):
     return json.loads(done.stdout)
 
 
-def agree(cell, stored, result):
-    """Whether a run gives what is stored, the lines apart that need torch."""
-    streams = [o for o in stored["outputs"] if o["output_type"] == "stream"]
-    printed = "".join("".join(output["text"]) for output in streams).splitlines()
-    shown = [output["data"] for output in stored["outputs"] if "data" in output]
-    latex = ["".join(data.get("text/latex", "")).strip("$") for data in shown]
-    if "error" in result or "refusal" in result:
-        return False
-    if cell.shortened:  # what is left of it prints some of the stored lines, in their order
-        rest = iter(printed)
-        return all(line in rest for line in result["printed"].splitlines())
-    return result["printed"].splitlines() == printed and result.get("latex", "") in (latex or [""])
+def disagreements(notebook, cells, results):
+    """The cells whose run does not give what is stored, the lines apart that need torch."""
+    assert len(cells) == len(results)
+    for cell, result in zip(cells, results):
+        outputs = notebook["cells"][cell.index]["outputs"]
+        printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()
+        shown = [
+            "".join(o["data"].get("text/latex", "")).strip("$") for o in outputs if "data" in o
+        ]
+        said = result["printed"].splitlines()
+        if cell.shortened:  # what is left of it prints some of the stored lines, in their order
+            rest = iter(printed)
+            same = all(line in rest for line in said)
+        else:
+            same = said == printed and result.get("latex", "") in (shown or [""])
+        if not same or {"error", "refusal"} & set(result):
+            yield f"cell {cell.index}: {result}"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_every_cell_gives_what_the_notebook_stores(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
     cells = live_cells(notebook)
-    for cell, result in zip(cells, run(cells)):
-        assert agree(cell, notebook["cells"][cell.index], result), f"cell {cell.index}: {result}"
+    assert not [*disagreements(notebook, cells, run(cells))]
 
 
-def notebook(*sources):
-    cells = [{"cell_type": "code", "source": source} for source in sources]
-    return {"cells": [{"cell_type": "markdown", "source": "# a title"}, *cells]}
-
-
-def sources(cell):
-    return [statement.source for statement in cell.prelude]
+def cells_of(*sources):
+    """The live cells of a notebook with a title and these cells of code."""
+    code = [{"cell_type": "code", "source": source} for source in sources]
+    return live_cells({"cells": [{"cell_type": "markdown", "source": "# a title"}, *code]})
 
 
 def test_a_cell_brings_what_it_needs_and_no_more():
-    (cell,) = live_cells(
-        notebook(
-            "import torch\nfrom derivation import Derivation, matrix, sizes",
-            "m, n = sizes('m n')\nS, T = matrix('S', m, n), 1\nunused = 2",
-            "def twice(x):\n    return two * x\n\ntwo = 2",
-            "Derivation('twice', twice(S)).by(2 * S)",
-        )
+    (cell,) = cells_of(
+        "import torch\nfrom derivation import Derivation, matrix, sizes",
+        "m, n = sizes('m n')\nS, T = matrix('S', m, n), 1\nunused = 2",
+        "def twice(x):\n    return two * x\n\ntwo = 2",
+        "Derivation('twice', twice(S)).by(2 * S)",
     )
     assert cell.index == 4 and not cell.shortened
-    assert [text.split()[0] for text in sources(cell)] == ["from", "m,", "S,", "def", "two"]
+    assert [s.source.split()[0] for s in cell.prelude] == ["from", "m,", "S,", "def", "two"]
 
 
 def test_lines_that_need_torch_are_left_out():
-    (cell,) = live_cells(
-        notebook(
-            "import torch\nfrom derivation import *",
-            "x = torch.ones(2)\n\nprint(counterexample(S, T))\ny = x + 1\n",
-        )
+    (cell,) = cells_of(
+        "import torch\nfrom derivation import *",
+        "x = torch.ones(2)\n\nprint(counterexample(S, T))\ny = x + 1\n",
     )
     assert cell.source == "print(counterexample(S, T))" and cell.shortened
 
 
-def test_an_import_inside_a_block_counts():
-    first = "from derivation import *\nimport warnings"
-    second = "with warnings.catch_warnings():\n    from transformers import GPT2Config"
-    assert not live_cells(notebook(first, second, "counterexample(S, GPT2Config)"))
+@pytest.mark.parametrize(
+    "sources",
+    [
+        (
+            "from derivation import *\nimport warnings",
+            "with warnings.catch_warnings():\n    from transformers import GPT2Config",
+            "counterexample(S, GPT2Config)",
+        ),
+        (
+            "from derivation import counterexample\nfrom derivation.checks import error, judge",
+            "judge(counterexample, lambda t: error(t))",
+        ),
+    ],
+    ids=["an import inside a block", "a check"],
+)
+def test_a_cell_that_is_about_torch_is_not_live(sources):
+    assert not cells_of(*sources)
 
 
-def test_a_cell_that_is_about_torch_is_not_live():
-    check = "judge(counterexample, lambda t: error(t))"
-    first = "from derivation import counterexample\nfrom derivation.checks import error, judge"
-    assert not live_cells(notebook(first, check))
-
-
-def test_a_proof_continued_in_another_cell_comes_whole():
-    cells = live_cells(
-        notebook(
-            "from derivation import *\nS = 1",
-            "proof = Derivation('p', S)",
-            "proof.by(S, note='one')",
-            "Derivation.__name__\nproof",
-        )
+def test_a_proof_continued_in_another_cell_comes_whole_and_without_those_before_it():
+    *_, last = cells_of(
+        "from derivation import *\nS = 1",
+        "Derivation('first', S).by(S)",
+        "second = Derivation('second', S).by(S)",
+        "proof = Derivation('p', S)",
+        "proof.by(S, note='one')",
+        "Derivation.__name__\nproof",
     )
-    assert "proof.by(S, note='one')" in sources(cells[-1])
-
-
-def test_a_proof_does_not_bring_the_proofs_before_it():
-    cells = live_cells(
-        notebook(
-            "from derivation import *\nS = 1",
-            "Derivation('first', S).by(S)",
-            "second = Derivation('second', S).by(S)",
-            "Derivation('third', S).by(S)",
-        )
-    )
-    assert [len(cell.prelude) for cell in cells] == [2, 2, 2]
+    assert [s.source[:8] for s in last.prelude] == ["from der", "S = 1", "proof = ", "proof.by"]
 
 
 def test_a_run_leaves_nothing_to_the_next():
     before = "from derivation import *\nx = matrix('x', sizes('n'))\nproof = Derivation('p', x)"
-    cells = live_cells(notebook(before, "Derivation\nproof.by(2 * x - x)\nprint(len(proof.lines))"))
-    results = run(cells[-1:] * 2)
-    assert [result["printed"] for result in results] == ["2\n", "2\n"]
+    cell = cells_of(before, "Derivation\nproof.by(2 * x - x)\nprint(len(proof.lines))\nleft = 1")[
+        -1
+    ]
+    *twice, left = run([cell, cell, replace(cell, source="left")])
+    assert [result["printed"] for result in twice] == ["2\n", "2\n"]
+    assert "NameError" in left["error"]

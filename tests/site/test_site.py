@@ -19,22 +19,12 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1300, "height": 900}
 each_page = pytest.mark.parametrize("page", PAGES)
 
 
-def test_the_site_is_built():
+def test_the_site_is_built_and_starts_with_the_first_page():
     assert len(PAGES) > 10, f"{SITE} is empty: run `make book` first"
-
-
-def test_the_start_leads_to_the_first_page():
     assert 'url=book/index.html"' in (SITE / START).read_text(encoding="utf-8")
 
 
 # ---- without a browser ------------------------------------------------------------
-
-
-@each_page
-def test_every_link_inside_the_site_leads_somewhere(page):
-    for target, anchor in links_of(SITE / page):
-        assert target.is_file(), f"{page} links to {target.name}, which is not there"
-        assert anchor in anchors(target), f"{page}: {target.name} has no anchor {anchor}"
 
 
 #: An address ends with a letter, a digit, a slash, or what its parameters may end with.
@@ -51,8 +41,17 @@ def broken_links(page):
 
 
 @each_page
-def test_every_link_out_of_the_site_is_a_whole_address(page):
+def test_its_links_lead_somewhere_and_its_pictures_have_words(page):
+    for target, anchor in links_of(SITE / page):
+        assert target.is_file(), f"{page} links to {target.name}, which is not there"
+        assert anchor in anchors(target), f"{page}: {target.name} has no anchor {anchor}"
     assert not list(broken_links(SITE / page))
+    ids = [element["id"] for element in soup(SITE / page).find_all(id=True)]
+    assert len(ids) == len(set(ids)), "an anchor is there twice"
+    for picture in soup(SITE / page).find_all("img"):
+        words, source = picture.get("alt"), picture["src"]
+        assert words is not None and not words.endswith((".png", ".svg")), f"{source} has no words"
+        assert (SITE / page).parent.joinpath(source).resolve().is_file(), f"no file {source}"
 
 
 LINKS = """<a href="http://github.com/a/b:">github.com/a/b:</a> <a href="https://a.org/b.">b</a>
@@ -63,20 +62,6 @@ LINKS = """<a href="http://github.com/a/b:">github.com/a/b:</a> <a href="https:/
 def test_a_link_with_the_punctuation_behind_it_is_seen(tmp_path):
     (tmp_path / "page.html").write_text(LINKS, encoding="utf-8")
     assert len(list(broken_links(tmp_path / "page.html"))) == 4
-
-
-@each_page
-def test_no_anchor_is_there_twice(page):
-    ids = [element["id"] for element in soup(SITE / page).find_all(id=True)]
-    assert sorted(ids) == sorted(set(ids))
-
-
-@each_page
-def test_every_picture_has_words_and_a_file(page):
-    for picture in soup(SITE / page).find_all("img"):
-        words, source = picture.get("alt"), picture["src"]
-        assert words is not None and not words.endswith((".png", ".svg")), f"{source} has no words"
-        assert (SITE / page).parent.joinpath(source).resolve().is_file(), f"no file {source}"
 
 
 # ---- in Chromium ------------------------------------------------------------------
@@ -127,10 +112,7 @@ def violations(page, rules=None, within=None):
     return [f"{v['id']}: {n['html'][:160]}" for v in found for n in v["nodes"]]
 
 
-def theme(page, name):
-    page.evaluate(
-        f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = {name!r}"
-    )
+THEME = "look => { const d = document.documentElement.dataset; d.theme = d.mode = look }"
 
 
 @needs_chromium
@@ -140,7 +122,7 @@ def test_it_is_whole_and_open_to_everyone(browser, address, page):
     found = {"faults": list(faults), "mathematics": shown.evaluate(UNSET)}
     found["axe"] = violations(shown, ALL_BUT_COLOURS)
     for look in ("light", "dark"):
-        theme(shown, look)
+        shown.evaluate(THEME, look)
         within = None if page in SEEN_WHOLE else STYLED_ONCE
         found[f"axe, {look}"] = violations(shown, COLOURS, within)
     shown.set_viewport_size(PHONE)

@@ -1,6 +1,6 @@
-// Compiles the Python files in zip archives, in the very Python that will read them.
+// Compiles the Python files in a zip archive, in the very Python that will read them.
 //
-//     node precompile.mjs sources.zip compiled.zip [sources.zip compiled.zip ...]
+//     node precompile.mjs sources.zip compiled.zip
 //
 // A browser would otherwise compile them at each first run, which takes it seconds. Docstrings
 // go, since nobody reads them there; assertions stay.
@@ -34,9 +34,7 @@ def precompile():
             out.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
 `);
 
-const pairs = process.argv.slice(2);
-for (let k = 0; k < pairs.length; k += 2) {
-  python.FS.writeFile("/sources.zip", readFileSync(pairs[k]));
-  python.runPython("precompile()");
-  writeFileSync(pairs[k + 1], python.FS.readFile("/compiled.zip"));
-}
+const [sources, compiled] = process.argv.slice(2);
+python.FS.writeFile("/sources.zip", readFileSync(sources));
+python.runPython("precompile()");
+writeFileSync(compiled, python.FS.readFile("/compiled.zip"));
