@@ -32,12 +32,12 @@ class OnePage(SingleFileHTMLBuilder):
         root = self.config.root_doc
         tree = self.env.get_doctree(root)
         parts = [self.part(toctree) for toctree in tree.findall(addnodes.toctree)]
-        for wrapper in list(tree.findall(is_toctree_wrapper)):
-            wrapper.parent.remove(wrapper)
         tree["docname"] = root
         text = opened(root, tree.children)
         tree.clear()
         tree += [text, *parts]
+        for wrapper in list(tree.findall(is_toctree_wrapper)):
+            wrapper.parent.remove(wrapper)
         self.env.resolve_references(tree, root, self)
         give_each_its_own_anchors(tree)
         for sign in list(tree.findall(is_sign)):
@@ -49,13 +49,19 @@ class OnePage(SingleFileHTMLBuilder):
         return tree
 
     def part(self, toctree):
-        """A section with the chapters that a table of contents names."""
+        """A section with the chapters that a table of contents names, each before its pages."""
         caption = toctree.get("caption") or "Chapters"
         section = nodes.section(ids=[nodes.make_id(caption)], classes=["part"])
         section += nodes.title("", caption)
-        for _, docname in toctree["entries"]:
+        for docname in self.in_order(name for _, name in toctree["entries"]):
             section += opened(docname, self.env.get_doctree(docname).children)
         return section
+
+    def in_order(self, docnames):
+        """Documents and what is nested under them."""
+        for name in docnames:
+            yield name
+            yield from self.in_order(self.env.toctree_includes.get(name, ()))
 
     def fix_refuris(self, tree):
         """Nothing: `give_each_its_own_anchors` does it for every link."""

@@ -96,7 +96,11 @@ def test_it_is_tagged_and_says_what_it_is(pdf):
 
 def test_its_outline_has_the_parts_and_chapters_of_the_book(pdf):
     expected = {
-        part["caption"]: [title_of(chapter["file"]) for chapter in part["chapters"]]
+        part["caption"]: [
+            title_of(page["file"])
+            for chapter in part["chapters"]
+            for page in (chapter, *chapter.get("sections", ()))
+        ]
         for part in TOC["parts"]
     }
     found = {
