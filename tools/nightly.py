@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = shlex.quote(sys.executable)
 PYTEST = f"{PYTHON} -m pytest -n 2 -rs"
-NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_reports"
+NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_kernels"
 INLINE = "MPLBACKEND=module://matplotlib_inline.backend_inline"
 
 #: What stands behind each name; a command is run in the root of the checkout, by a shell.
