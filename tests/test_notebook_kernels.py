@@ -3,15 +3,10 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import time
-from pathlib import Path
 
-import nbformat
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
+from small_notebooks import nbval, written
 
 STATE = """
 import gc, json, os, random, re, signal, sys, threading, warnings
@@ -44,55 +39,23 @@ draws = [random.random(), float(numpy.random.rand()), float(torch.rand(1))]
 with open("state.json", "w") as file:
     json.dump([state, draws, [os.getpid(), os.getppid()]], file)
 """
-#: Notebooks, and which of their cells fail, in which words.
-TRIED = {
-    "state": ([STATE], {}),
-    "slow": (
-        ["import time\nfor _ in range(600): time.sleep(0.1)", "3"],
-        {0: "Timeout of 10 seconds exceeded.*KeyboardInterrupt"},
-    ),
-    "dead": (
-        ["x = 6 * 7", "import os\nos.kill(os.getpid(), 9)"],
-        {1: "the kernel died"},
-    ),
-}
-
-
-def started(folder, fork):
-    """pytest on the notebooks, started; it and its kernels write under this folder only."""
-    (folder / "tmp").mkdir(parents=True)
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    for name, (sources, _) in TRIED.items():
-        cells = [
-            nbformat.v4.new_code_cell(each, id=str(number), execution_count=1)
-            for number, each in enumerate(sources)
-        ]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
-    of_the_run = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    environment = of_the_run | {
-        "FORK": fork,
-        "OMP_NUM_THREADS": "1",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "IPYTHONDIR": str(folder / "ipython"),
-        "JUPYTER_RUNTIME_DIR": str(folder / "tmp"),
-        "TMPDIR": str(folder / "tmp"),
-    }
-    command = [sys.executable, "-m", "pytest", "-rA", "-n", "0", "-p", "no:cacheprovider"]
-    command += ["-p", "tests.notebook_kernels", "--nbval", "--nbval-current-env", "--color=no"]
-    command += ["--nbval-cell-timeout=10", f"-c{folder / 'pytest.ini'}", str(folder)]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+SLOW = "import time\nfor _ in range(600): time.sleep(0.1)"
+DEADLY = "import os\nos.kill(os.getpid(), 9)"
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """{kind: (what pytest said, [state, draws, processes])}, both run at the same time."""
-    folders = {kind: tmp_path_factory.mktemp(kind) / "same" for kind in ("plain", "forked")}
-    processes = {k: started(f, fork="0" if k == "plain" else "") for k, f in folders.items()}
+    """{kind: (what pytest said, its verdicts, [state, draws, processes])}"""
     found = {}
-    for kind, folder in folders.items():
-        said = processes[kind].communicate(timeout=240)[0]
+    for kind, fork in {"plain": "0", "forked": "1"}.items():
+        folder = tmp_path_factory.mktemp(kind) / "same"
+        folder.mkdir()
+        written(folder / "state.ipynb", STATE)
+        written(folder / "slow.ipynb", SLOW, "3")
+        written(folder / "dead.ipynb", "x = 6 * 7", DEADLY)
+        said, verdicts = nbval(folder, "--nbval-cell-timeout=10", FORK=fork)
         text = (folder / "state.json").read_text().replace(str(folder.parent), "FOLDER")
-        found[kind] = said, json.loads(text)
+        found[kind] = said, verdicts, json.loads(text)
     assert "kernels: plain, as FORK=0" in found["plain"][0]
     if "kernels: plain" in found["forked"][0]:
         pytest.skip(re.search("kernels: plain.*", found["forked"][0])[0])
@@ -100,7 +63,7 @@ def runs(tmp_path_factory):
 
 
 def test_the_state_that_a_notebook_finds_is_the_same(runs):
-    (plain, plain_draws, _), (forked, forked_draws, _) = (runs[k][1] for k in ("plain", "forked"))
+    (plain, plain_draws, _), (forked, forked_draws, _) = (runs[k][2] for k in ("plain", "forked"))
     for name in plain | forked:
         assert plain[name] == forked[name], name
     assert not set(plain_draws) & set(forked_draws)
@@ -109,18 +72,21 @@ def test_the_state_that_a_notebook_finds_is_the_same(runs):
 
 @pytest.mark.parametrize("kind", ["plain", "forked"])
 def test_a_cell_that_takes_too_long_and_a_kernel_that_dies_are_named(runs, kind):
-    said = runs[kind][0]
-    for name, (sources, failing) in TRIED.items():
-        for number in range(len(sources)):
-            verdict = "FAILED" if number in failing else "(PASSED|XFAIL)"
-            assert re.search(rf"^{verdict} \S*{name}\.ipynb::Cell {number}", said, re.M), said
-        for words in failing.values():
-            assert re.search(words, said, re.S), said
+    said, verdicts, _ = runs[kind]
+    assert verdicts == {
+        ("state", "Cell 0"): "PASSED",
+        ("slow", "Cell 0"): "FAILED",
+        ("slow", "Cell 1"): "XFAIL",
+        ("dead", "Cell 0"): "PASSED",
+        ("dead", "Cell 1"): "FAILED",
+    }
+    assert re.search("Timeout of 10 seconds exceeded.*KeyboardInterrupt", said, re.S)
+    assert "the kernel died" in said
 
 
 def test_nothing_is_left_running(runs):
     end = time.monotonic() + 10  # a server sees that its pytest is gone, and a kernel that one
-    processes = runs["forked"][1][2]
+    processes = runs["forked"][2][2]
     while any(map(runs_still, processes)) and time.monotonic() < end:
         time.sleep(0.1)
     assert not any(map(runs_still, processes))

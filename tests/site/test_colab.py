@@ -12,8 +12,8 @@ import colab
 import nbformat
 import pytest
 from colab import NOTEBOOKS, colab_copy, companions, imported
-from execute_notebooks import own_sockets
 from nbclient import NotebookClient
+from run_notebook import own_sockets
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 ROOT = NOTEBOOKS.parent
