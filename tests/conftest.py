@@ -40,7 +40,6 @@ EVERY_TIME = {
     "tests/rocq/": "nothing",
     # what guards the guards
     "processors/": "nothing",
-    "pretended_device/": r"a_reason",
 }
 
 

@@ -37,9 +37,9 @@ STAGES = {
     "versions": f"{PYTEST} tests/versions",
     # notebooks and tests on imagined processors, older instructions, two threads
     "processors": f"{INLINE} {PYTHON} -m tests.processors",
-    # every notebook on a pretended accelerator, then chapter 12's library
+    # every notebook on a pretended accelerator, then the device itself
     "device": f"{INLINE} {NBVAL} --nbval-cell-timeout=1800 -p tests.pretended_device.plugin notebooks"
-    f" && {PYTEST} tests/pretended_device/models_on_the_device.py",
+    f" && {PYTEST} tests/pretended_device/on_the_device.py",
     # the core theorems once more, by another checker
     "rocq": f"{PYTHON} tools/rocq.py && {PYTEST} tests/rocq",
 }
