@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --durations=10
 # Kernels forked from one process that has imported torch; FORK=0 starts each on its own.
 export FORK
 NBVAL := --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 \
-  -p tests.forkserver -p tests.notebook_reports
+  -p tests.notebook_kernels
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

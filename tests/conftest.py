@@ -27,17 +27,17 @@ EVERY_TIME = {
     "kernel/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|13-)",
     # a rehearsal of the record of a GPU
     "test_gpu_record.py": r"no_record|error_is|cannot_be",
+    # a forked kernel beside a plain one
+    "test_notebook_kernels.py": "nothing",
     # attention across processes: two of them, and none is lost
-    "test_context_parallel.py::test_every_rank": r"-2\]",
-    "test_context_parallel.py::test_the_bytes_counted": r"\[2",
+    "test_context_parallel.py::test_every_check": r"\[2",
     "test_context_parallel.py::test_a_missing_rank": "nothing",
     "test_context_parallel.py::test_plain_torchrun": "nothing",
     # other Pythons, another proof assistant
     "tests/versions/": "nothing",
     "tests/rocq/": "nothing",
     # what guards the guards
-    "processors/": r"one_list",
-    "pretended_device/": r"a_reason",
+    "processors/": "nothing",
 }
 
 

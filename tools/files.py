@@ -8,7 +8,6 @@ import errno
 import json
 import os
 import re
-import shutil
 import sys
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -16,7 +15,7 @@ from pathlib import Path
 
 #: A system that will not take a file: full, read-only, or not ours.  Anything else is a mistake
 #: of the program, and keeps its traceback.
-REFUSALS = {getattr(errno, name, None) for name in "ENOSPC EDQUOT EFBIG EROFS EACCES EPERM".split()}
+REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)( |$)", re.M)
 
 
@@ -34,26 +33,20 @@ def in_a_sentence(main):
         except KeyboardInterrupt:
             print("Stopped; nothing is half-written.", file=sys.stderr)
             return 130
-        except (Fault, OSError) as reason:
-            print(sentence(reason), file=sys.stderr)
-            return 1
+        except Fault as fault:
+            said = str(fault)
+        except OSError as error:
+            said = cannot_write(error.filename or "A file", error)
+        print(said, file=sys.stderr)
+        return 1
 
     return said_plainly
 
 
-def sentence(reason):
-    """What a user is told of a Fault or an OSError; raises what is a mistake of the program."""
-    if isinstance(reason, Fault):
-        return str(reason)
-    if isinstance(reason, shutil.Error):  # a folder that could not be copied: all that went wrong
-        _, target, why = reason.args[0][0]
-        return f"{shown(target)} cannot be written: {why}."
-    if reason.errno not in REFUSALS:
-        raise reason
-    return cannot_write(reason.filename or "A file", reason)
-
-
 def cannot_write(path, error):
+    """What a user is told; a mistake of the program is raised again."""
+    if error.errno not in REFUSALS:
+        raise error
     return f"{shown(path)} cannot be written: {error.strerror.lower()}."
 
 
@@ -84,8 +77,6 @@ def whole(path):
         yield draft
         os.replace(draft, path)
     except OSError as error:
-        if error.errno not in REFUSALS:
-            raise
         raise Fault(f"{cannot_write(path, error)[:-1]}; what was there is unchanged.") from None
     finally:
         with suppress(OSError):

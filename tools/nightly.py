@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = shlex.quote(sys.executable)
 PYTEST = f"{PYTHON} -m pytest -n 2 -rs"
-NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_reports"
+NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_kernels"
 INLINE = "MPLBACKEND=module://matplotlib_inline.backend_inline"
 
 #: What stands behind each name; a command is run in the root of the checkout, by a shell.
@@ -37,9 +37,9 @@ STAGES = {
     "versions": f"{PYTEST} tests/versions",
     # notebooks and tests on imagined processors, older instructions, two threads
     "processors": f"{INLINE} {PYTHON} -m tests.processors",
-    # every notebook on a pretended accelerator, then chapter 12's library
+    # every notebook on a pretended accelerator, then the device itself
     "device": f"{INLINE} {NBVAL} --nbval-cell-timeout=1800 -p tests.pretended_device.plugin notebooks"
-    f" && {PYTEST} tests/pretended_device/models_on_the_device.py",
+    f" && {PYTEST} tests/pretended_device/on_the_device.py",
     # the core theorems once more, by another checker
     "rocq": f"{PYTHON} tools/rocq.py && {PYTEST} tests/rocq",
 }

@@ -1,9 +1,9 @@
-"""What the device refuses, and what it computes.
+"""What the device refuses and computes, in a notebook, by itself, and in ``redundancy``.
 
-Run by ``test_pretended_device`` in a process of its own: a process has one accelerator at most,
-and keeps it, and the other tests are to have none.
+Run by ``make nightly ONLY=device``, not with the other tests: this process has an accelerator.
 """
 
+import copy
 import operator
 
 import numpy as np
@@ -11,11 +11,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation.checks import normal, start, with_random_biases
+from redundancy import as_rms_norm, audit, fold
+from redundancy.precision import generic_copy
+from redundancy.zoo import some_inputs, tiny
+from small_notebooks import nbval, written
 from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
-from tests.pretended_device.device import install
-from tests.pretended_device.kernels import Operations
+from tests.pretended_device.device import Operations, install
 
 #: What torch says of itself: deprecated parts that it loads, and a slow way through vmap.
 pytestmark = [
@@ -169,8 +172,6 @@ def test_a_module_that_is_moved_keeps_its_weights():
     assert all(map(operator.is_, weights, module.parameters()))
     assert {type(w) for w in weights} == {nn.Parameter}
     assert {(w.device.type, w.dtype) for w in weights} == {(DEVICE.type, torch.float64)}
-    weights[0].data = torch.zeros(4, 4)
-    assert module[1].weight.device.type == "cpu" and module[1].weight.requires_grad
 
 
 def draws(device):
@@ -190,3 +191,78 @@ def test_its_random_numbers_are_its_own():
 def test_it_does_not_take_the_dice_of_the_cpu():
     with pytest.raises(RuntimeError, match="device type for generator"):
         torch.randn(3, device=DEVICE, generator=torch.Generator())
+
+
+# ---- redundancy: a reader's model may lie on the device
+
+
+ASKED = {
+    "audit": lambda model, inputs: audit(model, inputs, inject=True),
+    "fold": fold,
+    "as_rms_norm": as_rms_norm,
+}
+
+
+def answer(ask, model, device):
+    """What is printed; a refusal is an answer too."""
+    inputs = {name: value.to(device) for name, value in some_inputs(model).items()}
+    try:
+        return str(ask(model, inputs))
+    except ValueError as refusal:
+        assert "same device" not in str(refusal)
+        return f"{type(refusal).__name__}: {refusal}"
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("name", ["gpt2", "t5", "gpt_oss"])
+def test_what_is_said_of_a_model_is_said_on_the_device(ask, name):
+    model = generic_copy(tiny(name))
+    on_the_device = copy.deepcopy(model).to(DEVICE)
+    before = Operations.count
+    assert answer(ask, on_the_device, DEVICE) == answer(ask, model, "cpu")
+    assert Operations.count > before
+
+
+def test_what_a_fold_returns_lies_where_the_model_lay():
+    model = fold(generic_copy(tiny("gpt2")).to(DEVICE)).model
+    assert {parameter.device.type for parameter in model.parameters()} == {DEVICE.type}
+
+
+@pytest.mark.xfail(strict=True, reason="some_inputs draws on the CPU, wherever the model lies")
+def test_an_audit_draws_its_inputs_where_the_model_lies():
+    assert "agree" in str(audit(generic_copy(tiny("gpt2")).to(DEVICE)))
+
+
+# ---- notebooks
+
+START = "from derivation.checks import control, normal, start\n\ndevice = start()"
+THERE = "x = normal(4, 4, device=device).square()"
+PRINTS = "print(bool((x @ x.T).trace() > 0))"
+#: Notebooks of three cells, what the last of them has printed, and which of their tests must fail.
+TRIED = {
+    "moves-all": ((START, THERE, PRINTS), "True\n", None),
+    "prints-other": ((START, THERE, PRINTS), "False\n", "Cell 2"),
+    "mixes": ((START, THERE, PRINTS.replace("x.T", "normal(4, 4)")), "True\n", "Cell 2"),
+    "moves-nothing": ((START, "x = normal(4, 4)", PRINTS), "True\n", "the device was used"),
+    "measures-nothing": (
+        (START, THERE, 'control("all", lambda dtype: 1.0, sums=(4,))'),
+        "PASS  control: all: seen in float64, float32, bfloat16\n",
+        "the device was used",
+    ),
+    "asks-for-the-cpu": (
+        (START.replace("()", '(device="cpu")'), THERE, PRINTS),
+        "True\n",
+        "the device was used",
+    ),
+}
+
+
+def test_a_notebook_fails_where_it_should(tmp_path):
+    for name, (sources, printed, _) in TRIED.items():
+        written(tmp_path / f"{name}.ipynb", *sources, said=[printed])
+    said, verdicts = nbval(tmp_path, "-p", "tests.pretended_device.plugin")
+    assert len(verdicts) == 4 * len(TRIED)
+    failed = {place for place, verdict in verdicts.items() if verdict != "PASSED"}
+    assert failed == {(name, test) for name, (_, _, test) in TRIED.items() if test}
+    assert "Expected all tensors to be on the same device" in said
+    assert "nothing ran on the device in ['the notebook']" in said

@@ -6,12 +6,10 @@ def _start_up():
     import sys
     from pathlib import Path
 
-    root = str(Path(__file__).resolve().parents[2])
-    sys.path.append(root)
-    from tests.pretended_device.device import install
-    from tests.pretended_device.kernels import Operations
+    sys.path.append(str(Path(__file__).parent))
+    from device import Operations, install
 
-    sys.path.remove(root)
+    sys.path.pop()
     install()
 
     def note(result):

@@ -2,8 +2,8 @@
 
     python -m tests.processors --seeds 1 2 3 --variants avx2 no-avx two-threads -- notebooks/*.ipynb
 
-Processors of two kinds: imagined ones, one for each seed (``other_processor``), and what torch
-offers on the one that is here: older instructions, two threads.  `make test` is one thread.
+Processors of two kinds: imagined ones, one for each seed (``imagined``), and what torch offers on
+the one that is here: older instructions, two threads.  `make test` is one thread.
 """
 
 import argparse
@@ -13,14 +13,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+START = ROOT / "tests" / "processors" / "start"
 NBVAL = [
     sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadscope", "--nbval",
     "--nbval-current-env", "--nbval-cell-timeout=1200", "-p", "no:cacheprovider",
-    "-p", "tests.forkserver", "-p", "tests.notebook_reports", "-p", "tests.processors.in_tests",
+    "-p", "tests.notebook_kernels", "-p", "tests.processors.__main__",
 ]  # fmt: skip
-SEED = "IMAGINED_PROCESSOR"
 
 #: torch's own kernels, MKL's, oneDNN's and those of NumPy's OpenBLAS each choose for themselves.
 VARIANTS = {
@@ -45,12 +46,23 @@ SAYS = (
 IN_FORCE = {"avx2": "avx2 1", "no-avx": "default 1", "two-threads": " 2"}
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Tests, too, run on the imagined processor; of a cell it is the kernel that does."""
+    if "IMAGINED_PROCESSOR" not in os.environ or not isinstance(item, pytest.Function):
+        return (yield)
+    from .imagined import OtherProcessor
+
+    with OtherProcessor(int(os.environ["IMAGINED_PROCESSOR"])):
+        return (yield)
+
+
 def imagined(seed):
     """The environment in which kernels, and the processes they start, are an imagined processor."""
     return {
-        SEED: str(seed),
-        "PYTHONSTARTUP": str(HERE / "start_up.py"),
-        "PYTHONPATH": str(HERE / "ranks"),
+        "IMAGINED_PROCESSOR": str(seed),
+        "PYTHONSTARTUP": str(START / "sitecustomize.py"),
+        "PYTHONPATH": str(START),
     }
 
 
@@ -61,18 +73,19 @@ def in_force(variant):
     return IN_FORCE[variant] in said
 
 
-def main(arguments=None):
+def main():
     parser = argparse.ArgumentParser(prog="python -m tests.processors", description=__doc__)
     parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
     parser.add_argument("--variants", nargs="*", choices=[*VARIANTS], default=[*VARIANTS])
     parser.add_argument("paths", nargs="*", default=with_torch(), help="notebooks and tests")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     processors = {f"imagined processor {seed}": imagined(seed) for seed in options.seeds}
-    here = [variant for variant in options.variants if in_force(variant)]
-    processors |= {variant: VARIANTS[variant] for variant in here}
-    told = [f"{variant}: not on this processor" for variant in set(options.variants) - set(here)]
-    failed = False
+    processors |= {variant: VARIANTS[variant] for variant in options.variants}
+    told, failed = [], False
     for name, environment in processors.items():
+        if name in VARIANTS and not in_force(name):
+            told.append(f"{name}: not on this processor")
+            continue
         print(f"\n── {name} ──", flush=True)
         done = subprocess.run([*NBVAL, *options.paths], cwd=ROOT, env=os.environ | environment)
         told.append(f"{name}: {'as stored and stated' if done.returncode == 0 else 'DIFFERS'}")

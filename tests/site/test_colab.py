@@ -11,9 +11,9 @@ import colab
 import nbformat
 import pytest
 from colab import NOTEBOOKS, colab_copy, companions, imported
-from execute_notebooks import own_sockets
 from filelock import FileLock
 from nbclient import NotebookClient
+from run_notebook import own_sockets
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 ROOT = NOTEBOOKS.parent

@@ -24,7 +24,47 @@ import torch
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .operations import FIXED, NORMS, PRODUCTS, REDUCTIONS, ROUNDED, SCALED
+# Operations are named as PyTorch names them below autograd, without the underscore of those in place.
+
+#: Products of matrices: the last factor's rows are counted, or the length of a vector.
+PRODUCTS = frozenset("mm bmm addmm baddbmm mv addmv dot vdot".split())
+
+#: A result is made of as many numbers as it is smaller than the first argument.
+REDUCTIONS = frozenset(
+    "sum nansum mean prod std std_mean var var_mean norm linalg_vector_norm".split()
+)
+
+#: They are taken apart where torch says how.
+NORMS = frozenset(
+    """
+native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit
+_native_batch_norm_legit_no_training _batch_norm_with_update _fused_rms_norm
+""".split()
+)
+
+#: a + alpha b: one rounding if alpha is 1 or -1, else fused on some processors.
+SCALED = frozenset("add sub rsub".split())
+
+#: One operation of IEEE 754 on each entry, or none: numbers are moved, compared, made or chosen.
+#: What stands in no list may end in another digit.
+FIXED = frozenset(
+    """
+abs mul div floor_divide neg reciprocal remainder fmod floor ceil round trunc frac sign sgn square
+positive maximum minimum fmax fmin clamp clamp_min clamp_max relu leaky_relu hardtanh threshold
+threshold_backward leaky_relu_backward hardtanh_backward where masked_fill masked_scatter nan_to_num
+max min amax amin aminmax sort topk kthvalue median cummax cummin copysign nextafter
+_to_copy copy clone lift_fresh lift_fresh_copy contiguous empty empty_like empty_strided new_empty
+new_empty_strided new_full full full_like scalar_tensor fill resize resize_as set cat stack
+concat repeat roll flip tril triu gather scatter index index_put _index_put_impl _unsafe_index
+_unsafe_index_put index_select index_copy index_fill take masked_select select_scatter slice_scatter
+diagonal_scatter select_backward slice_backward diagonal_backward embedding constant_pad_nd
+reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d max_pool2d_with_indices
+max_pool2d_with_indices_backward unfold_backward native_dropout bernoulli uniform rand random
+_reshape_alias _unsafe_view _local_scalar_dense item diag_embed diag block_diag unique_dim _unique2
+im2col col2im view_as_real view_as_complex complex expand_copy _nested_tensor_from_mask
+_nested_tensor_from_tensor_list to_padded_tensor send recv allgather
+""".split()
+)
 
 #: The integers of the same width, and the bits of the significand that are stored.
 LAYOUT = {
@@ -34,10 +74,6 @@ LAYOUT = {
     torch.bfloat16: (torch.int16, 7),
 }
 GOLDEN = 0x9E3779B97F4A7C15  # odd; its products spread the bits of small numbers
-
-
-class Unclassified(NotImplementedError):
-    """An operation that nobody has yet said to be rounded, or fixed by IEEE 754."""
 
 
 class OtherProcessor(TorchDispatchMode):
@@ -57,7 +93,7 @@ class OtherProcessor(TorchDispatchMode):
         else:
             out = func(*args, **kwargs)
         parts = [part for part in flat(out) if holds_numbers(part)]
-        if parts and is_rounded(func, kwargs):
+        if parts and may_differ(func, kwargs):
             counted = called(func) in PRODUCTS | REDUCTIONS and all(map(is_whole, flat(args)))
             for part in parts:
                 part.copy_(self.moved(part, units(func, args, part), counted))
@@ -78,6 +114,31 @@ class OtherProcessor(TorchDispatchMode):
         exact = (part == part.round()) & (short | countable & counted)
         infinite = ~(torch.isfinite(part) & torch.isfinite(neighbour))
         return torch.where(exact | infinite, part, neighbour)
+
+
+def called(func):
+    """The name of an operation, the same in place and not."""
+    return func._schema.name.split("::")[1].rstrip("_")
+
+
+def may_differ(func, kwargs):
+    """Whether processors may round an operation differently."""
+    if func.is_view or torch.Tag.inplace_view in func.tags or called(func) in FIXED:
+        return False
+    return called(func) not in SCALED or abs(kwargs.get("alpha", 1)) != 1
+
+
+def units(func, args, part):
+    """By how many units in the last place the entries of a result may move: see above."""
+    if part.dtype not in (torch.float64, torch.float32):
+        return 1
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    length = 1
+    if called(func) in PRODUCTS:
+        length = tensors[-1].shape[-1 if tensors[-1].dim() == 1 else -2]
+    if called(func) in REDUCTIONS:
+        length = tensors[0].numel() / part.numel()
+    return min(math.ceil(math.sqrt(length)), 16)
 
 
 def flat(out):
@@ -104,41 +165,3 @@ def holds_numbers(part):
 def is_whole(argument):
     """Whether an argument has whole numbers only, or is none."""
     return not holds_numbers(argument) or bool((argument == argument.round()).all())
-
-
-def called(func):
-    """The name of an operation, the same in place and not."""
-    return func._schema.name.split("::")[1].rstrip("_")
-
-
-def is_rounded(func, kwargs):
-    """Whether processors may round an operation differently; Unclassified where nobody said."""
-    name = called(func)
-    if func.is_view or torch.Tag.inplace_view in func.tags or name in FIXED:
-        return False
-    if name in SCALED:  # a + alpha b, fused on some processors
-        return abs(kwargs.get("alpha", 1)) != 1
-    if name not in ROUNDED:
-        raise Unclassified(
-            f"does IEEE 754 fix torch's {name!r}, or may its last digit differ? "
-            "Put it into one of the lists in tests/processors/operations.py"
-        )
-    return True
-
-
-def units(func, args, part):
-    """By how many units in the last place the entries of a result may move: see above."""
-    if part.dtype not in (torch.float64, torch.float32):
-        return 1
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    length = 1
-    if called(func) in PRODUCTS:
-        length = tensors[-1].shape[-1 if tensors[-1].dim() == 1 else -2]
-    if called(func) in REDUCTIONS:
-        length = tensors[0].numel() / part.numel()
-    return min(math.ceil(math.sqrt(length)), 16)
-
-
-def install(seed):
-    """From here on this process computes as the other processor does."""
-    OtherProcessor(seed).__enter__()

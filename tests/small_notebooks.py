@@ -1,0 +1,51 @@
+"""Small notebooks on which nbval is tried, in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITE = [
+    sys.executable, "-m", "pytest", "-rA", "-n", "0", "-p", "no:cacheprovider", "--color=no",
+    "-p", "tests.notebook_kernels", "--nbval", "--nbval-current-env",
+]  # fmt: skip
+VERDICT = re.compile(
+    r"^(PASSED|FAILED|XFAIL) .*?([\w-]+)\.ipynb::(Cell \d+|the device was used)", re.M
+)
+
+
+def written(path, *sources, said=()):
+    """Write a notebook of these cells, of which the last have printed this; its text."""
+    cells = [new_code_cell(s, id=str(n), execution_count=n + 1) for n, s in enumerate(sources)]
+    for cell, text in zip(cells[len(cells) - len(said) :], said):
+        cell.outputs = [new_output("stream", text=text)]
+    text = nbformat.writes(new_notebook(cells=cells))
+    path.write_text(text, encoding="utf-8")
+    return text
+
+
+def nbval(folder, *options, **variables):
+    """What a run of nbval on a folder says, and {(notebook, test): verdict}."""
+    (folder / "tmp").mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    of_the_run = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    environment = of_the_run | {
+        "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "PYTHONPATH": str(ROOT / "notebooks"),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "tmp"),
+        "TMPDIR": str(folder / "tmp"),
+        "COLUMNS": "200",
+    }
+    command = [*SUITE, *options, f"-c{folder / 'pytest.ini'}", str(folder)]
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True
+    )
+    found = VERDICT.findall(run.stdout)
+    return run.stdout, {(notebook, test): verdict for verdict, notebook, test in found}
