@@ -1,12 +1,15 @@
 """One fault after the other is planted in the kernel: a check notices each."""
 
 import pytest
-import test_refusals
-import test_soundness_rules
+import test_conditions
+import test_kernel_attacks
+import test_kernel_rules
+import test_lines
+import test_random_letters
 import test_theorems
 from derivation import Derivation, ProofError, proofs, steps
 
-from . import faults, test_kernel, test_rules
+from . import faults
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +18,7 @@ def without_alarm(monkeypatch):
     monkeypatch.setattr(steps, "SEARCH_AFTER_A_REFUSAL", 0)
 
 
-def is_refused(before, claim, reasons):
+def is_refused(before, claim, *reasons):
     try:
         Derivation("fault", before).by(claim, *reasons)
     except ProofError:
@@ -43,17 +46,18 @@ def _examples(module, kind):
 
 #: Each is true of the kernel as it is, and false with some fault; quick ones first.
 EXAMINATION = {
-    **{f"true: {name}": (lambda name=name: passes(test_kernel.test_what_is_true_is_taken_and_says_what_it_needs, name))
-       for name in test_kernel.TRUE},
-    **{f"false: {name}": (lambda name=name: passes(test_kernel.test_what_is_false_is_refused, name))
-       for name in test_kernel.FALSE},
-    **_examples(test_rules, "rule"),
-    **_examples(test_kernel, "kernel"),
+    **{f"true: {name}": (lambda name=name: passes(test_lines.test_what_is_true_is_taken_and_says_what_it_needs, name))
+       for name in test_lines.TRUE},
+    **{f"false: {name}": (lambda name=name: passes(test_lines.test_the_kernel_refuses_it_whatever_is_named, name))
+       for name in test_lines.FALSE | test_lines.NOT_SHOWN},
+    **_examples(test_kernel_rules, "rule"),
+    **_examples(test_kernel_attacks, "kernel"),
+    **_examples(test_lines, "kernel"),
     **{f"line: {name}": (lambda line=line: is_refused(*line))
-       for name, line in [*test_refusals.UNJUSTIFIED.items(), *test_refusals.FALSE.items()]},
+       for name, line in [*test_lines.UNJUSTIFIED.items(), *test_lines.FALSE.items()]},
     **_examples(test_theorems, "theorem"),
-    **_examples(test_soundness_rules, "soundness"),
-    **_examples(test_refusals, "refusal"),
+    **_examples(test_conditions, "soundness"),
+    **_examples(test_random_letters, "soundness"),
 }  # fmt: skip
 
 
