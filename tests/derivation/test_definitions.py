@@ -153,8 +153,6 @@ REFUSED = {
         lambda: line(doubled(v), tripled(v), given(doubled(v), tripled(v))), "two definitions"),
     "a size that no matrix tells": (called_at_two_sizes, "many(u; n)[j] = "),
     "a number for its value": (lambda: define("f", lambda x: 3)(X), "makes 3, not an expression"),
-    "a matrix for a mask": (
-        lambda: define("f", lambda m, s: masked_softmax(m, s))(A, B), "takes a mask first"),
     "an expression for its heads": (
         lambda: theorem(first_of(X, A.params[0]) + X, X + first_of(X, A.params[0]))(A=B),
         "as a family of matrices"),
@@ -211,6 +209,7 @@ def test_a_word_that_takes_a_mask_is_one_word_for_every_mask():
     word = define("f", lambda m, s: masked_softmax(m, s))
     assert word(M, A).operation is word(N, B).operation
     assert theorem(word(M, A), masked_softmax(M, A), unfold(word))
+    refuse(lambda: word(A, B), "takes a mask first")
 
 
 def test_a_scalar_of_a_word_may_be_a_number_that_is_no_size():

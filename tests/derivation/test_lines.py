@@ -72,7 +72,6 @@ FALSE = {
     "a mask after softmax": ((M * softmax(S)) @ one, one_m),
     "K and V permuted differently": (
         softmax(Q @ (P @ K).T) @ Σ @ V, softmax(Q @ K.T) @ V, S_MAX, REINDEX),
-    "keys by π, values by its inverse": (softmax(S @ P.T) @ P.T @ X, softmax(S) @ X),
     "only V permuted": (softmax(Q @ K.T) @ P @ V, softmax(Q @ K.T) @ V, S_MAX, REINDEX),
     "only K permuted": (softmax(Q @ (P @ K).T) @ V, softmax(Q @ K.T) @ V, S_MAX, REINDEX),
     "self-attention is invariant": (
@@ -116,7 +115,7 @@ FALSE = {
     # typed indices: traces, diagonals, ranges
     "trace is the total sum": (one.T @ (A * identity(n)) @ one, one.T @ A @ one),
     "diagonal is the matrix": (A * identity(n), A),
-    "identity is ones": (identity(n), J),
+    "identity is ones": (identity(n), one @ one.T),
     "trace of a permutation is one": (one.T @ (P * identity(n)) @ one, ones(1), REINDEX),
     "trace of a permutation is n": (one.T @ (P * identity(n)) @ one, n * ones(1), REINDEX),
     "1 . 1 = 1": (one.T @ one, ones(1)),
@@ -218,8 +217,9 @@ FALSE = {
     "E of softmax is 0": (expectation(softmax(R)), zeros(n, n), SECOND_MOMENTS),
 }  # fmt: skip
 
-#: false where no instance is tried: of other draws, of larger sizes, where a side is undefined
+#: false where no instance is tried soon: of other draws, larger sizes, where a side is undefined
 NOT_SHOWN = {
+    "keys by π, values by its inverse": (softmax(S @ P.T) @ P.T @ X, softmax(S) @ X),
     "a root of −x": (root_of_all(-A), root_of_all(A)),
     "E of softmax": (expectation(softmax(R)), softmax(zeros(n, n)), SECOND_MOMENTS),
     "E[(Ra)³] = 0": (expectation((R @ v) * (R @ v) * (R @ v)), zeros(n), SECOND_MOMENTS),
