@@ -24,7 +24,7 @@ EVERY_TIME = {
     "course/test_nbgrader.py": r"part-2",
     "course/test_slides.py": r"lecture|named|refused",
     # the second judge on three chapters, the others at night; nbval runs every proof of all of them
-    "kernel/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|13-)",
+    "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|13-)",
     # a rehearsal of the record of a GPU
     "test_gpu_record.py": r"no_record|error_is|cannot_be",
     # a forked kernel beside a plain one

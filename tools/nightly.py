@@ -30,7 +30,7 @@ STAGES = {
     # random lines, true and false: each that is accepted is evaluated
     "fuzz": f"{PYTHON} tests/fuzz/run.py --lines 50000 --seed 1",
     # every theorem at all combinations of small sizes, in many worlds each
-    "judge": f"JUDGE_WORLDS=700 {PYTEST} tests/kernel/test_the_book.py",
+    "judge": f"JUDGE_WORLDS=700 {PYTEST} tests/derivation/test_the_book.py",
     # mistakes on purpose, in the notebooks and in the checker
     "mutants": f"{INLINE} {PYTHON} tests/mutants/run.py",
     # the proofs on other Pythons, and on the SymPy before the pinned one

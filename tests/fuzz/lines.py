@@ -24,8 +24,8 @@ from derivation.matrices import Expression, plus, product
 from derivation.printing import Text
 from derivation.reasons import Given, _title
 from derivation.theorems import Instance
-from kernel.test_kernel import TRUE
 from live_proofs import live_cells
+from test_lines import TRUE
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 EVERY_LAW = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT)

@@ -18,7 +18,9 @@ from pathlib import Path
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
-    sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "notebooks", "tools")]
+    sys.path[:0] = [
+        str(ROOT / folder) for folder in ("tests", "tests/derivation", "notebooks", "tools")
+    ]
 
 from derivation import Derivation, ProofError, Theorem, proofs, steps
 from derivation.kernel import normal

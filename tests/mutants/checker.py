@@ -55,10 +55,13 @@ PRINTS = re.compile(
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
-ALONE = ("soundness_rules", "theorems", "refusals", "what_was_accepted", "names",
-         "kernel/kernel", "kernel/rules", "kernel/normal_form", "kernel/the_book")  # fmt: skip
-WITH_TORCH = ("theorems", "what_was_accepted", "alarm", "operations", "counterexamples",
-              "display", "checks", "attempts", "jacobian")  # fmt: skip
+ALONE = ("derivation/lines", "derivation/kernel_rules", "derivation/kernel_attacks",
+         "derivation/normal_form", "derivation/citations", "derivation/conditions",
+         "derivation/definitions", "derivation/inductions", "derivation/random_letters",
+         "derivation/names", "theorems", "derivation/the_book")  # fmt: skip
+WITH_TORCH = ("theorems", "derivation/lines", "derivation/alarm", "derivation/operations",
+              "derivation/counterexamples", "derivation/print", "derivation/misuse", "checks",
+              "redundancy/jacobian")  # fmt: skip
 FILES = tuple(dict.fromkeys((*ALONE, *WITH_TORCH)))
 ROUNDS = {"alone": ALONE, "with torch": WITH_TORCH}
 #: These tests search for counterexamples, at length; only mutants of these modules have to pass them.
@@ -85,7 +88,7 @@ def modules():
 
 
 def test_file(name):
-    """The file of the tests of a name, such as kernel/rules."""
+    """The file of the tests of a name, such as derivation/kernel_rules."""
     folder, _, name = name.rpartition("/")
     return TESTS / folder / f"test_{name}.py"
 

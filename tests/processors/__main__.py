@@ -96,7 +96,11 @@ def main():
 
 def with_torch():
     """Every notebook, and the tests that have torch in them."""
-    tests = sorted((ROOT / "tests").glob("test_*.py"))
+    tests = sorted(
+        path
+        for folder in (".", "derivation", "redundancy")
+        for path in (ROOT / "tests" / folder).glob("test_*.py")
+    )
     found = [path for path in tests if re.search("^import torch", path.read_text(), re.M)]
     return [str(path.relative_to(ROOT)) for path in [ROOT / "notebooks", *found]]
 

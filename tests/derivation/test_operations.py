@@ -10,21 +10,17 @@ import pytest
 import sympy as sp
 import torch
 import torch.nn.functional as F
-from derivation import *  # noqa: F403
+from derivation import vocabulary
 from derivation.alarm import Sample
 from derivation.evaluation import Instance
 from derivation.letters import Bijection, Family, number, scalar_letter, size_term
-from derivation.vocabulary import Word
+from shared_letters import *
 
-n, m, d, k, h = sizes("n m d k h")
-eps = scalars("epsilon", positive=True)
-c, s = scalars("c s")
-S, X, Y, A = matrix("S", m, n), matrix("X", n, d), matrix("Y", n, d), matrix("A", d, n)
-M, P, v = mask("M", m, n), permutation("Π", n), matrix("v", n)
-K_2 = matrix("K_2", k, d)
-W, U, a = Heads("W", h, d, k), Heads("U", 1, d, k), head("a", h)
-z = sequence("z", d)
+A, K_2 = matrix("A", d, n), matrix("K_2", k, d)
+W, U, z = Heads("W", h, d, k), Heads("U", 1, d, k), sequence("z", d)
 draw, y = random_matrix("R", 1, 2, 9), matrix("y", 1, 2)
+LETTERS = {f.params[0] for f in (X, Y, A, v, S)}
+LIKE = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def normed(x, dim):
@@ -97,12 +93,16 @@ SHAPES = [dict(zip("nmdkh", shape)) for shape in itertools.islice(
     itertools.permutations((1, 2, 3, 4, 5)), 0, 120, 17)]  # fmt: skip
 
 
+def looked_up(tensor):
+    return lambda *at: float(tensor[tuple(int(i) - 1 for i in at)])
+
+
 def world(x, shape, seed):
     """Tensors for all letters, and the same numbers as an Instance."""
     generator = torch.Generator().manual_seed(seed)
-    sizes_ = {n: shape["n"], m: shape["m"], d: shape["d"], k: shape["k"], h: shape["h"]}
+    sizes_ = {size: shape[size.name] for size in (n, m, d, k, h)}
     tensors, meant = {"c": -0.7, "a": shape["h"] - 1}, {}
-    for family in x.atoms(Family) | {f.params[0] for f in (X, Y, A, v, S)}:
+    for family in x.atoms(Family) | LETTERS:
         axes = [
             7 if s_ is sp.S.Naturals else int(number(s_).xreplace(sizes_)) for s_ in family.sizes
         ]
@@ -110,8 +110,7 @@ def world(x, shape, seed):
         if family.kind == "mask":
             values = (values > 0).double()
             values[:, 0] = 1
-        tensors[family.name] = values
-        meant[family.term] = _lookup(values)
+        tensors[family.name], meant[family.term] = values, looked_up(values)
     for p in x.atoms(Bijection):
         order = torch.randperm(sizes_[n], generator=generator)
         tensors[p.name], meant[p.term] = order, tuple(int(i) + 1 for i in order)
@@ -122,12 +121,9 @@ def world(x, shape, seed):
 
 def cells_of(x, instance):
     """The entries of an expression, by the interpreter of terms."""
-    entry, (rows, columns) = (
-        instance.value(x.function),
-        (instance.size(size_term(s)) for s in x.shape),
-    )
-    cells = [[entry(r + 1, q + 1) for q in range(columns)] for r in range(rows)]
-    return torch.tensor(cells, dtype=torch.float64)
+    entry = instance.value(x.function)
+    rows, columns = (range(1, instance.size(size_term(s)) + 1) for s in x.shape)
+    return torch.tensor([[entry(i, j) for j in columns] for i in rows], dtype=torch.float64)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -135,45 +131,30 @@ def test_the_entry_is_what_pytorch_computes(case):
     x, by_pytorch = CASES[case]
     for seed, shape in enumerate(SHAPES):
         tensors, instance = world(x, shape, seed)
-        expected = by_pytorch(tensors)
-        torch.testing.assert_close(cells_of(x, instance), expected, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(cells_of(x, instance), by_pytorch(tensors), **LIKE)
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if name not in ("second moment",)])
+@pytest.mark.parametrize("case", [name for name in CASES if name != "second moment"])
 def test_the_torch_code_agrees_with_the_entry(case):
     """What the alarm runs is held to the entry formula through an interpreter of terms."""
     x, _ = CASES[case]
     symbols = x.free_scalars() | {n, m, d, k, h}
+    sizes_, scalars_ = ({b for b in symbols if b.is_integer is whole} for whole in (True, None))
+    assert sizes_ | scalars_ == symbols
     for seed in range(4):
         sample = Sample(seed, symbols)
-        value = x.run(sample)
-        meant = {f.term: _lookup(sample.family(f)) for f in x.atoms(Family)}
+        meant = {f.term: looked_up(sample.family(f)) for f in x.atoms(Family)}
         for p in x.atoms(Bijection):
             meant[p.term] = tuple(int(q) + 1 for q in sample.permutation(p).argmax(1))
-        for b in symbols:
-            meant |= (
-                {size_term(b): sample.size(b)} if b.is_integer
-                else {scalar_letter(b): sample.scalar(b)}
-            )  # fmt: skip
+        meant |= {size_term(b): sample.size(b) for b in sizes_}
+        meant |= {scalar_letter(b): sample.scalar(b) for b in scalars_}
         instance = Instance({**meant, a.term: sample.position(a) + 1})
-        torch.testing.assert_close(cells_of(x, instance), value, rtol=1e-7, atol=1e-7)
-
-
-def _lookup(tensor):
-    return lambda *at: float(tensor[tuple(int(i) - 1 for i in at)])
+        torch.testing.assert_close(cells_of(x, instance), x.run(sample), rtol=1e-7, atol=1e-7)
 
 
 def test_every_word_of_the_vocabulary_is_held_to_pytorch():
-    import derivation.vocabulary as vocabulary
-
-    words = {name for name, value in vars(vocabulary).items() if isinstance(value, Word)}
-    tried = {
-        x.operation.word
-        for expression, _ in CASES.values()
-        for x in expression.walk()
-        if x.operation.word
-    }
-    assert {getattr(vocabulary, name) for name in words} <= tried
+    words = {word for word in vars(vocabulary).values() if isinstance(word, vocabulary.Word)}
+    assert words <= {x.operation.word for given, _ in CASES.values() for x in given.walk()}
 
 
 def test_a_wrong_formula_would_be_seen():
@@ -181,13 +162,3 @@ def test_a_wrong_formula_would_be_seen():
     tensors, instance = world(S, SHAPES[3], 0)
     found = cells_of(softmax(S.T).T, instance)[0, 0]
     assert abs(found - float(F.softmax(tensors["S"], dim=-1)[0, 0])) > 1e-3
-
-
-def test_a_slope_is_measured_with_the_step_that_suits():
-    """Of exp(10⁴ s) at 0, by steps h from 1e-2 to 1e-7.
-
-    What a step leaves out is (10⁴ h)⁴/30 of the slope, what rounding does to it about 4u/(10⁴ h):
-    together 5e-13 at h = 1e-7, and 3e-10 at the next step.
-    """
-    slope = derivative(exp(10**4 * s * ones(1)), s).run(Sample(0, set())).item()
-    assert slope == pytest.approx(10**4, rel=1e-11)

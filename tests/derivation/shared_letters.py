@@ -1,0 +1,40 @@
+"""Letters that the tests of the checker share, and how they prove a line and refuse one."""
+
+import pytest
+from derivation import *
+from derivation.printing import Text
+
+n, m, d, k, h, t = sizes("n m d k h t")
+c, r, s = scalars("c r s")
+tau, eps, sigma = scalars("tau epsilon sigma", positive=True)
+A, B, X, Y = matrix("A", n, n), matrix("B", n, n), matrix("X", n, d), matrix("Y", n, d)
+S, v, w = matrix("S", m, n), matrix("v", n), matrix("w", n)
+M, P = mask("M", m, n), permutation("Π", n)
+J, one = ones(n, n), ones(n)
+a, b = head("a", h), head("b", h)
+R = random_matrix("R", n, n, 1)
+
+
+def line(before, claim, *reasons):
+    return Derivation("T", before).by(claim, *reasons)
+
+
+def theorem(before, claim, *reasons):
+    return line(before, claim, *reasons).qed()
+
+
+def shift_invariance():
+    e = matrix("e", m)
+    return theorem(softmax(S + e @ one.T), softmax(S), unfold(softmax), EXP_OF_SUM)
+
+
+def shown(proof):
+    """The hypotheses of a proof, as they are printed."""
+    return [str(hypothesis.show(Text())) for hypothesis in proof.hypotheses]
+
+
+def refuse(write, words):
+    """It is a ProofError, and its sentence holds these words."""
+    with pytest.raises(ProofError) as found:
+        write()
+    assert words in str(found.value)

@@ -1,0 +1,170 @@
+"""The torch run of every line: what it draws, that it rings, and that a true line is left alone."""
+
+import pytest
+import sympy as sp
+import torch
+from derivation import alarm, proofs
+from derivation.alarm import RUNS, Sample, listen
+from derivation.matrices import NonZero
+from derivation.vocabulary import word
+from shared_letters import *
+
+NOT_MET = ("not run in torch: no sample met its hypotheses",)
+
+
+def samples():
+    return [Sample(seed, {n, m, d, c, r, tau}) for seed in range(RUNS)]
+
+
+def test_sizes_are_distinct_and_one_is_among_them_in_some_draws():
+    drawn = [tuple(s.size(x) for x in (n, m, d)) for s in samples()]
+    assert all(len(set(shape)) == 3 for shape in drawn) and len(set(drawn)) == RUNS
+    assert any(1 in shape for shape in drawn) and any(1 not in shape for shape in drawn)
+    orders = [s.size(n) < s.size(m) for s in (Sample(seed, {n, m}) for seed in range(12))]
+    assert {*orders} == {True, False}
+
+
+def test_free_scalars_have_both_signs_two_have_opposite_ones_and_positive_ones_are_positive():
+    drawn = [(s.scalar(c), s.scalar(r), s.scalar(tau)) for s in samples()]
+    assert {x > 0 for x, _, _ in drawn} == {True, False}
+    assert all(x * y < 0 and positive > 0 for x, y, positive in drawn)
+
+
+def test_a_mask_leaves_every_query_a_key():
+    for s in samples():
+        assert (s.family(M.params[0]).sum(1) > 0).all()
+
+
+def test_a_function_that_may_be_any_has_no_property_of_its_own():
+    """Not additive, even, odd, zero at zero or monotone: else a line could pass for that alone."""
+    f = Sample(0, {n}).function("φ")
+    x, y = torch.tensor([3.0, 2.0], dtype=torch.float64)
+    assert abs(f(x + y) - f(x) - f(y)) > 0.1 and abs(f(0 * x)) > 0.1
+    assert abs(f(x) - f(-x)) > 0.1 and abs(f(x) + f(-x)) > 0.1
+    assert f(-x) > f(0 * x) < f(x)
+
+
+def raising(s):
+    raise RuntimeError("no such kernel")
+
+
+PERMUTED = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
+HEARD = {
+    "a sign": (X + Y, X - Y),
+    "a mean at sizes beyond one": (expectation(R @ R.T), J @ expectation(R @ R.T)),
+    "a permutation in an index form, turned": (P.T @ X, PERMUTED),
+}
+UNHEARD = {
+    "a sum": (X + Y, Y + X),
+    "a shift": (softmax(S), softmax(S + matrix("c", m) @ one.T)),
+    "a mean": (expectation(R @ R.T), n * identity(n)),
+    "a permutation in an index form": (P @ X, PERMUTED),
+}
+
+
+@pytest.mark.parametrize("case", HEARD | UNHEARD)
+def test_it_rings_for_a_false_line_and_not_for_a_true_one(case):
+    complaint = listen(*(HEARD | UNHEARD)[case])
+    assert "torch finds it false" in complaint if case in HEARD else complaint is None
+
+
+@pytest.mark.parametrize(
+    "run, words", [(lambda s: 3 * s, "torch finds it false"), (raising, "the torch run failed")]
+)
+def test_a_definition_with_other_torch_code_is_heard(run, words):
+    twice = word("w", entry=lambda x, i, j, s: 2 * s(i, j), run=run)
+    refuse(lambda: line(twice(X), 2 * X, unfold(twice)), words)
+
+
+def test_what_no_sample_meets_or_is_too_large_is_said_to_be_so():
+    large = random_matrix("R", 3, 5, 1)
+    for proof in (
+        theorem(one, 2 * one, given(one, 2 * one)),
+        theorem(expectation(large), zeros(3, 5), SECOND_MOMENTS),
+    ):
+        assert proof.not_run == NOT_MET and NOT_MET[0] in repr(proof)
+    assert theorem(P @ X, X, given(P, identity(n))).not_run == (), (
+        "a hypothesis narrows the samples"
+    )
+
+
+def test_a_hypothesis_that_holds_almost_is_not_met():
+    nearly = X + sp.Rational(1, 10**9) * Y
+    sample = Sample(0, X.free_scalars())
+    assert given(X, X).met_in(sample) and not given(X, nearly).met_in(sample)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_must_not_vanish_for_every_index_is_asked_of_each(place):
+    """A vector that vanishes in one place only, or is negative there."""
+    W, values = Heads("W", h, 1, 1), torch.ones(3, 1, 1, dtype=torch.float64)
+    for there, not_zero, positive in ((1, True, True), (0, False, False), (-1, True, False)):
+        values[place] = there
+        sample = Sample(0, {h}).fixing({W.family: values})
+        sample._sizes[h] = 3
+        assert NonZero(W[a], bound=(a,)).met_in(sample) is not_zero
+        assert NonZero(W[a], positive=True, bound=(a,)).met_in(sample) is positive
+
+
+ASSUMED = {
+    "two letters": given(X, Y),
+    "orthonormal columns": given(X.T @ X, identity(d)),
+    "a weighted sum that vanishes": given(X.T @ v, zeros(d)),
+    "two equations": given(X @ X.T @ X, X),
+}
+
+
+@pytest.mark.parametrize("name", ASSUMED)
+def test_letters_are_found_that_fulfil_an_equation(name):
+    """A line that uses it is run, at sizes beyond 1; one that is false beside it is heard."""
+    equation = ASSUMED[name]
+    lhs, rhs = equation.lhs, equation.rhs
+    assert listen(lhs, rhs, [equation]) is None
+    assert "torch finds it false" in listen(lhs + ones(*lhs.shape), rhs, [equation])
+    sizes_heard = []
+    for seed in range(20):
+        try:
+            sample = alarm._meeting(Sample(seed, X.free_scalars() | {d}), [equation])
+        except alarm.HypothesesNotMet:
+            continue
+        sizes_heard.append((sample.size(n), sample.size(d)))
+    assert any(rows >= 2 and columns >= 2 for rows, columns in sizes_heard)
+
+
+def test_a_mean_is_run_at_sizes_beyond_one(monkeypatch):
+    sizes_heard, run = [], Sample.expectation
+    monkeypatch.setattr(
+        Sample, "expectation", lambda s, x: sizes_heard.append(s.size(n)) or run(s, x)
+    )
+    assert listen(*UNHEARD["a mean"]) is None and max(sizes_heard) >= 2
+
+
+def test_the_alarm_runs_for_every_line(monkeypatch):
+    heard = []
+    monkeypatch.setattr(proofs, "listen", lambda *line: heard.append(line))
+    line(X + X, 2 * X).by(3 * X - X).qed()
+    assert len(heard) == 2 and alarm.torch_is_here()
+
+
+@pytest.mark.parametrize(
+    "lhs, rhs",
+    [
+        (derivative(exp(100 * s * A), s), 100 * A),
+        (exp(1000 * A) + exp(1000 * A), 2 * exp(1000 * A)),
+        (sequence("z", d)[33] * 2, 2 * sequence("z", d)[33]),
+    ],
+    ids=["a steep slope", "large numbers", "a late term"],
+)
+def test_a_true_line_is_not_called_false(lhs, rhs):
+    """By rounding, by a difference quotient too coarse, or where nothing is defined."""
+    assert theorem(lhs, rhs)
+
+
+def test_a_slope_is_measured_with_the_step_that_suits():
+    """Of exp(10⁴ s) at 0, by steps h from 1e-2 to 1e-7.
+
+    What a step leaves out is (10⁴ h)⁴/30 of the slope, what rounding does to it about 4u/(10⁴ h):
+    together 5e-13 at h = 1e-7, and 3e-10 at the next step.
+    """
+    slope = derivative(exp(10**4 * s * ones(1)), s).run(Sample(0, set())).item()
+    assert slope == pytest.approx(10**4, rel=1e-11)

@@ -1,0 +1,219 @@
+"""What a theorem needs is printed with it: divisors, roots, slopes, and what was assumed."""
+
+import pytest
+import sympy as sp
+from derivation.kernel import sorts
+from derivation.kernel.normal import Normal
+from derivation.matrices import NonZero
+from derivation.reasons import Given
+from derivation.vocabulary import word
+from shared_letters import *
+
+pytestmark = pytest.mark.usefixtures("without_alarm")
+Z, V = Heads("Z", h, n, d), Heads("V", h, n, d)
+x, y, u, phi = matrix("x", 1), matrix("y", 1), matrix("u", m), entrywise("φ")
+sums_of_rows = X @ ones(d) @ ones(1, d)
+zero = matrix("z", n) - matrix("z", n)
+
+
+def head_taken_for_all_by_a_citation():
+    """T1 needs that no row of any Z[b] sums to zero, T2 that none of Z[a] does."""
+
+    def body(Z, i):
+        return normalise(Z[i]) * (Z[i] @ ones(Z.family.sizes[2]) @ ones(1, Z.family.sizes[2]))
+
+    def summed(x, Z):
+        i = head("a", Z.family.sizes[0])
+        return over(i, body(Z, i)) + 0 * x
+
+    f = define("f", summed)
+    first = theorem(f(X, Z), over(a, body(Z, a)), unfold(f))
+    second = theorem(body(Z, a), Z[a], unfold(normalise))
+    return line(f(X, Z) + V[a], over(b, Z[b]) + V[a], first, second)
+
+
+def undefined_in_a_hypothesis():
+    y, v, p, x = (matrix(q, n) for q in "yvpx")
+    proof = Derivation("T", y * one).by(y * (p * x), given(one, p * x)).by(p * (x * y))
+    proof = proof.by(p * (x * v), given(x * y, x * v)).by(v * (p * x)).by(v, given(p * x, one))
+    first = theorem(y, v, proof.qed()(p=(1 / c) * one, x=c * one))
+    return line(y, v, first(c=0))
+
+
+def rows_of_equal_features():
+    """Found by the fuzz: LN of equal features is 0, and normalise divides by its row sums."""
+    divided = layer_norm(normalise(layer_norm(stack(J, J).T, 1)), 1)
+    laws = [REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT]
+    words = map(unfold, (layer_norm, rms_norm, normalise))
+    alike = rms_norm(normalise(layer_norm(J, 1)), 1) @ ones(n, join(n, n))
+    return line(divided, alike, *words, *laws)
+
+
+REFUSED = {
+    "a divisor that is zero": (
+        lambda: line(normalise(zero.T), one.T, unfold(normalise)), "(z - z)ᵀ sums to zero, which never"),
+    "a divisor that turns out to be zero": (rows_of_equal_features, "which never holds"),
+    "the difference of equals": (lambda: line((1 / (r - r + 0)) * A, A), "zoo is not a scalar"),
+    "a slope where nothing is left": (
+        lambda: line(derivative(normalise(s * X) @ ones(d), s), zeros(n), unfold(normalise)),
+        "no row of 0 X sums to zero, which never holds"),
+    "a slope at a kink": (
+        lambda: line(derivative(relu(s * A), s) * zeros(n, n), zeros(n, n)), "never holds"),
+    "what is put into a hypothesis": (undefined_in_a_hypothesis, "0 ≠ 0, which never holds"),
+    "one head, used for all": (
+        lambda: line(over(a, Z[a]), over(a, zeros(n, d)), given(Z[a], zeros(n, d))),
+        "a hypothesis speaks of a"),
+    "one head, taken for all by a citation": (head_taken_for_all_by_a_citation, "used free and bound"),
+    "two shapes": (lambda: given(X, A), "a hypothesis: shapes differ: (n, d) = (n, n)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", REFUSED)
+def test_it_is_refused(attack):
+    refuse(*REFUSED[attack])
+
+
+def test_a_condition_is_carried_to_where_the_theorem_is_used():
+    halves = theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
+    inside = theorem(phi((1 / r) * B + (1 / r) * B), phi((2 / r) * B))
+    assert shown(halves) == ["c 1 ≠ 0"] and shown(inside) == shown(halves(A=B, c=r)) == ["r 1 ≠ 0"]
+
+
+def test_a_root_needs_that_what_it_is_of_is_not_negative():
+    roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
+    assert shown(roots) == ["r ≥ 0"] and shown(roots(r=tau)) == []
+
+
+def test_the_derivative_of_a_masked_softmax_needs_its_rows():
+    slope = derivative(masked_softmax(M, S + s * (u @ one.T)), s)
+    assert len(line(slope, zeros(m, n), unfold(masked_softmax)).hypotheses) == 1
+    seen = line(masked_softmax(causal(n), A) @ one, one, unfold(masked_softmax))
+    assert shown(seen) == [], "a causal row always sees its own token"
+
+
+def test_a_hypothesis_for_every_head_is_printed_and_dropped_where_there_is_one():
+    rows = theorem(over(a, normalise(Z[a]) @ ones(d)), h * one, unfold(normalise))
+    assert "for every a" in repr(rows)
+    assert [x.bound for x in rows(h=1).hypotheses] == [()] and "sums to zero" in shown(rows(h=1))[0]
+    both = normalise(Z[a]) @ ones(d) + over(b, normalise(Z[b]) @ ones(d))
+    needs = shown(theorem(both, (1 + h) * one, unfold(normalise)))
+    assert len(needs) == 2 and any("for every b" in need for need in needs)
+
+
+def test_what_a_quotient_makes_evident_is_printed():
+    inverse = define("inv", lambda x: tabulate(lambda i, j: 1 / entry_of(x, i, j), *x.shape))
+    unit = define("w", lambda x: x * inverse(x))
+    columns = Y - (sp.Integer(1) / d) * Y @ ones(d) @ ones(1, d) + unit(v) @ ones(1, d)
+    sums = columns @ ones(d) @ ones(1, d)
+    assert line(normalise(columns) * sums, columns, unfold(normalise)).hypotheses
+
+
+def test_what_must_not_vanish_midway_is_a_hypothesis_too():
+    f = define("w", lambda x: normalise(x))
+    first = theorem(f(X), normalise(X), unfold(f))
+    again = theorem(f(X) * sums_of_rows, X, first, unfold(normalise))
+    assert shown(again) == ["no row of X sums to zero"]
+
+
+def test_a_word_that_is_not_unfolded_needs_nothing_of_what_it_divides_by():
+    part = define("f", lambda x, c: (1 / c) * x)
+    start = Derivation("T", part(X, c) + part(X, c))
+    assert shown(start.by(2 * part(X, c))) == []
+    assert shown(start.by((2 / c) * X, unfold(part))) == ["c 1 ≠ 0"]
+
+
+def test_what_is_differentiated_is_smooth_and_divides_at_zero():
+    slope = derivative(phi(s * A), s)
+    assert shown(theorem(slope - slope, zeros(n, n))) == ["φ is smooth"]
+    rows = derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s)
+    needs = shown(line(rows, zeros(n), unfold(normalise)))
+    assert needs == ["no row of X + 2 Y + A X sums to zero"]
+    twice = define("k", lambda x: 2 * x)
+    table = tabulate(lambda i, j: entry_of(derivative(twice(s * X), s), i, j), n, d)
+    assert shown(theorem(table, 2 * X, unfold(twice))) == []
+
+
+def inverses(size, start=0):
+    return tabulate(lambda i, j: 1 / (start + i), size)
+
+
+def test_a_position_is_a_positive_number_and_may_be_divided_by():
+    both = join(n, m)
+    for before, claim, *reasons in [
+        (inverses(n) * position_numbers(n), one),
+        ((P @ inverses(n)) * (P @ position_numbers(n)), one),
+        (last_row(inverses(both)), (1 / (n + m)) * ones(1)),
+        (inverses(both), stack(inverses(n), inverses(m, start=n)), SPLIT),
+    ]:
+        assert theorem(before, claim, *reasons).hypotheses == ()
+
+
+def test_what_is_positive_and_what_is_not_negative_by_its_form():
+    a, b = entry_of(x), entry_of(y)
+    e, nothing = exp_of(a), total(lambda i: 0, n)
+    summed = lambda of: total(lambda i: of(entry_of(v, i)), n)
+    positive = [e, e**2, e**-3, 1 + e, e * tau, e + b**2, e + nothing, 1 / e, n * e, summed(exp_of)]
+    not_negative = [b**2, e * b**2, b**2 + a**4, summed(lambda x: x**2)]
+    any_sign = [a, -e, e - 1, a**3, a**-3, a * b, 1 + a, c * e, 1 / a, summed(lambda x: x)]
+    for term in positive:
+        assert sorts.sign(term.term) == "+", term
+    for term in (*not_negative, 0 * a, nothing):
+        sign = sorts.sign(term.term)
+        assert sign == "0" or sign is None and not Normal().poly(term.term), term
+    for term in any_sign:
+        assert sorts.sign(term.term) is None, term
+
+
+def test_what_an_index_form_divides_by_is_printed():
+    table = tabulate(lambda i, j: 1 / entry_of(v, i), n)
+    assert shown(theorem(table * v, one)) == ["v[k] ≠ 0 for every k"]
+
+
+def test_positive_is_more_than_non_zero():
+    not_zero = lambda x: [NonZero(x.args[0])]
+    positive = lambda x: [NonZero(x.args[0], positive=True)]
+    inverse = word("inverse", lambda x, i, j, s: 1 / s(i, j), None, needs=not_zero)
+    root, careless = (
+        word(name, lambda x, i, j, s: 1 / root_of(s(i, j)), None, needs=needs)
+        for name, needs in (("root", positive), ("careless", not_zero))
+    )
+    proof = line(root(X) * X * inverse(X), root(X), unfold(inverse))
+    assert shown(proof) == ["each entry of X ≠ 0"]
+    assert shown(proof.by(root(X.T).T, unfold(root))) == ["each entry of X > 0"]
+    proof = line(careless(X), careless(X.T).T, unfold(careless))
+    assert sorted(shown(proof)) == ["X[k,l] ≥ 0 for every k, l", "each entry of X ≠ 0"]
+
+
+def test_an_assumed_equation_is_printed():
+    assert "needs Π X = X" in repr(theorem(P @ X, X, given(P @ X, X)))
+    refuse(lambda: Given(A, B, "{"), "words in one row")
+
+
+def test_what_is_needed_of_a_letter_that_was_not_asked_about_holds_of_any_matrix():
+    """Its text says neither that C is a permutation, nor that c is positive, nor what f is."""
+    C, same = permutation("C", n), scalars("c", positive=True)
+    for of, back, need in (
+        (lambda x: C @ x, lambda x: C.T @ x, "C X = C Y"),
+        (lambda x: same * x, lambda x: (1 / same) * x, "c X = c Y"),
+    ):
+        proof = line(X, back(of(X))).by(back(of(Y)), given(of(X), of(Y))).by(Y).qed()
+        assert shown(proof) == [need] and not proves(proof, X, Y, needs=[need])
+    W = matrix("W", n, d)
+    assert proves(theorem(X + W, Y + W, given(X, Y)), X + W, Y + W, needs=["X = Y"])
+
+
+def test_a_needed_equation_speaks_of_no_word_of_another_reader():
+    """Their recursion and their f, within an index form, may be any."""
+    row, u, v = recursion("c", lambda: ones(1), lambda row, t: row), matrix("u", 1), matrix("v", 1)
+    always = Induction("I", t, row(t), ones(1)).base(lambda line: line.by(ones(1), unfold(row)))
+    always = always.step(
+        lambda line, before: line.by(row(t), unfold(row)).by(ones(1), before)
+    ).qed()
+    there, back = always(t=n).reversed(), always(t=n)
+    proof = line(u, ones(1) @ u).by(row(n) @ u, there)
+    proof = proof.by(row(n) @ v, given(row(n) @ u, row(n) @ v)).by(v, back)
+    assert not proves(proof.qed(), u, v, needs=["c[n] u = c[n] v"])
+    f = define("f", lambda x: x)
+    of = lambda x: tabulate(lambda i, j: entry_of(f(x), i, j), n, d)
+    proof = line(X, of(X), unfold(f)).by(of(Y), given(of(X), of(Y))).by(Y, unfold(f))
+    assert not proves(proof.qed(), X, Y, needs=shown(proof))

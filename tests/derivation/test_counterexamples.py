@@ -1,0 +1,97 @@
+"""The smallest exact instance of a false claim, and no instance of a true one."""
+
+from fractions import Fraction
+
+import pytest
+import sympy as sp
+from derivation.counterexamples import NoCounterexample
+from derivation.evaluation import EXACT, FLOAT, Instance
+from derivation.kernel import terms
+from derivation.letters import letter
+from shared_letters import *
+
+W, z, phi = Heads("W", m, n, n), sequence("z"), entrywise("φ")
+
+
+def test_sizes_entries_and_both_exact_values():
+    found = counterexample(softmax(S + ones(m) @ w.T), softmax(S))
+    assert found.sizes == {"m": 1, "n": 2}
+    assert found.values["S"] == sp.zeros(1, 2) and found.values["w"] == sp.Matrix([0, 1])
+    assert found.lhs == 1 / (1 + sp.E) and found.rhs == sp.Rational(1, 2)
+    assert found.at == (1, 1)
+    assert repr(found) == "m = 1, n = 2; S = (0, 0), w = (0, 1)ᵀ: 1/(1 + e) ≠ 1/2"
+    assert r"\frac{1}{1 + e} \neq \frac{1}{2}" in found._repr_latex_()
+
+
+SMALLEST = [
+    (A @ B, B @ A, {"n": 2}),
+    (P @ P, identity(n), {"n": 3}),
+    (P @ P @ P, P, {"n": 3}),
+    (A, A.T, {"n": 2}),
+    (2 * A, A, {"n": 1}),
+    (one @ one.T, identity(n), {"n": 2}),
+    (layer_norm(X, eps), zeros(n, d), {"d": 2, "n": 1}),
+    (c * A, A, {"n": 1}),
+    (causal(n), J, {"n": 2}),
+]
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "sizes_"), SMALLEST, ids=str)
+def test_no_smaller_size_would_do(lhs, rhs, sizes_):
+    assert counterexample(lhs, rhs).sizes == sizes_
+
+
+def test_the_two_values_are_those_of_the_two_sides():
+    found = counterexample(exp(A) @ exp(B), exp(A + B))
+    a, b = found.values["A"], found.values["B"]
+    i, j = (k - 1 for k in found.at)
+    left = sum(sp.exp(a[i, k]) * sp.exp(b[k, j]) for k in range(a.cols))
+    assert sp.simplify(left - found.lhs) == 0
+    assert sp.simplify(sp.exp(a[i, j] + b[i, j]) - found.rhs) == 0
+
+
+TRUE = [((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)]
+
+
+@pytest.mark.parametrize(("lhs", "rhs"), TRUE, ids=str)
+def test_a_true_claim_has_none_and_that_is_called_no_proof(lhs, rhs):
+    found = counterexample(lhs, rhs, most_instances=800)
+    assert isinstance(found, NoCounterexample) and not found
+    assert "not a proof" in repr(found)
+
+
+def test_instances_where_a_side_is_undefined_do_not_count():
+    found = counterexample(normalise(w.T), w.T)
+    assert found and sum(found.values["w"]) != 0
+    assert "0 instances" in repr(counterexample(normalise(A - A), A))
+
+
+def test_shapes_must_agree():
+    refuse(lambda: counterexample(X, X.T), "one shape")
+
+
+def test_functions_that_stand_for_any_are_named():
+    assert counterexample(phi(A + B), phi(A) + phi(B)).values["φ"] == "x ↦ x²"
+
+
+SHOWN = [
+    # of a sequence, those entries that were read; of a permutation, its images; the place
+    (ones(t).T @ z.prefix(t), z[1], "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"),
+    (P @ A, A, "n = 2; A = ((0, 0), (0, 1)), Π = (2, 1): "),
+    (over(head("a", m), W[head("a", m)]), W[head("a", m)],
+     "m = 2, n = 1; W = [[[0]], [[1]]], a = 1: 1 ≠ 0"),
+    (A, A.T, "at row 1, column 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lhs", "rhs", "shown"), SHOWN, ids=str)
+def test_letters_and_the_place_are_shown(lhs, rhs, shown):
+    assert shown in repr(counterexample(lhs, rhs))
+
+
+@pytest.mark.parametrize("functions", [FLOAT, EXACT], ids=["floats", "exact"])
+def test_a_slope_is_taken_where_it_is_asked_for(functions):
+    f, x = letter("f", terms.fun(terms.NUM)), letter("x", terms.NUM)
+    of_f = terms.abstract([x], terms.Term("app", f, x))
+    slope = terms.Term("deriv", of_f, terms.Term("num", Fraction(2)))
+    assert abs(Instance({f: lambda v: v**3}, functions).value(slope) - 12) < 1e-9

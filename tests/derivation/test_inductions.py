@@ -1,0 +1,93 @@
+"""An induction has a base and a step, and the step assumes the statement and nothing else."""
+
+import pytest
+from shared_letters import *
+
+pytestmark = pytest.mark.usefixtures("without_alarm")
+x, y, z, after = matrix("x", 1), matrix("y", 1), sequence("z"), join(t, 1)
+first, sums = z[1], lambda t: ones(t).T @ z.prefix(t)
+count = lambda t: ones(1, t) @ ones(t, 1)
+x_alone = lambda: Induction("I", t, x, x)
+
+
+def total_is_the_first():
+    return Induction("I", t, sums(t), first)
+
+
+def step_that_is_false():
+    return (
+        total_is_the_first()
+        .base(lambda line: line.by(first))
+        .step(lambda line, claim: line.by(sums(t) + z[after], SPLIT).by(first, claim))
+    )
+
+
+def step_that_assumes_what_it_needs_for_every_t():
+    left = lambda t: (count(t) - ones(1)) @ (count(t) - 6 * ones(1)) @ x
+    induction = Induction("I", t, left(t), zeros(1)).base(lambda line: line.by(zeros(1)))
+    return induction.step(lambda line, claim: line.by(zeros(1), given(left(after), zeros(1)))).qed()
+
+
+def sides_written_over():
+    proof = x_alone()
+    proof._rhs, proof.rhs = x, y
+    proof.base(lambda line: line.by(1 * x).by(x)).step(lambda line, claim: line.by(x))
+    assert proof.qed().rhs != y
+
+
+def rescaling_that_is_forgotten():
+    ref = sequence("m")
+    o = recursion("o", lambda z, ref: exp(z[1] - ref[1]),
+                  lambda p, t, z, ref: p + exp(z[join(t, 1)] - ref[join(t, 1)]))  # fmt: skip
+    closed = lambda t: ones(t).T @ exp(z.prefix(t) - ones(t) @ ref[t])
+    new = exp(z[after] - ref[after])
+    induction = Induction("I", t, o(t, z, ref), closed(t))
+    return induction.base(lambda line: line.by(closed(1), unfold(o))).step(
+        lambda line, claim: (
+            line.by(o(t, z, ref) + new, unfold(o))
+            .by(closed(t) + new, claim)
+            .by(closed(after), EXP_OF_SUM, SPLIT)
+        )
+    )
+
+
+def base_and_step_of_two_draws():
+    induction = Induction("I", t, x + count(t) @ y - y, 9 * ones(1) + count(t) - ones(1))
+    draw, other = random_matrix("Q", 1, 1, 1), random_matrix("Q", 1, 1, 9)
+
+    def base(line):
+        square = given(x, expectation(other * other))
+        return line.by(9 * ones(1) + count(1) - ones(1), square, SECOND_MOMENTS)
+
+    def step(line, before):
+        line = line.by((x + count(t) @ y - y) + y)
+        line = line.by((9 * ones(1) + count(t) - ones(1)) + y, before)
+        square = given(y, expectation(draw * draw))
+        return line.by(9 * ones(1) + count(after) - ones(1), square, SECOND_MOMENTS)
+
+    return induction.base(base).step(step).qed()
+
+
+REFUSED = {
+    "no line": (lambda: Derivation("t", A).qed(), "a proof needs at least one line"),
+    "no base": (lambda: total_is_the_first().qed(), "needs a base and a step"),
+    "a base that is none": (lambda: x_alone().base(None), "written as a function"),
+    "a base of no line": (lambda: x_alone().base(lambda line: line), "at least one line"),
+    "a base that ends elsewhere": (
+        lambda: total_is_the_first().base(lambda line: line.by(2 * first - first)),
+        "base: ends with 2 z[1] - z[1], not with z[1]"),
+    "a false step": (step_that_is_false, "step, line 2 is not justified"),
+    "a step that is a theorem": (
+        lambda: Induction("I", t, x, y).step(lambda line, claim: line.by(y, claim).qed()),
+        "a part of an induction is no theorem by itself"),
+    "a step that assumes more": (
+        step_that_assumes_what_it_needs_for_every_t, "not the statement at 1"),
+    "another side": (sides_written_over, "assumes the statement, and nothing else"),
+    "a rescaling that is forgotten": (rescaling_that_is_forgotten, "step, line 3 is not justified"),
+    "two draws of one name": (base_and_step_of_two_draws, "the name Q is used with two"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", REFUSED)
+def test_it_is_refused(attack):
+    refuse(*REFUSED[attack])
