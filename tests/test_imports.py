@@ -15,7 +15,8 @@ def names(folder):
     return {path.parts[0].removesuffix(".py") for path in paths} - {"__init__"}
 
 
-TESTS = names("tests") - names("tools") | {"tests"}
+#: Folders of tests are called like the library that they test.
+TESTS = names("tests") - names("tools") - {"derivation", "redundancy"} | {"tests"}
 LATER = {
     "notebooks/derivation": names("tools") | TESTS | {"redundancy"},
     "notebooks/redundancy": names("tools") | TESTS,
