@@ -72,26 +72,25 @@ def normal(device, *shape, seed, dtype=torch.float64):
 
 
 def ratio(found, expected):
-    """max |found| / max |expected|; None where that is not finite."""
+    """max |found| / max |expected|; None, which JSON has a word for, where that is not finite."""
     value = (found.double().abs().max() / expected.double().abs().max()).item()
     return value if math.isfinite(value) else None
 
 
 def shifts(device, dtype, sizes):
     """For each size of the shift, the relative change that it makes of keys and of queries, by seed."""
-    found = []
-    for size in sizes["shifts"]:
-        row = {"at": size, "keys": [], "queries": []}
-        for seed in range(sizes["seeds"]):
-            shape = (1, sizes["heads"], sizes["length"], sizes["width"])
-            q, k, v = normal(device, 3, *shape, seed=seed, dtype=dtype)
-            signs = normal(device, 1, shape[1], 1, shape[3], seed=seed).sign().to(dtype)
-            out = F.scaled_dot_product_attention(q, k, v)
-            keys = F.scaled_dot_product_attention(q, k + size * signs, v)
-            queries = F.scaled_dot_product_attention(q + size * signs, k, v)
-            row["keys"].append(ratio(keys.double() - out.double(), out))
-            row["queries"].append(ratio(queries.double() - out.double(), out))
-        found.append(row)
+    shape = (1, sizes["heads"], sizes["length"], sizes["width"])
+    found = [{"at": size, "keys": [], "queries": []} for size in sizes["shifts"]]
+    for row, seed in product(found, range(sizes["seeds"])):
+        q, k, v = normal(device, 3, *shape, seed=seed, dtype=dtype)
+        signs = normal(device, 1, shape[1], 1, shape[3], seed=seed).sign().to(dtype)
+        out = F.scaled_dot_product_attention(q, k, v)
+        for what, shifted in {
+            "keys": (q, k + row["at"] * signs, v),
+            "queries": (q + row["at"] * signs, k, v),
+        }.items():
+            moved = F.scaled_dot_product_attention(*shifted)
+            row[what].append(ratio(moved.double() - out.double(), out))
     return found
 
 
@@ -182,11 +181,8 @@ def attempt(run):
         return "out of memory"
     except RuntimeError as error:
         said = str(error).strip().splitlines()[0]
-        return (
-            "not offered"
-            if said.startswith(("No available", "No viable"))
-            else f"failed: {said[:200]}"
-        )
+        missing = said.startswith(("No available", "No viable"))
+        return "not offered" if missing else f"failed: {said[:200]}"
 
 
 def measured(device, sizes):
@@ -238,74 +234,74 @@ def said_by(*command):
 
 def page(record, folder):
     """The text of the page; its figures are written into the folder."""
-    results = record["results"]
-    changes = series(results["shifts"], lambda row: max(row["keys"], key=_unknown_last))
-    times = series(results["lengths"], lambda row: row.get("seconds") and median(row["seconds"]))
-    errors = series(results["lengths"], lambda row: row.get("error"))
-    draw(changes, "size of the shift", "largest relative change", folder / "gpu-shifts.png")
-    draw(times, "length of the sequence", "seconds", folder / "gpu-times.png")
-    draw(errors, "length of the sequence", "relative error", folder / "gpu-errors.png")
-    noise = {f: {k: x if isinstance(x, str) else largest(x) for k, x in row.items()}
-             for f, row in results["gradients"].items()}  # fmt: skip
+    shifts, gradients, lengths = (record["results"][name] for name in EXPERIMENTS)
+    for name, results, across, up, value in (
+        ("shifts", shifts, "size of the shift", "largest change", lambda row: largest(row["keys"])),
+        ("times", lengths, LENGTH, "seconds", lambda row: median(row["seconds"])),
+        ("errors", lengths, LENGTH, "relative error", lambda row: row["error"]),
+    ):
+        draw(results, value, across, up, folder / f"gpu-{name}.png")
     return TEMPLATE.read_text(encoding="utf-8").format(
         machine=table(["what", "of this record"], record["machine"].items()),
-        gradients=table(["format", *KERNELS], ([f, *row.values()] for f, row in noise.items())),
-        longest=table(["format", *KERNELS], ([f, *map(longest, row.values())]
-                                             for f, row in results["lengths"].items())),
-        control=control(results["shifts"]),
-    )  # fmt: skip
+        control=grid(shifts, lambda rows: shown(min, [x for row in rows for x in row["queries"]])),
+        gradients=grid(gradients, lambda values: shown(max, values)),
+        longest=grid(lengths, longest),
+    )
 
 
-def _unknown_last(value):
-    return math.inf if value is None else value
+LENGTH = "length of the sequence"
+COLOURS = ("C0", "C1", "C2", "C3", "C4")
 
 
 def largest(values):
-    return "not finite" if None in values else f"{max(values):.1e}"
+    return None if None in values else max(values)
+
+
+def shown(of, values):
+    return "not finite" if None in values else f"{of(values):.1e}"
 
 
 def longest(found):
     """The longest sequence that a kernel did, its time and its memory."""
-    if isinstance(found, str):
-        return found
     *_, run = (run for run in found if "stopped" not in run)
     memory = f", {run['bytes'] / 2**30:.2g} GiB" if run["bytes"] is not None else ""
     ending = f"; then {found[-1]['stopped']}" if "stopped" in found[-1] else ""
     return f"{run['at']:,}: {1e3 * median(run['seconds']):.3g} ms{memory}{ending}"
 
 
-def control(results):
-    """The smallest change that the same shift of the queries made anywhere."""
-    rows = [row for kernels in results.values() for found in kernels.values()
-            if not isinstance(found, str) for row in found]  # fmt: skip
-    return f"{min(x for row in rows for x in row['queries'] if x is not None):.1e}"
+def draw(results, value, across, up, path):
+    """A panel for each kernel, a line for each format.
 
-
-def series(results, value):
-    """{kernel: {format: [(x, y)]}} of what is known and finite."""
-    found = {}
-    for format, kernels in results.items():
-        for kernel, rows in kernels.items():
-            points = [(r["at"], value(r)) for r in rows] if not isinstance(rows, str) else []
-            kept = [(x, y) for x, y in points if y is not None]
-            if kept:
-                found.setdefault(kernel, {})[format] = kept
-    return found
-
-
-def draw(lines, across, up, path):
-    """A panel for each kernel, a line for each format; what is exactly 0 is drawn at 1e-18."""
+    What is exactly 0 is drawn at 1e-18, what is not finite as a cross at the upper edge.
+    """
+    done = [k for k in KERNELS if any(not isinstance(row[k], str) for row in results.values())]
     with matplotlib.style.context(ROOT / "notebooks" / "figures.mplstyle"):
-        figure = Figure(figsize=(6.4, 0.9 + 2.1 * len(lines)))
-        panels = figure.subplots(len(lines), 1, sharex=True, sharey=True, squeeze=False)
-        for panel, (kernel, formats) in zip(panels.flat, lines.items()):
+        figure = Figure(figsize=(6.4, 0.9 + 2.1 * len(done)))
+        panels = figure.subplots(len(done), 1, sharex=True, sharey=True, squeeze=False)
+        for panel, kernel in zip(panels.flat, done):
             panel.set(title=kernel, xscale="log", yscale="log", ylabel=up)
-            for (format, points), marker in zip(formats.items(), "osD^v"):
-                x, y = zip(*points)
-                panel.plot(x, [max(value, 1e-18) for value in y], marker=marker, label=format)
+            for (format, row), marker, colour in zip(results.items(), "osD^v", COLOURS):
+                rows = [] if isinstance(row[kernel], str) else row[kernel]
+                points = [(run["at"], value(run)) for run in rows if "stopped" not in run]
+                if finite := [(x, max(y, 1e-18)) for x, y in points if y is not None]:
+                    panel.plot(*zip(*finite), marker=marker, color=colour, label=format)
+                if lost := [x for x, y in points if y is None]:
+                    edge = {"transform": panel.get_xaxis_transform(), "linestyle": ""}
+                    label = None if finite else format
+                    panel.plot(
+                        lost, [0.95] * len(lost), marker="x", color=colour, label=label, **edge
+                    )
             panel.legend()
         panels.flat[-1].set_xlabel(across)
         figure.savefig(path, format="png")
+
+
+def grid(results, cell):
+    """A line for each format, a column for each kernel; a word stands where nothing was measured."""
+    rows = (
+        [x if isinstance(x, str) else cell(x) for x in row.values()] for row in results.values()
+    )
+    return table(["format", *KERNELS], ([name, *row] for name, row in zip(results, rows)))
 
 
 def table(head, rows):

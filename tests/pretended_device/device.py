@@ -226,6 +226,7 @@ OWN = {
 
 # ---- how torch learns of it ---------------------------------------------------------------
 
+OF_TORCH = torch.Tensor.data
 KEPT = []  # what is registered goes when its library is collected
 
 
@@ -257,6 +258,7 @@ def install():
     for mark in ("Conjugate", "Negative"):
         library("aten").impl("_copy_from", torch.library.fallthrough_kernel, mark)
     torch.storage._StorageBase.clone = copy_of_storage
+    torch.Tensor.data = property(OF_TORCH.__get__, set_data)
     # A module that is moved keeps its parameters, as on a GPU; two that are one remain one.
     torch.__future__.set_swap_module_params_on_conversion(True)
 
@@ -265,6 +267,13 @@ def library(namespace):
     """Where kernels are registered, for as long as the process lives."""
     KEPT.append(torch.library.Library(namespace, "IMPL"))
     return KEPT[-1]
+
+
+def set_data(tensor, numbers):
+    """``tensor.data = numbers`` where the device changes too, as torch does among its own devices."""
+    if is_there(tensor) == is_there(numbers):
+        return OF_TORCH.__set__(tensor, numbers)
+    torch._C._swap_tensor_impl(tensor, numbers.detach().requires_grad_(tensor.requires_grad))
 
 
 def copy_of_storage(storage):

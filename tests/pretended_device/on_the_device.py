@@ -172,6 +172,8 @@ def test_a_module_that_is_moved_keeps_its_weights():
     assert all(map(operator.is_, weights, module.parameters()))
     assert {type(w) for w in weights} == {nn.Parameter}
     assert {(w.device.type, w.dtype) for w in weights} == {(DEVICE.type, torch.float64)}
+    weights[0].data = torch.zeros(4, 4)
+    assert module[1].weight.device.type == "cpu" and module[1].weight.requires_grad
 
 
 def draws(device):
