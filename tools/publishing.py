@@ -16,8 +16,12 @@ DESCRIPTION = (
     "Which biases of a transformer can it see, and which not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
-#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography.
-WITHDRAWN, INSTEAD = ' role="doc-biblioentry"', ' role="listitem"'
+#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography; and myst-nb
+#: gives all folds one name, which hides what each says of itself.
+MENDED = {
+    ' role="doc-biblioentry"': ' role="listitem"',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+}
 
 
 def use_address(app, config):
@@ -59,7 +63,8 @@ def mend(app, page, template, context, doctree):
         for button in group.get("buttons", []):
             if button.get("text") == ".ipynb":
                 button |= {"text": "notebook", "tooltip": "Download this notebook, to run alone"}
-    context["body"] = context.get("body", "").replace(WITHDRAWN, INSTEAD)
+    for written, instead in MENDED.items():
+        context["body"] = context.get("body", "").replace(written, instead)
 
 
 def give_copies(app, failed):

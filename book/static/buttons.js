@@ -1,6 +1,7 @@
 // What the theme leaves undone. It takes the focus off a button that is pressed, and whoever works by
 // keyboard would begin at the top again: there the button gets it back. The list of contents, opened
-// over a narrow page, covers the section that was chosen in it: it closes.
+// over a narrow page, covers the section that was chosen in it: it closes. And the arrows that open a
+// chapter in the sidebar have no name.
 {
   let pressed; // the last button, where it was pressed by keyboard
 
@@ -21,6 +22,14 @@
     link.closest("dialog").close();
   };
 
+  const nameArrows = () => {
+    for (const arrow of document.querySelectorAll(".bd-sidebar-primary summary")) {
+      const chapter = arrow.closest("li").querySelector("a").textContent.trim();
+      arrow.setAttribute("aria-label", `Pages of “${chapter}”`);
+    }
+  };
+
+  document.addEventListener("DOMContentLoaded", nameArrows);
   document.addEventListener("click", remember, true);
   document.addEventListener("click", closeBehind);
   document.addEventListener("close", giveBack, true);

@@ -164,6 +164,81 @@ def _put_sizes(symbols, patterns, sizes):
             raise ProofError("the sizes differ from those of the definition")
 
 
+class _Meeting:
+    """Which sizes two templates (0 and 1) have in common where both take the same arguments."""
+
+    def __init__(self):
+        self._above = {}
+
+    def _found(self, which, size):
+        at = (which, size) if isinstance(size, sp.Symbol) else size
+        while at in self._above:
+            at = self._above[at]
+        return at
+
+    def unite(self, size, its):
+        """A size of the first template is one of the second; ProofError where it cannot be."""
+        one, other = self._found(0, size), self._found(1, its)
+        one, other = (one, other) if isinstance(one, tuple) else (other, one)
+        if one != other and not isinstance(one, tuple):
+            raise ProofError("no size is both")
+        if one != other:
+            self._above[one] = other
+
+    def size(self, size):
+        """What a size of the first template is for both."""
+        at = self._found(0, size)
+        return _fresh_size("".join(map(str, at))) if isinstance(at, tuple) else at
+
+
+def _fresh_size(name):
+    return sp.Symbol(f"commonʼ{name}", integer=True, positive=True)
+
+
+def _shared(one, other):
+    """(arguments, parameters) that both templates take, as general as can be; None if there are none."""
+    try:
+        slots = list(zip([*one.args, *one.params], [*other.args, *other.params], strict=True))
+        meeting = _Meeting()
+        for x, y in slots:
+            if _kind_of_slot(x) != _kind_of_slot(y):
+                return None
+            for size, its in zip(_sizes_in(x), _sizes_in(y)):
+                meeting.unite(size, its)
+    except (ProofError, ValueError):
+        return None
+    made = [_taken_by_both(f"commonʼ{k}", x, y, meeting.size) for k, (x, y) in enumerate(slots)]
+    return made[: len(one.args)], made[len(one.args) :]
+
+
+def _kind_of_slot(x):
+    return (x.kind, len(x.sizes)) if isinstance(x, Family) else type(x) if not _is_symbol(x) else 0
+
+
+def _is_symbol(x):
+    return isinstance(x, sp.Symbol) and not isinstance(x, Index)
+
+
+def _sizes_in(x):
+    """The sizes of what a template takes in one place."""
+    if _is_symbol(x):
+        return (x,) if _is_size(x) else ()
+    return x.args[1:] if isinstance(x, Index) else x.sizes if isinstance(x, Family) else x.shape
+
+
+def _taken_by_both(name, x, y, size):
+    """A letter of the kind that two templates take in one place."""
+    sizes = [size(s) for s in _sizes_in(x)]
+    if isinstance(x, Family):
+        return Family(name, x.kind, sizes)
+    if isinstance(x, Index):
+        return Index(name, *sizes)
+    if _is_symbol(x):
+        as_size = _is_size(x) or _is_size(y)
+        return (sizes or [_fresh_size(name) if as_size else sp.Symbol(name, real=True)])[0]
+    return (mask if is_mask(x) or is_mask(y) else matrix)(name, *sizes)
+
+
 def define(name, body, shown=None):
     """A word that abbreviates an expression: ``define("attention", lambda Q, K, V, tau: …)``.
 
@@ -214,9 +289,9 @@ class _Abbreviation(Word):
                 return Expression(operation, args, params, filled.shape)
         template = _Template(self.name, args, params, self._body)
         for earlier, _ in self._known:
-            if template.same_kind(earlier.args, earlier.params):
-                if template.filled(template.result, earlier.args, earlier.params) != earlier.result:
-                    raise ProofError(f"the definition of {self.name} is another for these shapes")
+            if shared := _shared(template, earlier):
+                bodies = (each.filled(each.result, *shared) for each in (template, earlier))
+                _refuse_another(self.name, *bodies)
         self._known.append((template, self._operation(template)))
         return self(*arguments)
 
@@ -279,6 +354,12 @@ class _Recursion(_Abbreviation):
             raise ProofError(
                 f"{self.name} must stay a row of one shape: its step makes {_shape(step.result)}"
             )
+        for start, after, _ in self._known:
+            if shared := _shared(first, start):
+                _refuse_another(self.name, *(x.filled(x.result, *shared) for x in (first, start)))
+                row = first.filled(first.result, *shared)
+                given = (row,), (_STEP, *shared[1])
+                _refuse_another(self.name, *(x.filled(x.result, *given) for x in (step, after)))
         self._known.append((first, step, self._operation(first, step)))
         return self(t, *data)
 

@@ -58,7 +58,8 @@ def latex_of(proof):
 
 def _lines(proof):
     """The lines in print, with the sizes that nothing else tells."""
-    told = telling_sizes(*[x for x, *_ in proof.lines])
+    beside = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
+    told = telling_sizes(*[x for x, *_ in proof.lines], beside=beside)
     return [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
 
 

@@ -163,13 +163,20 @@ def _show_sized(x, style, show):
     """What has no letters, with the sizes that nothing beside it tells."""
     x, said = x.args[0], x.params
     sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.shape)]
-    if x.operation is ONES:
+    if x.operation is ONES and x.shape != (1, 1):
         return style.ones(*x.shape, sizes), ATOM if 1 in x.shape else PRODUCT
     if x.operation is TABULATED:
         return show_table(style, x.params[0].function, sizes)
     both = x.operation is ZEROS
     told = style.by([show_number(style, s) for s in x.shape]) if both else sizes[0] or sizes[1]
     return style.at(show(x), told), ATOM
+
+
+def _show_positions(x, style):
+    if x.shape[0] == 1:
+        return "(1)"
+    last = show_number(style, x.shape[0])
+    return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
 
 
 def _show_tabulated(x, style, show):
@@ -234,10 +241,8 @@ POSITIONS = Operation(
     "positions",
     entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
-    show=lambda x, style, show: (
-        r"(1,2,\dots," + show_number(style, x.shape[0]) + r")^{\top}" if isinstance(style, Latex)
-        else f"(1,…,{show_number(style, x.shape[0])})ᵀ", ATOM),
-)  # fmt: skip
+    show=lambda x, style, show: (_show_positions(x, style), ATOM),
+)
 PRODUCT_OF = Operation(
     "product",
     entry=_product_entry,

@@ -33,12 +33,15 @@ _SILENT = (ONES, ZEROS, IDENTITY, CAUSAL, TABULATED)  # they print alike at ever
 _LETTERS = (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
 
 
-def telling_sizes(*expressions, all_of_them=False):
+def telling_sizes(*expressions, all_of_them=False, beside=()):
     """The same expressions, of one shape, for print: sizes stand where nothing else tells them.
 
-    A line is true of whatever shape its sides have; a hypothesis is not, and says ``all_of_them``.
+    A line is true of whatever shape its sides have, unless what stands ``beside`` it speaks of that
+    size; a hypothesis is not, and says ``all_of_them``.
     """
     axes = _Axes(all_of_them)
+    for part in (part for x in beside for part in x.walk()):
+        axes.scalars |= {s for x in (*part.shape, *part.params) for s in x.atoms(sp.Symbol)}
     for root, x in enumerate(expressions):
         axes.read(x, (root,))
         axes.same(((root,), 0), ((0,), 0))
@@ -53,7 +56,7 @@ class _Axes:
     def __init__(self, all_of_them):
         self.all_of_them = all_of_them
         self.above, self.sizes, self.silent = {}, {}, {}
-        self.told, self.scalars = set(), set()
+        self.told, self.scalars, self.turned = set(), set(), set()
 
     def same(self, one, other):
         """Both are of one size, as their print tells."""
@@ -72,6 +75,7 @@ class _Axes:
         for p in x.params:
             self.scalars |= p.atoms(sp.Symbol)
         for at, y in enumerate(x.args):
+            self.turned |= {(*path, at)} if x.operation is TRANSPOSE else set()
             self.read(y, (*path, at))
         self._unite(x, path)
         if x.operation in _SILENT:
@@ -91,7 +95,10 @@ class _Axes:
 
     def _read_silent(self, x, path):
         if x.operation is ONES and x.shape == (1, 1):
-            return  # it prints like a number, with whatever sizes
+            if path not in self.turned:
+                return  # it prints like a number, with whatever sizes
+            self.silent[path] = x  # a number is not transposed: 1ᵀ would be a row
+            return
         self.silent[path] = x
         for axis in (0, 1):
             if _shows_itself(x, axis):

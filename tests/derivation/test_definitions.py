@@ -117,7 +117,7 @@ REFUSED = {
         lambda: table(lambda i, j: entry_of(mean_of(w.T), i, j), 1), "takes a mean"),
     # what it branches on
     "a shape": (lambda: two_forms(X, v), ANOTHER),
-    "a shape, in the other order": (lambda: two_forms(v, X), "is another for these shapes"),
+    "a shape, in the other order": (lambda: two_forms(v, X), ANOTHER),
     "what changes": (one_that_changes, ANOTHER),
     "a size that meets another, square": (lambda: two_shapes_that_meet("square"), ANOTHER),
     "a size that meets another, column": (lambda: two_shapes_that_meet("column"), ANOTHER),
@@ -223,3 +223,27 @@ def test_a_word_takes_the_functions_that_it_names_in_order_of_their_names():
     term = word(X).entry(*map(fresh, (pos(size_term(n)), pos(size_term(d)))))
     taken = [next(iter(x.letters)).args[0] for x in term.args[1:9]]
     assert taken == sorted(names)
+
+
+def test_a_row_and_a_column_meet_in_a_number():
+    """Neither shape is more general than the other; at 1 × 1 both words would be one."""
+    branching = define("f", lambda x: x if x.shape[0] == 1 else 2 * x)
+    branching(matrix("r", 1, n))
+    with pytest.raises(ProofError, match="f is another here"):
+        branching(x_1)
+    plain = define("g", lambda x: 3 * x)
+    assert plain(matrix("r", 1, n)).shape == (1, n) and plain(x_1).shape == (n, 1)
+
+
+def test_a_recursion_is_one_formula_at_all_shapes():
+    wide = sequence("w", d)
+    first = recursion(
+        "r", lambda s: s[1] if s[1].shape[1] == 1 else 2 * s[1], lambda row, t, s: row
+    )
+    step = recursion("r", lambda s: s[1], lambda row, t, s: row if row.shape[1] == 1 else 2 * row)
+    for branching in (first, step):
+        branching(1, sequence("z", 1))
+        with pytest.raises(ProofError, match="r is another here"):
+            branching(1, wide)
+    plain = recursion("r", lambda s: s[1], lambda row, t, s: row + s[1])
+    assert plain(1, sequence("z", 1)).shape == (1, 1) and plain(1, wide).shape == (1, d)

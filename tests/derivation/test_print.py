@@ -344,3 +344,19 @@ def test_what_a_readers_word_takes_need_not_conform():
     assert printed == ["w(v, 1[n])", "w(v, 1[m])", "w(v, 1)", "w(v, v + 1)", "w(v, I[n])"]
     # what it makes is as large as its definition says
     assert repr(f(v, v) + one) == "w(v, v) + 1"
+
+
+def test_a_size_that_a_hypothesis_fixes_is_told_in_the_line():
+    """At n = 1 the hypothesis holds; of another size than its n the line is false."""
+    square = Derivation("x", causal(n) @ ones(n, n))
+    proved = square.by(causal(n), given(ones(n, n), identity(n))).qed()
+    assert "L[n] 11ᵀ\n  = L " in str(proved) and "needs 1[n]1ᵀ = I" in str(proved)
+
+
+def test_what_has_one_entry_prints_like_no_longer_column():
+    one = ones(1, 1)
+    count = Derivation("count", ones(n).T @ ones(n)).by(n * one).qed()
+    assert "1[1]ᵀ 1\n  = 1 · 1 " in str(count(n=1)) and "1[n]ᵀ 1\n  = n 1 " in str(count)
+    place = position_numbers(1)
+    placed = Derivation("p", place.T @ place).by(one).qed()
+    assert "(1)ᵀ (1)\n  = 1 " in str(placed) and "}^" not in placed._repr_latex_()

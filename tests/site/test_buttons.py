@@ -74,7 +74,9 @@ AT_REST = """async () => {
 
 
 def visible(page, selector):
-    return [button for button in page.query_selector_all(selector) if button.is_visible()]
+    """The buttons that can be seen and pressed; one that has nothing to do now is disabled."""
+    found = page.query_selector_all(selector)
+    return [button for button in found if button.is_visible() and button.is_enabled()]
 
 
 PATIENCE = 10_000  # milliseconds: a long page takes a while to fill the screen

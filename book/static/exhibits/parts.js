@@ -104,6 +104,7 @@ const parts = (() => {
     reset.onclick = () => changed(start);
     const drawn = element("div", { class: "plots" }), said = element("p", { class: "said", role: "status" });
     const update = () => {
+      reset.disabled = Object.keys(start).every((name) => String(now[name]) === String(start[name]));
       made.forEach(([, refresh]) => refresh(now));
       drawn.replaceChildren(...plots(now).map(plot));
       said.textContent = say(now);
