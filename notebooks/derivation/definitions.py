@@ -188,11 +188,14 @@ class _Meeting:
     def size(self, size):
         """What a size of the first template is for both."""
         at = self._found(0, size)
-        return _fresh_size("".join(map(str, at))) if isinstance(at, tuple) else at
+        if not isinstance(at, tuple):
+            return at
+        which, known = at
+        return _fresh_size(known.name.replace("size", ("mine", "its")[which]))
 
 
 def _fresh_size(name):
-    return sp.Symbol(f"commonʼ{name}", integer=True, positive=True)
+    return sp.Symbol(name, integer=True, positive=True)
 
 
 def _shared(one, other):
@@ -207,7 +210,7 @@ def _shared(one, other):
                 meeting.unite(size, its)
     except (ProofError, ValueError):
         return None
-    made = [_taken_by_both(f"commonʼ{k}", x, y, meeting.size) for k, (x, y) in enumerate(slots)]
+    made = [_taken_by_both(f"bothʼ{k}", x, y, meeting.size) for k, (x, y) in enumerate(slots)]
     return made[: len(one.args)], made[len(one.args) :]
 
 
