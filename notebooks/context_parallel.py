@@ -177,9 +177,8 @@ class Ranks:
             except RuntimeError:
                 absent = [rank for rank, name in enumerate(names) if not self._store.check([name])]
                 if absent:  # a rank may have come just now
-                    raise RankLost(
-                        f"{_ranks(absent)} did not come to {where} (timeout: {seconds:g} s)"
-                    ) from None
+                    missed = f"{_ranks(absent)} did not come to {where} (timeout: {seconds:g} s)"
+                    raise RankLost(missed) from None
 
     def leave(self):
         """Ends the group when all ranks are done: a rank that hangs now is missed as well."""
@@ -314,20 +313,28 @@ def check(ranks, fail):
     fail()
     from derivation.checks import error, normal, tolerance  # only the self-check needs it
 
-    n, d, report = 37, 16, Report(ranks)
+    n, d, passed = 37, 16, []
+
+    def report(what, dtype, found, bound):
+        found = torch.tensor(found, dtype=torch.float64, device=ranks.device)
+        passed.append(bool((ranks.gather(found) <= bound).all()))
+        if ranks.rank == 0:
+            where = f"{ranks.size} processes, {str(dtype).removeprefix('torch.')}"
+            print(f"{'PASS' if passed[-1] else 'FAIL'}  {where}: {what}", flush=True)
+
     for dtype in (torch.float64, torch.float32):
         q, k, v = normal(3, 4, n, d, dtype=dtype, device=ranks.device).unbind()
         bias = 10 * normal(4, 1, d, dtype=dtype, device=ranks.device, seed=1)
-        one_device = F.scaled_dot_product_attention
+        largest = (q @ bias.mT).abs().max().item() / math.sqrt(d)
+        one_device, sums = F.scaled_dot_product_attention, (d, n, n, ranks.size, ranks.size)
         full, causal = one_device(q, k, v), one_device(q, k, v, is_causal=True)
-        bound = tolerance(dtype, (d, n, n, ranks.size, ranks.size), shift=4)
-        shifted = tolerance(dtype, (d, n, n, ranks.size, ranks.size), shift=_largest(q, bias) + 4)
+        bound, shifted = tolerance(dtype, sums, shift=4), tolerance(dtype, sums, shift=largest + 4)
         places = contiguous(n, ranks.size)
         mine = places[ranks.rank]
         out = merged_partials(ranks, q, k[:, mine], v[:, mine], places)
         report("partial softmaxes merged", dtype, error(out, full), bound)
-        biased = merged_partials(ranks, q, (k + bias)[:, mine], v[:, mine], places)
-        report("a key bias on every rank changes nothing", dtype, error(biased, full), shifted)
+        out = merged_partials(ranks, q, (k + bias)[:, mine], v[:, mine], places)
+        report("a key bias on every rank changes nothing", dtype, error(out, full), shifted)
         out = merged_partials(ranks, q, k[:, mine], v[:, mine], places, torch.arange(n))
         report("partial softmaxes merged, causal", dtype, error(out, causal), bound)
         for name, deal in (("", contiguous), (", striped", striped)):
@@ -337,7 +344,7 @@ def check(ranks, fail):
             report(f"ring, causal{name}", dtype, error(out, causal[:, mine]), bound)
         out = gathered_keys(ranks, q[:, mine], k[:, mine], v[:, mine], places)
         report("keys and values gathered", dtype, error(out, full[:, mine]), bound)
-    return report.passed
+    return all(passed)
 
 
 def volumes(ranks, n, d=16):
@@ -355,27 +362,6 @@ def volumes(ranks, n, d=16):
         way()
         counts[name] = ranks.sent - before
     return counts
-
-
-def _largest(q, bias):
-    return (q @ bias.mT).abs().max().item() / math.sqrt(q.shape[-1])
-
-
-class Report:
-    """Prints, on rank 0, whether the largest error of all ranks is within its bound."""
-
-    def __init__(self, ranks):
-        self.ranks, self.passed = ranks, True
-
-    def __call__(self, what, dtype, found, bound):
-        worst = self.ranks.gather(
-            torch.tensor(found, dtype=torch.float64, device=self.ranks.device)
-        )
-        passed = bool((worst <= bound).all())
-        self.passed &= passed
-        if self.ranks.rank == 0:
-            where = f"{self.ranks.size} processes, {str(dtype).removeprefix('torch.')}"
-            print(f"{'PASS' if passed else 'FAIL'}  {where}: {what}", flush=True)
 
 
 # ── Starting, and ending with a sentence ──────────────────────────────────────────────────
@@ -468,10 +454,10 @@ def reasons(failures):
     for rank, failure in sorted(failures.items()):
         if failure.exitcode == TOLD:
             told_by_ranks.append(failure.message)
-        elif failure.exitcode == -signal.SIGTERM:
-            swept.append(f"rank {rank} was ended by SIGTERM")
         elif failure.exitcode < 0:
-            ended.append(f"rank {rank} was ended by {failure.signal_name()}")
+            by_torchrun = failure.exitcode == -signal.SIGTERM
+            reason = f"rank {rank} was ended by {failure.signal_name()}"
+            (swept if by_torchrun else ended).append(reason)
         else:
             ended.append(f"rank {rank} ended with exit status {failure.exitcode}")
     return list(dict.fromkeys([*told_by_ranks, *ended] or swept))

@@ -1,7 +1,7 @@
 """A mark in a theorem's box is held to what its page prints."""
 
 import pytest
-from evidence import Clause, EvidenceError, check_evidence, counted, read_clauses, titles
+from evidence import Clause, EvidenceError, check_evidence, counted, read_clauses
 
 PAGE = """\
 Theorem 3.2 (The key bias cancels):
@@ -63,11 +63,3 @@ def test_a_list_is_read_clause_by_clause():
         Clause("the rest", "measured", "“B”"),
     )
     assert counted(clauses) == "1 checked, 1 measured"
-
-
-def test_titles_are_those_of_proofs():
-    assert titles(PAGE) == {
-        "Theorem 3.2",
-        "Theorem 3.2 (The key bias cancels)",
-        "the running mean",
-    }

@@ -1,11 +1,11 @@
 """Every committed notebook is complete, in normal form, and reads well."""
 
 import ast
-import json
 import math
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
@@ -33,30 +33,17 @@ TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def read(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def cells(path, kind="code"):
-    """The cells of one kind, each with its place in the notebook."""
-    for number, cell in enumerate(read(path)["cells"]):
-        if cell["cell_type"] == kind:
-            yield number, {**cell, "source": "".join(cell["source"])}
-
-
-def stored(path):
-    """Every stored output: (place of its cell, the cell, the output)."""
-    for number, cell in cells(path):
-        for output in cell["outputs"]:
-            yield number, cell, output
+def cells(path):
+    """The code cells, each with its place in the notebook."""
+    notebook = nbformat.read(path, as_version=4)
+    return [(n, cell) for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
 
 
 def words(output):
     """What an output says, its pictures aside."""
     data = output.get("data", {})
     said = [data[kind] for kind in data if not kind.startswith("image/")]
-    said += [output.get("text", ""), output.get("traceback", "")]
-    return "\n".join("".join(text) for text in said)
+    return "\n".join([*map(str, said), output.get("text", ""), *output.get("traceback", [])])
 
 
 def loose_bounds(source):
@@ -85,56 +72,37 @@ def test_there_are_notebooks():
 
 
 @each_notebook
-def test_every_code_cell_was_run_once_in_order(path):
-    counts = [cell["execution_count"] for _, cell in cells(path)]
+def test_every_code_cell_says_something_and_was_run_once_in_order(path):
+    counts = [cell.execution_count for _, cell in cells(path)]
     expected = list(range(1, len(counts) + 1))
     assert counts == expected, "Restart and run all, or `make notebooks`."
+    assert [number for number, cell in cells(path) if not cell.source.strip()] == []
 
 
 @each_notebook
-def test_no_code_cell_is_empty(path):
-    assert [number for number, cell in cells(path) if not cell["source"].strip()] == []
-
-
-@each_notebook
-def test_an_error_is_stored_only_where_it_is_meant(path):
-    for number, cell, output in stored(path):
-        meant = "raises-exception" in cell["metadata"].get("tags", [])
-        assert meant or output["output_type"] != "error", f"cell {number} failed"
-
-
-@each_notebook
-def test_pictures_are_png_with_alternative_text(path):
-    for number, cell, output in stored(path):
-        pictures = [k for k in output.get("data", {}) if k.startswith("image/")]
-        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
-        assert set(pictures) <= {"image/png"}, f"cell {number} stores {pictures}"
-        assert not pictures or alt.strip(), (
-            f"cell {number} shows a picture without alternative text: "
-            'set its metadata {"mystnb": {"image": {"alt": "…"}}}'
-        )
-
-
-@each_notebook
-def test_nothing_is_stored_about_the_run(path):
+def test_what_is_stored_is_what_a_reader_needs(path):
     for number, cell in cells(path):
-        assert "execution" not in cell["metadata"], f"cell {number} stores its timing"
-    metadata = read(path)["metadata"]
-    assert metadata["kernelspec"]["name"] == "python3"
-    assert metadata["language_info"] == {"name": "python"}
-
-
-@each_notebook
-def test_no_output_names_a_machine(path):
-    for number, _, output in stored(path):
-        found = TRACE_OF_A_MACHINE.search(words(output))
-        assert not found, f"the output of cell {number} holds {found[0]!r}"
+        assert "execution" not in cell.metadata, f"cell {number} stores its timing"
+        meant = "raises-exception" in cell.metadata.get("tags", [])
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.outputs:
+            assert meant or output.output_type != "error", f"cell {number} failed"
+            pictures = {k for k in output.get("data", {}) if k.startswith("image/")}
+            assert pictures <= {"image/png"}, f"cell {number} stores {pictures}"
+            assert not pictures or alt.strip(), (
+                f"cell {number} shows a picture without alternative text: "
+                'set its metadata {"mystnb": {"image": {"alt": "…"}}}'
+            )
+            found = TRACE_OF_A_MACHINE.search(words(output))
+            assert not found, f"the output of cell {number} holds {found[0]!r}"
+    metadata = nbformat.read(path, as_version=4).metadata
+    assert metadata.kernelspec.name == "python3" and metadata.language_info == {"name": "python"}
 
 
 @each_notebook
 def test_imports_stand_in_the_first_code_cell(path):
-    for number, cell in list(cells(path))[1:]:
-        for node in ast.walk(ast.parse(cell["source"])):
+    for number, cell in cells(path)[1:]:
+        for node in ast.walk(ast.parse(cell.source)):
             late = isinstance(node, ast.Import | ast.ImportFrom)
             assert not late, f"cell {number} imports: {ast.unparse(node)}"
 
@@ -142,13 +110,13 @@ def test_imports_stand_in_the_first_code_cell(path):
 @each_notebook
 def test_code_fits_the_page(path):
     for number, cell in cells(path):
-        for line in cell["source"].splitlines():
+        for line in cell.source.splitlines():
             assert len(line) <= 88, f"cell {number} has a line of {len(line)}: {line}"
 
 
 @each_notebook
 def test_a_tolerance_is_as_small_as_rounding_allows(path):
-    bounds = sorted(bound for _, cell in cells(path) for bound in loose_bounds(cell["source"]))
+    bounds = sorted(bound for _, cell in cells(path) for bound in loose_bounds(cell.source))
     assert bounds == LOOSE.get(path.stem, []), (
         f"state a bound of at most {TIGHT}, or enter a wider one, for which there is a reason, in LOOSE"
     )

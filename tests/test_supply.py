@@ -46,12 +46,9 @@ def test_there_is_no_secret(tracked):
     assert [(n, found[0]) for n, text in looked_at.items() if (found := SECRET.search(text))] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["ghp_" + 36 * "a", "-----BEGIN RSA " + "PRIVATE KEY-----", 'api_key = "' + 20 * "x" + '"'],
-)
-def test_a_secret_would_be_found(text):
-    assert SECRET.search(f"before {text} after")
+def test_a_secret_would_be_found():
+    for text in ("ghp_" + 36 * "a", "BEGIN RSA " + "PRIVATE KEY", 'api_key = "' + 20 * "x" + '"'):
+        assert SECRET.search(f"before {text} after")
 
 
 def fetched_by(code):
@@ -85,16 +82,16 @@ def test_what_a_reader_runs_fetches_no_code(tracked):
 @pytest.mark.parametrize(
     "code, found",
     [
-        ("from urllib.request import urlopen", "urllib"),
-        ("import numpy, requests", "requests"),
-        ("!pip install that", "!pip install that"),
-        ("torch.hub.load('a', 'b')", "torch.hub"),
-        ("AutoModel.from_pretrained(name, trust_remote_code=True)", "trust_remote_code"),
-        ("AutoModel.from_pretrained(name, trust_remote_code=False)", None),
+        ("from urllib.request import urlopen", {"urllib"}),
+        ("import numpy, requests", {"requests"}),
+        ("!pip install that", {"!pip install that"}),
+        ("torch.hub.load('a', 'b')", {"torch.hub"}),
+        ("AutoModel.from_pretrained(name, trust_remote_code=True)", {"trust_remote_code"}),
+        ("AutoModel.from_pretrained(name, trust_remote_code=False)", set()),
     ],
 )
 def test_what_fetches_code_would_be_found(code, found):
-    assert fetched_by(code) == ({found} if found else set())
+    assert fetched_by(code) == found
 
 
 def test_generated_files_are_marked_and_no_others(tracked):

@@ -9,8 +9,6 @@ are timed three times, the others once; the shortest time counts.  Every count i
 the formula of the chapter on whole models, and a difference stops the program.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json
@@ -20,10 +18,17 @@ import sys
 import time
 from pathlib import Path
 
-from files import in_a_sentence, write
-
-ROOT = Path(__file__).resolve().parents[1]
 THREADS = 2
+os.environ["OMP_NUM_THREADS"] = str(THREADS)
+os.environ["OMP_WAIT_POLICY"] = "passive"  # a thread that waits sleeps: others can work
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "notebooks"))
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from files import in_a_sentence, write  # noqa: E402
+from redundancy import jacobian  # noqa: E402
+
 LAYERS, HEAD_WIDTH, POSITIONS, SEQUENCES = 2, 2, 8, 8
 
 
@@ -37,11 +42,8 @@ def formula(d):
 
 def model_of(d):
     """The model of width d at a generic, moderate point, in float64."""
-    import torch
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    model = GPT2LMHeadModel(
-        GPT2Config(
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
             n_embd=d, n_head=d // HEAD_WIDTH, n_inner=d, n_layer=LAYERS, n_positions=POSITIONS,
             vocab_size=d + 2, layer_norm_epsilon=0.1, tie_word_embeddings=False,
             bos_token_id=0, eos_token_id=0,
@@ -60,9 +62,6 @@ def model_of(d):
 
 def count(d):
     """The parameters of the model of width d, its nullity, the seconds that the count took."""
-    import torch
-    from redundancy import jacobian
-
     model = model_of(d)
     parameters = dict(model.named_parameters())
     size = sum(p.numel() for p in parameters.values())
@@ -96,26 +95,18 @@ def main():
     """Measures growing models until a count takes too long, and writes the record."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--minutes", type=float, default=2.0)
-    options.add_argument(
-        "--out", type=Path, default=ROOT / "notebooks" / "records" / "atlas_cost.json"
-    )
+    records = ROOT / "notebooks" / "records"
+    options.add_argument("--out", type=Path, default=records / "atlas_cost.json")
     options = options.parse_args()
-    os.environ["OMP_NUM_THREADS"] = str(THREADS)
-    os.environ["OMP_WAIT_POLICY"] = "passive"  # a thread that waits sleeps: others can work
-    sys.path.insert(0, str(ROOT / "notebooks"))
-    import torch
-    import transformers
-
     torch.set_num_threads(THREADS)
     count(4)  # what is loaded once is not timed
-    runs, d = [], 4
-    while not runs or runs[-1]["seconds"] <= 60 * options.minutes:
-        runs.append(measured(d))
+    runs, allowed = [], 60 * options.minutes
+    while not runs or runs[-1]["seconds"] <= allowed:
+        runs.append(measured(4 + 2 * len(runs)))
         print(
             "width {width:3}  p = {parameters:6}  {seconds:8.3f} s".format(**runs[-1]), flush=True
         )
-        d += 2
-    fits = max(run["parameters"] for run in runs if run["seconds"] <= 60 * options.minutes)
+    fits = max(run["parameters"] for run in runs if run["seconds"] <= allowed)
     record = {
         "date": datetime.date.today().isoformat(),
         "machine": f"two cores, {platform.machine()}",
@@ -127,7 +118,6 @@ def main():
         "fits": fits,
         "runs": runs,
     }
-    options.out.parent.mkdir(exist_ok=True)
     write(options.out, json.dumps(record, indent=1) + "\n")
     print(f"the largest within {options.minutes:g} minutes: {fits} parameters; {options.out}")
 

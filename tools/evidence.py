@@ -85,7 +85,7 @@ def check_evidence(clauses, text, elsewhere=()):
     Raises EvidenceError for the first clause whose evidence is not there.
     """
     proved = titles(text) | set(elsewhere)
-    instances = [line for line in text.splitlines() if " ≠ " in line]
+    instances = "\n".join(line for line in text.splitlines() if " ≠ " in line)
     for clause in clauses:
         if clause.mark == "by hand":
             if len(clause.rests_on.split()) < FEWEST_WORDS:
@@ -94,11 +94,8 @@ def check_evidence(clauses, text, elsewhere=()):
         if not clause.quoted:
             raise EvidenceError(f"“{clause.words}” is {clause.mark}, and quotes no evidence.")
         for words in clause.quoted:
-            if clause.mark == "measured":
-                there = words in text
-            else:
-                there = words in proved or any(words in line for line in instances)
-            if not there:
+            measured = clause.mark == "measured"
+            if not (words in text if measured else words in proved or words in instances):
                 raise EvidenceError(
                     f"“{clause.words}” rests on “{words}”, which the page does not print."
                 )

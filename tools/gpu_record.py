@@ -1,7 +1,7 @@
 """Measure on a CUDA device what rounding leaves of three theorems, and write the page that says it.
 
-    python tools/gpu_record.py                         # book/records/gpu.json and book/gpu.md
-    python tools/gpu_record.py --device cpu --small    # the rehearsal, into _build/gpu
+    python tools/gpu_record.py               # book/records/gpu.json and book/gpu.md
+    python tools/gpu_record.py --rehearse    # on a CPU and small, into _build/gpu
 
 In five number formats and by each of PyTorch's kernels for attention:
 
@@ -9,7 +9,7 @@ In five number formats and by each of PyTorch's kernels for attention:
   adds it to every query;
 - gradients: that of the key bias, exactly zero (theorem 3.5), beside that of the query bias;
 - lengths: ever longer sequences, their time, memory, and error against attention in float64,
-  computed block by block (theorems 3.6 and 3.7).
+  computed block by block (theorem 14.2).
 
 Every repeat stands in the record; the page shows medians and largest errors.  Whether the notebooks
 say the same on the device, `make test` says there.
@@ -35,8 +35,14 @@ from files import Fault, in_a_sentence, write
 from matplotlib.figure import Figure
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.benchmark import timer
+from torch.utils.collect_env import get_nvidia_driver_version, run
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "notebooks"))
+
+from context_parallel import merge, partial_attention  # noqa: E402
+
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
 #: dtype, and whether products of float32 may be taken with ten bits of fraction
 FORMATS = {
@@ -60,9 +66,6 @@ SMALL = {
     "heads": 2, "width": 8, "length": 32, "seeds": 2, "repeats": 2, "rows": 4, "chunk": 16,
     "shifts": [1.0, 100.0], "lengths": [32, 64],
 }  # fmt: skip
-
-
-# ── What is measured ──────────────────────────────────────────────────────────────────────
 
 
 def normal(device, *shape, seed, dtype=torch.float64):
@@ -113,60 +116,39 @@ def lengths(device, dtype, sizes):
     """Seconds, bytes beyond the inputs, and error, up to the first length that cannot be done."""
     found = []
     for length in sizes["lengths"]:
-        run = attempt(lambda length=length: one_length(device, dtype, sizes, length))
-        if isinstance(run, str):
-            return [*found, {"at": length, "stopped": run}] if found else run
-        found.append({"at": length, **run})
+        row = attempt(partial(one_length, device, dtype, sizes, length))
+        if isinstance(row, str):
+            return [*found, {"at": length, "stopped": row}] if found else row
+        found.append({"at": length, **row})
     return found
 
 
+@torch.no_grad()
 def one_length(device, dtype, sizes, length):
     shape = (1, sizes["heads"], length, sizes["width"])
     q, k, v = (normal(device, *shape, seed=seed, dtype=dtype) for seed in range(3))
+    F.scaled_dot_product_attention(q, k, v)  # what a library sets up once is no kernel's need
+    before = torch.cuda.memory_allocated()  # 0 on a CPU
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    out = F.scaled_dot_product_attention(q, k, v)
+    peak = torch.cuda.max_memory_allocated() - before
     seconds = []
-    with torch.no_grad():
-        F.scaled_dot_product_attention(q, k, v)  # what a library sets up once is no kernel's need
-        out, peak = peak_bytes(lambda: F.scaled_dot_product_attention(q, k, v), device)
-        for _ in range(sizes["repeats"]):
-            start = time.perf_counter()
-            F.scaled_dot_product_attention(q, k, v)
-            if device.type == "cuda":
-                torch.cuda.synchronize()
-            seconds.append(time.perf_counter() - start)
-        rows = torch.linspace(0, length - 1, min(sizes["rows"], length), device=device).long()
-        exact = in_blocks(q[:, :, rows], k, v, sizes["chunk"])
-    return {
-        "seconds": seconds,
-        "bytes": peak,
-        "error": ratio(out[:, :, rows].double() - exact, exact),
-    }
-
-
-def peak_bytes(run, device):
-    """(what it returns, the memory it needed beyond what was there); None on a CPU."""
-    if device.type != "cuda":
-        return run(), None
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    found = run()
-    torch.cuda.synchronize()
-    return found, torch.cuda.max_memory_allocated() - before
+    for _ in range(sizes["repeats"]):
+        start = timer()  # which waits for the device
+        F.scaled_dot_product_attention(q, k, v)
+        seconds.append(timer() - start)
+    rows = torch.linspace(0, length - 1, min(sizes["rows"], length), device=device).long()
+    exact = in_blocks(q[:, :, rows], k, v, sizes["chunk"])
+    wrong = ratio(out[:, :, rows].double() - exact, exact)
+    return {"seconds": seconds, "bytes": peak, "error": wrong}
 
 
 def in_blocks(q, k, v, chunk):
-    """Attention in float64 over blocks of keys, with a running maximum and two running sums."""
-    q = q.double() / q.shape[-1] ** 0.5
-    top = q.new_full((*q.shape[:-1], 1), -torch.inf)
-    total, weighted = torch.zeros_like(top), torch.zeros_like(q)
-    for keys, values in zip(k.split(chunk, dim=2), v.split(chunk, dim=2)):
-        scores = q @ keys.double().mT
-        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
-        weights, before = (scores - higher).exp(), (top - higher).exp()
-        total = before * total + weights.sum(-1, keepdim=True)
-        weighted = before * weighted + weights @ values.double()
-        top = higher
-    return weighted / total
+    """Attention in float64 over blocks of keys, merged (theorem 14.2)."""
+    blocks = zip(*(x.double().split(chunk, dim=2) for x in (k, v)))
+    parts = [partial_attention(q.double(), keys, values) for keys, values in blocks]
+    return merge(*map(torch.stack, zip(*parts)))[0]
 
 
 EXPERIMENTS = {"shifts": shifts, "gradients": gradients, "lengths": lengths}
@@ -195,62 +177,46 @@ def measured(device, sizes):
         with sdpa_kernel(KERNELS[kernel]):
             found = attempt(partial(EXPERIMENTS[name], device, dtype, sizes))
         results[name][format][kernel] = found
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
         words = f" ({found})" if isinstance(found, str) else ""
         print(f"{name}, {format}, {kernel}: {time.monotonic() - start:.1f} s{words}", flush=True)
     return results
 
 
-# ── Where it was measured ─────────────────────────────────────────────────────────────────
-
-
 def machine(device):
     """{what: of this record}, in words."""
-    commit = said_by("git", "rev-parse", "--short=12", "HEAD") or "not known"
-    changed = said_by("git", "status", "--porcelain", "--untracked-files=no")
+    commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "a CPU: a rehearsal",
+        "device": torch.cuda.get_device_name() if device == "cuda" else "a CPU: a rehearsal",
         "CUDA": torch.version.cuda or "none",
-        "driver": said_by("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-        or "none",
+        "driver": get_nvidia_driver_version(run) or "none",
         "PyTorch": torch.__version__,
         "Python": platform.python_version(),
-        "commit": commit + ", with changes" * bool(changed),
+        "commit": subprocess.run(commit, cwd=ROOT, capture_output=True, text=True).stdout.strip(),
         "taken": time.strftime("%Y-%m-%d", time.gmtime()),
     }
 
 
-def said_by(*command):
-    try:
-        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return run.stdout.strip()
-
-
-# ── The page ──────────────────────────────────────────────────────────────────────────────
+#: Of each figure its experiment, what is drawn of a row, and along which axes.
+FIGURES = {
+    "shifts": ("shifts", lambda row: largest(row["keys"]), "size of the shift", "relative change"),
+    "times": ("lengths", lambda row: median(row["seconds"]), "length of the sequence", "seconds"),
+    "errors": ("lengths", lambda row: row["error"], "length of the sequence", "relative error"),
+}
 
 
 def page(record, folder):
     """The text of the page; its figures are written into the folder."""
-    shifts, gradients, lengths = (record["results"][name] for name in EXPERIMENTS)
-    for name, results, across, up, value in (
-        ("shifts", shifts, "size of the shift", "largest change", lambda row: largest(row["keys"])),
-        ("times", lengths, LENGTH, "seconds", lambda row: median(row["seconds"])),
-        ("errors", lengths, LENGTH, "relative error", lambda row: row["error"]),
-    ):
-        draw(results, value, across, up, folder / f"gpu-{name}.png")
+    results = record["results"]
+    for name, (experiment, *how) in FIGURES.items():
+        draw(results[experiment], *how, folder / f"gpu-{name}.png")
+    moved = lambda rows: shown(min, [x for row in rows for x in row["queries"]])
     return TEMPLATE.read_text(encoding="utf-8").format(
         machine=table(["what", "of this record"], record["machine"].items()),
-        control=grid(shifts, lambda rows: shown(min, [x for row in rows for x in row["queries"]])),
-        gradients=grid(gradients, lambda values: shown(max, values)),
-        longest=grid(lengths, longest),
+        control=grid(results["shifts"], moved),
+        gradients=grid(results["gradients"], partial(shown, max)),
+        longest=grid(results["lengths"], longest),
     )
-
-
-LENGTH = "length of the sequence"
-COLOURS = ("C0", "C1", "C2", "C3", "C4")
 
 
 def largest(values):
@@ -264,7 +230,7 @@ def shown(of, values):
 def longest(found):
     """The longest sequence that a kernel did, its time and its memory."""
     *_, run = (run for run in found if "stopped" not in run)
-    memory = f", {run['bytes'] / 2**30:.2g} GiB" if run["bytes"] is not None else ""
+    memory = f", {run['bytes'] / 2**30:.2g} GiB" if run["bytes"] else ""
     ending = f"; then {found[-1]['stopped']}" if "stopped" in found[-1] else ""
     return f"{run['at']:,}: {1e3 * median(run['seconds']):.3g} ms{memory}{ending}"
 
@@ -280,17 +246,16 @@ def draw(results, value, across, up, path):
         panels = figure.subplots(len(done), 1, sharex=True, sharey=True, squeeze=False)
         for panel, kernel in zip(panels.flat, done):
             panel.set(title=kernel, xscale="log", yscale="log", ylabel=up)
-            for (format, row), marker, colour in zip(results.items(), "osD^v", COLOURS):
+            for color, (format, row) in enumerate(results.items()):
                 rows = [] if isinstance(row[kernel], str) else row[kernel]
                 points = [(run["at"], value(run)) for run in rows if "stopped" not in run]
+                style = {"color": f"C{color}", "label": format}
                 if finite := [(x, max(y, 1e-18)) for x, y in points if y is not None]:
-                    panel.plot(*zip(*finite), marker=marker, color=colour, label=format)
+                    panel.plot(*zip(*finite), "osD^v"[color] + "-", **style)
+                    style["label"] = None
                 if lost := [x for x, y in points if y is None]:
-                    edge = {"transform": panel.get_xaxis_transform(), "linestyle": ""}
-                    label = None if finite else format
-                    panel.plot(
-                        lost, [0.95] * len(lost), marker="x", color=colour, label=label, **edge
-                    )
+                    edge = panel.get_xaxis_transform()
+                    panel.plot(lost, [0.95] * len(lost), "x", transform=edge, **style)
             panel.legend()
         panels.flat[-1].set_xlabel(across)
         figure.savefig(path, format="png")
@@ -298,10 +263,8 @@ def draw(results, value, across, up, path):
 
 def grid(results, cell):
     """A line for each format, a column for each kernel; a word stands where nothing was measured."""
-    rows = (
-        [x if isinstance(x, str) else cell(x) for x in row.values()] for row in results.values()
-    )
-    return table(["format", *KERNELS], ([name, *row] for name, row in zip(results, rows)))
+    said = lambda row: [x if isinstance(x, str) else cell(x) for x in row.values()]
+    return table(["format", *KERNELS], ([format, *said(row)] for format, row in results.items()))
 
 
 def table(head, rows):
@@ -309,22 +272,16 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-# ── The command ───────────────────────────────────────────────────────────────────────────
-
-
 @in_a_sentence
 def main(arguments=None):
     """Measure, write the record, and from it the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--small", action="store_true", help="small sizes: a rehearsal")
-    options = parser.parse_args(arguments)
-    if options.device == "cuda" and not torch.cuda.is_available():
-        raise Fault("There is no CUDA device here: --device cpu --small rehearses on a CPU.")
-    if options.device == "cpu" and not options.small:
-        raise Fault("A CPU only rehearses: add --small.")
-    device, sizes = torch.device(options.device), SMALL if options.small else FULL
-    book = ROOT / "_build" / "gpu" if options.small else ROOT / "book"
+    parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small sizes")
+    rehearsed = parser.parse_args(arguments).rehearse
+    if not rehearsed and not torch.cuda.is_available():
+        raise Fault("There is no CUDA device here: --rehearse takes a CPU.")
+    device, sizes = ("cpu", SMALL) if rehearsed else ("cuda", FULL)
+    book = ROOT / "_build" / "gpu" if rehearsed else ROOT / "book"
     (book / "records").mkdir(parents=True, exist_ok=True)
     record = {"machine": machine(device), "sizes": sizes, "results": measured(device, sizes)}
     write(book / "records" / "gpu.json", json.dumps(record, indent=1) + "\n")

@@ -9,8 +9,9 @@ import sys
 from importlib.metadata import distributions
 from pathlib import Path
 
-from files import in_a_sentence, write
+from files import Fault, in_a_sentence, write
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 OLDEST_PYTHON = "3.11.0"
 HEADER = """\
@@ -20,28 +21,22 @@ HEADER = """\
 LEFT_OUT = re.compile(r"pip|wheel|triton|nvidia-.*|cuda-.*")
 
 
-def canonical(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 @in_a_sentence
 def main():
     root = Path(__file__).resolve().parent.parent
     requirements = (root / "requirements.txt").read_text(encoding="utf-8")
-    direct = {canonical(name) for name in re.findall(r"^([\w.-]+)==", requirements, re.M)}
-    installed = list(distributions())
-    for found in installed:
+    direct = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", requirements, re.M)}
+    pins = {}
+    for found in distributions():
         if not SpecifierSet(found.metadata["Requires-Python"] or "").contains(OLDEST_PYTHON):
-            sys.exit(
+            raise Fault(
                 f"{found.name} {found.version} does not run on Python {OLDEST_PYTHON}: "
                 "pin an earlier version in requirements.txt, then run this again."
             )
-    pins = {canonical(found.name): found.version for found in installed}
-    lines = [
-        f"{name}=={version.partition('+')[0]}\n"
-        for name, version in sorted(pins.items())
-        if name not in direct and not LEFT_OUT.fullmatch(name)
-    ]
+        name = canonicalize_name(found.name)
+        if name not in direct and not LEFT_OUT.fullmatch(name):
+            pins[name] = found.version.partition("+")[0]
+    lines = [f"{name}=={version}\n" for name, version in sorted(pins.items())]
     write(root / "constraints.txt", HEADER + "".join(lines))
     print(f"constraints.txt: {len(lines)} packages pinned")
 

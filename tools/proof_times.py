@@ -16,8 +16,6 @@ side doubled; where it does not, nothing is recorded.
 All times are CPU seconds of one thread.  On a quiet machine it takes about five minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import datetime
@@ -29,15 +27,13 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 RECORD = NOTEBOOKS / "records" / "proof_times.json"
-if str(NOTEBOOKS) not in sys.path:
-    sys.path.insert(0, str(NOTEBOOKS))
+sys.path.insert(0, str(NOTEBOOKS))
 
 import expanding  # noqa: E402
 import sympy  # noqa: E402
@@ -54,42 +50,11 @@ LONG = 1  # a second: expanding that takes longer is timed once
 EXPANDED = ("Theorem 1.5", "Theorem 3.1", "Theorem 3.2", "Theorem 4.3", "Theorem 7.1")
 
 
-class Wrong(Fault):
-    """Why nothing is recorded, in one sentence."""
-
-
 # ── The proofs of the book ────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Proof:
-    """A theorem, and each derivation of its proof with the lines (claim, reasons) it was given."""
-
-    theorem: proofs.Theorem
-    parts: tuple
-
-    def again(self):
-        """Checks every line again."""
-        for before, lines in self.parts:
-            derivation = Derivation(before.name, before.lines[0][0])
-            derivation._local = before._local  # the hypothesis of an induction's step
-            for claim, reasons in lines:
-                derivation.by(claim, *reasons)
-
-
-def proof_of(entry, cells):
-    """The proof of an entry of the register; ``cells`` are its notebook's live cells."""
-    for cell in cells:
-        if f'.qed("{entry.label}")' in cell.source:
-            made, lines = run(cell)
-            for theorem in made:
-                if theorem.label == entry.label:
-                    return Proof(theorem, tuple((part, lines[part]) for part in theorem.proof))
-    raise Wrong(f"{entry.notebook.name}: no cell that runs without torch proves {entry.label}.")
-
-
-def run(cell):
-    """What a cell proves: its theorems, and the lines that each derivation was given."""
+def proofs_of(cell):
+    """{label: (theorem, each derivation of its proof with the lines that it was given)}"""
     theorems, lines = [], {}
     line, theorem = Derivation.by, proofs._theorem
 
@@ -110,7 +75,16 @@ def run(cell):
         contextlib.redirect_stdout(io.StringIO()),
     ):
         exec(compile(source, "<cell>", "exec"), {"__name__": "__cell__"})
-    return theorems, lines
+    return {t.label: (t, [(part, lines[part]) for part in t.proof]) for t in theorems if t.label}
+
+
+def again(parts):
+    """Check every line again."""
+    for before, lines in parts:
+        derivation = Derivation(before.name, before.lines[0][0])
+        derivation._local = before._local  # the hypothesis of an induction's step
+        for claim, reasons in lines:
+            derivation.by(claim, *reasons)
 
 
 def without_alarm():
@@ -118,17 +92,12 @@ def without_alarm():
     return mock.patch.object(proofs, "torch_is_here", lambda: False)
 
 
-def size(theorem):
-    """The operations in the two sides of its statement, each abbreviation written out.
+def operations(x):
+    """The operations in an expression, each abbreviation written out.
 
     A product of three factors is two operations, and so is a sum of three terms.  A letter is
     none, and a word of the checker's own vocabulary, such as softmax, is one.
     """
-    return operations(theorem.lhs) + operations(theorem.rhs)
-
-
-def operations(x):
-    """The operations in an expression, each abbreviation written out."""
     if x.operation.expand is not None:
         return operations(x.operation.expand(x))
     here = len(x.args) - 1 if x.operation in (PRODUCT_OF, SUM_OF) else bool(x.args)
@@ -147,46 +116,24 @@ def timed(work):
     return round(time.process_time() - start, 5), result
 
 
-def proof_time(entry, proof):
-    """What the record says of a proof."""
-    with without_alarm():
-        seconds = [timed(proof.again)[0] for _ in range(REPEATS)]
-    return {
-        "label": entry.label, "name": entry.name, "notebook": entry.notebook.stem,
-        "size": size(proof.theorem), "seconds": seconds,
-    }  # fmt: skip
-
-
 def expanding_times(theorem, way, allowed):
     """What the record says of proving a theorem's equation by expanding, at each n."""
-    lhs, rhs, is_zero = theorem.lhs, theorem.rhs, expanding.WAYS[way]
-    if expanding.holds_at(SIZES[0], lhs, 2 * rhs, is_zero):
-        raise Wrong(f"Expanding ({way}) accepts {theorem.label} with its right side doubled.")
+    sides, is_zero = (theorem.lhs, theorem.rhs), expanding.WAYS[way]
+    if expanding.holds_at(SIZES[0], theorem.lhs, 2 * theorem.rhs, is_zero):
+        raise Fault(f"Expanding ({way}) accepts {theorem.label} with its right side doubled.")
     for n in SIZES:
-        entry = {"label": theorem.label, "way": way, "n": n}
+        entry, times = {"label": theorem.label, "way": way, "n": n}, []
         try:
-            yield entry | {"seconds": expanded(n, lhs, rhs, is_zero, allowed)}
+            while not times or (len(times) < REPEATS and times[0] < LONG):
+                with expanding.at_most(allowed):
+                    seconds, equal = timed(lambda n=n: expanding.holds_at(n, *sides, is_zero))
+                if not equal:
+                    raise Fault(f"Expanding ({way}) leaves {theorem.label} open at n = {n}.")
+                times.append(seconds)
         except expanding.Stopped:
             yield entry | {"stopped": allowed}
             return
-        except Undecided:
-            raise Wrong(f"Expanding ({way}) leaves {theorem.label} open at n = {n}.") from None
-
-
-class Undecided(Exception):
-    """SymPy did not find the two sides equal."""
-
-
-def expanded(n, lhs, rhs, is_zero, allowed):
-    """The seconds of every repeat."""
-    times = []
-    while not times or (len(times) < REPEATS and times[0] < LONG):
-        with expanding.at_most(allowed):
-            seconds, equal = timed(lambda: expanding.holds_at(n, lhs, rhs, is_zero))
-        if not equal:
-            raise Undecided
-        times.append(seconds)
-    return times
+        yield entry | {"seconds": times}
 
 
 # ── The record ────────────────────────────────────────────────────────────────────────────
@@ -208,26 +155,35 @@ def main(arguments):
 
 def measured(allowed):
     """The record."""
-    entries = read_register(NOTEBOOKS)
-    times, theorems, cells = [], {}, {}
-    for number, entry in enumerate(entries, 1):
-        if entry.notebook not in cells:
-            notebook = json.loads(entry.notebook.read_text(encoding="utf-8"))
-            cells = {entry.notebook: list(live_cells(notebook))}
-        proof = proof_of(entry, cells[entry.notebook])
-        times.append(proof_time(entry, proof))
-        if entry.label in EXPANDED:
-            theorems[entry.label] = proof.theorem
-        print(
-            f"[{number}/{len(entries)}] {entry.label}: {min(times[-1]['seconds']):.3f} s",
-            flush=True,
+    entries, times, proved = read_register(NOTEBOOKS), [], {}
+    for notebook in dict.fromkeys(entry.notebook for entry in entries):
+        for cell in live_cells(json.loads(notebook.read_text(encoding="utf-8"))):
+            if ".qed(" in cell.source:
+                proved |= proofs_of(cell)
+    for entry in entries:
+        if entry.label not in proved:
+            raise Fault(
+                f"{entry.notebook.name}: no cell that runs without torch proves {entry.label}."
+            )
+        theorem, parts = proved[entry.label]
+        with without_alarm():
+            seconds = [timed(lambda parts=parts: again(parts))[0] for _ in range(REPEATS)]
+        times.append(
+            {
+                "label": entry.label,
+                "name": entry.name,
+                "notebook": entry.notebook.stem,
+                "size": operations(theorem.lhs) + operations(theorem.rhs),
+                "seconds": seconds,
+            }
         )
+        print(f"[{len(times)}/{len(entries)}] {entry.label}: {min(seconds):.3f} s", flush=True)
     expansions = []
     for label, way in itertools.product(EXPANDED, expanding.WAYS):
-        for entry in expanding_times(theorems[label], way, allowed):
-            took = f"{min(entry['seconds']):.3f} s" if "seconds" in entry else "stopped"
-            print(f"{label}, {way}, n = {entry['n']}: {took}", flush=True)
-            expansions.append(entry)
+        for run in expanding_times(proved[label][0], way, allowed):
+            took = f"{min(run['seconds']):.3f} s" if "seconds" in run else "stopped"
+            print(f"{label}, {way}, n = {run['n']}: {took}", flush=True)
+            expansions.append(run)
     return about() | {"allowed": allowed, "theorems": times, "expanding": expansions}
 
 

@@ -1,5 +1,6 @@
-"""What the device refuses and computes, in a notebook, by itself, and in ``redundancy``.
+"""What the device refuses, by itself, in a notebook and in ``redundancy``.
 
+That it computes what the CPU computes, every notebook shows that prints there what is stored.
 Run by ``make nightly ONLY=device``, not with the other tests: this process has an accelerator.
 """
 
@@ -10,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from derivation.checks import normal, start, with_random_biases
+from derivation.checks import normal, start
 from redundancy import as_rms_norm, audit, fold
 from redundancy.precision import generic_copy
 from redundancy.zoo import some_inputs, tiny
 from small_notebooks import nbval, written
 from torch import nn
-from torch.func import functional_call, jacrev, vmap
+from torch.func import jacrev, vmap
 
 from tests.pretended_device.device import Operations, install
 
@@ -72,95 +73,6 @@ def test_numpy_does_not_see_it(there):
         with pytest.raises(TypeError, match="to numpy. Use Tensor.cpu"):
             look()
     assert there.cpu().numpy().shape == (3, 4)
-
-
-#: Each brings numbers from one device to the other, and is right on a GPU as well.
-MEETINGS = {
-    "a number without a shape": lambda x, y: x * y.sum(),
-    "an index of the CPU": lambda x, y: x[torch.tensor([1, 0])],
-    "a mask of the CPU as an index": lambda x, y: x[y > 0],
-    "numbers copied": lambda x, y: x.clone().copy_(2 * y),
-}
-
-
-@pytest.mark.parametrize("meeting", MEETINGS.values(), ids=MEETINGS)
-def test_what_a_gpu_takes_from_the_cpu_it_takes(meeting, here, there):
-    found = meeting(there, here)
-    assert found.device.type == DEVICE.type and torch.equal(found.cpu(), meeting(here, here))
-
-
-def layer(x, **options):
-    torch.manual_seed(0)
-    module = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True, **options)
-    return with_random_biases(module, x.dtype, x.device)
-
-
-def without_gradients(x):
-    with torch.no_grad():  # PyTorch takes its fast path
-        return layer(x)(x[None], src_key_padding_mask=(x[None, :, 0] > 2))
-
-
-def attend(x, **options):
-    return F.scaled_dot_product_attention(x[None], x[None], x[None], **options)
-
-
-def trained(x, optimiser):
-    module = layer(x).train()
-    step = optimiser(module.parameters(), lr=0.1)
-    for _ in range(3):
-        step.zero_grad()
-        module(x[None]).square().sum().backward()
-        step.step()
-    return module(x[None])
-
-
-def jacobian(x):
-    module = layer(x)
-    of = lambda parameters: functional_call(module, parameters, (x[None],))
-    return jacrev(of)(dict(module.named_parameters()))["linear1.weight"]
-
-
-def gradient(x, function):
-    x = x.clone().requires_grad_()
-    (found,) = torch.autograd.grad(function(x).square().sum(), x)
-    return found
-
-
-def written_through_a_view(x):
-    y = x.clone()
-    y[1:, ::2].mul_(2)
-    return y.T.reshape(-1)[2:7]
-
-
-def image(x):
-    return x[None, None]
-
-
-#: Each is computed on the device of x, and is the same on both up to rounding.
-SAME = {
-    "views, and writing through them": written_through_a_view,
-    "a product": lambda x: x @ x.T,
-    "numbers on the right and on the left": lambda x: torch.remainder(2**x, 3) - 1 / x,
-    "a convolution": lambda x: F.conv2d(image(x), image(x[:2, :2]), padding=1),
-    "attention": lambda x: attend(x),
-    "the gradient of attention": lambda x: gradient(x[None], attend),
-    "a layer": lambda x: layer(x)(x[None]),
-    "the fast path": without_gradients,
-    "AdamW": lambda x: trained(x, torch.optim.AdamW),
-    "vmap": lambda x: vmap(lambda row: row.softmax(0).sin().sum())(x),
-    "a Jacobian": jacobian,
-    "singular values": torch.linalg.svdvals,
-    "bfloat16": lambda x: (x.bfloat16() @ x.bfloat16().T).double(),
-    "a batch norm": lambda x: nn.BatchNorm1d(4).to(x)(x),
-}
-
-
-@pytest.mark.parametrize("compute", SAME.values(), ids=SAME)
-def test_it_computes_what_the_cpu_computes(compute, here, there):
-    before = Operations.count
-    found = compute(there).detach()
-    assert found.device.type == DEVICE.type and Operations.count > before
-    assert torch.allclose(found.cpu(), compute(here).detach(), rtol=1e-12, atol=1e-12)
 
 
 def test_a_module_that_is_moved_keeps_its_weights():

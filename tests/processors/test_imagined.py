@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from small_notebooks import written
-from torch import nn
-from torch.func import jacrev, vmap
 from torch.nn import functional as F
 
 from tests.processors.imagined import LAYOUT, OtherProcessor
@@ -43,20 +41,11 @@ ROUNDED_IF_FINE = {
     "complex": lambda x: torch.view_as_real(torch.polar(x, x)),
     "a list": lambda x: torch.stack(torch.std_mean(x, dim=1)),
 }
+#: What IEEE 754 fixes: of this, every notebook is a test.
 FIXED = {
-    "+": lambda x: x + x.flip(0),
-    "-": lambda x: x - x.flip(0),
-    "*": lambda x: x * x.flip(0),
-    "/": lambda x: x / x.flip(0),
+    "a product of two": lambda x: x * x.flip(0),
     "conversion": lambda x: x.to(torch.bfloat16),
-    "relu": lambda x: (x - 0.5).relu(),
-    "maximum": lambda x: x.max(1).values,
-    "choice": lambda x: torch.where(x > 0.5, x, -x),
-    "whole numbers": lambda x: x[:, :6].ceil().sum(1),
     "a product of whole numbers": lambda x: x[:, :6].round() @ x[:, :6].round().T,
-    "large whole numbers of few digits": lambda x: (x[:, :6].round() * 2.0**12).sum(1),
-    "many whole numbers": lambda x: torch.ones(1000).to(x).sum()[None],
-    "exp of zero": lambda x: (0 * x).exp(),
 }
 
 
@@ -93,34 +82,6 @@ def test_how_far_a_number_moves():
         half = numbers(100, 4000, dtype=torch.bfloat16)
         assert moves(call, half).abs().max() == 1  # summed in float32, rounded once
 
-
-def test_equal_computations_stay_equal():
-    x = numbers(30, 40)
-    with OtherProcessor(1):
-        total = x.sum(1)
-        assert torch.equal(total, x.clone().sum(1))
-        assert torch.equal(-total, (-x).sum(1)) and torch.equal(2 * total, (2 * x).sum(1))
-    with OtherProcessor(2):
-        assert not torch.equal(total, x.sum(1))
-
-
-def test_gradients_and_jacobians_still_flow():
-    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double()
-
-    def gradient(x):
-        layer.zero_grad()
-        layer(x).square().sum().backward()
-        return torch.cat([p.grad.flatten() for p in layer.parameters()])
-
-    x = numbers(5, 8)
-    for call in (gradient, vmap(jacrev(lambda row: (row.softmax(0) @ x.T).exp()))):
-        here = call(x)
-        with OtherProcessor(1):
-            there = call(x)
-        assert 0 < (here - there).abs().max() < 1e-10 * here.abs().max()
-
-
-# ---- notebooks
 
 X = torch.arange(1, 50, dtype=torch.float64) / 7
 MADE = "import torch\nx = torch.arange(1, 50, dtype=torch.float64) / 7"
