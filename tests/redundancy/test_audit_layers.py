@@ -1,55 +1,31 @@
 """`audit` on layers nobody named: every way in which S or R is kept or lost, written by hand.
 
-One attention layer whose parts can be exchanged.  Its names are common ones; its operations are
-all that the audit has to go by.
+One attention layer whose parts are exchanged: its operations are all that the audit has to go by.
 """
 
 import pytest
 import torch
 import torch.nn.functional as F
+from derivation.checks import normal
 from redundancy import audit, predict
 from redundancy.layers import find_attention, find_others
-from torch import nn
+from shared_models import *
 
-d, h, k = 12, 3, 4
-
-
-class Attention(nn.Module):
-    """softmax(Q K^T / 2) V W_O with whatever is asked for in between."""
-
-    def __init__(
-        self,
-        weigh=lambda scores: torch.softmax(scores, -1),
-        on_queries=lambda q: q,
-        on_keys=lambda x: x,
-        on_values=lambda v: v,
-        before_output=lambda out, x: out,
-        output_bias=True,
-    ):
-        super().__init__()
-        self.num_heads = h
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(d, h * k) for _ in range(3))
-        self.o_proj = nn.Linear(h * k, d, bias=output_bias)
-        self.weigh, self.before_output = weigh, before_output
-        self.on_queries, self.on_keys, self.on_values = on_queries, on_keys, on_values
-
-    def forward(self, x, memory=None):
-        memory = x if memory is None else memory
-        q, keys, v = (
-            projection(what).unflatten(-1, (h, k)).transpose(1, 2)
-            for projection, what in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
-        )
-        q, keys, v = self.on_queries(q), self.on_keys(keys), self.on_values(v)
-        out = self.weigh(q @ keys.mT / 2) @ v
-        return self.o_proj(self.before_output(out.transpose(1, 2).flatten(-2), x))
+ALL = h * k
+ROLES = ("query", "key", "value", "output")
 
 
 def x(batch=3, tokens=6):
-    return torch.randn(batch, tokens, d, generator=torch.Generator().manual_seed(0))
+    return normal(batch, tokens, d, dtype=torch.float32)
 
 
-def softmax(scores):
-    return torch.softmax(scores, -1)
+def split(t):
+    """The heads of a projection, before the tokens."""
+    return t.unflatten(-1, (h, k)).transpose(1, 2)
+
+
+def joined(t):
+    return t.transpose(1, 2).flatten(-2)
 
 
 def off_by_one(scores):
@@ -78,10 +54,9 @@ def centred(t):
 
 def whole(norm):
     """A norm over all heads of a token together."""
-    return lambda t: norm(t.transpose(1, 2).flatten(-2)).unflatten(-1, (h, k)).transpose(1, 2)
+    return lambda t: split(norm(joined(t)))
 
 
-ALL = h * k
 #: what is exchanged: redundant directions of b_Q, b_K, b_V (with b_O)
 CASES = {
     "softmax": ({}, 0, ALL, ALL),
@@ -154,7 +129,7 @@ CASES = {
 def test_a_layer(case):
     given, *expected = CASES[case]
     report = audit(Attention(**given), x(), inject=True)
-    for role, theory in zip(("query", "key", "value"), expected):
+    for role, theory in zip(ROLES, expected):
         row = report.row(role)
         if theory is not None:
             assert (row.predicted, row.measured, row.verdict) == (theory, theory, "agree"), row
@@ -163,9 +138,8 @@ def test_a_layer(case):
 
 def test_cross_attention():
     report = audit(Attention(), (x(), x(3, 5) + 1), inject=True)
-    assert (
-        [r.measured for r in report.rows] == [r.predicted for r in report.rows] == [0, ALL, ALL, 0]
-    )
+    for found in ("measured", "predicted"):
+        assert [getattr(row, found) for row in report.rows] == [0, ALL, ALL, 0]
 
 
 # --- what no theorem speaks of: measured, and said to be unknown
@@ -183,30 +157,6 @@ def bent_in_place(keys):
     return keys
 
 
-UNKNOWN = {
-    "an activation on a view of the keys": ({"on_keys": bent_in_place}, "key", ALL - h),
-    "another normaliser": ({"weigh": linear_attention}, "key", 0),
-    "sigmoid, divided by its sum": (
-        {"weigh": lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)}, "value", ALL,
-    ),
-    "a LayerNorm of the keys alone": ({"on_keys": centred}, "query", h),
-    "heads that talk": (
-        {"weigh": lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())},
-        "value", ALL,
-    ),
-    "an activation on the values": ({"on_values": torch.tanh}, "value", 0),
-    "an activation on the keys": ({"on_keys": F.gelu}, "key", 0),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", UNKNOWN)
-def test_what_is_unknown_is_measured_only(case):
-    given, role, measured = UNKNOWN[case]
-    row = audit(Attention(**given), x()).row(role)
-    assert (row.predicted, row.measured, row.verdict) == (None, measured, "measured only")
-    assert row.why[0].startswith("unknown architecture: ")
-
-
 class Used(Attention):
     """One of its maps is used a second time, where no weights are."""
 
@@ -218,19 +168,57 @@ class Used(Attention):
         return super().forward(x) + torch.tanh(getattr(self, self.again)(x))
 
 
-@pytest.mark.parametrize(
-    "role, again", [("key", "k_proj"), ("value", "v_proj"), ("value", "o_proj")]
-)
-def test_a_map_that_is_used_twice(role, again):
-    row = audit(Used(again), x()).row(role)
-    assert (row.predicted, row.measured, row.verdict) == (None, 0, "measured only"), row
+class Shared(Attention):
+    """One map makes keys and values: its bias is in both."""
+
+    def forward(self, x):
+        q, both = split(self.q_proj(x)), split(self.k_proj(x))
+        return self.o_proj(joined(softmax(q @ both.mT) @ both))
+
+
+class Around(Attention):
+    """The values reach W_O by another way too, as in Nystromformer."""
+
+    def forward(self, x):
+        q, keys, v = (p(x) for p in (self.q_proj, self.k_proj, self.v_proj))
+        return self.o_proj(softmax(q @ keys.mT) @ v + v * torch.arange(x.shape[1])[:, None])
+
+
+#: a layer, the role of a bias, its redundant directions, and a word of why they are not predicted
+UNKNOWN = {
+    "an activation on a view of the keys": (
+        lambda: Attention(on_keys=bent_in_place), "key", ALL - h, ""),
+    "another normaliser": (lambda: Attention(linear_attention), "key", 0, ""),
+    "sigmoid, divided by its sum": (
+        lambda: Attention(lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)),
+        "value", ALL, ""),
+    "a LayerNorm of the keys alone": (lambda: Attention(on_keys=centred), "query", h, ""),
+    "heads that talk": (
+        lambda: Attention(
+            lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())),
+        "value", ALL, ""),
+    "an activation on the values": (lambda: Attention(on_values=torch.tanh), "value", 0, ""),
+    "an activation on the keys": (lambda: Attention(on_keys=F.gelu), "key", 0, ""),
+    "keys that are used twice": (lambda: Used("k_proj"), "key", 0, ""),
+    "values that are used twice": (lambda: Used("v_proj"), "value", 0, ""),
+    "an output map that is used twice": (lambda: Used("o_proj"), "value", 0, ""),
+    "keys that are values": (Shared, "key", 0, ""),
+    "values that go around the weights": (
+        Around, "value", 0, "does not go through the weights"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_what_is_unknown_is_measured_only(case):
+    layer, role, measured, why = UNKNOWN[case]
+    row = audit(layer(), x()).row(role)
+    assert (row.predicted, row.measured, row.verdict) == (None, measured, "measured only"), row
+    assert row.why[0].startswith("unknown architecture: ") and why in row.why[0]
 
 
 def test_keys_that_do_not_span_a_head():
     layer = nn.MultiheadAttention(8, 1, kdim=4, vdim=4)
-    sizes = {"query": 8, "key": 4, "value": 4}
-    generator = torch.Generator().manual_seed(0)
-    call = {name: torch.randn(5, 4, size, generator=generator) for name, size in sizes.items()}
+    call = multihead_inputs(layer)
     row = audit(layer, call).row("query")
     assert (row.predicted, row.measured, row.verdict) == (None, 4, "measured only")
 
@@ -248,33 +236,6 @@ def test_few_outputs_are_enough_whatever_was_predicted(monkeypatch, wrong):
     report = audit(Short(), x(1, 4))
     assert [row.measured for row in report.rows] == [0, ALL, ALL, 0]
     assert bool(report.disagreements) == (wrong != 0)
-
-
-class Shared(Attention):
-    """One map makes keys and values: its bias is in both."""
-
-    def forward(self, x):
-        q, both = (p(x).unflatten(-1, (h, k)).transpose(1, 2) for p in (self.q_proj, self.k_proj))
-        return self.o_proj((softmax(q @ both.mT) @ both).transpose(1, 2).flatten(-2))
-
-
-def test_keys_that_are_values():
-    row = audit(Shared(), x()).row("key")
-    assert (row.verdict, row.measured) == ("measured only", 0)
-
-
-class Around(Attention):
-    """The values reach W_O by another way too, as in Nystromformer."""
-
-    def forward(self, x):
-        q, keys, v = (p(x) for p in (self.q_proj, self.k_proj, self.v_proj))
-        return self.o_proj(softmax(q @ keys.mT) @ v + v * torch.arange(x.shape[1])[:, None])
-
-
-def test_values_that_go_around_the_weights():
-    row = audit(Around(), x()).row("value")
-    assert (row.verdict, row.measured) == ("measured only", 0)
-    assert "does not go through the weights" in row.why[0]
 
 
 READERS = {
@@ -346,8 +307,7 @@ class Fused(nn.Module):
 
     def forward(self, x):
         q, keys, v = (t.transpose(1, 2) for t in self.cut(self.qkv(x)))
-        out = F.scaled_dot_product_attention(q, keys, v)
-        return self.proj(out.transpose(1, 2).flatten(-2))
+        return self.proj(joined(F.scaled_dot_product_attention(q, keys, v)))
 
 
 CUTS = {
@@ -367,6 +327,13 @@ def test_a_fused_map_is_cut_as_the_run_shows(cut):
 
 # --- nn.MultiheadAttention, with every flag
 
+
+def multihead_inputs(layer):
+    sizes = {"query": layer.embed_dim, "key": layer.kdim, "value": layer.vdim}
+    draw = lambda size: normal(5, 4, size, dtype=torch.float32, seed=size)
+    return {name: draw(size) for name, size in sizes.items()}
+
+
 FLAGS = {
     "default": ({}, 8, 8),
     "batch_first": ({"batch_first": True}, 8, 8),
@@ -384,12 +351,8 @@ FLAGS = {
 def test_multihead_attention(flags, needs_weights):
     given, b_k, b_v = FLAGS[flags]
     layer = nn.MultiheadAttention(8, 2, **given)
-    inputs = {
-        name: torch.randn(5, 4, size, generator=torch.Generator().manual_seed(size))
-        for name, size in (("query", 8), ("key", layer.kdim), ("value", layer.vdim))
-    }
-    report = audit(layer, inputs | {"need_weights": needs_weights}, inject=True)
-    for role, theory in (("query", 0), ("key", b_k), ("value", b_v), ("output", 0)):
+    report = audit(layer, multihead_inputs(layer) | {"need_weights": needs_weights}, inject=True)
+    for role, theory in zip(ROLES, (0, b_k, b_v, 0)):
         row = report.row(role)
         assert (row.predicted, row.measured, row.verdict) == (theory, theory, "agree"), row
     if "add_bias_kv" in given:
@@ -402,6 +365,6 @@ def test_multihead_attention(flags, needs_weights):
 def test_pytorch_encoder(norm_first, mean):
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
     model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-    report = audit(model, torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(0)))
+    report = audit(model, normal(3, 5, 8, dtype=torch.float32))
     assert [row.measured for row in report.rows[:4]] == [0, 8, 8, mean]
     assert not report.disagreements

@@ -1,0 +1,101 @@
+"""Models that the tests of `redundancy` share, every bias, gain and sink of them random."""
+
+import functools
+
+import torch
+from redundancy.equality import difference, in_float64
+from redundancy.precision import double_precision, with_every_bias_random, with_every_weight_random
+from redundancy.zoo import quiet, some_inputs, tiny
+from torch import nn
+
+d, h, k = 12, 3, 4
+#: Relative errors are asserted at this, and measured far below it.
+EQUAL = 1e-8
+#: Without these a family has no value bias.
+GIVEN = {"llama": {"attention_bias": True}}
+
+
+def softmax(scores):
+    return torch.softmax(scores, -1)
+
+
+def unchanged(x):
+    return x
+
+
+class Attention(nn.Module):
+    """softmax(Q K^T / 2) V W_O with whatever is asked for in between.
+
+    Its names are common ones; its operations are all that there is to go by.
+    """
+
+    def __init__(
+        self,
+        weigh=softmax,
+        on_queries=unchanged,
+        on_keys=unchanged,
+        on_values=unchanged,
+        before_output=lambda out, x: out,
+        output_bias=True,
+    ):
+        super().__init__()
+        self.num_heads = h
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(d, h * k) for _ in range(3))
+        self.o_proj = nn.Linear(h * k, d, bias=output_bias)
+        self.weigh, self.before_output = weigh, before_output
+        self.on_queries, self.on_keys, self.on_values = on_queries, on_keys, on_values
+
+    def forward(self, x, memory=None):
+        memory = x if memory is None else memory
+        q, keys, v = (
+            projection(what).unflatten(-1, (h, k)).transpose(1, 2)
+            for projection, what in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
+        )
+        q, keys, v = self.on_queries(q), self.on_keys(keys), self.on_values(v)
+        out = self.weigh(q @ keys.mT / 2) @ v
+        return self.o_proj(self.before_output(out.transpose(1, 2).flatten(-2), x))
+
+
+class Watched(nn.Module):
+    """A pre-norm block whose norm is read by something that is no Linear, if it is watched."""
+
+    def __init__(self, watched=False):
+        super().__init__()
+        self.norm, self.attn, self.watched = nn.LayerNorm(d), Attention(), watched
+
+    def forward(self, x):
+        read = self.norm(x)
+        out = x + self.attn(read)
+        return out + read.sin() if self.watched else out
+
+
+def randomised(model):
+    """The model in float64, with random biases and weights."""
+    return with_every_bias_random(with_every_weight_random(model)).double().eval()
+
+
+@functools.cache
+def random_model(kind, **given):
+    return randomised(tiny(kind, **(GIVEN.get(kind, {}) | given)))
+
+
+def language_model(kind="gpt2", tied=False):
+    """A random GPT-2 with its head."""
+    with quiet():
+        from transformers import GPT2Config, GPT2LMHeadModel
+
+        config = GPT2Config(**(random_model(kind).config.to_dict() | {"tie_word_embeddings": tied}))
+        return randomised(GPT2LMHeadModel(config))
+
+
+def apart(model, other, inputs=None, seed=5):
+    """The largest relative difference of two models' outputs, at inputs of this test's own."""
+    inputs = inputs or some_inputs(other, batch=3, tokens=9, seed=seed)
+    with double_precision():
+        return difference(in_float64(model), in_float64(other), inputs)
+
+
+def changed(model, other):
+    """The names of the parameters in which two models differ."""
+    new = other.state_dict()
+    return {name for name, value in model.state_dict().items() if not torch.equal(value, new[name])}

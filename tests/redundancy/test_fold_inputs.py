@@ -1,0 +1,181 @@
+"""`fold` and the ways through a model that its inputs do not show: masks, modes, other readers."""
+
+import copy
+
+import pytest
+import torch
+from derivation.checks import normal
+from redundancy import fold, folding
+from redundancy.equality import difference, outputs
+from redundancy.precision import double_precision, with_every_bias_random
+from redundancy.surgery import Surgeon
+from redundancy.zoo import some_inputs, tiny
+from shared_models import *
+
+
+def constants(rows):
+    return {row.constant for row in rows}
+
+
+# --- training ---
+
+
+def test_in_training_dropout_leaves_the_key_bias_only():
+    result = fold(copy.deepcopy(random_model("bert")).train())
+    assert constants(result.moved) == {"b_K"}
+    assert any("dropout of 0.1" in row.text for row in result.refused)
+
+
+def test_in_training_without_dropout_everything_moves():
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    result = fold(copy.deepcopy(random_model("bert", **rates)).train())
+    assert len(result.moved) == 8 and not result.refused
+
+
+@pytest.mark.parametrize("seed", [0, 1, 9])
+def test_layers_left_out_at_random_pay_nothing(seed):
+    torch.manual_seed(seed)  # which layers are left out while fold looks; with 9, one in every run
+    rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+    model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=0.5)).train()
+    result, inputs = fold(model), some_inputs(model)
+    assert constants(result.moved) <= {"b_K", "b_V", "b_2"} and "b_Q" in constants(result.refused)
+    assert all("layerdrop = 0.5" in row.text for row in result.refused)
+    with double_precision():
+        assert all(difference(result.model, model, inputs, n) <= result.bound for n in range(20))
+
+
+class Tracking(nn.Module):
+    """An attention layer behind a BatchNorm, which in training remembers what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.attn = nn.BatchNorm1d(d), Attention()
+
+    def forward(self, x):
+        return self.attn(self.norm(x.mT).mT)
+
+
+def test_what_a_norm_tracks_is_not_changed_by_the_comparison():
+    model = Tracking().train()
+    before = copy.deepcopy(model.state_dict())
+    result = fold(model, {"x": normal(2, 5, d, dtype=torch.float32)})
+    for one in (model, result.model):
+        state = one.state_dict()
+        assert all(torch.equal(state[n], v) for n, v in before.items() if "running" in n)
+        assert state["norm.num_batches_tracked"] == 0
+
+
+# --- who reads a norm, and when ---
+
+
+def decoder():
+    return random_model("bert", is_decoder=True, add_cross_attention=True)
+
+
+def states(model):
+    """Inputs with the states of an encoder."""
+    return some_inputs(model, batch=3, tokens=9) | {"encoder_hidden_states": normal(3, 6, 32)}
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_norm_whose_readers_depend_on_the_inputs_is_left_alone(given):
+    """BERT as a decoder: the norm after attention is read by cross-attention, if that runs."""
+    model, both = decoder(), states(decoder())
+    result = fold(model, both if given else None)
+    for inputs in (both, {"input_ids": both["input_ids"]}):
+        assert apart(result.model, model, inputs) <= result.bound
+    texts = [row.text for row in (*result.refused, *result.kept)]
+    assert any("depends on the inputs" in text for text in texts) or not given
+
+
+def test_the_shift_would_have_changed_the_other_way(monkeypatch):
+    """The control: with one run only, the decoder is folded as if nothing else could read."""
+    monkeypatch.setattr(folding, "other_ways", lambda *_: [])
+    monkeypatch.setattr(Surgeon, "demand_all_used", lambda *_: None)
+    assert apart(fold(decoder()).model, decoder(), states(decoder())) > 1e-2
+
+
+def test_a_matrix_that_no_input_reaches_might_read_anything():
+    """Longformer's global tokens have queries, keys and values of their own."""
+    model = with_every_bias_random(tiny("longformer", attention_window=[4, 4])).double()
+    result = fold(model)
+    assert not result.moved and "query_global is not used" in result.refused[-1].text
+    inputs = some_inputs(model, tokens=8)
+    first = torch.zeros(2, 8, dtype=torch.long)
+    first[:, 0] = 1
+    assert "not used" not in str(fold(model, inputs | {"global_attention_mask": first}))
+
+
+def test_a_norm_that_something_unknown_reads_is_left_alone():
+    for watched in (False, True):
+        result = fold(randomised(Watched(watched)), {"x": normal(2, 5, d)})
+        texts = {row.constant: row.text for row in result.rows}
+        assert ("read by sin" in texts["b_Q"]) == watched
+        assert not result.model.attn.v_proj.bias.any()
+
+
+class Weighted(nn.Module):
+    def __init__(self, alpha):
+        super().__init__()
+        self.first, self.attn, self.norm = nn.LayerNorm(d), Attention(), nn.LayerNorm(d)
+        self.up, self.down, self.alpha = nn.Linear(d, 2 * d), nn.Linear(2 * d, d), alpha
+
+    def forward(self, x):
+        x = self.norm(self.attn(self.first(x)))
+        return x, [self.first(torch.add(x, self.down(self.up(x).relu()), alpha=self.alpha))]
+
+
+def test_a_weighted_sum_is_no_sum():
+    model, x = randomised(Weighted(0.5)), {"x": normal(2, 5, d)}
+    assert set(outputs(model, x)) == {"0", "1.0"}  # outputs in lists are outputs
+    assert constants(fold(model, x).moved) == {"b_K", "b_V"}
+
+
+# --- lengths, masks, flags ---
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "bert", "bart", "phi", "mpnet", "biogpt", "mbart"])
+def test_equal_at_other_lengths_and_under_padding(kind):
+    model, result = random_model(kind), fold(random_model(kind))
+    seen = torch.ones(3, 9, dtype=torch.long)
+    seen[0, 6:] = 0
+    padded = some_inputs(model, batch=3, tokens=9, seed=3) | {"attention_mask": seen}
+    for inputs in (padded, *(some_inputs(model, tokens=n, seed=n) for n in (2, 33))):
+        assert apart(result.model, model, inputs) <= result.bound
+
+
+def test_a_query_that_sees_no_key_is_not_promised_anything():
+    """Padding on the left: such a row of weights is zero, and the folded b_V is added to it."""
+    model = copy.deepcopy(random_model("gpt2"))
+    model.set_attn_implementation("sdpa")
+    folded_model, seen = fold(model).model, torch.ones(2, 7, dtype=torch.long)
+    seen[0, :3] = 0
+    inputs = some_inputs(model) | {"attention_mask": seen}
+    with torch.no_grad(), double_precision():
+        one, other = (m(**inputs).last_hidden_state for m in (folded_model, model))
+    assert (one - other)[seen.bool()].abs().max() < EQUAL < (one - other).abs().max()
+
+
+@pytest.mark.parametrize("flags", [{}, {"add_bias_kv": True}, {"add_zero_attn": True}])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kdim", [None, 12])
+def test_the_attention_of_pytorch_with_its_flags(flags, bias, kdim):
+    given = nn.MultiheadAttention(16, 2, bias=bias, kdim=kdim, vdim=kdim, batch_first=True, **flags)
+    model, sizes = randomised(given), {"query": 16, "key": kdim or 16, "value": kdim or 16}
+    inputs = lambda n: {name: normal(2, n, size, seed=n) for name, size in sizes.items()}
+    result = fold(model, inputs(4))
+    assert len(result.moved) == (2 if bias and not flags else 0)
+    assert difference(result.model, model, inputs(7)) <= result.bound
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_the_encoder_of_pytorch_on_its_fast_path_and_off_it(norm_first):
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first)
+    model = randomised(nn.TransformerEncoder(layer, 2, enable_nested_tensor=not norm_first))
+    x, hidden = normal(2, 7, 16), torch.zeros(2, 7, dtype=torch.bool)
+    result, hidden[0, 5:] = fold(model, {"src": x[:, :5]}), True
+    for grad, mask in ((False, None), (True, None), (False, hidden), (True, hidden)):
+        with torch.set_grad_enabled(grad):
+            one, other = (m(x, src_key_padding_mask=mask) for m in (result.model, model))
+        assert (one - other).abs().max() <= result.bound * other.abs().max()
