@@ -22,19 +22,20 @@ def product(p, x):
 FACTORS = {"A": normal(5, 3, seed=1), "B": normal(3, 4, seed=2)}
 
 
-@pytest.mark.parametrize(
-    ("function", "parameters", "redundant"),
-    [
-        (lambda p, x: (p["a"] + p["b"]) * x, {"a": 1.0, "b": 2.0}, 1),
-        (lambda p, x: p["a"] * p["b"] * x, {"a": 1.0, "b": 2.0}, 1),
-        (lambda p, x: p["a"] * x + p["b"], {"a": 1.0, "b": 2.0}, 0),
-        (lambda p, x: torch.sin(p["a"] * x) * p["b"], {"a": 1.0, "b": 2.0}, 0),
-        (lambda p, x: torch.exp(p["a"] + x) * p["b"], {"a": 1.0, "b": 2.0}, 1),
-    ],
-    ids=["sum", "product", "line", "wave", "factor in the exponent"],
-)
-def test_two_numbers(function, parameters, redundant):
-    parameters = {k: torch.tensor(v, dtype=torch.float64) for k, v in parameters.items()}
+#: functions of two numbers a and b, and how many of their directions are redundant
+TWO_NUMBERS = {
+    "sum": (lambda p, x: (p["a"] + p["b"]) * x, 1),
+    "product": (lambda p, x: p["a"] * p["b"] * x, 1),
+    "line": (lambda p, x: p["a"] * x + p["b"], 0),
+    "wave": (lambda p, x: torch.sin(p["a"] * x) * p["b"], 0),
+    "factor in the exponent": (lambda p, x: torch.exp(p["a"] + x) * p["b"], 1),
+}
+
+
+@pytest.mark.parametrize("name", TWO_NUMBERS)
+def test_two_numbers(name):
+    function, redundant = TWO_NUMBERS[name]
+    parameters = {k: torch.tensor(v, dtype=torch.float64) for k, v in (("a", 1.0), ("b", 2.0))}
     assert jacobian(function, drawn(3), parameters).nullity().dimension == redundant
 
 
@@ -146,9 +147,8 @@ def test_what_cannot_be_measured_is_refused():
 
 
 def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys):
-    layer = torch.nn.Linear(4, 5, dtype=torch.float64)
-    draw = lambda seed: (torch.randn(6, 4, generator=torch.Generator().manual_seed(seed)).double(),)
-    expected = jacobian(layer, draw).nullity()
+    layer = nn.Linear(4, 5, dtype=torch.float64)
+    expected = jacobian(layer, drawn(6, 4)).nullity()
     real, most = nullity._rows, []
 
     def rows(found, pull_back, parameters, start, stop):
@@ -158,31 +158,34 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
         return real(found, pull_back, parameters, start, stop)
 
     monkeypatch.setattr(nullity, "_rows", rows)
-    assert jacobian(layer, draw).nullity() == expected
+    assert jacobian(layer, drawn(6, 4)).nullity() == expected
     assert max(most) == 30 and "No room for so many rows at a time: 8 from here on." in (
         capsys.readouterr().err
     )
 
 
+def giving_up(times, decompose, failed):
+    """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
+
+    def decomposed(matrix):
+        failed.append(matrix)
+        if len(failed) <= times:
+            raise torch.linalg.LinAlgError("the algorithm failed to converge")
+        return decompose(matrix)
+
+    return decomposed
+
+
 @pytest.mark.parametrize("times", [1, TURNS])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times):
-    """LAPACK gives up on some matrices, on some processors: on another one it may not."""
-    found = jacobian(product, drawn(2, 5), FACTORS)
+    found, failed = jacobian(product, drawn(2, 5), FACTORS), []
     expected, directions, size = found.nullity(), found.redundant(), found.triangle.norm()
-    failed = []
-
-    def giving_up(decompose):
-        def decomposed(matrix):
-            failed.append(matrix)
-            if len(failed) <= times:
-                raise torch.linalg.LinAlgError("the algorithm failed to converge")
-            return decompose(matrix)
-
-        return decomposed
-
     for name in ("svd", "svdvals"):
-        monkeypatch.setattr(torch.linalg, name, giving_up(getattr(torch.linalg, name)))
-    assert found.nullity().dimension == expected.dimension and len(failed) == times + 1
+        decompose = giving_up(times, getattr(torch.linalg, name), failed)
+        monkeypatch.setattr(torch.linalg, name, decompose)
+    again = found.nullity()
+    assert again.dimension == expected.dimension and len(failed) == times + 1
+    failed.clear()
     assert found.nullity().kept == pytest.approx(expected.kept, rel=1e-9)
     failed.clear()
     values = singular_values(found.triangle)
@@ -194,9 +197,6 @@ def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times):
 
 
 def test_a_matrix_that_never_converges_says_so(monkeypatch):
-    def giving_up(matrix):
-        raise torch.linalg.LinAlgError("the algorithm failed to converge")
-
-    monkeypatch.setattr(torch.linalg, "svdvals", giving_up)
+    monkeypatch.setattr(torch.linalg, "svdvals", giving_up(99, torch.linalg.svdvals, []))
     with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
         singular_values(torch.eye(2))
