@@ -53,10 +53,9 @@ def test_what_is_not_finite_is_said_and_drawn(rehearsed, tmp_path):
     [row] = gpu_record.shifts(CPU, torch.float16, SMALL | {"shifts": [1e5], "seeds": 1})
     assert row["keys"] == row["queries"] == [None]
     record["results"]["shifts"]["float16"]["math"] = [row]
-    said = gpu_record.page(record, tmp_path)
-    assert said.count("| float16 | not finite |") == 1
-    before = (gpu_record.ROOT / "_build" / "gpu" / "records" / "gpu-shifts.png").read_bytes()
-    assert (tmp_path / "gpu-shifts.png").read_bytes() != before
+    assert gpu_record.page(record, tmp_path).count("| float16 | not finite |") == 1
+    drawn = (gpu_record.ROOT / "_build/gpu/records/gpu-shifts.png").read_bytes()
+    assert (tmp_path / "gpu-shifts.png").read_bytes() != drawn
 
 
 def test_the_error_is_against_attention_itself():
@@ -67,10 +66,7 @@ def test_the_error_is_against_attention_itself():
     assert 1e-4 < first["error"] < 0.1 and len(first["seconds"]) == SMALL["repeats"]
 
 
-def test_no_memory_is_said():
+def test_no_record_is_taken_on_a_cpu_and_no_memory_is_said(capsys, monkeypatch):
     assert attempt(lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA"))) == "out of memory"
-
-
-def test_no_record_is_taken_on_a_cpu(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert gpu_record.main([]) == 1 and "no CUDA device" in capsys.readouterr().err

@@ -3,16 +3,11 @@
     python tools/gpu_record.py               # book/records/gpu.json and book/gpu.md
     python tools/gpu_record.py --rehearse    # on a CPU and small, into _build/gpu
 
-In five number formats and by each of PyTorch's kernels for attention:
-
-- shifts: a vector is added to every key, which exactly changes nothing (theorem 3.2); the control
-  adds it to every query;
-- gradients: that of the key bias, exactly zero (theorem 3.5), beside that of the query bias;
-- lengths: ever longer sequences, their time, memory, and error against attention in float64,
-  computed block by block (theorem 14.2).
-
-Every repeat stands in the record; the page shows medians and largest errors.  Whether the notebooks
-say the same on the device, `make test` says there.
+In five number formats and by each of PyTorch's kernels for attention: what a shift of all keys
+changes, which exactly is nothing (theorem 3.2), beside the same shift of the queries; the gradient
+of the key bias, exactly zero (theorem 3.5), beside that of the query bias; ever longer sequences,
+their time, memory, and error against attention in float64, merged from blocks (theorem 14.2).
+Every repeat stands in the record; the page shows medians and largest errors.
 """
 
 import argparse
@@ -102,9 +97,9 @@ def gradients(device, dtype, sizes):
     width, found = sizes["heads"] * sizes["width"], []
     for seed in range(sizes["seeds"]):
         torch.manual_seed(seed)
-        layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True)
-        nn.init.normal_(layer.in_proj_bias)
-        layer = layer.to(device, dtype)
+        layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True).to(device, dtype)
+        with torch.no_grad():
+            layer.in_proj_bias.copy_(normal(device, 3 * width, seed=seed, dtype=dtype))
         x, upstream = normal(device, 2, 2, sizes["length"], width, seed=seed, dtype=dtype)
         layer(x, x, x, need_weights=False)[0].backward(upstream)
         query, key, _ = layer.in_proj_bias.grad.chunk(3)
@@ -140,8 +135,7 @@ def one_length(device, dtype, sizes, length):
         seconds.append(timer() - start)
     rows = torch.linspace(0, length - 1, min(sizes["rows"], length), device=device).long()
     exact = in_blocks(q[:, :, rows], k, v, sizes["chunk"])
-    wrong = ratio(out[:, :, rows].double() - exact, exact)
-    return {"seconds": seconds, "bytes": peak, "error": wrong}
+    return {"seconds": seconds, "bytes": peak, "error": ratio(out[:, :, rows] - exact, exact)}
 
 
 def in_blocks(q, k, v, chunk):
@@ -199,7 +193,12 @@ def machine(device):
 
 #: Of each figure its experiment, what is drawn of a row, and along which axes.
 FIGURES = {
-    "shifts": ("shifts", lambda row: largest(row["keys"]), "size of the shift", "relative change"),
+    "shifts": (
+        "shifts",
+        lambda row: None if None in row["keys"] else max(row["keys"]),
+        "size of the shift",
+        "relative change",
+    ),
     "times": ("lengths", lambda row: median(row["seconds"]), "length of the sequence", "seconds"),
     "errors": ("lengths", lambda row: row["error"], "length of the sequence", "relative error"),
 }
@@ -217,10 +216,6 @@ def page(record, folder):
         gradients=grid(results["gradients"], partial(shown, max)),
         longest=grid(results["lengths"], longest),
     )
-
-
-def largest(values):
-    return None if None in values else max(values)
 
 
 def shown(of, values):
@@ -247,7 +242,7 @@ def draw(results, value, across, up, path):
         for panel, kernel in zip(panels.flat, done):
             panel.set(title=kernel, xscale="log", yscale="log", ylabel=up)
             for color, (format, row) in enumerate(results.items()):
-                rows = [] if isinstance(row[kernel], str) else row[kernel]
+                rows = () if isinstance(row[kernel], str) else row[kernel]
                 points = [(run["at"], value(run)) for run in rows if "stopped" not in run]
                 style = {"color": f"C{color}", "label": format}
                 if finite := [(x, max(y, 1e-18)) for x, y in points if y is not None]:
