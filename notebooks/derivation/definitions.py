@@ -215,7 +215,9 @@ def _shared(one, other):
 
 
 def _kind_of_slot(x):
-    return (x.kind, len(x.sizes)) if isinstance(x, Family) else type(x) if not _is_symbol(x) else 0
+    if isinstance(x, Family):
+        return x.kind, len(x.sizes)
+    return sp.Symbol if _is_symbol(x) or x is S.One else type(x)
 
 
 def _is_symbol(x):
@@ -224,7 +226,7 @@ def _is_symbol(x):
 
 def _sizes_in(x):
     """The sizes of what a template takes in one place."""
-    if _is_symbol(x):
+    if _is_symbol(x) or x is S.One:
         return (x,) if _is_size(x) else ()
     return x.args[1:] if isinstance(x, Index) else x.sizes if isinstance(x, Family) else x.shape
 
@@ -236,7 +238,9 @@ def _taken_by_both(name, x, y, size):
         return Family(name, x.kind, sizes)
     if isinstance(x, Index):
         return Index(name, *sizes)
-    if _is_symbol(x):
+    if _is_symbol(x) or x is S.One:
+        if S.One in (x, y):
+            return S.One
         as_size = _is_size(x) or _is_size(y)
         return (sizes or [_fresh_size(name) if as_size else sp.Symbol(name, real=True)])[0]
     return (mask if is_mask(x) or is_mask(y) else matrix)(name, *sizes)

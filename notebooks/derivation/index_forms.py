@@ -17,10 +17,13 @@ from .letters import exact, scalar_term, size_term, written
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A number in index form; ``uses`` are the reader's letters in it."""
+    """A number in index form; ``uses`` are the reader's letters in it.
+
+    They have no default: a number that forgot them would print without their kinds.
+    """
 
     term: Term
-    uses: frozenset = frozenset()
+    uses: frozenset
 
     __array_ufunc__ = None  # NumPy must not spread itself over it
 
@@ -69,7 +72,7 @@ class Position(Number):
     """A position, which counts from 1 where a number is wanted."""
 
     def __init__(self, term, place):
-        super().__init__(Term("place", place))
+        super().__init__(Term("place", place), frozenset())
         object.__setattr__(self, "place", place)
 
     @classmethod
@@ -121,7 +124,7 @@ def delta(p, q):
     """1 where two positions of one range coincide, else 0."""
     if not (isinstance(p, Position) and isinstance(q, Position)):
         raise ProofError("delta takes two positions of an index form")
-    return Number(Term("delta", p.place, q.place))
+    return Number(Term("delta", p.place, q.place), frozenset())
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
     """
 
     def written(x, i, j):
-        entries = [lambda p, q, y=y: Number(y.entry(p.place, q.place)) for y in x.args]
+        entries = [lambda p, q, y=y: Number(y.entry(p.place, q.place), frozenset()) for y in x.args]
         return entry(x, Position.of(i), Position.of(j), *entries).term
 
     def run_on(x, sample):

@@ -91,6 +91,24 @@ mean_of, first_of = define("mean", expectation), define("f", lambda x, W: x)
 by_step = recursion("o", lambda z: z[1], lambda row, t, z: row if t == 1 else 2 * row)
 
 
+def a_size_and_one(first, then):
+    """A word that branches on whether a size, or a scalar, is the number 1."""
+    f = define("f", lambda t: (5 if t == 1 else 1) * ones(1, t) @ ones(t, 1))
+    return f(first), f(then)
+
+
+def a_recursion_on_a_size_and_one():
+    r = recursion(
+        "r", lambda m: (5 if m == 1 else 1) * ones(1, m) @ ones(m, 1), lambda row, t, m: row
+    )
+    return r(t, 1), r(1, n)
+
+
+def a_scalar_and_one():
+    f = define("f", lambda x, c: 2 * x @ ones(1, c) @ ones(c, 1) if x.shape == (1, 1) else c * x)
+    return f(matrix("Y", 1, 1), 1), f(X, tau)
+
+
 def branching(name, body, *arguments):
     return lambda: define(name, body)(*arguments)
 
@@ -121,6 +139,10 @@ REFUSED = {
     "what changes": (one_that_changes, ANOTHER),
     "a size that meets another, square": (lambda: two_shapes_that_meet("square"), ANOTHER),
     "a size that meets another, column": (lambda: two_shapes_that_meet("column"), ANOTHER),
+    "a size that may be 1": (lambda: a_size_and_one(1, n), ANOTHER),
+    "a size that may be 1, in the other order": (lambda: a_size_and_one(n, 1), ANOTHER),
+    "a size of a recursion that may be 1": (a_recursion_on_a_size_and_one, ANOTHER),
+    "a scalar that may be 1": (a_scalar_and_one, ANOTHER),
     "the width of a sequence": (two_widths_of_a_recursion, ANOTHER),
     "an argument": (branching("f", lambda x, use: 2 * x if use else x, X, 0), "cannot branch"),
     "a number of rows": (

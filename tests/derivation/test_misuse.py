@@ -89,6 +89,15 @@ def test_a_mistake_is_answered_in_a_sentence(mistake):
     refuse(*MISTAKES[mistake])
 
 
+def test_a_number_of_an_index_form_does_not_forget_its_letters():
+    def again(i, j):
+        entry = entry_of(A, i, j)
+        return type(entry)(entry.term)
+
+    with pytest.raises(TypeError, match="uses"):
+        tabulate(again, n, n)
+
+
 def test_what_is_nested_as_deeply_as_allowed_is_read():
     deep = nested(98, lambda x: x.T)
     assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # where it has a name
