@@ -11,8 +11,8 @@ which the folder ``derivation`` stands beside this file).
     ring              queries dealt out too; keys and values travel from rank to rank
     gathered_keys     the naive way: every rank collects all keys and values
 
-The mathematics is chapter 14 of "Where Did the Bias Go?": Theorem 14.1 (any number of shards
-merge) and 14.2 (outputs and log-sum-exps are enough).  The functions compute forward only, and
+The mathematics is chapter 16 of "Where Did the Bias Go?": Theorem 16.1 (any number of shards
+merge) and 16.2 (outputs and log-sum-exps are enough).  The functions compute forward only, and
 are written to be read: each one forms all scores of its shard.  They need torch and nothing
 else, and run with gloo on the CPU, or with nccl where every process has a GPU of its own.
 """
@@ -56,7 +56,7 @@ def partial_attention(q, k, v, visible=None):
 
 
 def merge(outs, lses):
-    """The same pair for all keys together, from the pairs of the shards (Theorem 14.2).
+    """The same pair for all keys together, from the pairs of the shards (Theorem 16.2).
 
     outs: (p, ..., m, e); lses: (p, ..., m, 1).  The outputs are averaged with the weights
     softmax(lses) over the shards; a shard without a visible key has the weight 0.
@@ -89,7 +89,7 @@ def striped(n, ranks):
 def checked(places, rank, keys):
     """The positions as they are; ValueError where a rank holds others than its own.
 
-    That every key lies on exactly one rank is what Theorem 14.1 needs.
+    That every key lies on exactly one rank is what Theorem 16.1 needs.
     """
     copies = torch.bincount(torch.cat(list(places)))
     if (copies != 1).any():

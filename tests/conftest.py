@@ -14,9 +14,9 @@ EVERY_TIME = {
     "site/test_quiz_pages.py": r"quiz-1|tab_goes",
     "site/test_pdf.py": r"older_than|without_chromium|only_where|anchor_is_one",
     "site/test_live_proofs.py": r"true_line|false_line|nothing_is_loaded",
-    "site/test_live_cells.py": r"\[03-softmax|\[13-",
+    "site/test_live_cells.py": r"\[03-softmax|\[15-",
     # three copies for Colab
-    "site/test_colab.py::test_it_runs_alone": r"\[(00-exercises|03-softmax|12c-the)",
+    "site/test_colab.py::test_it_runs_alone": r"\[(00-exercises|03-softmax|14-the)",
     # one assignment, by both routes; one deck
     "course/test_grade.py::test_wrong_answers": r"part-2",
     "course/test_grade.py::test_a_solution": r"part-2",
@@ -24,7 +24,7 @@ EVERY_TIME = {
     "course/test_nbgrader.py": r"part-2",
     "course/test_slides.py": r"lecture|named|refused",
     # the second judge on three chapters, the others at night; nbval runs every proof of all of them
-    "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|13-)",
+    "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
     # a rehearsal of the record of a GPU
     "test_gpu_record.py": r"no_record|error_is|cannot_be",
     # a forked kernel beside a plain one

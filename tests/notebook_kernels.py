@@ -27,7 +27,7 @@ MODULE = make_ipkernel_cmd().index("-m")
 NAME = "forked-from-the-tests"
 SECONDS_BETWEEN_LOOKS = 0.5
 #: The notebooks that take longest begin, or one worker would be left with them at the end.
-LONGEST = ("12-an-audit", "14-", "11g", "11b", "01b", "11e")
+LONGEST = ("13-an-audit", "16-", "12c", "11b", "01b", "12-")
 
 
 def why_plain():

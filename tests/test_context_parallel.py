@@ -5,7 +5,7 @@ This file is also what every one of these processes runs:
     torchrun --standalone --nproc-per-node 2 test_context_parallel.py everything 60
 
 prints a line for each check, on rank 0; other words lose a rank on purpose.  The number is the
-timeout in seconds.  What a reader can start, chapter 14 does.
+timeout in seconds.  What a reader can start, chapter 16 does.
 """
 
 import os
@@ -286,7 +286,7 @@ def test_a_wrong_start_is_refused(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
-# ── On one device: what chapter 14 does not measure ───────────────────────────────────────
+# ── On one device: what chapter 16 does not measure ───────────────────────────────────────
 
 
 def test_large_scores_do_not_overflow():

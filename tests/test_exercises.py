@@ -3,13 +3,14 @@
 import json
 import re
 from pathlib import Path
+from string import ascii_uppercase
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-SHEETS = sorted(FOLDER.glob("*-exercises*.ipynb"))
+SHEETS = sorted(FOLDER.glob("*-exercises.ipynb"))
 CHAPTERS = sorted(set(FOLDER.glob("*.ipynb")) - set(SHEETS))
-HEADING = re.compile(r"^### Exercise (\d+)\.(\d+) · (.+) \((recall|extend|discover)\)$", re.M)
+HEADING = re.compile(r"^### Exercise (\d+)([A-Z]) · (.+) \((recall|extend|discover)\)$", re.M)
 FOLDED = "<details><summary>Solution</summary>"
 UNWRITTEN = "still to be written, in place of ..."
 
@@ -27,7 +28,7 @@ def cells(path):
 
 
 def exercises(path):
-    """{(chapter, number, name, kind): its cells}."""
+    """{(chapter, letter, name, kind): its cells}."""
     found, current = {}, None
     for cell in cells(path):
         heading = HEADING.search(cell["source"]) if cell["cell_type"] == "markdown" else None
@@ -57,18 +58,16 @@ def test_every_chapter_has_a_sheet():
 def test_a_chapter_leads_to_its_sheet(path):
     text = "\n".join(cell["source"] for cell in cells(path) if cell["cell_type"] == "markdown")
     section = re.search(r"^## Exercises\n(.+?)(?=^## |\Z)", text, re.M | re.DOTALL)[1]
-    (target,) = re.findall(r"\]\((\d\dx?-exercises[\w-]*\.ipynb)\)", section)
+    (target,) = re.findall(r"\]\((\d\d-exercises\.ipynb)\)", section)
     assert FOLDER / target in SHEETS and target[:2] == path.name[:2]
     assert "<details>" not in section, "the solutions stand in the sheet, where they run"
 
 
 @each_sheet
-def test_its_exercises_are_numbered_and_of_three_kinds(path):
+def test_its_exercises_have_letters_and_three_kinds(path):
     found = list(exercises(path))
-    earlier = [s for s in SHEETS if s < path and number(s) == number(path)]
-    first = 1 + sum(len(exercises(sheet)) for sheet in earlier)
     assert [int(chapter) for chapter, *_ in found] == [number(path)] * len(found)
-    assert [int(n) for _, n, *_ in found] == list(range(first, first + len(found)))
+    assert [letter for _, letter, *_ in found] == list(ascii_uppercase[: len(found)])
     assert {kind for *_, kind in found} == {"recall", "extend", "discover"}
 
 

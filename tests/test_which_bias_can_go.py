@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))
 GROUPS = ["Attention", "Before a norm", "Behind a norm, and in a block"]
-AUDIT = ROOT / "notebooks/12-an-audit-of-real-models.ipynb"
+AUDIT = ROOT / "notebooks/13-an-audit-of-real-models.ipynb"
 
 
 def anchor(title):

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TAG = "slide"
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 MARKER = re.compile(r"<!-- /?slide -->")
-EXERCISE = re.compile(r"^### Exercise (?P<number>\d+[a-z]?\.\d+) · (?P<name>.+)$", re.MULTILINE)
+EXERCISE = re.compile(r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+)$", re.MULTILINE)
 SOLUTION = re.compile(r"^(#{1,3} |<details|:::|```)", re.MULTILINE)
 
 

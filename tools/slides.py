@@ -16,7 +16,7 @@ minutes, its notes, and in `show` its parts:
                         line, `where: false` leaves abbreviations out, `sums: small` saves height.
     theorem: "3.2"      its statement, then what it needs; `stack: true` for formulas side by side
     claim: "002-11"     a claim of the ledger, the vote, then the verdict
-    exercise: "4.1"     of the exercise sheets
+    exercise: "4A"      of the exercise sheets
     summary: ["3.2"]    theorems in a table, with what breaks them
     ask, answer         a question to the room, and its answer as a second step
     live, text          words of the deck itself

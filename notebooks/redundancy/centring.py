@@ -1,7 +1,7 @@
 """Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equal model.
 
 LayerNorm is centring, then RMSNorm (Theorem 7.3), and centring is linear: it may as well be
-done by whatever writes to the stream (Theorem 12.2).  So every Linear and every embedding that
+done by whatever writes to the stream (Theorem 14.2).  So every Linear and every embedding that
 writes there loses the mean of its output, and every LayerNorm that reads the stream becomes an
 RMSNorm with the same gain and eps.  The shifts move into what reads them (Theorem 6.3), except
 where nothing can take one; there the norm keeps it.

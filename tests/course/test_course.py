@@ -115,7 +115,7 @@ def test_the_book_inside_needs_nothing_that_was_left_out(packed):
     files = packed["student"]
     page = files["book/notebooks/03-exercises.html"].decode()
     assert "book/book/index.html" in files and "book/_static/style.css" in files
-    assert "Exercise 3.1" in page
+    assert "Exercise 3A" in page
 
 
 def test_packing_twice_gives_the_same_bytes(tmp_path, packed):

@@ -150,7 +150,7 @@ CELL = "03-softmax-ignores-the-key-bias#"
         ({"cell": CELL + "03-00", "excerpt": 7}, "has no excerpt 7"),
         ({"theorem": "3.99"}, "no theorem 3.99"),
         ({"claim": "002-99"}, "no claim 002-99"),
-        ({"exercise": "3.99"}, "no exercise 3.99"),
+        ({"exercise": "3Z"}, "no exercise 3Z"),
         ({"words": "hello"}, "a part names one of cell, theorem"),
     ],
 )

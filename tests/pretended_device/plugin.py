@@ -18,11 +18,11 @@ START_UP = Path(__file__).with_name("start_up.py")
 #: models that transformers makes there (``on_the_device`` has them on the device).
 ON_THE_CPU = {
     "00-exercises",
-    "12-an-audit-of-real-models",
-    "12-exercises",
-    "12b-what-an-audit-finds",
-    "12c-the-bias-folded-away",
-    "12x-exercises-on-folding",
+    "13-an-audit-of-real-models",
+    "13-exercises",
+    "13b-what-an-audit-finds",
+    "14-the-bias-folded-away",
+    "14-exercises",
 }
 
 

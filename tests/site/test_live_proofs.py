@@ -143,7 +143,7 @@ MISSING = "still to be written, in place of ..."
 def test_an_exercise_is_answered_in_the_page(page, address):
     page.goto(f"{address}/notebooks/03-exercises.html")
     page.wait_for_load_state("networkidle")
-    cell = Cell(page, ".cell:has(.live-open) >> nth=0").open()  # Exercise 3.1
+    cell = Cell(page, ".cell:has(.live-open) >> nth=0").open()  # Exercise 3A
     written = "..."
     for line, answer in (
         ("...", MISSING),
