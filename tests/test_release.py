@@ -36,6 +36,14 @@ def test_the_packages_have_the_version_of_the_book_and_take_what_has_been_tried(
         assert tuple(map(int, oldest[name].split("."))) == version
 
 
+def test_each_package_that_is_pinned_has_a_group_and_the_other_way_round():
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pins = (release.ROOT / "requirements.txt").read_text(encoding="utf-8")
+    of_the_packages = {"sympy", "torch", "transformers"}
+    grouped = set().union(*project["dependency-groups"].values())
+    assert grouped | of_the_packages == set(re.findall(r"^([\w-]+)==", pins, re.M))
+
+
 def test_every_archive_has_its_checksum_and_the_same_contents_give_the_same_bytes(built):
     for folder in ("out", "again"):
         release.archive(built / folder, "1.2")
