@@ -16,7 +16,7 @@ from .kernel import terms as k
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, number, scalar_letter, size_term
 from .matrices import expression
-from .printing import Latex, Text
+from .printing import Latex, Text, check_words, escaped
 
 SIZES = (1, 2, 3)
 ENTRIES = (0, 1, -1, 2)
@@ -42,18 +42,13 @@ class Counterexample:
     """Sizes, entries and both exact values of an instance in which lhs and rhs differ.
 
     Attributes: ``sizes`` and ``values`` (names to exact values), ``at`` (the entry at which
-    they differ, from 1), ``lhs`` and ``rhs`` (the two exact numbers).
+    they differ, from 1), ``lhs`` and ``rhs`` (the two exact numbers), ``without`` (the hypothesis
+    that was dropped, in words).
     """
 
     def __init__(self, sizes, values, at, lhs, rhs, claim):
-        self.sizes, self.values, self.at, self.lhs, self.rhs, self.claim = (
-            sizes,
-            values,
-            at,
-            lhs,
-            rhs,
-            claim,
-        )
+        self.sizes, self.values, self.at, self.claim = sizes, values, at, claim
+        self.lhs, self.rhs, self.without = lhs, rhs, ""
 
     def _lines(self, style):
         equals = " = "
@@ -71,16 +66,16 @@ class Counterexample:
 
     def _repr_latex_(self):
         sizes, values, differ = self._lines(Latex())
+        without = rf"\text{{without “{escaped(self.without)}”:}}" if self.without else ""
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
-        rows = [rf"\text{{sizes}}\quad & {sizes}"] if sizes else []
-        rows += [rf"\text{{with}}\quad & {values}"] if values else []
-        rows += [rf"\text{{left, right}}\quad & {differ}{where}"]
+        rows = [f"& {row}" for row in (without, sizes, values, differ + where) if row]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
     def __repr__(self):
         sizes, values, differ = self._lines(Text())
         where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
-        return f"{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
+        without = f"without “{self.without}”: " if self.without else ""
+        return f"{without}{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
 
 
 class _Plain(StrPrinter):
@@ -103,14 +98,15 @@ def _show_value(style, value):
     return rows[0] if value.rows == 1 else "(" + ", ".join(rows) + ")"
 
 
-def counterexample(lhs, rhs, most_instances=MOST_INSTANCES):
+def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     """The smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
-    Returns a Counterexample, or a NoCounterexample, which is false and no proof of anything.
+    ``without`` is printed before it: the hypothesis that the claim dropped, in words.  Returns a Counterexample, or a NoCounterexample, which is false and no proof of anything.
     Raises ProofError when the two shapes differ.
     """
     if expression(lhs, "counterexample").shape != expression(rhs, "counterexample").shape:
         raise ProofError("the two sides of a claim must have one shape")
+    check_words("a hypothesis", without)
     search = _Search(lhs, rhs)
     search_among, tried = itertools.islice(search.instances(), most_instances), 0
     for instance in search_among:
@@ -120,6 +116,7 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES):
             continue  # a side is undefined there, or too large
         tried += 1
         if at is not None and (found := search.exactly(instance, at)) is not None:
+            found.without = without
             return found
     return NoCounterexample(tried)
 

@@ -14,7 +14,7 @@ import sympy as sp
 from .letters import Bijection, Family, Index
 from .matrices import operations_in
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
-from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
+from .printing import PRODUCT, SUM, Latex, Text, brief_words, escaped, kept_back_in, show_number
 from .sizes_told import telling_sizes
 
 WIDEST = 56  # letters of a line
@@ -109,17 +109,16 @@ def _inner(names, x):
 
 
 def _reason(reasons, note):
-    words = rf"\text{{{', '.join(_escaped(r.latex) for r in reasons)}}}"
-    return words + (rf"\quad\textit{{({_escaped(note)})}}" if note else "")
+    words = rf"\text{{{', '.join(map(escaped, _definitions_together(r.latex for r in reasons)))}}}"
+    return words + (rf"\quad\textit{{({escaped(note)})}}" if note else "")
 
 
-def _escaped(words):
-    """Text for LaTeX; what stands between dollars is mathematics already."""
-    pieces = words.split("$")
-    pieces[::2] = [
-        p.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%") for p in pieces[::2]
-    ]
-    return "$".join(pieces)
+def _definitions_together(reasons):
+    """ "definition of softmax and normalise" for two of them: a phone shows it in one row."""
+    start, reasons = "definition of ", list(reasons)
+    words = [r.removeprefix(start) for r in reasons if r.startswith(start)]
+    others = [r for r in reasons if not r.startswith(start)]
+    return [start + " and ".join(words), *others] if words else others
 
 
 def _hypotheses(proof, style, names):

@@ -11,6 +11,7 @@ import unicodedata
 
 import sympy as sp
 
+from .kernel.terms import ProofError
 from .letters import Index, Join
 
 #: How tightly a printed piece holds together; a looser piece inside a tighter one is bracketed.
@@ -198,6 +199,21 @@ class Text:
 
     def text(self, words):
         return words
+
+
+def check_words(what, words):
+    """Refuses text that would print as more than itself: other rows, or mathematics."""
+    if not isinstance(words, str) or not words.isprintable() or re.search(r"[\\{}$]", words):
+        raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
+
+
+def escaped(words):
+    """Text for LaTeX; what stands between dollars is mathematics already."""
+    pieces = words.split("$")
+    pieces[::2] = [
+        p.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%") for p in pieces[::2]
+    ]
+    return "$".join(pieces)
 
 
 def _greek(name):

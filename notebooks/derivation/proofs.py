@@ -19,7 +19,7 @@ from .letters import Bijection, Family, written
 from .matrices import _shape, operations_in
 from .names import check_indices, check_names
 from .notation import readable
-from .printing import Text
+from .printing import Text, check_words
 from .reasons import (
     Given,
     Reason,
@@ -27,7 +27,6 @@ from .reasons import (
     _same_shape,
     check_label,
     check_title,
-    check_words,
 )
 from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution

@@ -9,6 +9,7 @@ from . import justify
 from .kernel.terms import ProofError
 from .letters import LAWS, Law
 from .matrices import Expression, _shape
+from .printing import check_words
 from .sizes_told import telling_sizes
 from .vocabulary import Word
 
@@ -96,12 +97,6 @@ def _check_expression(where, x):
     _check_written(where, "the expression", x)
     if type(x) is not Expression:  # another kind would print what it likes
         raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
-
-
-def check_words(what, words):
-    """Refuses text that would print as more than itself: other rows, or mathematics."""
-    if not isinstance(words, str) or not words.isprintable() or re.search(r"[\\{}$]", words):
-        raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
 
 
 def check_title(name):

@@ -21,7 +21,7 @@ WANTED = {
     "permutation equivariance": "01-attention-commutes-with-permutations",
     "pre-norm vs post-norm": "08-four-placements-one-block",
     "xavier init attention": "10-attention-at-initialisation",
-    "flash attention": "03b-the-same-lemma-is-the-online-softmax",
+    "flash attention": "03c-the-same-lemma-is-the-online-softmax",
     "alibi": "02b-positions-break-the-symmetry",
     "attention sink": "05b-rotary-and-normalised-keys-bring-it-back",
     "weight decay bias": "15c-weight-decay-keeps-the-smallest",
@@ -34,7 +34,7 @@ WANTED = {
 #: Written after it was changed: the order was not made for these.
 UNSEEN = {
     "causal mask": "02-masks-break-the-symmetry",
-    "online softmax": "03b-the-same-lemma-is-the-online-softmax",
+    "online softmax": "03c-the-same-lemma-is-the-online-softmax",
     "attention dropout": "05-when-the-key-bias-comes-back",
     "instance norm": "07b-other-norms-other-biases",
     "residual scaling": "09-how-depth-scales",
