@@ -70,7 +70,16 @@ def _style_and_names(proof, lines, style):
     conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
     taken = {x.args[0] for about in conditions for x in about.letters}
     taken |= {f.name for f in getattr(proof, "random", ())}
+    style.reserved = style.plain.reserved = taken | {
+        x.name for y in [*[x for x, *_ in lines], *sides] for x in _named_in(y)
+    }
     return style, _names(lines, sides, style, taken)
+
+
+def _named_in(x):
+    """The letters, indices and sizes that an expression prints, or tells in a shape."""
+    kinds = Family, Bijection, Index, sp.Symbol
+    return set().union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.shape])
 
 
 def _reasons_stand_below(lines, names, style):
@@ -139,11 +148,14 @@ def _kinds(proof, style):
     ]
     sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer}
     sizes -= set().union(*[_counting(y) for x in expressions for y in x.walk()])
+    numbers = [x for x in letters if isinstance(x, sp.Symbol) and x.name[0].isupper()]
+    numbers = [x for x in numbers if not x.is_integer and not x.is_positive]
     told = [
         (sizes, style.text(" is a size"), style.text(" are sizes")),
         (masks, style.text(" is a mask"), style.text(" are masks")),
         (set().union(*[x.atoms(Bijection) for x in expressions]),
          style.text(" is a permutation"), style.text(" are permutations")),
+        (numbers, style.text(" is a number"), style.text(" are numbers")),
         (positive, f"{style.greater}0", f"{style.greater}0"),
     ]  # fmt: skip
     found = [_together(style, xs, one, many) for xs, one, many in told if xs]

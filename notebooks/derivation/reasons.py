@@ -102,8 +102,14 @@ def _check_expression(where, x):
 def check_title(name):
     """Refuses a name of a proof that reads like another reason than a theorem."""
     check_words("the name of a proof", name)
-    taken = {law.name for law in LAWS} | {"algebra", "hypothesis", "induction hypothesis"}
-    if name in taken or name.startswith(("definition of", "induction on", "Theorem", "Lemma")):
+    taken = {law.name.casefold() for law in LAWS} | {
+        "algebra",
+        "hypothesis",
+        "induction hypothesis",
+    }
+    other = ("definition of", "induction on", "theorem", "lemma")
+    parts = [part.strip().casefold() for part in name.split(",")]
+    if name != name.strip() or any(part in taken or part.startswith(other) for part in parts):
         raise ProofError(f"a proof called {name!r} would print like another reason")
 
 

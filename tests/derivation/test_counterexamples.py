@@ -92,7 +92,7 @@ def test_letters_and_the_place_are_shown(lhs, rhs, shown):
 def test_the_hypothesis_that_was_dropped_is_named():
     found = counterexample(A, A.T, without="a symmetric A, say")
     assert repr(found).startswith("without “a symmetric A, say”: n = ")
-    assert r"\text{a symmetric A, say}" in found._repr_latex_()
+    assert r"\text{without “a symmetric A, say”:}" in found._repr_latex_()
     refuse(lambda: counterexample(A, A.T, without="$A$"), "without a backslash")
 
 

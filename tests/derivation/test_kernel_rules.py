@@ -303,7 +303,7 @@ def test_nothing_bound_is_left_free_in_a_theorem():
 
 
 def test_what_a_normal_form_returns_is_nobodys_constant():
-    one = Normal().poly(Term("place", ONLY))
+    one = Normal().poly(Term("call", "cos", ZERO))
     with pytest.raises(TypeError):
         one[frozenset()] = 2
     assert equal(power(ZERO, 0), ONE)
