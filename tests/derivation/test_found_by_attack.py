@@ -14,6 +14,7 @@ f, p = entrywise("f"), scalars("p", positive=True)
 x, y, z = matrix("x", 1), matrix("y", 1), sequence("z", n)
 slope = derivative(relu(x + s * y), s)
 running = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
+running(t, sequence("y"))  # the kernel tells apart kinds of one word by a number
 constant = recursion("r", lambda z: ones(z[1].shape[1]).T, lambda row, t, z: row)
 ratio = define("ratio", lambda z, t: tabulate(
     lambda i, j: entry_of(running(t, z), i, j) / entry_of(running(t, z), i, j),
@@ -67,7 +68,7 @@ REFUSED = {
     # words have one name also in conditions and reasons
     "a condition about another word": (
         lambda: line(ratio(z, t) + constant(t, z), ones(n).T + constant(t, z), unfold(ratio)),
-        "two"),
+        "a condition speaks of another r"),
     # a digit is cut off like a subscript
     "a draw like a term of a sequence": (
         lambda: Derivation("T", expectation(z[1].T @ random_matrix("z1", 1, n, p))),
