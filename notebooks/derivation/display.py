@@ -53,7 +53,18 @@ def latex_of(proof):
     rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, style, names)]
     rows += [f"& {kinds}" for kinds in _kinds(proof, style)]
     rows += [rf"& \text{{({words})}}" for words in _remarks(proof)]
-    return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
+    return f"$${aligned(rows)}$$"
+
+
+def aligned(rows):
+    """Rows of LaTeX as one aligned formula."""
+    return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+
+def rows_of(formula):
+    """The rows of such a formula: (line, its reason or "" where none stands beside it) of each."""
+    inner = formula.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
+    return [row.partition(" && ")[::2] for row in inner.split(" \\\\\n")]
 
 
 def _lines(proof):
