@@ -6,7 +6,7 @@ the comments `<!-- slide -->` and `<!-- /slide -->` is shown, or all of it where
 
 import json
 import re
-from dataclasses import dataclass
+from collections import namedtuple
 from pathlib import Path
 
 from claims import read_claims
@@ -20,45 +20,9 @@ EXERCISE = re.compile(r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+)$", re
 SOLUTION = re.compile(r"^(#{1,3} |<details|:::|```)", re.MULTILINE)
 
 
-class SlidesError(Fault):
-    """What is wrong with a deck or with a cell, for the one who wrote it."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a chapter, as it is stored."""
-
-    name: str
-    kind: str
-    source: str
-    outputs: tuple
-    tags: frozenset
-    alt: str
-
-    def data(self, kind):
-        """The stored output of one MIME type, joined; empty where there is none."""
-        found = (output.get("data", {}).get(kind, "") for output in self.outputs)
-        return "\n".join("".join(text) for text in found if text)
-
-    @property
-    def printed(self):
-        """What the cell printed, and its last value where that is plain text only."""
-        streams = [output["text"] for output in self.outputs if output["output_type"] == "stream"]
-        values = [output["data"] for output in self.outputs if "data" in output]
-        values = [value["text/plain"] for value in values if set(value) == {"text/plain"}]
-        return "\n".join("".join(text).strip("\n") for text in [*streams, *values])
-
-    def excerpt(self, number=None):
-        """The marked parts of a Markdown cell, as paragraphs, or one of them, counted from 1."""
-        parts = [part.strip() for part in MARKED.findall(self.source)] or [self.source.strip()]
-        return "\n\n".join(parts if number is None else parts[number - 1 : number])
-
-
-@dataclass(frozen=True)
-class Exercise:
-    number: str
-    name: str
-    text: str
+#: One cell of a chapter, as it is stored; ``alt`` are the words in the place of its figure.
+Cell = namedtuple("Cell", "name kind source outputs tags alt")
+Exercise = namedtuple("Exercise", "number name text")
 
 
 def read_sources():
@@ -74,7 +38,7 @@ def read_sources():
 
 def find(sources, kind, name):
     if str(name) not in sources[kind]:
-        raise SlidesError(f"there is no {kind} {name}")
+        raise Fault(f"there is no {kind} {name}")
     return sources[kind][str(name)]
 
 
@@ -92,6 +56,26 @@ def cells_of(path):
         )
 
 
+def data(cell, kind):
+    """The stored output of one MIME type, joined; empty where there is none."""
+    found = (output.get("data", {}).get(kind, "") for output in cell.outputs)
+    return "\n".join("".join(text) for text in found if text)
+
+
+def printed(cell):
+    """What the cell printed, and its last value where that is plain text only."""
+    streams = [output["text"] for output in cell.outputs if output["output_type"] == "stream"]
+    values = [output["data"] for output in cell.outputs if "data" in output]
+    values = [value["text/plain"] for value in values if set(value) == {"text/plain"}]
+    return "\n".join("".join(text).strip("\n") for text in [*streams, *values])
+
+
+def excerpt(cell, number=None):
+    """The marked parts of a Markdown cell, as paragraphs, or one of them, counted from 1."""
+    parts = [part.strip() for part in MARKED.findall(cell.source)] or [cell.source.strip()]
+    return "\n\n".join(parts if number is None else parts[number - 1 : number])
+
+
 def exercises_in(cell):
     """The exercises of a sheet's cell: what stands between a heading and its solution."""
     for heading in EXERCISE.finditer(cell.source) if cell.kind == "markdown" else ():
@@ -103,13 +87,13 @@ def exercises_in(cell):
 
 def lines_between(text, start="", end="", only=""):
     """The lines of a text from one that begins with `start` to one that begins with `end`,
-    both included; then those that contain `only`. SlidesError where there are none."""
+    both included; then those that contain `only`. Fault where there is none."""
     lines = text.splitlines()
     first = position(lines, start) if start else 0
     last = first + position(lines[first:], end) if end else len(lines) - 1
     chosen = "\n".join(line for line in lines[first : last + 1] if only in line).strip("\n")
     if not chosen.strip():
-        raise SlidesError(f"no line contains “{only}”")
+        raise Fault(f"no line contains “{only}”")
     return chosen
 
 
@@ -117,4 +101,4 @@ def position(lines, beginning):
     for number, line in enumerate(lines):
         if line.strip().startswith(beginning):
             return number
-    raise SlidesError(f"no line begins with “{beginning}”")
+    raise Fault(f"no line begins with “{beginning}”")

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import jinja2
 import yaml
-from files import in_a_sentence, write
+from files import Fault, in_a_sentence, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -39,7 +39,16 @@ from print_pdf import Browser, CannotPrint, to_pdf
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
-from slide_sources import NOTEBOOKS, ROOT, SlidesError, find, lines_between, read_sources
+from slide_sources import (
+    NOTEBOOKS,
+    ROOT,
+    data,
+    excerpt,
+    find,
+    lines_between,
+    printed,
+    read_sources,
+)
 
 sys.path.insert(0, str(NOTEBOOKS))
 from derivation.display import aligned, rows_of  # noqa: E402
@@ -99,9 +108,9 @@ def slide_of(deck, number, slide, sources):
         time = f"**{slide['minutes']} minute{'s' * (slide['minutes'] != 1)}.**"
         notes = markdown(f"{time}\n\n{slide['notes']}")
     except KeyError as missing:
-        raise SlidesError(f"{deck}.yml, slide {number}: {missing} is missing.") from None
-    except SlidesError as problem:
-        raise SlidesError(f"{deck}.yml, slide {number}: {problem}.") from None
+        raise Fault(f"{deck}.yml, slide {number}: {missing} is missing.") from None
+    except Fault as problem:
+        raise Fault(f"{deck}.yml, slide {number}: {problem}.") from None
     title = inline(slide["title"])
     return {"id": f"{number}-{slug(title)}", "title": title, "body": body, "notes": notes}
 
@@ -128,7 +137,7 @@ def html_of(part, sources):
     """The HTML of one part, hidden at first where the deck says so."""
     kind = next((name for name in PARTS if name in part), None)
     if not kind:
-        raise SlidesError(f"a part names one of {', '.join(PARTS)}")
+        raise Fault(f"a part names one of {', '.join(PARTS)}")
     html = PARTS[kind](part, sources)
     return f'<div class="fragment">{html}</div>' if part.get("fragment") else html
 
@@ -141,12 +150,12 @@ def cell_part(part, sources):
     """A cell: the excerpt of its text, or of a code cell what `as` names."""
     cell, kind = find(sources, "cell", part["cell"]), part.get("as")
     if cell.kind == "markdown":
-        return block("text", markdown(cell.excerpt(part.get("excerpt"))))
+        return block("text", markdown(excerpt(cell, part.get("excerpt"))))
     if kind not in KINDS:
-        raise SlidesError(f"{cell.name} is code: say as: {', '.join(KINDS)}")
+        raise Fault(f"{cell.name} is code: say as: {', '.join(KINDS)}")
     stored, show = KINDS[kind]
     if not stored(cell):
-        raise SlidesError(f"{cell.name} has no {kind}")
+        raise Fault(f"{cell.name} has no {kind}")
     return show(stored(cell), part, cell)
 
 
@@ -156,17 +165,14 @@ def code(source, part, cell):
     return f'<pre class="code"><code>{coloured}</code></pre>'
 
 
-def printed(text, part, cell):
-    lines = (escape(line) or "&nbsp;" for line in chosen_lines(text, part).split("\n"))
+def lines(text, part, cell):
+    shown = (escape(line) or "&nbsp;" for line in chosen_lines(text, part).split("\n"))
     kind = "print columns" if part.get("columns") else "print"
-    return block(kind, "".join(block("line", f"<span>{line}</span>") for line in lines))
+    return block(kind, "".join(block("line", f"<span>{line}</span>") for line in shown))
 
 
 def chosen_lines(text, part):
-    try:
-        return lines_between(text, part.get("from"), part.get("to"), part.get("only", ""))
-    except SlidesError as problem:
-        raise SlidesError(f"of {part['cell']} {problem}") from None
+    return lines_between(text, part.get("from"), part.get("to"), part.get("only", ""))
 
 
 def formula(latex, part, cell):
@@ -180,7 +186,7 @@ def formula(latex, part, cell):
     if part.get("sums") == "small":
         shown = shown.replace(r"\sum_", r"\textstyle\sum_")
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
-    found = CAPTION.match(cell.data("text/plain"))
+    found = CAPTION.match(data(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
     return f'{caption}<div class="formula math"{steps}>\\[{escape(shown)}\\]</div>'
 
@@ -206,9 +212,9 @@ def figure(png, part, cell):
 #: What a code cell can show: where the cell has it, and its HTML.
 KINDS = {
     "code": (lambda cell: cell.source, code),
-    "print": (lambda cell: cell.printed, printed),
-    "formula": (lambda cell: cell.data("text/latex"), formula),
-    "figure": (lambda cell: cell.data("image/png"), figure),
+    "print": (printed, lines),
+    "formula": (lambda cell: data(cell, "text/latex"), formula),
+    "figure": (lambda cell: data(cell, "image/png"), figure),
 }
 
 

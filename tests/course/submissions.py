@@ -18,6 +18,12 @@ SETUP = """
     def close(measured, expected):
         return abs(measured - expected) < 1e-9
 """
+HALF_TURN = """
+    # Define half_turn, in radians.
+    ### BEGIN SOLUTION
+    half_turn = math.pi
+    ### END SOLUTION
+"""
 DOUBLE = """
     def double(x):
         ### BEGIN SOLUTION
@@ -30,33 +36,19 @@ DOUBLE_TESTS = """
     assert double(-5) == -10, "double(-5) must be -10"
     ### END HIDDEN TESTS
 """
-HALF_TURN = """
-    # Define half_turn, in radians.
-    ### BEGIN SOLUTION
-    half_turn = math.pi
-    ### END SOLUTION
-"""
-CIRCLE = """
-    # Define area, that of the circle of radius 2.
-    ### BEGIN SOLUTION
-    area = 4 * math.pi
-    ### END SOLUTION
-"""
 WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
-    """An assignment with three questions for tests and one for a person."""
+    """An assignment with two questions for tests and one for a person."""
     cells = [
         marked("about", "# An assignment", "markdown"),
         marked("setup", SETUP),
-        marked("q1", DOUBLE, solution=True),
-        marked("q1-tests", DOUBLE_TESTS, grade=True, points=1),
-        marked("q2", HALF_TURN, solution=True),
-        marked("q2-tests", 'assert close(half_turn, 3.141592653589793), "half a turn"', points=2),
-        marked("q3", CIRCLE, solution=True),
-        marked("q3-tests", 'assert close(area, math.pi * 2**2), "another area"', points=4),
-        marked("q4", WORDS, "markdown", solution=True, points=3),
+        marked("q1", HALF_TURN, solution=True),
+        marked("q1-tests", 'assert close(half_turn, 3.141592653589793), "half a turn"', points=2),
+        marked("q2", DOUBLE, solution=True),
+        marked("q2-tests", DOUBLE_TESTS, points=4),
+        marked("q3", WORDS, "markdown", solution=True, points=3),
     ]
     return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "small"}})
 

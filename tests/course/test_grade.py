@@ -64,7 +64,7 @@ def test_wrong_answers_score_zero_and_right_ones_full_marks(course, part, tmp_pa
 
 # ── What can go wrong in a submission ─────────────────────────────────────────────────────
 
-#: An answer to question 2, and what is said of it.
+#: An answer to the first of two questions, and what is said of it.
 ANSWERS = {
     "right": ("half_turn = math.pi", "right"),
     "names overwritten": ("half_turn = math.pi\nclose = len = str = abs = None", "right"),
@@ -82,7 +82,7 @@ ANSWERS = {
     "a loop": ("while True:\n    half_turn = 3", "the answer ran longer than 8 s"),
     "printing without end": ("while True:\n    print('x' * 10**5)", "ran longer than 8 s"),
     "what is left to do": ("raise NotImplementedError()", "not answered"),
-    "many lines": ("raise ValueError('a\\n  q3   4 of 4   right')", "ValueError: a"),
+    "many lines": ("raise ValueError('a\\n  q2   4 of 4   right')", "ValueError: a"),
 }
 
 
@@ -90,38 +90,33 @@ ANSWERS = {
 def test_an_answer_counts_for_its_own_points_only(name, small, hand_in, monkeypatch):
     monkeypatch.setenv("OURS", "a secret")
     code, why = ANSWERS[name]
-    report = hand_in(with_answers(small.solution, q2=code), seconds=8)
-    assert points(report) == {"q1": 1, "q2": 2 if why == "right" else 0, "q3": 4}, report
-    assert why in reason(report, "q2") and reason(report, "q3") == "right"
-    assert len(grade.told(report).splitlines()) == 1 + 4 + 1
+    report = hand_in(with_answers(small.solution, q1=code), seconds=8)
+    assert points(report) == {"q1": 2 if why == "right" else 0, "q2": 4}, report
+    assert why in reason(report, "q1") and reason(report, "q3") == "see the rubric"
+    assert len(grade.told(report).splitlines()) == 1 + 3 + 1
 
 
 def test_what_is_not_the_students_is_put_back_and_reported(small, hand_in):
-    changed = with_answers(small.solution, **{"q1-tests": "pass"}, q1="def double(x): return 6")
+    changed = with_answers(small.solution, **{"q2-tests": "pass"}, q2="def double(x): return 6")
     cell(changed, "setup").source = "close = lambda *_: True"
-    changed.cells.remove(cell(changed, "q2-tests"))
+    changed.cells.remove(cell(changed, "q1-tests"))
     report = hand_in(changed)
-    assert points(report) == {"q1": 0, "q2": 2, "q3": 4}
-    assert reason(report, "q1") == "double(-5) must be -10"  # the hidden test
+    assert points(report) == {"q1": 2, "q2": 0}
+    assert reason(report, "q2") == "double(-5) must be -10"  # the hidden test
     assert [note.split()[0] for note in report.notes] == ["setup", "q1-tests", "q2-tests"]
 
 
 def test_cells_that_are_missing_doubled_or_added(small, hand_in):
-    mixed = with_answers(small.solution, q2="half_turn = helper")
-    mixed.cells.remove(cell(mixed, "q1"))
-    first = cell(with_answers(small.solution, q2="half_turn = 3"), "q2")
+    mixed = with_answers(small.solution, q1="half_turn = helper")
+    first = cell(with_answers(small.solution, q1="half_turn = 3"), "q1")
     first.id = "another"
-    at = mixed.cells.index(cell(mixed, "q2"))
+    at = mixed.cells.index(cell(mixed, "q1"))
     mixed.cells[at:at] = [nbformat.v4.new_code_cell("helper = math.pi"), first]
+    mixed.cells.remove(cell(mixed, "q2"))
     mixed.cells.append(nbformat.v4.new_code_cell("1 / 0"))
     report = hand_in(mixed)
-    assert points(report) == {"q1": 0, "q2": 2, "q3": 4} and reason(report, "q1") == "not answered"
-    assert report.notes == ["a cell added after q4 stops with ZeroDivisionError: division by zero"]
-
-
-def test_an_answer_for_a_person_is_left_to_one(small, hand_in):
-    assert reason(hand_in(small.solution), "q4") == "see the rubric"
-    assert reason(hand_in(small.student), "q4") == "not answered"
+    assert points(report) == {"q1": 2, "q2": 0} and reason(report, "q2") == "not answered"
+    assert report.notes == ["a cell added after q3 stops with ZeroDivisionError: division by zero"]
 
 
 def test_an_assignment_that_does_not_run_here_is_nobody_s_fault(small, tmp_path):
@@ -142,9 +137,9 @@ def test_a_class_becomes_a_table(small, tmp_path, capsys):
     table = tmp_path / "marks.csv"
     assert grade.main([*files, "--source", str(small.path.parent), "--csv", str(table)]) == 1
     rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
-    assert [row["points"] for row in rows] == ["7", "0"] and rows[1]["q1: why"] == "not answered"
+    assert [row["points"] for row in rows] == ["6", "0"] and rows[1]["q1: why"] == "not answered"
     said = capsys.readouterr().out
-    assert "total        7 of 7" in said and "does not appear to be JSON" in said
+    assert "total        6 of 6" in said and "does not appear to be JSON" in said
     assert "cannot be read as a notebook: [Errno 2] No such file" in said
     assert grade.main([files[0], "--source", str(tmp_path / "nowhere")]) == 1
     assert "nowhere/small.ipynb: say --source" in capsys.readouterr().out

@@ -13,8 +13,9 @@ import pytest
 import slides
 from browser import chromium, faults_of, needs_chromium
 from bs4 import BeautifulSoup
+from files import Fault
 from pypdf import PdfReader
-from slide_sources import SlidesError, read_sources
+from slide_sources import read_sources
 
 DECKS = slides.read_decks()
 each_deck = pytest.mark.parametrize("deck", DECKS)
@@ -69,7 +70,7 @@ KEY_BIAS = "03-softmax-ignores-the-key-bias#"
         ({"cell": KEY_BIAS + "03-05", "as": "print"}, "03-05 has no print"),
         (
             {"cell": KEY_BIAS + "03-14", "as": "code", "from": "no"},
-            "03-14 no line begins with “no”",
+            "no line begins with “no”",
         ),
         ({"cell": KEY_BIAS + "03-14", "as": "print", "only": "no"}, "no line contains “no”"),
         ({"theorem": "3.99"}, "there is no theorem 3.99"),
@@ -78,10 +79,10 @@ KEY_BIAS = "03-softmax-ignores-the-key-bias#"
 )
 def test_a_wrong_part_is_refused_with_its_place(part, message, sources):
     slide = {"title": "A slide", "minutes": 1, "notes": "Say it.", "show": [part]}
-    with pytest.raises(SlidesError, match="a-deck.yml, slide 7: .*" + message):
+    with pytest.raises(Fault, match="a-deck.yml, slide 7: .*" + message):
         slides.slide_of("a-deck", 7, slide, sources)
     del slide["notes"], slide["show"][:]
-    with pytest.raises(SlidesError, match="a-deck.yml, slide 7: 'notes' is missing"):
+    with pytest.raises(Fault, match="a-deck.yml, slide 7: 'notes' is missing"):
         slides.slide_of("a-deck", 7, slide, sources)
 
 
