@@ -12,7 +12,7 @@ there is a Chromium. Each slide has a title, its minutes, its notes, and in `sho
                         `to` name the first and the last line by its beginning, `only` words that a
                         printed line holds; `columns: true` keeps printed lines whole. Of formulas
                         `steps: true` shows line after line, `reasons: below` puts each reason on a
-                        line, `where: false` leaves abbreviations out, `sums: small` saves height.
+                        line, `where: false` leaves abbreviations out.
     theorem: "3.2"      its statement, then what it needs; `stack: true` for formulas side by side
     claim: "002-11"     a claim of the ledger, the vote, then the verdict
     exercise: "4A"      of the exercise sheets
@@ -183,8 +183,6 @@ def formula(latex, part, cell):
     if part.get("reasons") == "below":
         rows = [(below, "") for line, reason in rows for below in reason_below(line, reason)]
     shown = aligned(f"{line} && {reason}" if reason else line for line, reason in rows)
-    if part.get("sums") == "small":
-        shown = shown.replace(r"\sum_", r"\textstyle\sum_")
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
     found = CAPTION.match(data(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
