@@ -10,7 +10,7 @@ import yaml
 from grade import cells_of, grade
 
 ANSWERS = Path(__file__).resolve().parent / "answers"
-PARTS = ("part-1", "part-2", "part-3", "part-4")
+PARTS = [path.stem for path in sorted(assignments.SOURCES.glob("*.ipynb"))]
 
 SETUP = """
     import math

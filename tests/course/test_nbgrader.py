@@ -32,8 +32,7 @@ PINS = ("requirements.txt", "constraints.txt")
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|NameResolutionError|Network is unreachable|Max retries"
 )
-#: Run by nbgrader's Python: {student: {cell: its points}} of an assignment, and what waits for
-#: a person under the name of None.
+#: Run by nbgrader's Python: {student: {cell: its points}}, None for what waits for a person.
 GRADEBOOK = """
 import json, sys
 from nbgrader.api import Gradebook
@@ -103,9 +102,8 @@ def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, c
     (classroom.folder / "source" / part).mkdir(parents=True)
     shutil.copy(course.path("source", part), classroom.folder / "source" / part)
     classroom("nbgrader", "generate_assignment", part)
-    mistaken, question = with_one_mistake(course, part)
-    solved, untouched = course.read("solution", part), course.read("student", part)
-    students = {"solved": solved, "untouched": untouched, "mistaken": mistaken}
+    students = {name: course.read(name, part) for name in ("solution", "student")}
+    students["mistaken"], question = with_one_mistake(course, part)
     for student, notebook in students.items():
         folder = classroom.folder / "submitted" / student / part
         folder.mkdir(parents=True)
@@ -113,16 +111,14 @@ def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, c
     classroom("nbgrader", "autograde", part, "--Execute.timeout=120")
     told = json.loads(classroom("python", "-c", GRADEBOOK, part))
 
-    plain = {
-        student: graded(notebook, tmp_path, course.path("source", part))
-        for student, notebook in students.items()
-    }
-    for student, report in plain.items():
+    plain = {}
+    for student, notebook in students.items():
+        report = plain[student] = graded(notebook, tmp_path, course.path("source", part))
         by_tests = {name: of for name, of in told[student].items() if name.endswith("-tests")}
         assert by_tests == {f"{name}-tests": of for name, of in points(report).items()}, student
         waiting = {name for name, of in told[student].items() if of is None}
         assert waiting == {v.question for v in report.verdicts if v.reason == "see the rubric"}
-    assert points(plain["mistaken"]) == {**points(plain["solved"]), question: 0}
+    assert points(plain["mistaken"]) == {**points(plain["solution"]), question: 0}
 
     classroom("nbgrader", "generate_feedback", part)
     page = classroom.folder / "feedback" / "mistaken" / part / f"{part}.html"
