@@ -143,3 +143,6 @@ def test_a_class_becomes_a_table(small, tmp_path, capsys):
     assert "cannot be read as a notebook: [Errno 2] No such file" in said
     assert grade.main([files[0], "--source", str(tmp_path / "nowhere")]) == 1
     assert "nowhere/small.ipynb: say --source" in capsys.readouterr().out
+    nbformat.write(nbformat.v4.new_notebook(), tmp_path / "dee-part-9.ipynb")
+    assert grade.main([str(tmp_path / "dee-part-9.ipynb"), "--source", str(tmp_path)]) == 1
+    assert "part-9.ipynb: say --source, or --assignment" in capsys.readouterr().out

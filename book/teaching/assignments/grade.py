@@ -197,11 +197,10 @@ def main(arguments=None):
     parser.add_argument("--megabytes", type=float, default=2048, help="of memory (2048)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of the points")
     options = parser.parse_args(arguments)
-    reports = []
+    reports, limits = [], (options.seconds, options.megabytes)
     for path in options.submissions:
         try:
-            source = source_for(path, options)
-            reports.append(grade(path, source, options.seconds, options.megabytes))
+            reports.append(grade(path, source_for(path, options), *limits))
             print(told(reports[-1]), flush=True)
         except CannotGrade as why:
             print(f"{path}\n  not graded: {why}\n", flush=True)
@@ -211,8 +210,10 @@ def main(arguments=None):
 
 
 def source_for(path, options):
-    """The assignment that a submission answers; it says so inside."""
-    name = options.assignment or read(path).metadata.get("assignment", {}).get("id")
+    """The assignment that a submission answers: it says so inside, or else in its name."""
+    inside = read(path).metadata.get("assignment", {}).get("id")
+    named = re.findall(r"part-\d+", path.name)
+    name = next(filter(None, [options.assignment, inside, *named]), None)
     source = options.source / f"{name}.ipynb"
     if not source.is_file():
         raise CannotGrade(f"there is no {source}: say --source, or --assignment")
