@@ -1,5 +1,5 @@
-"""Deliberate mistakes in the book's code: is each of them noticed?
+"""Mistakes made on purpose in the book's code: is each of them noticed?
 
-`operators` makes the mistakes, `notebooks` runs a notebook with each of them, `record` says in
-which form the results are kept, and `run` is the command behind ``make nightly ONLY=mutants``.
+`mistakes` makes them, `places` says where and who has to notice, and `run` is the command behind
+``make nightly ONLY=mutants``.  `equivalent.yml` holds the reasons of those that nothing notices.
 """
