@@ -7,20 +7,18 @@ import pytest
 from files import Fault
 from mutants import run
 from mutants.mistakes import KINDS, Mutant, mutants_of
-from mutants.places import Module, Notebook, all_places, mutants_in
+from mutants.places import ROOT, Module, Notebook, all_places, mutants_in
 from mutants_page import RECORD, reason, reasons
 
 #: (kind, source, every text that this kind makes of it)
 MADE = [
     ("an operator exchanged", "a - b", ["a + b"]),
     ("an operator exchanged", "a @ b * c", ["a * b * c", "a @ b / c"]),
-    ("an operator exchanged", "seen | late", ["seen & late"]),
     ("an operator exchanged", "x = all(a) and b", ["x = any(a) and b", "x = all(a) or b"]),
     ("an operator exchanged", "assert all(a) and b, 'a' * 3 + [b]", []),
     ("a sign", "-x + y", ["x + y"]),
-    ("a sign", "attempt(-x, ...), attempt(-y, z)", ["(attempt(-x, ...), attempt(y, z))"]),
     ("a sign", "a @ b @ c", ["-(a @ b @ c)"]),
-    ("a sign", "(a * b).abs(), (a @ b)**2, abs(a * b), x[-1], 3 * normal(4)", []),
+    ("a sign", "attempt(-x, ...), (a * b).abs(), (a @ b)**2, abs(a * b), 3 * normal(4)", []),
     ("a transpose", "(a + b).T", ["a + b"]),
     ("a transpose", "q @ k.mT", ["q @ k", "q.mT @ k.mT"]),
     ("a transpose", "x.transpose(1, 2)", ["x"]),
@@ -34,31 +32,27 @@ MADE = [
     ("a term or factor dropped", "x - y**2", ["x", "-y ** 2", "x - y"]),
     ("a term or factor dropped", "x and y and z", ["x", "z"]),
     ("a term or factor dropped", "assert x and y", []),
-    ("a term or factor dropped", "3 * normal(4)", ["3"]),
     ("off by one", "x[1:n] + x[-1]", ["x[2:n] + x[-1]", "x[1:n + 1] + x[-1]", "x[1:n] + x[0]"]),
-    ("off by one", "range(3), a < 2, a < b, 8**n", ["(range(4), a < 2, a < b, 8 ** n)",
-                                                    "(range(3), a <= 2, a < b, 8 ** n)"]),
+    ("off by one", "range(3) if a < b < 2 else 8", ["range(4) if a < b < 2 else 8",
+                                                   "range(3) if a < b <= 2 else 8"]),
     ("off by one", "normal(8, 16), matrix('Q', m, n)", []),
     ("a bias left out", "nn.Linear(4, 4, bias=False)", ["nn.Linear(4, 4, bias=True)"]),
     ("a bias left out", "x @ W + b_K + y", ["x @ W + y"]),
     ("a mask inverted", "~seen", ["seen"]),
     ("a mask inverted", "s.masked_fill(m, 0)", ["s.masked_fill(~m, 0)"]),
-    ("a mask inverted", "x.tril()", ["x.triu()"]),
-    ("a mask inverted", "f(is_causal=True, attn_mask=m)", ["f(is_causal=False, attn_mask=m)",
-                                                           "f(is_causal=True, attn_mask=None)"]),
+    ("a mask inverted", "f(tril(x), attn_mask=m)", ["f(triu(x), attn_mask=m)",
+                                                    "f(tril(x), attn_mask=None)"]),
     ("a mask inverted", "where(c, x, y)", ["where(c, y, x)"]),
     ("eval for train", "norm.eval()(x)", ["norm.train()(x)"]),
     ("eval for train", "F.dropout(x, training=True)", ["F.dropout(x, training=False)"]),
-    ("a comparison turned", "a < b <= c", ["a >= b <= c", "a < b > c"]),
-    ("a comparison turned", "a in b, not c", ["(a not in b, not c)", "(a in b, c)"]),
-    ("a comparison turned", "assert proved", ["assert not proved"]),
-    ("a comparison turned", "x = a if f(b) else c", ["x = a if not f(b) else c"]),
+    ("a comparison turned", "assert a < b <= c", ["assert not a < b <= c"]),
+    ("a comparison turned", "x = a if f(b) else not c", ["x = a if not f(b) else not c",
+                                                         "x = a if f(b) else c"]),
     ("a comparison turned", "def f():\n    return True", ["def f():\n    return False"]),
-    ("a tolerance", "assert x < 1e-12", ["assert x < 1e-06"]),
-    ("a tolerance", "allclose(x, y, atol=1e-5)", ["allclose(x, y, atol=10.0)"]),
+    ("a tolerance", "allclose(x, 1, atol=1e-5) < 1e-12", ["allclose(x, 1, atol=1e-05) < 1e-06",
+                                                          "allclose(x, 1, atol=10.0) < 1e-12"]),
     ("a tolerance", "x > 1e-5, x < 0.5, layer_norm(x, eps=1e-5)", []),
-    ("a statement deleted", "def f(x):\n    return x\nf(1)", ["def f(x):\n    pass\nf(1)",
-                                                              "def f(x):\n    return x\npass"]),
+    ("a statement deleted", "if x:\n    f(1)", ["pass", "if x:\n    pass"]),
     ("a statement deleted", "import a\nassert b\n'words'", []),
 ]  # fmt: skip
 
@@ -100,6 +94,13 @@ def test_what_draws_or_prints_is_left():
     assert mutants_of("def show(x):\n    return x + 1", RULES[0].is_left) == []
 
 
+def test_a_piece_that_is_put_back_changes_nothing():
+    module = Module("notebooks/derivation/operations.py")
+    text = ast.unparse(ast.parse((ROOT / module.path).read_text(encoding="utf-8")))
+    for name, piece in module.pieces.items():
+        assert ast.unparse(ast.parse(module.with_piece(name, piece.rstrip()))) == text
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("place, judge", [RULES, (EXERCISES, EXERCISES.judge)])
 def test_what_is_noticed_is_told_from_what_is_not(place, judge):
@@ -110,6 +111,7 @@ def test_what_is_noticed_is_told_from_what_is_not(place, judge):
     assert list(run.unnoticed(place, [mistake, none], judge)) == [none]
 
 
+@pytest.mark.nightly
 def test_tests_that_fail_anyway_are_no_judge():
     with pytest.raises(Fault, match="Without a mistake these tests fail: tests/none.py"):
         list(run.unnoticed(RULES[0], [], ["tests/none.py"]))

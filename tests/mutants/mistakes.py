@@ -22,13 +22,6 @@ def both_ways(*pairs):
 EXCHANGED = {ast.MatMult: ast.Mult} | both_ways(
     (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr), (ast.And, ast.Or)
 )
-TURNED = both_ways(
-    (ast.Lt, ast.GtE),
-    (ast.Gt, ast.LtE),
-    (ast.Eq, ast.NotEq),
-    (ast.In, ast.NotIn),
-    (ast.Is, ast.IsNot),
-)
 BOUND = both_ways((ast.Lt, ast.LtE), (ast.Gt, ast.GtE))
 RENAMED = both_ways(("triu", "tril"), ("eval", "train"), ("all", "any"))
 #: Functions whose first argument, after the object, is an axis; `torch.softmax` takes the object.
@@ -45,8 +38,7 @@ NO_ORDER = set(
     "permutation normal randn rand randint randperm".split()
 )
 OF_A_SIZE = set("ones zeros eye identity full causal arange range linspace tril triu".split())
-NOT_DELETED = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assert)
-NOT_DELETED += (ast.AnnAssign,)  # the field of a class
+KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assert, ast.AnnAssign)
 SAMPLES = {"normal", "randn", "rand"}
 SIGN_LOST = ("abs", "square", "norm")
 MASKS = re.compile(r"mask|hidden|padded|padding|causal|visible|allowed", re.I)
@@ -134,18 +126,17 @@ def differing(before, after):
 
 
 def is_left_everywhere(node):
-    """Words, seeds, and the question of an exercise: attempt(…) with dots for what is missing."""
+    """Words, seeds, how a proof prints, and an exercise's question: attempt(…) with dots in it."""
     match node:
-        case ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed"):
+        case (
+            ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")
+        ):
             return True
         case ast.Call() if called(node) == "attempt":
             return any(isinstance(x, ast.Constant) and x.value is ... for x in ast.walk(node))
         case ast.Call():
-            return called(node) == "manual_seed"
+            return called(node) in ("manual_seed", "Reason")
     return False
-
-
-# ---- what the kinds are made of -----------------------------------------------------------------
 
 
 def kind(name):
@@ -186,14 +177,8 @@ def one_more(node):
 
 
 def comparisons(node):
-    """(place, operator, left, right) of each comparison in a chain of them."""
-    terms = [node.left, *node.comparators]
-    return zip(range(len(terms)), node.ops, terms, terms[1:])
-
-
-def other_operator(node, at, operator):
-    """The edit that changes one operator of a chain of comparisons."""
-    return {node: like(node, ops=[*node.ops[:at], operator(), *node.ops[at + 1 :]])}
+    """(operator, left, right) of each comparison in a chain of them."""
+    return zip(node.ops, [node.left, *node.comparators], node.comparators)
 
 
 def is_list(node):
@@ -299,9 +284,9 @@ def tolerance(node, code):
     """A tolerance a million times as large: a bound from above, or atol=, rtol=, tol=."""
     bounds = []
     if isinstance(node, ast.Compare):
-        for _, operator, left, right in comparisons(node):
-            bounds += [right] if isinstance(operator, ast.Lt | ast.LtE) else []
-            bounds += [left] if isinstance(operator, ast.Gt | ast.GtE) else []
+        for operator, left, right in comparisons(node):
+            if type(operator) in BOUND:
+                bounds += [left if isinstance(operator, ast.Gt | ast.GtE) else right]
     elif isinstance(node, ast.keyword) and node.arg in ("atol", "rtol", "tol", "tolerance"):
         bounds = [node.value]
     for bound in bounds:
@@ -312,12 +297,11 @@ def tolerance(node, code):
 
 @kind("a comparison turned")
 def comparison(node, code):
-    """`<` becomes `>=`, `in` becomes `not in`; a condition, an assertion, a verdict is negated."""
+    """A comparison, a condition, an assertion or a verdict is negated."""
     conditions = []
     match node:
         case ast.Compare():
-            for at, operator, _, _ in comparisons(node):
-                yield other_operator(node, at, TURNED[type(operator)])
+            conditions = [node]
         case ast.UnaryOp(op=ast.Not()):
             yield {node: node.operand}
         case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
@@ -327,7 +311,7 @@ def comparison(node, code):
         case ast.Return(value=ast.Constant(value=bool(verdict))):
             yield {node.value: ast.Constant(not verdict)}
     for condition in conditions:
-        if not isinstance(condition, ast.Compare | ast.UnaryOp):
+        if not isinstance(condition, ast.UnaryOp):
             yield {condition: ast.UnaryOp(ast.Not(), condition)}
 
 
@@ -402,14 +386,15 @@ def off_by_one(node, code):
         case ast.Call() if called(node) in OF_A_SIZE:
             yield from (one_more(size) for size in node.args if whole(size))
         case ast.Compare():
-            for at, operator, left, right in comparisons(node):
+            for at, (operator, left, right) in enumerate(comparisons(node)):
                 if type(operator) in BOUND and (whole(left) or whole(right)):
-                    yield other_operator(node, at, BOUND[type(operator)])
+                    ops = [*node.ops[:at], BOUND[type(operator)](), *node.ops[at + 1 :]]
+                    yield {node: like(node, ops=ops)}
 
 
 @kind("a statement deleted")
 def deleted(node, code):
     """`pass` in its place; not for definitions, imports, assertions and doc-strings."""
     words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant | ast.JoinedStr)
-    if isinstance(node, ast.stmt) and not isinstance(node, NOT_DELETED) and not words:
+    if isinstance(node, ast.stmt) and not isinstance(node, KEPT) and not words:
         yield {node: ast.Pass()}

@@ -14,7 +14,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from .mistakes import KINDS, called, mutants_of
+from .mistakes import KINDS, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = Path("notebooks")
@@ -84,8 +84,7 @@ class Module:
         self._text = (ROOT / path).read_text(encoding="utf-8")
         self.count = -(-self._text.count("\n") // LINES_TO_ONE_MISTAKE)
         tests = (ROOT / "tests" / "derivation").glob("test_*.py")
-        names = dict.fromkeys([*FIRST, *sorted(str(test.relative_to(ROOT)) for test in tests)])
-        self.judge = list(names)
+        self.judge = list(dict.fromkeys([*FIRST, *sorted(str(t.relative_to(ROOT)) for t in tests)]))
 
     @cached_property
     def _spans(self):
@@ -105,20 +104,13 @@ class Module:
 
     def with_piece(self, name, text):
         lines, (start, end) = self._text.splitlines(keepends=True), self._spans[name]
-        return "".join([*lines[:start], text, *lines[end:]])
+        return "".join([*lines[:start], text, "\n", *lines[end:]])
 
     def line(self, piece, line):
         return self._spans[piece][0] + line
 
     def is_left(self, node):
-        match node:
-            case ast.FunctionDef(name=name):
-                return bool(self.PRINTS.fullmatch(name))
-            case ast.keyword(arg="show" | "latex"):
-                return True
-            case ast.Call():
-                return called(node) == "Reason"  # how a reason prints that was checked
-        return False
+        return isinstance(node, ast.FunctionDef) and bool(self.PRINTS.fullmatch(node.name))
 
 
 def all_places():

@@ -14,7 +14,6 @@ Only a run of all places writes book/records/mutants.json, which the page is dra
 import argparse
 import datetime
 import hashlib
-import itertools
 import json
 import os
 import random
@@ -59,8 +58,7 @@ def main(arguments=None):
 
     places = [place for place in all_places() if place.name in options.only or not options.only]
     if unknown := set(options.only) - {place.name for place in places}:
-        print("There is no notebook and no module", ", ".join(sorted(unknown)))
-        return 2
+        raise Fault(f"There is no notebook and no module {', '.join(sorted(unknown))}.")
     record, unexplained = {}, 0
     with ThreadPoolExecutor(options.workers) as workers:
         tried = workers.map(partial(try_place, count=options.count, seed=options.seed), places)
@@ -85,14 +83,11 @@ def try_place(place, count=None, seed=1):
 
 def drawn(mutants, count, seed):
     """So many of the mutants, each kind in its turn: a rare mistake as often as a frequent one."""
-    lots, by_kind = random.Random(seed), {}
-    for one in mutants:
-        by_kind.setdefault(one[1].kind, []).append(one)
-    queues = list(by_kind.values())
-    for queue in [queues, *queues]:
-        lots.shuffle(queue)
-    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*queues))
-    return list(itertools.islice(filter(None, in_turn), count))
+    made, turn = Counter(), {}
+    for one in random.Random(seed).sample(mutants, len(mutants)):
+        made[one[1].kind] += 1
+        turn[one] = made[one[1].kind]
+    return sorted(turn, key=turn.get)[:count]
 
 
 def unnoticed(place, mutants, judge):
