@@ -41,7 +41,7 @@ from mutants.places import ROOT, all_places, mutants_in
 INLINE = "module://matplotlib_inline.backend_inline"  # what the notebooks' outputs come from
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
 #: Seconds that the tests may take with a mistake: so many, and so many times what they take without.
-SECONDS, TIMES = 60, 4
+SECONDS, TIMES = 120, 6
 
 
 @in_a_sentence
