@@ -20,7 +20,6 @@ from docutils.statemachine import StringList
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "book" / "records" / "mutants.json"
 REASONS = ROOT / "tests" / "mutants" / "equivalent.yml"
-PLACES = {"notebooks": "notebooks", "checker": "modules"}
 KEY = ("piece", "digest", "before", "after")  # of a survivor, and of the reason why it may survive
 
 
@@ -58,8 +57,8 @@ def shown(part, there):
     made = sum(there["made"].values())
     survived = Counter(one["kind"] for one in there["survivors"])
     share = int(1000 * (1 - survived.total() / made)) / 10  # never rounded up to all of them
-    yield f"Made were {made:,} of {there['possible']:,} possible mistakes, in {there['places']}"
-    yield f"{PLACES[part]}, drawn with seed {there['seed']} on {there['taken']}."
+    yield f"Made were {made:,} of {there['possible']:,} possible mistakes, in {there['places']} files,"
+    yield f"drawn with seed {there['seed']} on {there['taken']}."
     yield f"**{share:g} % were noticed**, {survived.total()} were not. {there.get('note', '')}\n"
     yield "| mistake | made | noticed | not |\n| --- | --- | --- | --- |"
     for kind, count in there["made"].items():

@@ -1,5 +1,4 @@
-"""Mistakes made on purpose in the book's code: is each of them noticed?
+"""Mistakes made on purpose in the book's code, to see whether each of them is noticed.
 
-`mistakes` makes them, `places` says where and who has to notice, and `run` is the command behind
-``make nightly ONLY=mutants``.  `equivalent.yml` holds the reasons of those that nothing notices.
+`mistakes` makes them, `places` says where and who judges, `run` is ``make nightly ONLY=mutants``.
 """

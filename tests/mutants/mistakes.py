@@ -140,11 +140,8 @@ def is_left_everywhere(node):
 
 
 def kind(name):
-    def enter(edits):
-        KINDS[name] = edits
-        return edits
-
-    return enter
+    """Enters the function below it in KINDS."""
+    return lambda edits: KINDS.setdefault(name, edits)
 
 
 def like(node, **fields):
@@ -193,14 +190,11 @@ def is_random(node):
 
 def loses_its_sign(node, code):
     """Whether what comes next, abs, a square or a norm, is the same for either sign."""
-    match code.parent.get(node):
-        case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
-            return True
-        case ast.Attribute(attr=name):
-            return name in SIGN_LOST
-        case ast.Call() as call:
-            return called(call) in SIGN_LOST
-    return False
+    above = code.parent.get(node)
+    if isinstance(above, ast.BinOp):
+        return isinstance(above.op, ast.Pow) and ast.unparse(above.right) == "2"
+    name = called(above) if isinstance(above, ast.Call) else getattr(above, "attr", "")
+    return name in SIGN_LOST
 
 
 # ---- the kinds ----------------------------------------------------------------------------------
@@ -364,10 +358,10 @@ def swapped(node, code):
     """Two neighbours among the arguments of a call, or the operands of `-`, `/` and `@`."""
     match node:
         case ast.Call() if called(node) not in NO_ORDER:
-            for first, second in zip(node.args, node.args[1:]):
-                starred = isinstance(first, ast.Starred) or isinstance(second, ast.Starred)
-                if not (starred or is_left_everywhere(first) or is_left_everywhere(second)):
-                    yield {first: second, second: first}
+            plain = [
+                x for x in node.args if not (is_left_everywhere(x) or isinstance(x, ast.Starred))
+            ]
+            yield from ({a: b, b: a} for a, b in zip(plain, plain[1:]))
         case ast.BinOp(left, ast.Sub() | ast.Div() | ast.MatMult(), right):
             if not (isinstance(node.op, ast.Sub) and loses_its_sign(node, code)):
                 yield {node: like(node, left=right, right=left)}

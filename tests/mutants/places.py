@@ -38,12 +38,9 @@ class Notebook:
 
     def __init__(self, path):
         self.path, self.name = Path(path), Path(path).stem
+        self._notebook = json.loads((ROOT / path).read_text(encoding="utf-8"))
         self.judge = "-p tests.notebook_kernels --nbval --nbval-current-env".split()
         self.judge += ["--nbval-cell-timeout=120", f"{TOLERANCES}[{self.name}]", str(path)]
-
-    @cached_property
-    def _notebook(self):
-        return json.loads((ROOT / self.path).read_text(encoding="utf-8"))
 
     @cached_property
     def pieces(self):
@@ -52,10 +49,7 @@ class Notebook:
         return {name: text for name, text in sources.items() if "plt.show()" not in text}
 
     def with_piece(self, name, text):
-        cells = [
-            cell | {"source": text} if cell["id"] == name else cell
-            for cell in self._notebook["cells"]
-        ]
+        cells = [c | {"source": text} if c["id"] == name else c for c in self._notebook["cells"]]
         return json.dumps(self._notebook | {"cells": cells})
 
     def line(self, piece, line):
@@ -81,8 +75,8 @@ class Module:
     def __init__(self, path):
         self.path = Path(path)
         self.name = ".".join(self.path.relative_to(CHECKER).with_suffix("").parts)
-        self._text = (ROOT / path).read_text(encoding="utf-8")
-        self.count = -(-self._text.count("\n") // LINES_TO_ONE_MISTAKE)
+        self._lines = (ROOT / path).read_text(encoding="utf-8").splitlines(keepends=True)
+        self.count = -(-len(self._lines) // LINES_TO_ONE_MISTAKE)
         tests = (ROOT / "tests" / "derivation").glob("test_*.py")
         self.judge = list(dict.fromkeys([*FIRST, *sorted(str(t.relative_to(ROOT)) for t in tests)]))
 
@@ -90,7 +84,7 @@ class Module:
     def _spans(self):
         """{name: (lines before it, its last line)} of what is tried."""
         spans = {}
-        for node in ast.parse(self._text).body:
+        for node in ast.parse("".join(self._lines)).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
                 name = getattr(node, "name", None) or ast.unparse(node.targets[0])
                 first = min(x.lineno for x in (node, *getattr(node, "decorator_list", ())))
@@ -99,12 +93,11 @@ class Module:
 
     @cached_property
     def pieces(self):
-        lines = self._text.splitlines(keepends=True)
-        return {name: "".join(lines[start:end]) for name, (start, end) in self._spans.items()}
+        return {name: "".join(self._lines[a:b]) for name, (a, b) in self._spans.items()}
 
     def with_piece(self, name, text):
-        lines, (start, end) = self._text.splitlines(keepends=True), self._spans[name]
-        return "".join([*lines[:start], text, "\n", *lines[end:]])
+        start, end = self._spans[name]
+        return "".join([*self._lines[:start], text, "\n", *self._lines[end:]])
 
     def line(self, piece, line):
         return self._spans[piece][0] + line

@@ -96,7 +96,7 @@ def unnoticed(place, mutants, judge):
     with a_copy() as copy:
         for piece, mutant in mutants:
             (copy / place.path).write_text(place.with_piece(piece, mutant.source), "utf-8")
-            if passes(copy, judge, limit):
+            if not failure(copy, judge, limit):
                 yield piece, mutant
 
 
@@ -115,30 +115,23 @@ def seconds_as_it_is(judge):
     """How long the tests take without a mistake; Fault where they do not pass."""
     start = time.monotonic()
     with a_copy() as copy:
-        done = run(copy, judge, timeout=3600)
-    if done.returncode:
-        raise Fault(f"Without a mistake these tests fail: {' '.join(judge)}\n{done.stdout[-2000:]}")
+        if said := failure(copy, judge, timeout=3600):
+            raise Fault(f"Without a mistake these tests fail: {' '.join(judge)}\n{said}")
     return time.monotonic() - start
 
 
-def passes(copy, judge, limit):
-    """Whether the tests pass, and in time."""
-    try:
-        return run(copy, judge, limit).returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
-
-
-def run(copy, judge, timeout):
-    """Runs tests in a copy, as far as the first that fails."""
+def failure(copy, judge, timeout):
+    """What the tests say in a copy, where one fails or they are not done in time; else nothing."""
     # without bytecode: a file of the same size and second would not be compiled again
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *judge]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": INLINE}
     environment |= {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}
-    pipe, merged = subprocess.PIPE, subprocess.STDOUT
-    return subprocess.run(
-        command, cwd=copy, env=environment, timeout=timeout, text=True, stdout=pipe, stderr=merged
-    )
+    options = {"cwd": copy, "env": environment, "timeout": timeout, "text": True}
+    try:
+        done = subprocess.run(command, capture_output=True, **options)
+    except subprocess.TimeoutExpired as late:
+        return str(late)
+    return done.stdout[-2000:] + done.stderr[-2000:] if done.returncode else ""
 
 
 def digest(text):
