@@ -32,7 +32,7 @@ STAGES = {
     # every theorem at all combinations of small sizes, in many worlds each
     "judge": f"JUDGE_WORLDS=700 {PYTEST} tests/derivation/test_the_book.py",
     # mistakes on purpose, in the notebooks and in the checker
-    "mutants": f"{INLINE} {PYTHON} tests/mutants/run.py",
+    "mutants": f"{PYTHON} tests/mutants/run.py",
     # the proofs on other Pythons, and on the SymPy before the pinned one
     "versions": f"{PYTEST} tests/versions",
     # notebooks and tests on imagined processors, older instructions, two threads
