@@ -92,7 +92,9 @@ class Derivation:
         proved = step.check()
         check_indices(where, [*lines, *step.stages])
         offered = step.offered()
-        self._sound_the_alarm(where, before, claim, _hypotheses(proved, offered))
+        needed = _hypotheses(proved, offered)
+        check_names(where, lines, needed, words)
+        self._sound_the_alarm(where, before, claim, needed)
         try:
             self._proved = rules.chain(self._proved, proved) if self._proved else proved
         except ProofError as error:
