@@ -35,7 +35,7 @@ from files import Fault, in_a_sentence, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
-from print_pdf import Browser, CannotPrint, to_pdf
+from print_pdf import CannotPrint, chromium, to_pdf
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -72,8 +72,8 @@ def write_slides(folder):
     """Every deck as a page, and as a PDF where Chromium is there to print it."""
     names = write_pages(folder)
     try:
-        with Browser() as browser:
-            print_pages(browser.chromium, folder, names)
+        with chromium() as browser:
+            print_pages(browser, folder, names)
     except CannotPrint as why:
         print(f"The slides are there without PDF: {why}")
 
@@ -300,10 +300,10 @@ def inline(text):
 # ---- the PDF ----------------------------------------------------------------------------
 
 
-def print_pages(chromium, folder, names):
+def print_pages(browser, folder, names):
     """One sheet for each slide, with everything on it shown."""
     for name in names:
-        page = chromium.new_page(viewport={"width": 1280, "height": 720})
+        page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.goto((folder / f"{name}.html").resolve().as_uri() + "?print-pdf")
         page.wait_for_function("window.slidesReady === true")
         write(folder / f"{name}.pdf", to_pdf(page))
