@@ -152,23 +152,16 @@ def add_live_cells(app, pagename, templatename, context, doctree):
     source = Path(app.srcdir, f"{pagename}.ipynb")
     if not source.is_file() or not there(app):
         return
-    cells = [as_json(cell) for cell in live_cells(json.loads(source.read_text(encoding="utf-8")))]
+    cells = [
+        vars(cell) | {"prelude": "\n".join(statement.source for statement in cell.prelude)}
+        for cell in live_cells(json.loads(source.read_text(encoding="utf-8")))
+    ]
     if cells:
         data = json.dumps({"folder": context["pathto"]("_static/live/", 1), "cells": cells})
         data = data.replace("</", "<\\/")  # "</script>" would end it
         context["body"] += f'<script type="application/json" id="live-proofs">{data}</script>'
         app.add_css_file("live/live.css")
         app.add_js_file("live/live.js", loading_method="defer")
-
-
-def as_json(cell):
-    prelude = "\n".join(statement.source for statement in cell.prelude)
-    return {
-        "index": cell.index,
-        "source": cell.source,
-        "prelude": prelude,
-        "shortened": cell.shortened,
-    }
 
 
 def assets(app):

@@ -49,7 +49,7 @@ def describe(app, page, template, context, doctree):
             "og:image:alt": "A bias goes into softmax; nothing of it comes out.",
             "twitter:card": "summary_large_image",
         }
-    context["metatags"] += "".join(
+    context["metatags"] = context.get("metatags", "") + "".join(
         f'<meta property="{name}" content="{escape(text)}" />\n' for name, text in said.items()
     )
 
