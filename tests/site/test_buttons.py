@@ -97,7 +97,7 @@ ADDED = """() => {
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_dead_buttons_are_found(visit, width):
-    page = visit("search.html", width, script=SEEN)
+    page = visit("book/references.html", width, script=SEEN)
     page.evaluate(ADDED)
     assert {*dead_buttons(page)} == {"in the text", "around it"}
 

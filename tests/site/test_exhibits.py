@@ -153,7 +153,7 @@ STEPS = [
     ("through-a-block", "added to b_O", "1", AFTER),
     ("through-a-block", "post-norm", "", []),
     ("through-a-block", "feature 1", "", AFTER),
-    ("large-key-bias", "key bias", "4", ["Scores", "Weights", "Output"]),
+    ("large-key-bias", "key bias", "4", ["Keys, less the bias", "Weights"]),
 ]
 
 

@@ -59,6 +59,7 @@ def missed(page, wanted):
         pages = page.eval_on_selector_all("ul.search > li > a:first-child", PAGES)[:FIRST]
         if name not in pages:
             found[query] = pages
+    page.faults.clear()  # a search that is left at once breaks off what it still loads
     return found
 
 
