@@ -11,9 +11,10 @@ import shutil
 
 import pytest
 import slides
-from browser import chromium, faults_of, needs_chromium
+from browser import needs_chromium, visited
 from bs4 import BeautifulSoup
 from files import Fault
+from print_pdf import chromium
 from pypdf import PdfReader
 from slide_sources import read_sources
 
@@ -152,17 +153,16 @@ FAULTS = """() => {
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as opened:
-        yield opened
+    with chromium() as found:
+        yield found
 
 
 def opened(browser, folder, deck, query=""):
     """A deck from the disk, ready to be shown, and what goes wrong with it."""
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
-    faults = faults_of(page, "file:")
-    page.goto((folder / f"{deck}.html").as_uri() + query)
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    page = visited(context, (folder / f"{deck}.html").as_uri() + query, "file:")
     page.wait_for_function("window.slidesReady === true", timeout=60_000)
-    return page, faults
+    return page, page.faults
 
 
 @needs_chromium
