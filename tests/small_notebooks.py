@@ -14,9 +14,7 @@ SUITE = [
     sys.executable, "-m", "pytest", "-rA", "-n", "0", "-p", "no:cacheprovider", "--color=no",
     "-p", "tests.notebook_kernels", "--nbval", "--nbval-current-env",
 ]  # fmt: skip
-VERDICT = re.compile(
-    r"^(PASSED|FAILED|XFAIL) .*?([\w-]+)\.ipynb::(Cell \d+|the device was used)", re.M
-)
+VERDICT = re.compile(r"^(PASSED|FAILED|XFAIL) .*?([\w-]+)\.ipynb::(Cell \d+)", re.M)
 
 
 def written(path, *sources, said=()):
