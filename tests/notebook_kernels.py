@@ -60,9 +60,6 @@ class ForkedKernel(CONTEXT.Process):
         self.join()
         return self.exitcode
 
-    def send_signal(self, number):
-        os.kill(self.pid, number)
-
     def run(self):
         """Become what the command would have started; this is the new process."""
         os.close(forkserver._forkserver._forkserver_alive_fd)  # or it would keep the server alive

@@ -6,6 +6,7 @@ Each theorem that a cell proves is evaluated at all combinations of sizes 1 to 3
 import os
 
 import pytest
+import sympy as sp
 from derivation import *
 from judge.statements import Claim, judged
 from the_book import cells, proved_by
@@ -39,6 +40,7 @@ FALSE = {
     "masks are ones": Claim(M, ones(n, n)),
     "a third moment": Claim(expectation(R * R * R * R), ones(n, n)),
     "a derivative": Claim(derivative(exp(A + tau * A), tau), A),
+    "a rational, by little": Claim(A, (1 + sp.Rational(1, 10**99)) * A),
     "beside an equation": Claim(A @ B, zeros(n, n), (orthogonal,)),
 }
 
@@ -49,9 +51,5 @@ def test_the_judge_refutes(name):
 
 
 def test_the_judge_finds_letters_that_fulfil_an_equation():
-    assert not judged(Claim(A.T @ A @ B, B, (orthogonal,)), 60, larger=0).refuted
-
-
-def test_the_judge_computes_exactly_where_it_can():
-    found = judged(Claim(A @ (B + A), A @ B + A @ A), 60, larger=0)
-    assert not found.refuted and found.exact == found.tried == [(1,), (2,), (3,)]
+    found = judged(Claim(A.T @ A @ B, B, (orthogonal,)), 60, larger=0)
+    assert not found.refuted and found.tried == [(1,), (2,), (3,)]

@@ -4,10 +4,11 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 from derivation.letters import Bijection, Family, Index, scalar_letter, size_term
 from derivation.operations import Operation
 
-from .numbers import Undefined, divided
+from .numbers import Undefined, divided, root, slope
 
 
 class Terms:
@@ -17,7 +18,7 @@ class Terms:
     """
 
     def __init__(self, world, uses):
-        self.world, self.domain, self.meant = world, world.domain, {}
+        self.world, self.meant = world, {}
         for b in uses:
             if isinstance(b, (Family, Bijection, Index)):
                 self.meant[b.term] = b
@@ -53,11 +54,7 @@ class Terms:
 
     def call(self, name, x):
         """A function of one number."""
-        return self.domain.of_number(self.world.function(name), x)
-
-    def number(self, q):
-        """A whole number or a Fraction, among the numbers of the world."""
-        return self.domain.number(Fraction(q))
+        return self.world.function(name)(np.array([x], dtype=object))[0]
 
 
 def ranges_of(of, abstraction):
@@ -87,7 +84,7 @@ TERMS = {
     "app": _applied,
     "sum": lambda terms, of, f: sum(of(f)(*at) for at in ranges_of(of, f)),
     "case": _case,
-    "deriv": lambda terms, of, f, at: terms.domain.slope(lambda step: of(f)(of(at) + step)),
+    "deriv": lambda terms, of, f, at: slope(lambda step: of(f)(of(at) + step)),
     # sizes and positions
     "lit": lambda terms, of, k: k,
     "times": lambda terms, of, *sizes: math.prod(map(of, sizes)),
@@ -98,16 +95,16 @@ TERMS = {
     "inr": lambda terms, of, other, p: of(other) + of(p),
     "move": _moved,
     # numbers
-    "num": lambda terms, of, q: terms.number(q),
-    "size": lambda terms, of, s: terms.number(of(s)),
-    "place": lambda terms, of, p: terms.number(of(p)),
+    "num": lambda terms, of, q: q,
+    "size": lambda terms, of, s: Fraction(of(s)),
+    "place": lambda terms, of, p: Fraction(of(p)),
     "add": lambda terms, of, *parts: sum(map(of, parts)),
     "mul": lambda terms, of, *factors: math.prod(map(of, factors)),
     "pow": lambda terms, of, x, e: of(x) ** e,
-    "inv": lambda terms, of, x: divided(terms.number(1), of(x)),
-    "sqrt": lambda terms, of, x: terms.domain.root(of(x)),
+    "inv": lambda terms, of, x: divided(Fraction(1), of(x)),
+    "sqrt": lambda terms, of, x: root(of(x)).item(),
     "exp": lambda terms, of, x: terms.call("exp", of(x)),
     "call": lambda terms, of, name, x: terms.call(name, of(x)),
-    "delta": lambda terms, of, p, q: terms.number(of(p) == of(q)),
-    "le": lambda terms, of, p, q: terms.number(of(p) <= of(q)),
+    "delta": lambda terms, of, p, q: Fraction(of(p) == of(q)),
+    "le": lambda terms, of, p, q: Fraction(of(p) <= of(q)),
 }

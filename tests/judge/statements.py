@@ -1,9 +1,9 @@
 """The second judge: a theorem's statement, evaluated at every combination of small sizes.
 
 It reads the tree of expressions that a theorem prints and shares no code with the kernel: see
-``worlds``.  Numbers are exact rationals as long as a statement has no more; an exponential, a root
-or a function makes them numbers of 60 digits.  Permutations and masks are enumerated, draws take all
-patterns of two distributions, and letters are found that fulfil an equation that is assumed.
+``worlds``.  Numbers are exact rationals until an exponential, a root or a function makes them numbers
+of 60 digits.  Permutations and masks are enumerated, draws take all patterns of two distributions,
+and letters are found that fulfil an equation that is assumed.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from derivation.matrices import NonZero
 from derivation.reasons import Given
 
 from .index_forms import Terms, ranges_of
-from .numbers import DIGITS, NEAR_ZERO, RATIONALS, Inexact, Undefined
+from .numbers import NEAR_ZERO, STEP, Undefined, agree, array, in_digits
 from .worlds import World
 
 SIZES = (1, 2, 3)
@@ -38,14 +38,9 @@ class Claim:
 
 @dataclass
 class Judged:
-    """What was tried of a theorem, and where it fails, if it does.
-
-    ``tried`` are the combinations of sizes at which a world met the hypotheses; ``exact`` are
-    those of them that were tried in rationals.
-    """
+    """The sizes at which a world met a theorem's hypotheses; where it fails, if it does."""
 
     tried: list = field(default_factory=list)
-    exact: list = field(default_factory=list)
     refuted: str = ""
 
 
@@ -64,9 +59,8 @@ def judged(theorem, worlds=WORLDS, larger=LARGER, most=None):
     large = [tuple(4 + (k * j + j) % 4 for j in range(count)) for k in range(larger)]
     for at in [*small, *([] if theorem.random or not count else large)]:
         sizes = dict(zip(statement.sizes, at))
-        domain, tried, found.refuted = statement.at(sizes, max(1, worlds // len(small)))
+        tried, found.refuted = statement.at(sizes, max(1, worlds // len(small)))
         found.tried += [at] * tried
-        found.exact += [at] * (tried and domain is RATIONALS)
         if found.refuted:
             break
     return found
@@ -85,25 +79,18 @@ class _Statement:
         self.unknown = sorted((f for f in found if f.kind == "matrix"), key=str)
 
     def at(self, sizes, most):
-        """(in what numbers, whether a world met the hypotheses, where it fails) at these sizes."""
-        try:
-            return RATIONALS, *self._tried(sizes, RATIONALS, most)
-        except Inexact:
-            return DIGITS, *self._tried(sizes, DIGITS, most)
-
-    def _tried(self, sizes, domain, most):
+        """(whether a world met the hypotheses, where it fails) at these sizes."""
         tried = False
-        for seed, fixed in enumerate(self._ways(World(1, sizes, domain), most), 3):
+        for seed, fixed in enumerate(self._ways(World(1, sizes), most), 3):
             try:
-                with np.errstate(all="ignore"):
-                    world = self._solved(World(seed, sizes, domain, fixed))
-                    if not all(_meets(world, h, self.uses) for h in self.hypotheses):
-                        continue
-                    agree = domain.agree(*map(world, self.sides))
+                world = self._solved(World(seed, sizes, fixed))
+                if not all(_meets(world, h, self.uses) for h in self.hypotheses):
+                    continue
+                equal = agree(*map(world, self.sides))
             except (Undefined, ZeroDivisionError, OverflowError):
                 continue
             tried = True
-            if not agree:
+            if not equal:
                 shown = ", ".join(f"{s} = {k}" for s, k in sizes.items())
                 return True, f"world {seed} at {shown or 'its only size'}"
         return tried, ""
@@ -119,7 +106,7 @@ class _Statement:
                 shape = tuple(map(world.size, b.sizes))
                 cells = itertools.product((1, 0), repeat=shape[0] * shape[1])
                 masks = (np.reshape(c, shape).tolist() for c in itertools.islice(cells, 64))
-                slots.append([{b: world.domain.array(mask)} for mask in masks])
+                slots.append([{b: array(mask)} for mask in masks])
         ways = list(itertools.islice(itertools.product(*slots), 4096))
         kept = ways[:: max(1, len(ways) // most)][:most]
         for way in kept if len(kept) > 1 or most == 1 else kept * 3:
@@ -131,17 +118,15 @@ class _Statement:
         """The world with its matrices moved to where the equations hold, by Newton's method."""
         if all(_meets(world, h, self.uses) for h in self.equations):
             return world
-        if world.domain is RATIONALS:
-            raise Inexact  # a solution is seldom rational
         if not self.unknown:
             raise Undefined
-        flat = np.concatenate([world.letter(f).ravel() for f in self.unknown])
+        flat = in_digits(np.concatenate([world.letter(f).ravel() for f in self.unknown]))
         for _ in range(STEPS):
             gap = self._gaps(world, flat)
             if np.all(abs(gap) < 1e-50):
                 break
             inverse = np.linalg.pinv(self._slopes(world, flat), rcond=1e-6)
-            flat = flat - world.domain.array(inverse.tolist()) @ gap
+            flat = flat - inverse.astype(object) @ gap
         if np.any((abs(flat) < 1e-6) & (abs(flat) > 1e-12)):
             raise Undefined  # what is moved nearly to 0 may be divided by
         return self._moved(world, np.where(abs(flat) <= 1e-12, 0 * flat, flat))
@@ -161,9 +146,9 @@ class _Statement:
 
     def _slopes(self, world, flat):
         """The Jacobian of the gaps, in floats."""
-        steps = world.domain.step * world.domain.array(np.eye(len(flat), dtype=int).tolist())
+        steps = STEP * np.eye(len(flat), dtype=object)
         gaps = [self._gaps(world, flat + step) - self._gaps(world, flat) for step in steps]
-        return (np.array(gaps).T / world.domain.step).astype(float)
+        return (np.array(gaps).T / STEP).astype(float)
 
 
 # ── Hypotheses ────────────────────────────────────────────────────────────────────────────

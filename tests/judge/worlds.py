@@ -18,7 +18,7 @@ from derivation import vocabulary
 from derivation.letters import End, Family, Join
 
 from .index_forms import Terms
-from .numbers import Undefined, divided
+from .numbers import FUNCTIONS, Undefined, array, divided, root, slope
 
 MOST_SIGNS = 9  # random entries under a mean: all their patterns are run through
 #: Values and weights of two distributions of mean 0 and variance 1.
@@ -30,16 +30,15 @@ class World:
     """Concrete sizes, letters, permutations and scalars; calling it evaluates an expression.
 
     Everything is drawn from the seed and its own name, so that two worlds of one seed agree
-    whatever is asked first, and in whatever numbers.
+    whatever is asked first.
     """
 
-    def __init__(self, seed, sizes, domain, fixed=None):
-        self.seed, self.sizes, self.domain = seed, sizes, domain
-        self.fixed, self._values = fixed or {}, {}
+    def __init__(self, seed, sizes, fixed=None):
+        self.seed, self.sizes, self.fixed, self._values = seed, sizes, fixed or {}, {}
 
     def having(self, fixed, values=None):
         """The same world with values for some letters, scalars and indices, or expressions."""
-        world = World(self.seed, self.sizes, self.domain, {**self.fixed, **fixed})
+        world = World(self.seed, self.sizes, {**self.fixed, **fixed})
         world._values.update(values or {})
         return world
 
@@ -76,7 +75,7 @@ class World:
             numbers, unit = (0, 1, -1, 2, 3), 1
         else:
             numbers, unit = [k for k in range(-13, 14) if k], 8
-        return self.domain.array(
+        return array(
             [[Fraction(draw.choice(numbers), unit) for _ in range(columns)] for _ in range(rows)]
         )
 
@@ -85,7 +84,7 @@ class World:
         cells = [[draw.randint(0, 1) for _ in range(columns)] for _ in range(rows)]
         for row in cells if self.seed % 8 else ():
             row[draw.randrange(columns)] = 1
-        return self.domain.array(cells)
+        return array(cells)
 
     def letter(self, family, at=()):
         """The matrix that a letter stands for; ``at`` says which of a family."""
@@ -129,35 +128,33 @@ class World:
         if s in self.fixed:
             return self.fixed[s]
         if s.is_Rational:
-            return self.domain.number(Fraction(int(s.p), int(s.q)))
+            return Fraction(int(s.p), int(s.q))
         if isinstance(s, Join) or s in self.sizes:
-            return self.domain.number(Fraction(self.size(s)))
+            return Fraction(self.size(s))
         if s.is_Symbol:
             drawn = Fraction(self._random(s.name).choice(range(2, 15)), 8)
             negative = not s.is_positive and self._random(s.name, "sign").randint(0, 1)
-            return self.domain.number(-drawn if negative else drawn)
+            return -drawn if negative else drawn
         if not s.is_Pow:
             parts = map(self.scalar, s.args)
             return sum(parts) if s.is_Add else math.prod(parts)
         base, exponent = self.scalar(s.base), s.exp
         if not exponent.is_Integer:
-            base, exponent = self.domain.root(base), 2 * exponent
+            base, exponent = root(base).item(), 2 * exponent
         if exponent > 0:
             return base ** int(exponent)
-        return divided(self.domain.number(Fraction(1)), base ** -int(exponent))
+        return divided(Fraction(1), base ** -int(exponent))
 
     def function(self, name):
         """A function of one number, on arrays; an unspecified one by a formula of its own."""
-        known = self.domain.functions
-        if name in known:
-            return known[name]
+        if name in FUNCTIONS:
+            return FUNCTIONS[name]
         if name == "relu":
             return lambda v: v * (v > 0)
         if name == "sigmoid":
-            return lambda v: 1 / (1 + known["exp"](-v))
-        drawn = [Fraction(self._random(name, k).randint(4, 12), 8) for k in range(3)]
-        a, b, c = map(self.domain.number, drawn)
-        return lambda v: known["tanh"](a * v) + b * v * v + c
+            return lambda v: 1 / (1 + FUNCTIONS["exp"](-v))
+        a, b, c = (Fraction(self._random(name, k).randint(4, 12), 8) for k in range(3))
+        return lambda v: FUNCTIONS["tanh"](a * v) + b * v * v + c
 
 
 # ── The operations ────────────────────────────────────────────────────────────────────────
@@ -168,9 +165,7 @@ def _entry_by_entry(entry):
 
     def value(world, x):
         rows, columns = map(world.size, x.shape)
-        return world.domain.array(
-            [[int(entry(world, x, i, j)) for j in range(columns)] for i in range(rows)]
-        )
+        return array([[int(entry(world, x, i, j)) for j in range(columns)] for i in range(rows)])
 
     return value
 
@@ -193,7 +188,7 @@ def _tabulated(world, x):
 
 def _diagonal(world, x):
     size = world.size(x.shape[0])
-    return world.domain.array(np.eye(size, dtype=int).tolist()) * world(x.args[0])
+    return array(np.eye(size, dtype=int).tolist()) * world(x.args[0])
 
 
 def _over(world, x):
@@ -202,7 +197,7 @@ def _over(world, x):
 
 
 def _derivative(world, x):
-    return world.domain.slope(lambda step: world.having({x.params[0]: step})(x.args[0]))
+    return slope(lambda step: world.having({x.params[0]: step})(x.args[0]))
 
 
 def _mean(world, x):
@@ -212,15 +207,15 @@ def _mean(world, x):
     count = sum(rows * columns for rows, columns in shapes)
     if count > (MOST_SIGNS if world.seed % 2 else MOST_SIGNS - 2):
         raise Undefined
-    scales = [world.domain.root(world.scalar(f.variance)) for f in families]
+    scales = [root(world.scalar(f.variance)).item() for f in families]
     mean = 0
     for pattern in itertools.product(SIGNS if world.seed % 2 else SIGNS_OR_ZERO, repeat=count):
         values, fixed = iter(pattern), {}
         for family, (rows, columns), scale in zip(families, shapes, scales):
             cells = [[next(values)[0] for _ in range(columns)] for _ in range(rows)]
-            fixed[family] = world.domain.array(cells) * scale
+            fixed[family] = array(cells) * scale
         weight = math.prod((w for _, w in pattern), start=Fraction(1))
-        mean = mean + world.domain.number(weight) * world.having(fixed)(x.args[0])
+        mean = mean + weight * world.having(fixed)(x.args[0])
     return mean
 
 
@@ -257,19 +252,15 @@ def _normalised(values):
     return divided(values, values.sum(1, keepdims=True))
 
 
-def _exp(world, scores):
-    return world.domain.functions["exp"](scores)
-
-
 def _softmax_one(world, scores):
-    exps = _exp(world, scores)
+    exps = FUNCTIONS["exp"](scores)
     return exps / (1 + exps.sum(1, keepdims=True))
 
 
 def _rms(world, values, axis, eps):
     """Divided by the root of the mean square along an axis."""
     square = (values * values).sum(axis, keepdims=True) / values.shape[axis]
-    return values / world.domain.functions["sqrt"](square + world.scalar(eps))
+    return divided(values, root(square + world.scalar(eps)))
 
 
 def _standard(world, values, axis, eps):
@@ -278,8 +269,8 @@ def _standard(world, values, axis, eps):
 
 
 WORDS = {
-    vocabulary.softmax: lambda world, s: _normalised(_exp(world, s)),
-    vocabulary.masked_softmax: lambda world, mask, s: _normalised(mask * _exp(world, s)),
+    vocabulary.softmax: lambda world, s: _normalised(FUNCTIONS["exp"](s)),
+    vocabulary.masked_softmax: lambda world, mask, s: _normalised(mask * FUNCTIONS["exp"](s)),
     vocabulary.softmax_one: _softmax_one,
     vocabulary.normalise: lambda world, s: _normalised(s),
     vocabulary.layer_norm: lambda world, s, eps: _standard(world, s, 1, eps),

@@ -18,7 +18,6 @@ from redundancy import as_rms_norm, audit, fold
 from redundancy.precision import generic_copy
 from redundancy.zoo import some_inputs, tiny
 from small_notebooks import nbval, written
-from torch import nn
 from torch.func import jacrev, vmap
 
 from tests.pretended_device.device import Operations, install
@@ -36,11 +35,8 @@ DEVICE = start()
 #: Each mixes the devices, and raises on a GPU.
 MIXES = {
     "a sum": lambda here, there: there + here,
-    "a sum in place": lambda here, there: there.add_(here),
     "a mask of the CPU": lambda here, there: there.masked_fill(here > 0, 0.0),
     "an index of the device": lambda here, there: here[torch.tensor([0], device=DEVICE)],
-    "a module of the CPU": lambda here, there: nn.Linear(4, 4).double()(there),
-    "a convolution": lambda here, there: F.conv1d(there[:, None], here[:, None]),
     "attention": lambda here, there: F.scaled_dot_product_attention(there, here, here),
     "a place to write": lambda here, there: torch.add(here, here, out=there),
     "vmap": lambda here, there: vmap(torch.dot, in_dims=(0, None))(there, here[0]),
