@@ -167,6 +167,10 @@ def _transpose(g, x):
     return x.args[0] if x.operation is ops.TRANSPOSE else x.T
 
 
+def _sign(g, x):
+    return -x
+
+
 def _other_axis(g, x):
     if x.args and x.operation.word in (*NORMALISERS, *NORMS):
         return x.operation.word(x.args[0].T, *x.params).T
@@ -216,7 +220,7 @@ def _factor(g, x):
     scaled = x.operation is ops.SCALED and g.random() < 0.5
     if scaled:
         return (x.params[0] + g.choice((1, -1, n))) * x.args[0]
-    return g.choice((2, -1, sp.Rational(1, 2), n, 1 / n)) * x
+    return g.choice((2, sp.Rational(1, 2), n, 1 / n)) * x
 
 
 def _other_function(g, x):
@@ -249,7 +253,7 @@ def _inside_out(g, x):
 
 
 MUTATIONS = (
-    *(_transpose, _other_axis, _other_index, _other_letter, _dropped, _swapped, _factor),
+    *(_transpose, _sign, _other_axis, _other_index, _other_letter, _dropped, _swapped, _factor),
     *(_other_function, _entrywise, _inside_out),
 )
 

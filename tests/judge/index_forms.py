@@ -8,7 +8,7 @@ import numpy as np
 from derivation.letters import Bijection, Family, Index, scalar_letter, size_term
 from derivation.operations import Operation
 
-from .numbers import Undefined, divided, root, slope
+from .arithmetic import Undefined, divided, root, slope
 
 
 class Terms:

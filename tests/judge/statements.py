@@ -16,8 +16,8 @@ from derivation.letters import Bijection, Family, Index
 from derivation.matrices import NonZero
 from derivation.reasons import Given
 
+from .arithmetic import NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits
 from .index_forms import Terms, ranges_of
-from .numbers import NEAR_ZERO, STEP, Undefined, agree, array, in_digits
 from .worlds import World
 
 SIZES = (1, 2, 3)
@@ -142,13 +142,14 @@ class _Statement:
 
     def _gaps(self, world, flat):
         world = self._moved(world, flat)
-        return np.concatenate([(world(h.lhs) - world(h.rhs)).ravel() for h in self.equations])
+        return np.concatenate([_gap(world, h).ravel() for h in self.equations])
 
     def _slopes(self, world, flat):
         """The Jacobian of the gaps, in floats."""
         steps = STEP * np.eye(len(flat), dtype=object)
-        gaps = [self._gaps(world, flat + step) - self._gaps(world, flat) for step in steps]
-        return (np.array(gaps).T / STEP).astype(float)
+        here = self._gaps(world, flat)
+        gaps = [difference(self._gaps(world, flat + step), here) for step in steps]
+        return (in_digits(np.array(gaps, dtype=object)).T / STEP).astype(float)
 
 
 # ── Hypotheses ────────────────────────────────────────────────────────────────────────────
@@ -160,7 +161,12 @@ def _meets(world, hypothesis, uses):
         return _meets_condition(world, hypothesis, uses)
     if isinstance(hypothesis, NonZero):
         return _is_non_zero(world, hypothesis)
-    return bool(np.all(abs(world(hypothesis.lhs) - world(hypothesis.rhs)) < 1e-10))
+    return bool(np.all(abs(_gap(world, hypothesis)) < 1e-10))
+
+
+def _gap(world, equation):
+    """By how much the sides of an equation differ."""
+    return difference(world(equation.lhs), world(equation.rhs))
 
 
 def _is_non_zero(world, hypothesis):

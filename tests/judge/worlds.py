@@ -17,8 +17,8 @@ from derivation import operations as ops
 from derivation import vocabulary
 from derivation.letters import End, Family, Join
 
+from .arithmetic import FUNCTIONS, Undefined, array, difference, divided, root, slope
 from .index_forms import Terms
-from .numbers import FUNCTIONS, Undefined, array, divided, root, slope
 
 MOST_SIGNS = 9  # random entries under a mean: all their patterns are run through
 #: Values and weights of two distributions of mean 0 and variance 1.
@@ -265,7 +265,7 @@ def _rms(world, values, axis, eps):
 
 def _standard(world, values, axis, eps):
     mean = values.sum(axis, keepdims=True) / values.shape[axis]
-    return _rms(world, values - mean, axis, eps)
+    return _rms(world, difference(values, mean), axis, eps)
 
 
 WORDS = {

@@ -31,6 +31,11 @@ def in_digits(values):
     return values * DIGITS.one
 
 
+def difference(left, right):
+    """Of arrays or numbers: mpmath adds to a Fraction, and does not subtract from one."""
+    return left + -1 * right
+
+
 def divided(values, by):
     """A quotient of arrays or numbers; Undefined where a divisor is near zero."""
     if np.any(abs(by) < NEAR_ZERO):
@@ -52,13 +57,13 @@ def root(x):
 
 def slope(f):
     """The derivative of f at 0, from four values around it."""
-    at = {k: f(k * STEP) for k in (-2, -1, 1, 2)}
+    at = {k: in_digits(f(k * STEP)) for k in (-2, -1, 1, 2)}
     return (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * STEP)
 
 
 def agree(left, right):
     """Whether two arrays are equal: rationals exactly, other numbers but for rounding."""
-    gap = left - right
+    gap = difference(left, right)
     if all(isinstance(x, Fraction) for x in gap.flat):
         return not gap.any()
     size = max(1, abs(in_digits(left)).max(), abs(in_digits(right)).max())
