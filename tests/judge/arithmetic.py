@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 
 NEAR_ZERO = 1e-2  # a divisor below it is not tried
-CLOSE = 1e-30  # what differs by less, beside its size, is equal: only roundings are between
+CLOSE = 1e-30  # what differs by less, beside its size, differs by rounding
 DIGITS = mpmath.MPContext()
 DIGITS.dps = 60
 STEP = DIGITS.mpf(10) ** -12

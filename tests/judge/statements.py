@@ -16,7 +16,7 @@ from derivation.letters import Bijection, Family, Index
 from derivation.matrices import NonZero
 from derivation.reasons import Given
 
-from .arithmetic import NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits
+from .arithmetic import CLOSE, NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits
 from .index_forms import Terms, ranges_of
 from .worlds import World
 
@@ -161,7 +161,7 @@ def _meets(world, hypothesis, uses):
         return _meets_condition(world, hypothesis, uses)
     if isinstance(hypothesis, NonZero):
         return _is_non_zero(world, hypothesis)
-    return bool(np.all(abs(_gap(world, hypothesis)) < 1e-10))
+    return bool(np.all(abs(_gap(world, hypothesis)) < CLOSE))
 
 
 def _gap(world, equation):
