@@ -33,7 +33,6 @@ def nbval(folder, *options, **variables):
     (folder / "pytest.ini").write_text("[pytest]\n")
     of_the_run = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     environment = of_the_run | {
-        "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONPATH": str(ROOT / "notebooks"),
         "IPYTHONDIR": str(folder / "ipython"),
