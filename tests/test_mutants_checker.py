@@ -9,7 +9,7 @@ from mutants import checker, record
 from mutants.record import ROOT
 
 #: What `make test` tries of `make nightly ONLY=mutants`: so many mistakes in these, on one quick file of tests.
-MISTAKES, MODULES, QUICK = 200, ["kernel.rules"], "derivation/kernel_rules"
+MISTAKES, MODULES, QUICK = 200, ["kernel.rules"], "derivation/kernel"
 
 #: (source, texts that are made of it beside what the operators of the notebooks make)
 DECIDED = [

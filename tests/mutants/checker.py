@@ -55,11 +55,11 @@ PRINTS = re.compile(
 #: What depends on what is installed and on an accelerator; its tests pretend to have one.
 ELSEWHERE = re.compile(r"versions|start|_accelerator|_lack|_first_line")
 PRINTED = ("show", "latex")  # keyword arguments
-ALONE = ("derivation/lines", "derivation/kernel_rules", "derivation/kernel_attacks",
-         "derivation/normal_form", "derivation/citations", "derivation/conditions",
-         "derivation/definitions", "derivation/inductions", "derivation/random_letters",
-         "derivation/names", "theorems", "derivation/the_book")  # fmt: skip
-WITH_TORCH = ("theorems", "derivation/lines", "derivation/alarm", "derivation/operations",
+ALONE = ("derivation/lines", "derivation/kernel", "derivation/normal_form",
+         "derivation/citations", "derivation/conditions", "derivation/definitions",
+         "derivation/inductions", "derivation/random_letters", "derivation/names",
+         "derivation/the_book")  # fmt: skip
+WITH_TORCH = ("derivation/lines", "derivation/alarm", "derivation/operations",
               "derivation/counterexamples", "derivation/print", "derivation/misuse", "checks",
               "redundancy/jacobian")  # fmt: skip
 FILES = tuple(dict.fromkeys((*ALONE, *WITH_TORCH)))
