@@ -4,7 +4,6 @@ The torch alarm is off: what refuses is the kernel.
 """
 
 import pytest
-import sympy as sp
 from derivation import justify
 from derivation.kernel import rules
 from derivation.kernel.normal import LAWS
