@@ -139,7 +139,7 @@ def main():
                 "size": sum(
                     map(operations, (theorems[entry.label].lhs, theorems[entry.label].rhs))
                 ),
-                "seconds": seconds[entry.label],
+                "seconds": seconds[entry.label][:REPEATS],  # a later cell may prove it again
             }
             for entry in entries
         ],
