@@ -39,6 +39,8 @@ def raising(s):
 
 
 PERMUTED = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
+x, y = matrix("x", 1, d), matrix("y", 1, d)
+SCORE = x @ random_matrix("Q", k, d, sigma**2).T @ random_matrix("K", k, d, sigma**2) @ y.T
 HEARD = {
     "a sign": (X + Y, X - Y),
     "a mean at sizes beyond one": (expectation(R @ R.T), J @ expectation(R @ R.T)),
@@ -48,6 +50,10 @@ UNHEARD = {
     "a sum": (X + Y, Y + X),
     "a shift": (softmax(S), softmax(S + matrix("c", m) @ one.T)),
     "a mean": (expectation(R @ R.T), n * identity(n)),
+    "a mean of two draws": (
+        expectation(SCORE @ SCORE),
+        k * sigma**4 * (x @ x.T) @ (y @ y.T),
+    ),
     "a permutation in an index form": (P @ X, PERMUTED),
 }
 

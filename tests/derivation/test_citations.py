@@ -69,11 +69,22 @@ class Loud(type(A)):
 
 
 LOUD = Loud((2 * A).operation, (2 * A).args, (2 * A).params, A.shape)
-swapped = theorem(W[a] + one @ z[1], one @ z[1] + W[a])
-U = Heads("U", h, n, d, k)
-two_indices = theorem(U[a, head("b", n)] + U[a, head("b", n)], 2 * U[a, head("b", n)])
-row, joined = matrix("row", 1, n), matrix("J", join(m, n), d)
-product = theorem(joined @ ones(d) @ row, joined @ (ones(d) @ row))
+
+
+def swapped():
+    return theorem(W[a] + one @ z[1], one @ z[1] + W[a])
+
+
+def two_indices():
+    W_ab = Heads("U", h, n, d, k)[a, head("b", n)]
+    return theorem(W_ab + W_ab, 2 * W_ab)
+
+
+def product():
+    row, joined = matrix("row", 1, n), matrix("J", join(m, n), d)
+    return theorem(joined @ ones(d) @ row, joined @ (ones(d) @ row))
+
+
 REFUSED = {
     # where it does not apply
     "an idle theorem": (lambda: line(A + A, 2 * A, row_sums()()), "T is not needed; leave it out"),
@@ -117,21 +128,21 @@ REFUSED = {
         lambda: theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)(c=0), "zoo is not a scalar"),
     "a negative under a root": (
         lambda: theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)(r=-1), "not a scalar"),
-    "a number for an index": (lambda: swapped(a=1), "a stands for an index, not for 1"),
-    "a matrix for an index": (lambda: swapped(a=X), "a stands for an index, not for X"),
-    "a matrix for a sequence": (lambda: swapped(z=X), "z stands for a sequence, not for X"),
+    "a number for an index": (lambda: swapped()(a=1), "a stands for an index, not for 1"),
+    "a matrix for an index": (lambda: swapped()(a=X), "a stands for an index, not for X"),
+    "a matrix for a sequence": (lambda: swapped()(z=X), "z stands for a sequence, not for X"),
     "a size and an index": (
-        lambda: swapped(a=head("b", k), h=m), "h makes h = m, but it is k already"),
+        lambda: swapped()(a=head("b", k), h=m), "h makes h = m, but it is k already"),
     "a size and a sequence": (
-        lambda: swapped(z=sequence("y", m), d=k), "d makes d = k, but it is m already"),
+        lambda: swapped()(z=sequence("y", m), d=k), "d makes d = k, but it is m already"),
     "a sequence and heads": (
-        lambda: swapped(z=sequence("y", m), W=W), "W makes d = d, but it is m already"),
-    "heads in another order": (lambda: two_indices(U=Heads("V", n, d, k)), "a family of heads"),
-    "a matrix for heads": (lambda: two_indices(U=X), "a family of heads"),
+        lambda: swapped()(z=sequence("y", m), W=W), "W makes d = d, but it is m already"),
+    "heads in another order": (lambda: two_indices()(U=Heads("V", n, d, k)), "a family of heads"),
+    "a matrix for heads": (lambda: two_indices()(U=X), "a family of heads"),
     "rows for one row": (
-        lambda: product(row=matrix("b", m, n)), "row has an axis of 1, which cannot be m here"),
+        lambda: product()(row=matrix("b", m, n)), "row has an axis of 1, which cannot be m here"),
     "a size for a join": (
-        lambda: product(J=matrix("K", k, d)), "J has an axis of m + n, which cannot be k here"),
+        lambda: product()(J=matrix("K", k, d)), "J has an axis of m + n, which cannot be k here"),
     # what is captured
     "two indices of one name": (two_indices_of_one_name, "the name a of an index is used"),
     "a scalar that has the new name": (
@@ -268,10 +279,10 @@ def test_two_scalars_that_are_bound_get_two_new_names():
 
 
 def test_what_fits_stands_for_indices_sequences_and_axes():
-    instance = swapped(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
+    instance = swapped()(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
     assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.shape == (n, m)
-    assert repr(swapped(a=head("a", 1), h=1).lhs) == "W[1] + 1 z[1]"
-    found = product(J=matrix("K", join(m, n), k), row=matrix("b", 1, n))
+    assert repr(swapped()(a=head("a", 1), h=1).lhs) == "W[1] + 1 z[1]"
+    found = product()(J=matrix("K", join(m, n), k), row=matrix("b", 1, n))
     assert found.lhs.shape == (join(m, n), n)
 
 

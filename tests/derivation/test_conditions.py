@@ -76,12 +76,7 @@ def test_it_is_refused(attack):
 
 # ── What is needed, as it is printed ─────────────────────────────────────────────────────────
 
-halves = theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
-roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
-rows_of_heads = theorem(over(a, normalise(Z[a]) @ ones(d)), h * one, unfold(normalise))
 part, twice = define("f", lambda x, c: (1 / c) * x), define("k", lambda x: 2 * x)
-slope_of_phi = derivative(phi(s * A), s)
-shifted_mask = derivative(masked_softmax(M, S + s * (u @ one.T)), s)
 careless = word(
     "careless", lambda x, i, j, s: 1 / root_of(s(i, j)), None, needs=lambda x: [NonZero(x.args[0])]
 )
@@ -91,6 +86,18 @@ careful = word(
     None,
     needs=lambda x: [NonZero(x.args[0], positive=True)],
 )
+
+
+def halves():
+    return theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
+
+
+def roots():
+    return theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
+
+
+def rows_of_heads():
+    return theorem(over(a, normalise(Z[a]) @ ones(d)), h * one, unfold(normalise))
 
 
 def inverses(size, start=0):
@@ -113,23 +120,26 @@ def evident_by_a_quotient():
 
 #: A proof, and what it needs.
 NEEDED = {
-    "a divisor": (lambda: halves, ["c 1 ≠ 0"]),
-    "a divisor, put": (lambda: halves(A=B, c=r), ["r 1 ≠ 0"]),
+    "a divisor": (halves, ["c 1 ≠ 0"]),
+    "a divisor, put": (lambda: halves()(A=B, c=r), ["r 1 ≠ 0"]),
     "a divisor within a function": (
         lambda: theorem(phi((1 / r) * B + (1 / r) * B), phi((2 / r) * B)), ["r 1 ≠ 0"]),
-    "a root": (lambda: roots, ["r ≥ 0"]),
-    "a root of what is positive": (lambda: roots(r=tau), []),
+    "a root": (roots, ["r ≥ 0"]),
+    "a root of what is positive": (lambda: roots()(r=tau), []),
     "a root that has to be positive": (
         lambda: line(careful(X) * X, careful(X.T).T * X, unfold(careful)), ["each entry of X > 0"]),
     "a root that says too little": (
         lambda: line(careless(X), careless(X.T).T, unfold(careless)),
         ["X[k,l] ≥ 0 for every k, l", "each entry of X ≠ 0"]),
     "the slope of a masked softmax": (
-        lambda: line(shifted_mask, zeros(m, n), unfold(masked_softmax)), ["no row of M ⊙ exp(S) sums to zero"]),
+        lambda: line(
+            derivative(masked_softmax(M, S + s * (u @ one.T)), s), zeros(m, n),
+            unfold(masked_softmax)),
+        ["no row of M ⊙ exp(S) sums to zero"]),
     "a causal row, which sees its own token": (
         lambda: line(masked_softmax(causal(n), A) @ one, one, unfold(masked_softmax)), []),
-    "every head": (lambda: rows_of_heads, ["no row of Z[a] sums to zero for every a"]),
-    "the only head": (lambda: rows_of_heads(h=1), ["no row of Z[1] sums to zero"]),
+    "every head": (rows_of_heads, ["no row of Z[a] sums to zero for every a"]),
+    "the only head": (lambda: rows_of_heads()(h=1), ["no row of Z[1] sums to zero"]),
     "one head and every head": (
         lambda: theorem(
             normalise(Z[a]) @ ones(d) + over(b, normalise(Z[b]) @ ones(d)), (1 + h) * one,
@@ -142,7 +152,8 @@ NEEDED = {
     "a word written out": (
         lambda: line(part(X, c) + part(X, c), (2 / c) * X, unfold(part)), ["c 1 ≠ 0"]),
     "a slope of any function": (
-        lambda: theorem(slope_of_phi - slope_of_phi, zeros(n, n)), ["φ is smooth"]),
+        lambda: theorem(derivative(phi(s * A), s) - derivative(phi(s * A), s), zeros(n, n)),
+        ["φ is smooth"]),
     "a slope of a quotient": (
         lambda: line(
             derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s), zeros(n),

@@ -221,6 +221,8 @@ def test_what_is_one_formula_is_one_word_at_all_shapes():
     column = theorem(twice(x_1), 2 * x_1, unfold(twice))
     assert twice(A) and column(n=1, x=y).lhs == twice(y) and twice(matrix("r", 1, n))
     assert theorem(same(join(1, 1), wide), 2 * wide[1], unfold(same))(d=1, w=z)
+    row = recursion("r", first_term, lambda row, t, z: row + z[1])
+    assert row(1, z).shape == (1, 1) and row(1, wide).shape == (1, d)
     scaled = define("f", lambda x, c: c * x)
     assert theorem(scaled(X, n + 1), (n + 1) * X, unfold(scaled)), "no size, and a scalar"
 

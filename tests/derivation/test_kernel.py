@@ -78,13 +78,29 @@ def needs(theorem):
 R, other = draw(), draw(variance=num(4))
 entry = app(R, ONLY)
 plain, wild = made(entry, R), mean(exp_(entry), R)
-X_IS_Y, Y_IS_Z = rules.given(made(x), made(y)), rules.given(made(y), made(z))
-SAME, ENTRY, AT_TURNED = (equal(t, t) for t in (x, app(A, i), app(A, moved(i))))
-OVER_Y, ROOT_OF_SQUARE = equal(quotient(y), ONE), equal(root(power(p, 2)), p)
-MASK_OF_MASK = equal(power(app(flag, i), 2), app(flag, i))
 by_y, by_z = mul(x, quotient(y)), mul(x, quotient(z))
 over_itself, over_x = word_of("w", quotient(x), x), word_of("v", inv(x), x)
 chained, kink = slope(app(g, y), y, x), made(root(power(y, 2)), y)
+
+
+def assumed(one, other):
+    return rules.given(made(one), made(other))
+
+
+def same(term):
+    return equal(term, term)
+
+
+def over_y():
+    return equal(quotient(y), ONE)
+
+
+def root_of_square():
+    return equal(root(power(p, 2)), p)
+
+
+def mask_of_mask():
+    return equal(power(app(flag, i), 2), app(flag, i))
 
 
 def scaled(scale):
@@ -115,8 +131,7 @@ def vanishing_at(value):
 
 def in_a_mean(body):
     drawn = draw("Q", axes=())
-    averaged = mean(body(app(drawn)), drawn)
-    return equal(averaged, averaged)
+    return same(mean(body(app(drawn)), drawn))
 
 
 def size_and_position(value):
@@ -129,8 +144,7 @@ def size_and_position(value):
 def slope_of_slope(along, inner, at_first, at_last):
     """d/ds of d/dr (r relu(s)) is the slope of relu: not at its kink."""
     r, s = along
-    outer = slope(slope(inner, r, at_first), s, at_last)
-    return equal(outer, outer)
+    return same(slope(slope(inner, r, at_first), s, at_last))
 
 
 #: A theorem, and what it says that it needs.
@@ -142,8 +156,8 @@ CONDITIONS = {
     "what a chain came through": (
         lambda: rules.chain(equal(x, by_y), rules.reverse(equal(x, by_y))), ["≠ 0"]),
     "both sides, in a context": (
-        lambda: rules.congruence(X_IS_Y, made(inv(app(hole))), hole), ["≠ 0", "≠ 0"]),
-    "a divisor that is a quotient": (lambda: rules.instance(OVER_Y, {y: quotient(x)}), ["≠ 0"]),
+        lambda: rules.congruence(assumed(x, y), made(inv(app(hole))), hole), ["≠ 0", "≠ 0"]),
+    "a divisor that is a quotient": (lambda: rules.instance(over_y(), {y: quotient(x)}), ["≠ 0"]),
     "what cancels, at a quotient": (
         lambda: rules.instance(equal(add(x, mul(num(-1), x)), ZERO), {x: inv(y)}), ["≠ 0"]),
     "a divisor within a word": (lambda: equal(quotient(app(over_itself, x)), ONE), ["≠ 0"]),
@@ -159,7 +173,7 @@ CONDITIONS = {
     "a variance that divides": (
         lambda: equal(of_variance(power(inv(y), 2)), ZERO, laws=[MOMENTS]), ["≠ 0"]),
     "a smooth letter at a kink": (
-        lambda: rules.instance(equal(chained, chained), {g: kink}), ["≠ 0", "≠ 0"]),
+        lambda: rules.instance(same(chained), {g: kink}), ["≠ 0", "≠ 0"]),
     "the inner scalar at a kink": (
         lambda: slope_of_slope((x, y), mul(x, relu(y)), ZERO, z), ["≠ 0"]),
     "the outer scalar at a kink": (
@@ -194,34 +208,34 @@ REFUSED = {
     "two shapes": (lambda: rules.by_normal_form(made(ONE, x), made(ONE, i)), "different shapes"),
     "no law": (lambda: equal(x, x, laws=["any"]), "the laws are"),
     "no word": (lambda: equal(x, x, words=["softmax"]), "are words"),
-    "a gap in a chain": (lambda: rules.chain(Y_IS_Z, X_IS_Y), "does not begin"),
+    "a gap in a chain": (lambda: rules.chain(assumed(y, z), assumed(x, y)), "does not begin"),
     "two sets of draws": (
         lambda: rules.linearity(plain, made(app(other, ONLY), other)), "different draws"),
-    "a size for a number": (lambda: rules.instance(X_IS_Y, {x: n}), "no .NUM any"),
-    "what is put for a number": (lambda: rules.instance(X_IS_Y, {ONE: x}), "put for letters"),
-    "what is put for a name": (lambda: rules.instance(X_IS_Y, {"x": x}), "put for letters"),
+    "a size for a number": (lambda: rules.instance(assumed(x, y), {x: n}), "no .NUM any"),
+    "what is put for a number": (lambda: rules.instance(assumed(x, y), {ONE: x}), "put for letters"),
+    "what is put for a name": (lambda: rules.instance(assumed(x, y), {"x": x}), "put for letters"),
     "a position of another range": (
-        lambda: rules.instance(ENTRY, {n: UNIT, i: j}), "no .POS .lit 1"),
+        lambda: rules.instance(same(app(A, i)), {n: UNIT, i: j}), "no .POS .lit 1"),
     "a hole of another sort": (
-        lambda: rules.congruence(X_IS_Y, made(ONE), letter("hole", fun(NUM))), "sort"),
+        lambda: rules.congruence(assumed(x, y), made(ONE), letter("hole", fun(NUM))), "sort"),
     "a hole for what is positive": (
         lambda: rules.congruence(
             equal(root(power(p, 2)), p, p), made(app(letter("h", fun(POSITIVE)), x)),
             letter("h", fun(POSITIVE))), "not evidently positive"),
     "a letter of a hypothesis": (
-        lambda: rules.for_every(X_IS_Y, [x]), "a hypothesis speaks of x"),
-    "a size, for every one": (lambda: rules.for_every(OVER_Y, [n]), "is not generalised"),
-    "what is not assumed": (lambda: rules.discharge(X_IS_Y, SAME), "is not assumed"),
+        lambda: rules.for_every(assumed(x, y), [x]), "a hypothesis speaks of x"),
+    "a size, for every one": (lambda: rules.for_every(over_y(), [n]), "is not generalised"),
+    "what is not assumed": (lambda: rules.discharge(assumed(x, y), same(x)), "is not assumed"),
     "what is no mask": (
-        lambda: rules.instance(MASK_OF_MASK, {flag: made(app(A, i), i)}), "of the kind mask"),
+        lambda: rules.instance(mask_of_mask(), {flag: made(app(A, i), i)}), "of the kind mask"),
     "what is no permutation": (
-        lambda: rules.instance(AT_TURNED, {turn: made(Term("last", n), i)}), "no chain of perm"),
-    "a divisor of 0": (lambda: rules.instance(OVER_Y, {y: ZERO}), "never holds"),
+        lambda: rules.instance(same(app(A, moved(i))), {turn: made(Term("last", n), i)}), "no chain of perm"),
+    "a divisor of 0": (lambda: rules.instance(over_y(), {y: ZERO}), "never holds"),
     "what cancels, at 1/0": (
         lambda: rules.instance(equal(add(x, mul(num(-1), x)), ZERO), {x: inv(ZERO)}), "never holds"),
     "a smooth letter, bound": (stays_free, "stays free"),
     **{f"for what is positive, {value}": (
-        lambda value=value: rules.instance(ROOT_OF_SQUARE, {p: value}), "not evidently positive")
+        lambda value=value: rules.instance(root_of_square(), {p: value}), "not evidently positive")
        for value in (num(-1), x, add(ONE, root(x)), add(ONE, inv(relu(x))))},
     # draws and means
     "a mean of a quotient": (
@@ -232,9 +246,9 @@ REFUSED = {
     "a hypothesis about a draw": (
         lambda: rules.given(made(entry), made(mul(num(2), entry))), "a draw is bound by a mean"),
     "a draw for a parameter": (lambda: sorts.check(app(free_law, ONE)), "hides R_law"),
-    "a draw outside a mean": (lambda: equal(entry, entry), "bound by a mean"),
+    "a draw outside a mean": (lambda: same(entry), "bound by a mean"),
     "two laws": (lambda: equal(of_law(law("R")), of_law(law("S"))), "two sides differ"),
-    **{f"the law {no}": (lambda no=no: equal(of_law(no), of_law(no)), "a draw has a law")
+    **{f"the law {no}": (lambda no=no: same(of_law(no)), "a draw has a law")
        for no in (x, n, ONE)},
     **{f"the variance {v}": (lambda v=v: sorts.check(of_variance(v)), "a variance")
        for v in (num(-1), x)},
@@ -271,7 +285,7 @@ REFUSED = {
         lambda: rules.given(made(ONE), made(loose)), "below a binder only"),
     # names
     **{f"two things called {name}": (
-        lambda one=one, two=two: equal(add(one, two), add(one, two)), f"two things called {name}")
+        lambda one=one, two=two: same(add(one, two)), f"two things called {name}")
        for one, two, name in (
         (app(letter("A", fun(NUM)), x), app(A, i), "A"), (x, letter("x", POSITIVE), "x"),
         (app(double, x), app(triple, x), "g"), (Term("let", "cos", NUM), ONE, "cos"))},
@@ -280,8 +294,8 @@ REFUSED = {
        for name in ("#1", "x) + (y", "2", "")},
     # nothing but a rule makes a theorem
     "made by hand": (lambda: rules.Theorem(made(x), made(y)), "takes no arguments"),
-    "another side": (lambda: setattr(SAME, "rhs", made(y)), "immutable"),
-    "without conditions": (lambda: delattr(SAME, "conditions"), "immutable"),
+    "another side": (lambda: setattr(same(x), "rhs", made(y)), "immutable"),
+    "without conditions": (lambda: delattr(same(x), "conditions"), "immutable"),
     "another kind": (lambda: type("Mine", (rules.Theorem,), {}), "no other Theorem"),
     "terms that are all equal": (
         lambda: type("Mine", (Term,), {"__eq__": lambda a, b: True}), "no other Term"),
@@ -290,11 +304,11 @@ REFUSED = {
     "a float": (lambda: Term("num", 0.5), "no term is made of"),
     "a float for a number": (lambda: num(0.5), "not an exact number"),
     "a boolean": (lambda: Term("lit", True), "no term is made of"),
-    "no theorem": (lambda: rules.chain(SAME, object()), "no theorem"),
-    "no context": (lambda: rules.congruence(SAME, object(), x), "of the equation's sort"),
+    "no theorem": (lambda: rules.chain(same(x), object()), "no theorem"),
+    "no context": (lambda: rules.congruence(same(x), object(), x), "of the equation's sort"),
     "no letter": (
-        lambda: rules.for_every(rules.given(made(x), made(ZERO)), [object()]), "no term"),
-    "no value": (lambda: rules.instance(SAME, {x: 1}), "no term"),
+        lambda: rules.for_every(assumed(x, ZERO), [object()]), "no term"),
+    "no value": (lambda: rules.instance(same(x), {x: 1}), "no term"),
 }  # fmt: skip
 
 
@@ -309,15 +323,15 @@ def test_it_is_refused(attack):
 
 
 def test_what_is_assumed_is_kept_by_every_rule():
-    both, back = rules.chain(X_IS_Y, Y_IS_Z), rules.reverse(X_IS_Y)
+    both, back = rules.chain(assumed(x, y), assumed(y, z)), rules.reverse(assumed(x, y))
     assert (both.lhs, both.rhs) == (made(x), made(z)) and len(both.hypotheses) == 2
-    assert (back.lhs, back.rhs, back.hypotheses) == (made(y), made(x), X_IS_Y.hypotheses)
-    found = rules.congruence(X_IS_Y, made(inv(app(hole))), hole)
+    assert (back.lhs, back.rhs, back.hypotheses) == (made(y), made(x), assumed(x, y).hypotheses)
+    found = rules.congruence(assumed(x, y), made(inv(app(hole))), hole)
     assert (found.lhs, found.rhs) == (made(inv(x)), made(inv(y)))
-    assert found.hypotheses == X_IS_Y.hypotheses
-    found = rules.instance(X_IS_Y, {x: ONE})
+    assert found.hypotheses == assumed(x, y).hypotheses
+    found = rules.instance(assumed(x, y), {x: ONE})
     assert found.hypotheses == {(made(ONE), made(y))} and found.lhs == made(ONE)
-    assert rules.instance(ENTRY, {n: UNIT, i: ONLY})
+    assert rules.instance(same(app(A, i)), {n: UNIT, i: ONLY})
 
 
 def test_what_is_needed_is_put_and_generalised_with_the_theorem():
@@ -333,8 +347,8 @@ def test_what_is_needed_is_put_and_generalised_with_the_theorem():
 
 
 def test_what_is_assumed_and_proved_is_no_assumption():
-    assumed = rules.instance(X_IS_Y, {x: quotient(y), y: ONE})
-    found = rules.discharge(assumed, OVER_Y)
+    found = rules.instance(assumed(x, y), {x: quotient(y), y: ONE})
+    found = rules.discharge(found, over_y())
     assert not found.hypotheses and needs(found) == ["≠ 0"]
 
 
@@ -385,8 +399,8 @@ def test_no_condition_of_an_induction_speaks_of_its_size():
 def test_what_fits_is_put():
     """The controls of what is refused above."""
     at_last = made(Term("delta", i, Term("last", n)), i)
-    assert rules.instance(MASK_OF_MASK, {flag: at_last})
-    assert rules.instance(ROOT_OF_SQUARE, {p: add(ONE, root(p))})
+    assert rules.instance(mask_of_mask(), {flag: at_last})
+    assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
     positive = letter("h", fun(POSITIVE))
     assert rules.congruence(equal(root(power(p, 2)), p, p), made(app(positive, ONE)), positive)
     assert sorts.check(Term("case", both, of_n, of_m)) == NUM
@@ -397,11 +411,11 @@ def test_what_fits_is_put():
 def test_what_stands_for_a_permutation_is_one():
     there, back = app(A, moved(i)), app(A, moved(i, -1))
     inverse = made(moved(i, -1), i)
-    assert rules.instance(equal(there, there), {turn: inverse}).lhs == made(back)
-    assert rules.instance(equal(back, back), {turn: inverse}).lhs == made(there)
+    assert rules.instance(same(there), {turn: inverse}).lhs == made(back)
+    assert rules.instance(same(back), {turn: inverse}).lhs == made(there)
     word = word_of("w", app(A, moved(i)), n, A, turn, i)
     entry = app(word, n, made(app(A, i), i), made(moved(i, -1), i), i)
-    assert equal(entry, entry) and equal(entry, app(A, moved(i, -1)), words=[word])
+    assert same(entry) and equal(entry, app(A, moved(i, -1)), words=[word])
 
 
 def test_the_law_of_a_draw_is_a_letter_and_its_variance_a_number_like_any_other():
@@ -415,13 +429,13 @@ def test_the_law_of_a_draw_is_a_letter_and_its_variance_a_number_like_any_other(
 
 def test_letters_are_read_once():
     """What changes while it is read would generalise a letter that a hypothesis speaks of."""
-    assumed, reads = rules.given(made(x), made(ZERO)), iter([[y], [x]])
+    reads = iter([[y], [x]])
 
     class Changing:
         def __iter__(self):
             return iter(next(reads))
 
-    assert rules.for_every(assumed, Changing()).lhs == made(x, y)
+    assert rules.for_every(assumed(x, ZERO), Changing()).lhs == made(x, y)
 
 
 def test_no_theorem_is_left_where_one_was_refused():
