@@ -104,6 +104,15 @@ def inverses(size, start=0):
     return tabulate(lambda i, j: 1 / (start + i), size)
 
 
+def not_zero_and_then_positive():
+    inverse = word(
+        "inverse", lambda x, i, j, s: 1 / s(i, j), None, needs=lambda x: [NonZero(x.args[0])]
+    )
+    proof = line(careful(X) * X * inverse(X), careful(X), unfold(inverse))
+    assert shown(proof) == ["each entry of X ≠ 0"]
+    return proof.by(careful(X.T).T, unfold(careful))
+
+
 def divided_midway():
     f = define("w", lambda x: normalise(x))
     first = theorem(f(X), normalise(X), unfold(f))
@@ -127,7 +136,7 @@ NEEDED = {
     "a root": (roots, ["r ≥ 0"]),
     "a root of what is positive": (lambda: roots()(r=tau), []),
     "a root that has to be positive": (
-        lambda: line(careful(X) * X, careful(X.T).T * X, unfold(careful)), ["each entry of X > 0"]),
+        not_zero_and_then_positive, ["each entry of X > 0"]),
     "a root that says too little": (
         lambda: line(careless(X), careless(X.T).T, unfold(careless)),
         ["X[k,l] ≥ 0 for every k, l", "each entry of X ≠ 0"]),
