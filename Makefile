@@ -16,8 +16,6 @@ export UNTRIED_VERSIONS := quiet
 export IPYTHONDIR := $(CURDIR)/$(VENV)/ipython
 INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --durations=10
-# Kernels forked from one process that has imported torch; FORK=0 starts each on its own.
-export FORK
 NBVAL := --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 \
   -p tests.notebook_kernels
 
@@ -39,7 +37,6 @@ help:
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with."
 	@echo "WORKERS=4 runs the tests in so many processes."
-	@echo "FORK=0 gives every notebook a kernel that imports everything itself."
 
 # A folder that cannot be written, a file that is no notebook: one sentence, before the work.
 ready: $(STAMP)

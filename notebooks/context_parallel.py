@@ -1,7 +1,6 @@
 """Attention whose keys and values lie on several devices ("context parallel").
 
     torchrun --standalone --nproc-per-node 2 context_parallel.py
-    python context_parallel.py --processes 2    # the same; a failure is told in one sentence
 
 Started so, the file checks itself: keys and values are dealt to the processes, attention is
 computed three ways, and each way must equal one device within the book's tolerance (for
@@ -21,21 +20,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import math
 import os
-import signal
 import sys
-import tempfile
-import time
-from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from torch.distributed import run as torchrun
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 # ── On one device: a part of attention, and how parts merge ───────────────────────────────
 
@@ -107,43 +99,30 @@ def up_to(queries, keys):
     return keys <= queries.unsqueeze(-1)
 
 
-# ── The ranks, and what can go wrong between them ─────────────────────────────────────────
-
-
-class RankLost(RuntimeError):
-    """A rank ended or hangs: says which one, and at which exchange the others met without it."""
+# ── The ranks, and what they exchange ─────────────────────────────────────────────────────
 
 
 class Ranks:
-    """The processes of this run: who I am, how we exchange tensors, how many bytes I sent.
+    """The processes that torchrun started: who I am, how we exchange tensors, what I sent.
 
-    ``timeout``: seconds an exchange may wait for a rank; ``startup``: seconds until all ranks
-    must have started.  Attributes: ``rank``, ``size``, ``device``, ``timeout``, ``sent`` (bytes
-    that this rank sent in exchanges so far).  Raises RankLost where a rank is missed.
+    Attributes: ``rank``, ``size``, ``device``, ``sent`` (bytes that this rank sent so far).  An
+    exchange that waits for a rank longer than ``timeout`` seconds raises torch's own RuntimeError.
     """
 
-    def __init__(self, timeout=60.0, startup=60.0):
-        missing = [name for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR") if name not in os.environ]
-        if missing:
-            raise ValueError(f"{missing[0]} is not set: start this with torchrun, or --processes")
-        self.timeout, self.sent = timeout, 0
-        self.device, backend = _device_and_backend()
-        rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=startup))
-        self._store, self.rank, self.size = next(rendezvous)
-        self.meet("the start", startup)
-        # nccl connects here, where all are: in a first exchange no timeout would end the wait
-        eagerly = {"device_id": self.device} if backend == "nccl" else {}
-        with self._naming_the_missing():
-            dist.init_process_group(
-                backend, store=dist.PrefixStore("group", self._store), rank=self.rank,
-                world_size=self.size, timeout=timedelta(seconds=timeout), **eagerly,
-            )  # fmt: skip
+    def __init__(self, timeout=60.0):
+        local, count = (int(os.environ[name]) for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+        on_gpus = dist.is_nccl_available() and torch.cuda.device_count() >= count
+        self.device = torch.device("cuda", local) if on_gpus else torch.device("cpu")
+        if on_gpus:
+            torch.cuda.set_device(self.device)
+        dist.init_process_group("nccl" if on_gpus else "gloo", timeout=timedelta(seconds=timeout))
+        self.rank, self.size, self.sent = dist.get_rank(), dist.get_world_size(), 0
 
     def gather(self, tensor):
         """The tensors of all ranks, of one shape, along a new first axis: (ranks, ...)."""
         everyones = tensor.new_empty(self.size, *_forward_only(tensor).shape)
-        with self._exchange((self.size - 1) * tensor.nbytes):
-            dist.all_gather(list(everyones), tensor.contiguous())
+        dist.all_gather(list(everyones), tensor.contiguous())
+        self.sent += (self.size - 1) * tensor.nbytes
         return everyones
 
     def pass_on(self, tensor, shape):
@@ -153,87 +132,23 @@ class Ranks:
         """
         tensor, arriving = _forward_only(tensor).contiguous(), tensor.new_empty(shape)
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
-        with self._exchange(tensor.nbytes):
-            under_way = dist.batch_isend_irecv(
-                [dist.P2POp(dist.isend, tensor, after), dist.P2POp(dist.irecv, arriving, before)]
-            )
+        under_way = dist.batch_isend_irecv(
+            [dist.P2POp(dist.isend, tensor, after), dist.P2POp(dist.irecv, arriving, before)]
+        )
+        self.sent += tensor.nbytes
 
         def arrived():
-            with self._naming_the_missing():
-                for work in under_way:
-                    work.wait()
+            for work in under_way:
+                work.wait()
             return arriving
 
         return arrived
-
-    def meet(self, where, seconds=None):
-        """Waits until every rank is here; raises RankLost, naming the missing, after a while."""
-        seconds = self.timeout if seconds is None else seconds
-        names = [f"{where} {rank}" for rank in range(self.size)]
-        with self._naming_the_missing():
-            self._store.set(names[self.rank], "here")
-            try:
-                self._store.wait(names, timedelta(seconds=seconds))
-            except RuntimeError:
-                absent = [rank for rank, name in enumerate(names) if not self._store.check([name])]
-                if absent:  # a rank may have come just now
-                    missed = f"{_ranks(absent)} did not come to {where} (timeout: {seconds:g} s)"
-                    raise RankLost(missed) from None
-
-    def leave(self):
-        """Ends the group when all ranks are done: a rank that hangs now is missed as well."""
-        self.meet("the end")
-        dist.destroy_process_group()
-
-    @contextmanager
-    def _exchange(self, sends):
-        """Signs in: when an exchange fails, the store tells who signed in least often."""
-        with self._naming_the_missing():
-            self._store.add(f"exchanges {self.rank}", 1)
-            yield
-        self.sent += sends
-
-    @contextmanager
-    def _naming_the_missing(self):
-        try:
-            yield
-        except RankLost:
-            raise
-        except RuntimeError as failure:
-            raise RankLost(self._who_is_missing(failure)) from None
-
-    def _who_is_missing(self, failure):
-        try:
-            counts = [self._store.add(f"exchanges {rank}", 0) for rank in range(self.size)]
-        except RuntimeError:
-            return f"rank {self.rank} lost the process that started it"
-        fewest = min(counts)
-        behind = [rank for rank, count in enumerate(counts) if count == fewest]
-        if len(behind) == self.size:
-            first_line = str(failure).partition("\n")[0]
-            return f"exchange {fewest} failed on rank {self.rank}: {first_line}"
-        return (
-            f"{_ranks(behind)} did not come to exchange {fewest + 1} (timeout: {self.timeout:g} s)"
-        )
-
-
-def _device_and_backend():
-    local, count = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    if not dist.is_nccl_available() or torch.cuda.device_count() < count:
-        return torch.device("cpu"), "gloo"
-    torch.cuda.set_device(local)
-    os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")  # a timeout raises where it is waited
-    return torch.device("cuda", local), "nccl"
 
 
 def _forward_only(tensor):
     if tensor.requires_grad and torch.is_grad_enabled():
         raise ValueError("no gradient flows through an exchange: call this under torch.no_grad()")
     return tensor
-
-
-def _ranks(numbers):
-    return f"rank{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
 # ── Attention over all ranks ──────────────────────────────────────────────────────────────
@@ -305,12 +220,8 @@ def bytes_of_ring(ranks, n, d, heads=1, item=4):
 # ── The self-check that torchrun starts ───────────────────────────────────────────────────
 
 
-def check(ranks, fail):
-    """Compares the three ways with one device; rank 0 prints a line each.  True when all pass.
-
-    ``fail`` is called when all ranks have started and nothing is exchanged yet.
-    """
-    fail()
+def check(ranks):
+    """Compares the three ways with one device; rank 0 prints a line each.  True when all pass."""
     from derivation.checks import error, normal, tolerance  # only the self-check needs it
 
     n, d, passed = 37, 16, []
@@ -364,103 +275,22 @@ def volumes(ranks, n, d=16):
     return counts
 
 
-# ── Starting, and ending with a sentence ──────────────────────────────────────────────────
-
-TOLD = 3  # the exit status of a rank that wrote down why it ends
-
-
-def main(arguments=None):
+def main():
+    """Checks, in each of the processes; the exit status."""
     parser = argparse.ArgumentParser(description="Context-parallel attention, checked.")
-    parser.add_argument("--processes", type=int, help="start so many here, under torchrun")
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for a rank")
-    parser.add_argument("--lose", type=int, metavar="RANK", help="let this rank be killed")
-    parser.add_argument("--hang", type=int, metavar="RANK", help="let this rank sleep")
-    parser.add_argument("--count", type=int, nargs="+", metavar="N",
+    parser.add_argument("--count", type=int, nargs="+", default=[], metavar="N",
                         help="print also how many bytes a rank sends for N keys")  # fmt: skip
-    arguments = sys.argv[1:] if arguments is None else arguments
-    options = parser.parse_args(arguments)
-    if dist.is_torchelastic_launched() or "RANK" in os.environ:
-        return told(one_process, options)
-    if options.processes is None or options.processes < 1:
-        parser.error("say --processes 2, or start this with torchrun")
-    for rank in (options.lose, options.hang):
-        if rank is not None and not 0 <= rank < options.processes:
-            parser.error(f"there is no rank {rank} among {options.processes} processes")
-    return under_torchrun(options.processes, __file__, arguments)
-
-
-def one_process(options):
-    """What each process does; the exit status."""
-    ranks = Ranks(options.timeout)
-
-    def fail():
-        if ranks.rank == options.lose:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if ranks.rank == options.hang:
-            time.sleep(600)
-
+    options = parser.parse_args()
+    if not dist.is_torchelastic_launched():
+        parser.error("start it with torchrun: torchrun --nproc-per-node 2 context_parallel.py")
+    ranks = Ranks()
     with torch.no_grad():
-        passed = check(ranks, fail)
-        counts = [volumes(ranks, n) for n in options.count or ()]
+        passed = check(ranks)
+        counts = [volumes(ranks, n) for n in options.count]
     if ranks.rank == 0 and counts:
         print(json.dumps(counts))
-    ranks.leave()
+    dist.destroy_process_group()
     return 0 if passed else 1
-
-
-def told(work, *arguments):
-    """The exit status of ``work``; where a rank is lost, its sentence goes to torchrun.
-
-    Before that it waits two seconds: if a process ended, torchrun sees it first, and says how.
-    """
-    try:
-        return work(*arguments)
-    except RankLost as lost:
-        if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
-            with open(file, "w", encoding="utf-8") as report:
-                json.dump({"message": str(lost), "timestamp": int(time.time())}, report)
-            time.sleep(2)
-        else:
-            print(lost, file=sys.stderr, flush=True)
-        os._exit(TOLD)  # no tidying up: it would wait for the rank that is lost
-
-
-def under_torchrun(processes, script, arguments):
-    """Runs a script under torchrun, in so many processes of this machine; its exit status.
-
-    A rank that is lost is told in one sentence, without torchrun's own report.  A process that
-    does not even answer SIGTERM is ended by torchrun 30 s later, and told then.
-    """
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
-    logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--standalone", f"--nproc-per-node={processes}", f"--log-dir={folder}"]
-        try:
-            torchrun.run(torchrun.parse_args([*options, str(script), *arguments]))
-        except ChildFailedError as failed:
-            print(f"stopped: {'; '.join(reasons(failed.failures))}", file=sys.stderr)
-            return 1
-    return 0
-
-
-def reasons(failures):
-    """Why the run ended, each reason once: {rank: torchrun's ProcessFailure}.
-
-    First what ranks told of others, then what ranks ended of.  That torchrun itself ended the
-    rest, by SIGTERM, is a reason only where there is no other.
-    """
-    told_by_ranks, ended, swept = [], [], []
-    for rank, failure in sorted(failures.items()):
-        if failure.exitcode == TOLD:
-            told_by_ranks.append(failure.message)
-        elif failure.exitcode < 0:
-            by_torchrun = failure.exitcode == -signal.SIGTERM
-            reason = f"rank {rank} was ended by {failure.signal_name()}"
-            (swept if by_torchrun else ended).append(reason)
-        else:
-            ended.append(f"rank {rank} ended with exit status {failure.exitcode}")
-    return list(dict.fromkeys([*told_by_ranks, *ended] or swept))
 
 
 if __name__ == "__main__":

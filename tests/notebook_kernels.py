@@ -1,18 +1,21 @@
 """A pytest plugin, ``-p tests.notebook_kernels``: how nbval's kernels start, and how they end.
 
 Each notebook gets a kernel of its own, forked from one process that has imported torch, SymPy and
-Matplotlib (``forked_kernel``); with ``FORK=0`` in the environment it imports them itself.  A kernel
-that dies is noticed within a second; nbval would wait as long as a cell may take.
+Matplotlib: a quarter of the time of all notebooks goes into these imports otherwise.  A kernel that
+dies is noticed within a second; nbval would wait as long as a cell may take.
 
-On Linux, kernels of either kind are spoken to through sockets that have a name of their own and no
-file.  Jupyter's default are ports that were free when they were chosen: where another program takes
-one before the kernel has started, the kernel dies.
+On Linux, kernels are spoken to through sockets that have a name of their own and no file.  Jupyter's
+default are ports that were free when they were chosen: where another program takes one before the
+kernel has started, the kernel dies.
 """
 
+import multiprocessing
 import os
+import runpy
 import sys
 import time
 from importlib.metadata import EntryPoint
+from multiprocessing import forkserver
 from pathlib import Path
 from queue import Empty
 
@@ -21,26 +24,59 @@ import pytest
 from ipykernel.kernelspec import make_ipkernel_cmd
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-from tests.forked_kernel import ForkedKernel, warm_up
-
+#: Forked: where no library starts threads, and no driver of an accelerator would be forked as well.
+FORKS = (
+    sys.platform == "linux"
+    and os.environ.get("OMP_NUM_THREADS") == "1"
+    and not any(Path("/dev", driver).exists() for driver in ("nvidiactl", "kfd"))
+)
+#: What most notebooks import.  Not the book's own packages, which are what the tests are about; nor
+#: pyplot and transformers, which look at where they are imported.
+WARM = """
+tests.notebook_kernels ipykernel.kernelapp ipykernel.ipkernel ipykernel.zmqshell IPython.core.history
+numpy sympy.stats torch._dynamo torch.distributed torch.func torch.utils.data
+matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.widgets
+""".split()
+CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
 MODULE = make_ipkernel_cmd().index("-m")
-NAME = "forked-from-the-tests"
 SECONDS_BETWEEN_LOOKS = 0.5
 #: The notebooks that take longest begin, or one worker would be left with them at the end.
 LONGEST = ("13-an-audit", "16-", "12c", "11b", "01b", "12-")
 
 
-def why_plain():
-    """Why kernels are not forked here; None where they are."""
-    if os.environ.get("FORK") == "0":
-        return "FORK=0 asks for them"
-    if sys.platform != "linux":
-        return "forking is tried on Linux only"
-    if os.environ.get("OMP_NUM_THREADS") != "1":
-        return "libraries start threads where OMP_NUM_THREADS is not 1"
-    if any(Path("/dev", driver).exists() for driver in ("nvidiactl", "kfd")):
-        return "there is an accelerator, whose driver must not be started before a fork"
-    return None
+class ForkedKernel(CONTEXT.Process):
+    """The process that a kernel's command would have been; jupyter_client sees a Popen."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, arguments, folder, environment):
+        super().__init__(daemon=True)  # it ends with the process that asked for it
+        self.arguments, self.folder, self.environment = arguments, folder, environment
+
+    def poll(self):
+        return self.exitcode
+
+    def wait(self):
+        self.join()
+        return self.exitcode
+
+    def run(self):
+        """Become what the command would have started; this is the new process."""
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # or it would keep the server alive
+        self.daemon = False  # a notebook may start processes
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(null, standard)
+        os.chdir(self.folder)
+        os.environ.clear()  # what is imported sets some
+        os.environ.update(self.environment)
+        given = filter(None, self.environment.get("PYTHONPATH", "").split(os.pathsep))
+        installed = [p for p in sys.path if p.startswith((sys.prefix, sys.base_prefix))]
+        sys.path[:] = [os.getcwd(), *given, *installed]
+        # With its parent, the server, it ends as well: a plain one reads that from its environment.
+        sys.argv[1:] = [*self.arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
+        runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
 
 
 class Provisioner(LocalProvisioner):
@@ -50,10 +86,10 @@ class Provisioner(LocalProvisioner):
         return await super().pre_launch(**kwargs)
 
     async def launch_kernel(self, cmd, **kwargs):
-        if why_plain():
+        if not FORKS:
             return await super().launch_kernel(cmd, **kwargs)
-        self.cwd = kwargs.get("cwd") or Path.cwd()
-        self.process = ForkedKernel(cmd[MODULE + 2 :], self.cwd, dict(kwargs["env"]))
+        folder = kwargs.get("cwd") or Path.cwd()
+        self.process = ForkedKernel(cmd[MODULE + 2 :], folder, dict(kwargs["env"]))
         self.process.start()
         self.pid = self.pgid = self.process.pid
         return self.connection_info
@@ -73,19 +109,13 @@ class WatchedKernel(nbval.plugin.RunningKernel):
                     raise
 
 
-def pytest_configure(config):
+def pytest_configure():
     nbval.plugin.RunningKernel = WatchedKernel
     factory = KernelProvisionerFactory.instance()
-    factory.provisioners[NAME] = EntryPoint(NAME, f"{__name__}:Provisioner", factory.GROUP_NAME)
-    factory.default_provisioner_name = NAME
-    # xdist's first process runs no notebook.
-    runs_notebooks = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
-    if config.option.nbval and runs_notebooks and not why_plain():
-        warm_up()
-
-
-def pytest_report_header():
-    return f"kernels: {'plain, as ' + why_plain() if why_plain() else 'forked from a warm process'}"
+    name = factory.default_provisioner_name = "forked-from-the-tests"
+    factory.provisioners[name] = EntryPoint(name, f"{__name__}:Provisioner", factory.GROUP_NAME)
+    CONTEXT.set_forkserver_preload(WARM)
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a warning, where nobody reads it
 
 
 def pytest_collection_modifyitems(items):

@@ -1,48 +1,52 @@
-"""Every theorem has its five parts, side by side in its section of the notebook.
+"""Every theorem has its five parts, on one page.
 
-The statement and its hypotheses are read by the register. Here: the proof, the
-counterexample, the check and its control, and that all of them speak of this theorem.
+The statement and its hypotheses are read by the register.  Here: the proof, the necessity, the
+check and its control.  They are found by the theorem's name, wherever on the page they stand;
+an exact instance is of the theorem that needs the hypothesis which it drops (``without=…``), and
+one that names none belongs to the section it stands in.
 """
 
 import ast
-import json
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
+from files import read_notebook
 from register import HEADING, PROVED_KINDS, read_register
 
 PROVED = read_register(Path(__file__).resolve().parent.parent / "notebooks")
 
 
-def section(theorem):
-    """The code cells between the heading of a theorem and the next one."""
-    here = False
-    for cell in json.loads(theorem.notebook.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            if here:
-                yield cell
+@cache
+def cells_of(path):
+    """(number of the theorem in whose section it stands, what it calls, what it prints) of a cell."""
+    found, here = [], None
+    for cell in read_notebook(path).cells:
+        if cell.cell_type == "code":
+            said = "".join(
+                out.get("text", out.get("data", {}).get("text/plain", "")) for out in cell.outputs
+            )
+            found.append((here, calls(cell.source), said))
             continue
-        for line in "".join(cell["source"]).splitlines():
+        for line in cell.source.splitlines():
             heading = HEADING.fullmatch(line.rstrip())
             if heading and heading["kind"] in PROVED_KINDS:
-                here = heading["number"] == theorem.number
+                here = heading["number"]
             elif line.startswith("## "):
-                here = False
+                here = None
+    return found
 
 
-def calls(cell):
+def calls(source):
     """The functions that a cell calls, {name: first arguments where they are strings}."""
     found = {}
-    for node in ast.walk(ast.parse("".join(cell["source"]))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", None))
             first = node.args[0] if node.args else None
             found.setdefault(name, set()).add(getattr(first, "value", None))
     return found
-
-
-def printed(cell):
-    return "".join("".join(output.get("text", "")) for output in cell["outputs"])
 
 
 def test_there_are_theorems():
@@ -51,17 +55,21 @@ def test_there_are_theorems():
 
 @pytest.mark.parametrize("theorem", PROVED, ids=lambda t: t.label)
 def test_it_has_its_parts(theorem):
-    cells = [(calls(cell), printed(cell)) for cell in section(theorem)]
+    cells = cells_of(theorem.notebook)
     assert any(
         theorem.label in called.get("qed", ())
         and theorem.name in {*called.get("Derivation", ()), *called.get("Induction", ())}
-        for called, _ in cells
-    ), f'no cell of its section holds both Derivation("{theorem.name}", …) and its .qed(…)'
+        for _, called, _ in cells
+    ), f'no cell of its page holds both Derivation("{theorem.name}", …) and its .qed(…)'
     if theorem.kind == "Lemma":  # the other parts stand with the theorem that uses it
         return
-    for part in ("counterexample", "judge", "control"):
-        assert any(part in called for called, _ in cells), f"its section calls no {part}(…)"
-    expected = f"PASS  {theorem.label} ({theorem.name})"
-    assert any(expected in said for called, said in cells if "judge" in called), (
-        f"the stored output of its check does not say “{expected}”"
+    passed = f"PASS  {theorem.label} ({theorem.name})"
+    checks = [called for _, called, said in cells if passed in said and "judge" in called]
+    assert checks, f"no stored output of a judge(…) says “{passed}”"
+    own = [called for number, called, _ in cells if number == theorem.number]
+    assert any("control" in called for called in checks + own), "its check has no control(…)"
+    dropped = re.findall("without “(.+?)”", "\n".join(said for *_, said in cells))
+    needs = " ".join(theorem.needs.replace("$", "").split())
+    assert any("counterexample" in called for called in own) or any(d in needs for d in dropped), (
+        "no counterexample(…, without=…) on its page drops something that it needs"
     )

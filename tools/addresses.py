@@ -8,18 +8,14 @@ import sys
 from pathlib import Path
 
 import yaml
-from files import in_a_sentence, write
+from files import Fault, in_a_sentence, write
 
 #: The branch that holds the copies for Colab.
 PUBLISHED_BRANCH = "published"
 #: Where the site offers the book as one file.
 PDF = "where-did-the-bias-go.pdf"
 
-REPOSITORY = re.compile(r"https://github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?/?")
-
-
-class AddressError(ValueError):
-    """An address that is no address of a repository on GitHub."""
+REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)(?<!\.git)(?<!\.github\.io)")
 
 
 def addresses(root):
@@ -29,15 +25,11 @@ def addresses(root):
         return "", ""
     found = REPOSITORY.fullmatch(url)
     if not found:
-        raise AddressError(
+        raise Fault(
             f"_config.yml: repository.url is “{url}”; "
             "expected https://github.com/OWNER/NAME, or nothing."
         )
-    owner, name = found.groups()
-    site = f"https://{owner}.github.io/{name}"
-    if name.lower() == f"{owner.lower()}.github.io":
-        site = f"https://{name}"
-    return f"https://github.com/{owner}/{name}", site
+    return url, "https://{}.github.io/{}".format(*found.groups())
 
 
 def site_address(root):

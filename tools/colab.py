@@ -41,8 +41,7 @@ COLAB = {"accelerator": "GPU", "colab": {"provenance": [], "gpuType": "T4"}}
 @in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COPIES
-    paths = sorted(NOTEBOOKS.glob("*.ipynb"))
-    site = site_address(ROOT)
+    paths, site = sorted(NOTEBOOKS.glob("*.ipynb")), site_address(ROOT)
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths:
         write(folder / path.name, colab_copy(path, site))

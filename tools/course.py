@@ -27,109 +27,67 @@ COURSE = ROOT / "_build" / "course"
 SITE = ROOT / "_build" / "html"
 TEACHING = ROOT / "book" / "teaching"
 
-LICENCES = ("LICENSE", "LICENSE-TEXT")
 #: Packages that the notebooks of the course import, by their pins; and what opens them.
-PINNED = (
-    "ipykernel",
-    "matplotlib",
-    "nbclient",
-    "nbformat",
-    "numpy",
-    "sympy",
-    "torch",
-    "transformers",
-)
+PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
+PINNED += ("numpy", "sympy", "torch", "transformers")
 OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
 #: Of the built site: live proofs, which need a server and are half of it.
-LEFT_OUT = {"_static/live", ".buildinfo", "objects.inv"}
+LEFT_OUT = ("_static/live/", ".buildinfo", "objects.inv")
 FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
 #: A cell that a plan of the guide has typed, after what the plan says of it.
 TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold
-
-
-class CannotPack(Fault):
-    """Why there is no course, for the one who called."""
 
 
 @in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COURSE
+    if not (SITE / "index.html").is_file():
+        raise Fault(f"{SITE} holds no book: run `make book` first")
+    shutil.rmtree(folder, ignore_errors=True)
+    slides.write_slides(folder / "slides")
     pack(folder)
     return 0
 
 
-def pack(folder, site=SITE, with_slides=True):
-    """Write both archives into ``folder``; raises CannotPack where the book is not built."""
-    if not (site / "index.html").is_file():
-        raise CannotPack(f"{site} holds no book: run `make book` first")
-    shutil.rmtree(folder, ignore_errors=True)
-    say("assignments")
-    assignments.main([str(folder / "assignments")])
-    if with_slides:
-        say("slides")
-        if slides.main([str(folder / "slides")]):
-            raise CannotPack("The slides could not be built.")
-        slides.main([str(folder / "slides"), "--pdf"])  # without Chromium it says so: no PDF
-    student = {**common(site), **for_students(folder)}
-    teacher = {**common(site), **for_teachers(folder)}
-    for name, files in (("student", student), ("instructor", teacher)):
-        write_zip(folder / f"{name}.zip", name, files)
-        say(f"{folder / name}.zip: {len(files)} files")
-
-
-def say(what):
-    print(f"course: {what}", flush=True)
+def pack(folder):
+    """Write both archives into ``folder``, with the slides that it holds."""
+    assignments.write_assignments(folder / "assignments")
+    both = for_both()
+    for name, others in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
+        write_zip(folder / f"{name}.zip", name, both | others)
+        print(f"{folder / name}.zip: {len(both | others)} files", flush=True)
 
 
 # ---- what goes in: {name in the archive: bytes} -----------------------------------------
 
 
-def common(site):
+def for_both():
     """The book as built, the chapters as notebooks, what to install, the licences."""
-    files = {f"book/{name}": path.read_bytes() for name, path in files_of(site) if kept(name)}
-    files |= notebooks("chapters", lambda stem: "exercises" not in stem)
-    files |= {name: (ROOT / name).read_bytes() for name in LICENCES}
-    files["requirements.txt"] = requirements().encode()
-    return files
+    pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
+    files = {f"book/{name}": path.read_bytes() for name, path in pages}
+    files |= {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
+    files |= {name: (ROOT / name).read_bytes() for name in ("LICENSE", "LICENSE-TEXT")}
+    return files | {"requirements.txt": requirements().encode()}
 
 
 def for_students(folder):
-    sheets = notebooks("exercises", lambda stem: "exercises" in stem, without_solutions)
-    handed_out = inside("assignments", folder / "assignments" / "student")
-    return {**sheets, **handed_out, "README.md": readme("student")}
+    sheets = {path.name: without_solutions(alone(path)) for path in notebooks("exercises")}
+    files = {f"exercises/{name}": as_bytes(sheet) for name, sheet in sheets.items()}
+    files |= inside("assignments", folder / "assignments" / "student")
+    return files | {"README.md": readme("student")}
 
 
 def for_teachers(folder):
-    files = notebooks("exercises", lambda stem: "exercises" in stem)
-    files |= inside("assignments", folder / "assignments")
+    files = {f"exercises/{path.name}": as_bytes(alone(path)) for path in notebooks("exercises")}
+    files |= inside("assignments", folder / "assignments") | inside("slides", folder / "slides")
     for name, path in files_of(folder / "assignments" / "source"):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["nbgrader/nbgrader_config.py"] = (TEACHING / "handouts/nbgrader_config.py").read_bytes()
     for name in ("grade.py", "rubric.md"):
         files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
-    files |= inside("slides", folder / "slides")
     for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
-        files[f"live/{plan.stem}.ipynb"] = live_notebook(plan.read_text(encoding="utf-8"))
-    return {**files, "README.md": readme("instructor")}
-
-
-def live_notebook(plan):
-    """The cells that a plan has typed in class, ready to run; each below what the plan says first."""
-    title = plan.splitlines()[0]
-    cells = [
-        nbformat.v4.new_markdown_cell(f"{title}\n\nThe live derivation, as planned.", id="title")
-    ]
-    for number, (before, code) in enumerate(TYPED.findall(plan), 1):
-        step = before.strip().rpartition("\n\n")[2]
-        cells += [
-            nbformat.v4.new_markdown_cell(step, id=f"step-{number}"),
-            nbformat.v4.new_code_cell(code.rstrip("\n"), id=f"code-{number}"),
-        ]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    opening = colab.writing_cell(colab.companions(notebook))
-    cells.insert(1, nbformat.v4.new_code_cell(opening, metadata=colab.FOLDED, id="the-checker"))
-    return as_bytes(notebook)
+        files[f"live/{plan.stem}.ipynb"] = as_bytes(live(plan.read_text(encoding="utf-8")))
+    return files | {"README.md": readme("instructor")}
 
 
 def inside(name, folder):
@@ -143,10 +101,6 @@ def files_of(folder):
     return [(path.relative_to(folder).as_posix(), path) for path in paths]
 
 
-def kept(name):
-    return not any(name == out or name.startswith(f"{out}/") for out in LEFT_OUT)
-
-
 def readme(name):
     return (TEACHING / "handouts" / f"README-{name}.md").read_bytes()
 
@@ -157,14 +111,18 @@ def requirements():
     return "\n".join([*(f"{name}=={pins[name]}" for name in PINNED), OPENS_NOTEBOOKS, ""])
 
 
-def notebooks(name, wanted, change=lambda notebook: notebook):
-    """Copies that run alone of the notebooks whose stem is wanted, each changed."""
-    files, site = {}, site_address(ROOT)
-    for path in sorted(colab.NOTEBOOKS.glob("*.ipynb")):
-        if wanted(path.stem):
-            copy = change(nbformat.reads(colab.colab_copy(path, site), as_version=4))
-            files[f"{name}/{path.name}"] = as_bytes(copy)
-    return files
+# ---- notebooks ----------------------------------------------------------------------------
+
+
+def notebooks(which):
+    """The paths of the book's chapters, or of its exercise sheets."""
+    paths = sorted(colab.NOTEBOOKS.glob("*.ipynb"))
+    return [path for path in paths if ("exercises" in path.stem) == (which == "exercises")]
+
+
+def alone(path):
+    """A copy of a notebook that runs alone."""
+    return nbformat.reads(colab.colab_copy(path, site_address(ROOT)), as_version=4)
 
 
 def as_bytes(notebook):
@@ -173,29 +131,35 @@ def as_bytes(notebook):
 
 def without_solutions(sheet):
     """An exercise sheet as a student gets it: the folded text and the folded code are gone."""
-    kept = []
+    sheet.cells = [cell for cell in sheet.cells if "hide-cell" not in cell.metadata.get("tags", [])]
     for cell in sheet.cells:
-        if "hide-cell" in cell.metadata.get("tags", []):
-            continue
         if cell.cell_type == "markdown":
             cell.source = FOLDED_ANSWER.sub("\n\n", cell.source).strip()
-        kept += [cell] if cell.source else []
-    sheet.cells = kept
-    for count, cell in enumerate((c for c in kept if c.cell_type == "code"), 1):
-        cell.execution_count = count
-        for output in cell.outputs:
-            if output.output_type == "execute_result":
-                output.execution_count = count
+    sheet.cells = [cell for cell in sheet.cells if cell.source]
     return sheet
+
+
+def live(plan):
+    """The cells that a plan has typed in class, ready to run; each below what the plan says first."""
+    markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    title = f"{plan.splitlines()[0]}\n\nThe live derivation, as planned."
+    cells = [markdown(title, id="title")]
+    for number, (before, typed) in enumerate(TYPED.findall(plan), 1):
+        cells.append(markdown(before.strip().rpartition("\n\n")[2], id=f"step-{number}"))
+        cells.append(code(typed.rstrip("\n"), id=f"code-{number}"))
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    opening = colab.writing_cell(colab.companions(notebook))
+    notebook.cells.insert(1, code(opening, metadata=colab.FOLDED, id="the-checker"))
+    return notebook
 
 
 def write_zip(path, root, files):
     """An archive with one folder; its bytes depend on the files alone."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{root}/{name}", EPOCH)
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            archive.writestr(entry, files[name])
+            entry = zipfile.ZipInfo(f"{root}/{name}")  # without a date
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

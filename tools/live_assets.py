@@ -3,20 +3,17 @@
     python tools/live_assets.py
 
 Pyodide comes from npm, at the version that `tools/live/package-lock.json` pins; SymPy and
-mpmath are those of this environment.  All Python code is compiled once, here.  What is
-there already and has not changed is left alone.  Where npm or its registry is missing, one
-line says that the live proofs are left out, and the book is built without them.
+mpmath are those of this environment.  All Python code is compiled once, here; an archive whose
+files have not changed is left alone.  Where npm or its registry is missing, one line says that
+the live proofs are left out, and the book is built without them.
 """
 
-import hashlib
 import json
 import shutil
 import subprocess
 import sys
 import zipfile
-from functools import partial
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,19 +23,20 @@ LIVE = ROOT / ".venv" / "live"
 SITE = LIVE / "site"  # the extension `live_proofs` copies it into the book
 PYODIDE = LIVE / "node_modules" / "pyodide"
 
+OURS = ("package.json", "package-lock.json", "precompile.mjs")
 FROM_PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
-NEEDS_TORCH = ("checks.py",)
+NEEDS_TORCH = "checks.py"
 #: Parts of SymPy that neither its core nor the checker ever imports: a third of its size.
 LEFT_OUT = {
-    "tests", "benchmarks", "__pycache__", "biomechanics", "categories", "continuum_mechanics",
-    "control", "crypto", "diffgeom", "hep", "holonomic", "liealgebras", "mechanics", "optics",
-    "quantum", "sandbox", "stats", "testing",
+    "tests", "benchmarks", "biomechanics", "categories", "continuum_mechanics", "control",
+    "crypto", "diffgeom", "hep", "holonomic", "liealgebras", "mechanics", "optics", "quantum",
+    "sandbox", "stats", "testing",
 }  # fmt: skip
 NOTICE = """\
 The files here run Python in the reader's browser. Each stands under its own licence:
-Pyodide {pyodide}: Mozilla Public License 2.0, https://github.com/pyodide/pyodide
+Pyodide: Mozilla Public License 2.0, https://github.com/pyodide/pyodide
 Python and its standard library: PSF License, https://docs.python.org/3/license.html
-SymPy {sympy} and mpmath {mpmath}: BSD License, their texts are in libraries.zip
+SymPy and mpmath: BSD License, their texts are in libraries.zip
 """
 
 
@@ -56,84 +54,74 @@ def main():
 
 
 def install_pyodide():
-    """`npm ci` in `.venv/live`, unless what it would install is there."""
-    npm = shutil.which("npm")
-    if npm is None:
-        raise LeftOut("npm is not installed")
-    key, stamp = digest(SOURCE / "package-lock.json"), LIVE / "node_modules" / ".installed"
-    if stamp.is_file() and stamp.read_text() == key:
+    """`npm ci` in `.venv/live`, unless it was done with these very files."""
+    if all(same(SOURCE / name, LIVE / name) for name in OURS):
         return
-    LIVE.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(LIVE, ignore_errors=True)
+    LIVE.mkdir(parents=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(SOURCE / name, LIVE)
-    quietly = ("--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
-    run([npm, "ci", *quietly], "npm could not install Pyodide")
-    stamp.write_text(key)
+    run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
+    shutil.copy(SOURCE / "precompile.mjs", LIVE)  # last: it says that all the others are there
+
+
+def same(one, other):
+    return other.is_file() and one.read_bytes() == other.read_bytes()
 
 
 def gather():
-    """The site folder, each archive made anew where its sources have changed."""
-    SITE.mkdir(parents=True, exist_ok=True)
-    shutil.copy(SOURCE / "precompile.mjs", LIVE)  # beside node_modules, where it finds Pyodide
+    """Fill the site folder."""
+    SITE.mkdir(exist_ok=True)
     for name in FROM_PYODIDE:
         shutil.copy(PYODIDE / name, SITE)
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text())
     lock["packages"] = {}  # those that it lists are not here: nothing can be fetched
     (SITE / "pyodide-lock.json").write_text(json.dumps(lock))
-    versions = {name: version(name) for name in ("sympy", "mpmath")}
-    versions["pyodide"] = json.loads((PYODIDE / "package.json").read_text())["version"]
-    (SITE / "LICENCES.txt").write_text(NOTICE.format(**versions))
-    key = f"{versions} {digest(SOURCE / 'precompile.mjs')} {digest(Path(__file__))}"
-    checker = sorted(set(CHECKER.rglob("*.py")) - {CHECKER / name for name in NEEDS_TORCH})
-    archive("python_stdlib.zip", key, partial(shutil.copy, PYODIDE / "python_stdlib.zip"))
-    archive("libraries.zip", key, zip_libraries)
-    key += f" {[*map(digest, checker)]}"
-    archive("checker.zip", key, lambda to: zip_files(to, checker, CHECKER.parent))
+    (SITE / "LICENCES.txt").write_text(NOTICE)
+    compiled("python_stdlib.zip", (PYODIDE / "python_stdlib.zip").read_bytes())
+    compiled("libraries.zip", zipped(files_of("sympy") | files_of("mpmath")))
+    checker = {p.relative_to(CHECKER.parent): p for p in CHECKER.rglob("*.py")}
+    compiled("checker.zip", zipped({n: p for n, p in checker.items() if n.name != NEEDS_TORCH}))
 
 
-def archive(name, key, collect):
-    """An archive of compiled files in the site folder, unless it was made with this key."""
-    stamp, sources = LIVE / f"{name}.key", LIVE / name
-    if (SITE / name).is_file() and stamp.is_file() and stamp.read_text() == key:
-        return
-    stamp.unlink(missing_ok=True)  # until the archive is whole: this may be interrupted
-    print(f"Compiling {name} for the live proofs, once …", flush=True)
-    collect(sources)
-    command = [shutil.which("node") or "node", "precompile.mjs", sources, SITE / name]
-    run(command, "node could not compile the Python files")
-    stamp.write_text(key)
+def files_of(package):
+    """{name: path} of the Python files of a package that is installed here, and of its licence."""
+    files = distribution(package).files
+    return {
+        file: file.locate()
+        for file in files
+        if "LICENSE" in file.name or (file.suffix == ".py" and not LEFT_OUT & set(file.parts))
+    }
 
 
-def zip_libraries(target):
-    """SymPy and mpmath as this environment has them, and their licences."""
-    files = []
-    for package in ("sympy", "mpmath"):
-        folder = Path(find_spec(package).origin).parent
-        sources = sorted(folder.rglob("*.py"))
-        files += [p for p in sources if not LEFT_OUT & set(p.relative_to(folder).parts)]
-        files += sorted(folder.parent.glob(f"{package}-*.dist-info/**/LICENSE*"))
-    zip_files(target, files, folder.parent)
-
-
-def zip_files(target, files, root):
+def zipped(files):
+    """An archive of files, the same for the same contents."""
+    target = LIVE / "sources.zip"
     with zipfile.ZipFile(target, "w") as archive:
-        for path in files:
-            archive.write(path, path.relative_to(root))
+        for name, path in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(str(name)), path.read_bytes())
+    return target.read_bytes()
 
 
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def compiled(name, sources):
+    """Compile the Python files of an archive for the site, unless that is done."""
+    kept = LIVE / name
+    if kept.is_file() and kept.read_bytes() == sources:
+        return
+    print(f"Compiling {name} for the live proofs, once …", flush=True)
+    (LIVE / "sources.zip").write_bytes(sources)
+    run("node", "precompile.mjs", "sources.zip", SITE / name)
+    kept.write_bytes(sources)  # last: this may be interrupted
 
 
-def run(command, failure):
+def run(command, *arguments):
     """Run a command in `.venv/live`; its first line of complaint becomes the reason."""
-    try:
-        done = subprocess.run(command, cwd=LIVE, capture_output=True, text=True, timeout=600)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LeftOut(f"{failure} ({error})") from None
+    if not shutil.which(command):
+        raise LeftOut(f"{command} is not installed")
+    done = subprocess.run([command, *arguments], cwd=LIVE, capture_output=True, text=True)
     if done.returncode:
         complaints = [line for line in done.stderr.splitlines() if "rror" in line]
-        raise LeftOut(f"{failure} ({(complaints or ['no reason given'])[0].strip()})")
+        raise LeftOut(f"{command} failed ({(complaints or ['no reason given'])[0].strip()})")
 
 
 if __name__ == "__main__":

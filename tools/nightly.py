@@ -17,7 +17,25 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = shlex.quote(sys.executable)
 PYTEST = f"{PYTHON} -m pytest -n 2 -rs"
 NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_kernels"
+TESTS = shlex.quote(str(ROOT / "tests"))
 INLINE = "MPLBACKEND=module://matplotlib_inline.backend_inline"
+
+#: Three imagined processors; and what torch offers on the one that is here: its own kernels, MKL's,
+#: oneDNN's and those of NumPy's OpenBLAS each choose instructions for themselves.
+PROCESSORS = [
+    *[f"PYTHONPATH={TESTS}/processors IMAGINED_PROCESSOR={seed}" for seed in (1, 2, 3)],
+    "ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2"
+    " OPENBLAS_CORETYPE=Haswell",
+    "ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ONEDNN_MAX_CPU_ISA=SSE41"
+    " OPENBLAS_CORETYPE=Nehalem",
+    "OMP_NUM_THREADS=2",
+]
+#: The tests of what computes in torch.
+WITH_TORCH = (
+    "tests/redundancy tests/derivation/test_alarm.py tests/derivation/test_operations.py"
+    " tests/test_checks.py tests/test_context_parallel.py tests/test_norm_placement.py"
+    " tests/test_which_bias_can_go.py tests/test_gpu_record.py"
+)
 
 #: What stands behind each name; a command is run in the root of the checkout, by a shell.
 STAGES = {
@@ -28,17 +46,21 @@ STAGES = {
     "site": f"{PYTEST} --dist worksteal -m 'not timed' tests/site tests/course"
     f" && {PYTEST} -n 0 -m timed tests/site",
     # random lines, true and false: each that is accepted is evaluated
-    "fuzz": f"{PYTHON} tests/fuzz/run.py --lines 50000 --seed 1",
+    "fuzz": f"FUZZ_LINES=50000 FUZZ_SEED=1 {PYTEST} tests/test_fuzz.py",
     # every theorem at all combinations of small sizes, in many worlds each
     "judge": f"JUDGE_WORLDS=700 {PYTEST} tests/derivation/test_the_book.py",
     # mistakes on purpose, in the notebooks and in the checker
-    "mutants": f"{INLINE} {PYTHON} tests/mutants/run.py",
+    "mutants": f"{PYTHON} tests/mutants/run.py",
     # the proofs on other Pythons, and on the SymPy before the pinned one
     "versions": f"{PYTEST} tests/versions",
     # notebooks and tests on imagined processors, older instructions, two threads
-    "processors": f"{INLINE} {PYTHON} -m tests.processors",
+    "processors": " && ".join(
+        f"{processor} {INLINE} {NBVAL} --nbval-cell-timeout=1200 notebooks {WITH_TORCH}"
+        for processor in PROCESSORS
+    ),
     # every notebook on a pretended accelerator, then the device itself
-    "device": f"{INLINE} {NBVAL} --nbval-cell-timeout=1800 -p tests.pretended_device.plugin notebooks"
+    "device": f"PYTHONSTARTUP={TESTS}/pretended_device/start_up.py {INLINE}"
+    f" {NBVAL} --nbval-cell-timeout=1800 notebooks"
     f" && {PYTEST} tests/pretended_device/on_the_device.py",
     # the core theorems once more, by another checker
     "rocq": f"{PYTHON} tools/rocq.py && {PYTEST} tests/rocq",

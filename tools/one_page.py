@@ -8,13 +8,11 @@ anchor carries the name of its document in front, `03-softmax-ignores-the-key-bi
 """
 
 import json
-import re
 from pathlib import Path
 from posixpath import basename
 
 from docutils import nodes
-from jinja2 import Environment
-from markupsafe import Markup
+from jinja2 import Template
 from sphinx import addnodes
 from sphinx.builders.singlehtml import SingleFileHTMLBuilder
 
@@ -36,12 +34,11 @@ class OnePage(SingleFileHTMLBuilder):
         text = opened(root, tree.children)
         tree.clear()
         tree += [text, *parts]
-        for wrapper in list(tree.findall(is_toctree_wrapper)):
-            wrapper.parent.remove(wrapper)
+        wrappers = [toctree.parent for toctree in tree.findall(addnodes.toctree)]
+        for place in [*wrappers, *tree.findall(is_sign)]:
+            place.parent.remove(place)
         self.env.resolve_references(tree, root, self)
         give_each_its_own_anchors(tree)
-        for sign in list(tree.findall(is_sign)):
-            sign.parent.remove(sign)
         self.contents = [
             entry_of(part) | {"chapters": [entry_of(s) for s in part.findall(is_chapter)]}
             for part in parts
@@ -50,7 +47,7 @@ class OnePage(SingleFileHTMLBuilder):
 
     def part(self, toctree):
         """A section with the chapters that a table of contents names, each before its pages."""
-        caption = toctree.get("caption") or "Chapters"
+        caption = toctree["caption"]
         section = nodes.section(ids=[nodes.make_id(caption)], classes=["part"])
         section += nodes.title("", caption)
         for docname in self.in_order(name for _, name in toctree["entries"]):
@@ -67,34 +64,15 @@ class OnePage(SingleFileHTMLBuilder):
         """Nothing: `give_each_its_own_anchors` does it for every link."""
 
     def handle_page(self, pagename, addctx, templatename=None, outfilename=None, event_arg=None):
-        if pagename != self.config.root_doc:
-            return
-        environment = Environment(autoescape=True)
-        environment.filters["css_string"] = css_string
-        template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-        page = template.render(
-            title=self.config.html_title or self.config.project,
-            author=self.config.author,
-            copyright=self.config.copyright,
-            logo=self.config.html_logo and basename(self.config.html_logo),
-            language=self.config.language,
-            mathjax=self.config.mathjax_path,
-            mathjax_config=json.dumps(self.config.mathjax3_config or {}),
-            contents=self.contents,
-            body=addctx["body"],
-        )
-        Path(self.get_outfilename(pagename)).write_text(page, encoding="utf-8")
-
-
-def css_string(text):
-    """The text between quotes, for a style sheet in the page."""
-    return Markup('"{}"').format(
-        Markup(re.sub(r'["\\<]', lambda found: f"\\{ord(found[0]):x} ", text))
-    )
-
-
-def is_toctree_wrapper(node):
-    return isinstance(node, nodes.compound) and "toctree-wrapper" in node["classes"]
+        if pagename == self.config.root_doc:
+            page = Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True).render(
+                config=self.config,
+                logo=basename(self.config.html_logo),
+                mathjax_config=json.dumps(self.config.mathjax3_config or {}),
+                contents=self.contents,
+                body=addctx["body"],
+            )
+            Path(self.get_outfilename(pagename)).write_text(page, encoding="utf-8")
 
 
 def is_chapter(node):
@@ -110,8 +88,6 @@ def opened(docname, children):
     """The text of a document, under its name."""
     start = addnodes.start_of_file(docname=docname)
     start += children
-    for section in start.findall(nodes.section):
-        section.attributes.setdefault("docname", docname)
     for child in start.children:
         if isinstance(child, nodes.section):
             child["classes"].append("chapter")

@@ -9,8 +9,7 @@ import shutil
 from pathlib import Path
 
 from addresses import PDF as NAME
-from docutils import nodes
-from docutils.parsers.rst import Directive
+from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 #: What the PDF is made from.
@@ -24,39 +23,25 @@ def pdf_of(root):
 def is_current(root):
     """Whether there is a PDF that no file of the book is younger than."""
     pdf = pdf_of(root)
-    sources = (path for pattern in SOURCES for path in Path(root).glob(pattern))
-    return pdf.is_file() and all(
-        path.stat().st_mtime <= pdf.stat().st_mtime for path in sources if path.suffix != ".pyc"
-    )
+    sources = [path for pattern in SOURCES for path in Path(root).glob(pattern)]
+    return pdf.is_file() and max(s.stat().st_mtime for s in sources) <= pdf.stat().st_mtime
 
 
 def is_offered(app):
     return app.builder.name == "html" and is_current(app.srcdir)
 
 
-class Offer(nodes.General, nodes.Element):
-    """The place of the sentence."""
-
-
-class PdfDownload(Directive):
+class PdfDownload(SphinxDirective):
     def run(self):
-        return [Offer()]
-
-
-def fill_in(app, doctree, docname):
-    for place in list(doctree.findall(Offer)):
-        sentence = [offer(app, docname)] if is_offered(app) else []
-        place.parent.replace(place, sentence)
-
-
-def offer(app, docname):
-    megabytes = pdf_of(app.srcdir).stat().st_size / 1e6
-    address = relative_uri(app.builder.get_target_uri(docname), NAME)
-    link = nodes.reference("", "the book as a PDF", internal=True, refuri=address)
-    size = f" ({megabytes:.1f} MB), with its outline and its links."
-    return nodes.paragraph(
-        "", "", nodes.strong("", "To print"), nodes.Text(", take "), link, nodes.Text(size)
-    )
+        app = self.env.app
+        if not is_offered(app):
+            return []
+        link = relative_uri(app.builder.get_target_uri(self.env.docname), NAME)
+        megabytes = pdf_of(app.srcdir).stat().st_size / 1e6
+        return self.parse_text_to_nodes(
+            f'**To print**, take <a href="{link}">the book as a PDF</a> ({megabytes:.1f} MB), '
+            "with its outline and its links."
+        )
 
 
 def add_to_menu(app, pagename, templatename, context, doctree):
@@ -80,9 +65,7 @@ def copy(app, error):
 
 
 def setup(app):
-    app.add_node(Offer)
     app.add_directive("pdf-download", PdfDownload)
-    app.connect("doctree-resolved", fill_in)
     app.connect("html-page-context", add_to_menu, priority=600)  # the theme's menu: 501
     app.connect("build-finished", copy)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

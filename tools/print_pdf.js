@@ -110,10 +110,6 @@ function faults(height) {
   for (const error of document.querySelectorAll('mjx-merror, mjx-mtext[style*="red"]')) report(error, 'is not valid TeX')
   for (const math of document.querySelectorAll('.math'))
     if (!math.querySelector('mjx-container')) report(math, 'was not typeset')
-  for (const image of document.images)
-    if (!image.naturalWidth) report(image, `was not loaded: ${image.getAttribute('src')}`)
-  for (const content of document.querySelectorAll('details > :not(summary), .sd-tab-content'))
-    if (!content.checkVisibility()) report(content, 'is closed')
   for (const link of document.querySelectorAll('a[href^="#"]'))
     if (!document.getElementById(decodeURIComponent(link.hash.slice(1)))) report(link, `leads nowhere, ${link.hash}`)
   return found

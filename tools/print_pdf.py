@@ -10,6 +10,7 @@ the first time it learns on which page each chapter begins.
 import os
 import shutil
 import sys
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
@@ -21,7 +22,7 @@ SCRIPT = Path(__file__).with_suffix(".js")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: The text block of print.css in CSS pixels, 96 to the inch: A4 without its margins.
 WIDTH, HEIGHT = (int(mm / 25.4 * 96) for mm in (170, 251))
-SECONDS = 120
+PATIENCE = 120_000  # milliseconds
 
 
 class CannotPrint(Fault):
@@ -48,48 +49,42 @@ def find_chromium():
     return found
 
 
+@contextmanager
+def chromium():
+    """Chromium, which reaches nothing but this machine."""
+    nowhere = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    path = find_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=[nowhere, *sandbox])
+        yield browser
+        browser.close()
+
+
 def print_book(html):
     """The bytes of the PDF."""
-    with Browser() as browser:
-        page = browser.open(html.as_uri())
+    with chromium() as browser:
+        page = prepared(browser, html.as_uri())
         first = to_pdf(page)
         page.evaluate("number_contents", page_of_each_anchor(first))
         return finished(to_pdf(page), page)
 
 
-class Browser:
-    """Chromium, that loads nothing but files."""
-
-    def __enter__(self):
-        chromium = find_chromium()
-        self.playwright = sync_playwright().start()
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        self.chromium = self.playwright.chromium.launch(executable_path=chromium, args=sandbox)
-        return self
-
-    def __exit__(self, *error):
-        self.chromium.close()
-        self.playwright.stop()
-
-    def open(self, address):
-        """A page, typeset and prepared; it is refused if the paper would cut anything off."""
-        page, missing = self.chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}), []
-        page.set_default_timeout(SECONDS * 1000)
-        page.emulate_media(media="print", color_scheme="light")
-        page.on("requestfailed", lambda request: missing.append(request.url))
-        page.route(lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort())
-        page.goto(address)
-        page.evaluate("() => window.MathJax?.startup?.promise")
-        page.evaluate(
-            "() => Promise.all([...document.images].map(i => i.decode().catch(() => {})))"
-        )
-        page.evaluate("() => document.fonts.ready.then(() => {})")
-        page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
-        page.evaluate("prepare()")
-        faults = [f"{url} could not be loaded" for url in missing] + page.evaluate("faults", HEIGHT)
-        if faults:
-            raise CannotPrint("\n".join(["This would not print well:", *faults]))
-        return page
+def prepared(browser, address):
+    """A page, typeset and ready; it is refused if the paper would cut anything off."""
+    page, missing = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}), []
+    page.set_default_timeout(PATIENCE)
+    page.emulate_media(media="print", color_scheme="light")
+    page.on("requestfailed", lambda request: missing.append(request.url))
+    page.goto(address)
+    page.evaluate("() => window.MathJax?.startup?.promise")
+    page.evaluate("() => document.fonts.ready.then(() => {})")
+    page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
+    page.evaluate("prepare()")
+    faults = [f"{url} could not be loaded" for url in missing] + page.evaluate("faults", HEIGHT)
+    if faults:
+        raise CannotPrint("\n".join(["This would not print well:", *faults]))
+    return page
 
 
 def to_pdf(page):
@@ -108,17 +103,16 @@ def page_of_each_anchor(pdf):
 
 def finished(pdf, page):
     """The PDF with its author and its outline, and packed: a third of the size."""
-    author = page.evaluate("() => document.querySelector('meta[name=author]')?.content ?? ''")
-    buffer = BytesIO()
+    made = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as document:
         document.docinfo["/Title"] = page.title()
-        document.docinfo["/Author"] = author
+        document.docinfo["/Author"] = page.locator("meta[name=author]").get_attribute("content")
         document.Root.PageMode = pikepdf.Name.UseOutlines
         document.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
         fold(document.Root.Outlines, iter(page.evaluate("headings()")))
         mark_formulas(document, set(page.evaluate("names_of_formulas()")))
-        document.save(buffer, object_stream_mode=pikepdf.ObjectStreamMode.generate)
-    return buffer.getvalue()
+        document.save(made, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+    return made.getvalue()
 
 
 def fold(entry, titles, depth=0):

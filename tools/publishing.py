@@ -11,7 +11,6 @@ from pathlib import Path
 from addresses import PUBLISHED_BRANCH, addresses, site_address
 from colab import colab_copy
 
-COLAB = "https://colab.research.google.com"
 DESCRIPTION = (
     "Which biases of a transformer can it see, and which not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
@@ -27,17 +26,16 @@ MENDED = {
 def use_address(app, config):
     """Switch on what needs the address of the repository, where there is one."""
     repository, site = addresses(Path(app.srcdir))
-    if not repository:
-        return
-    config.html_baseurl = f"{site}/"
-    config.html_theme_options |= {
-        "repository_url": repository,
-        "repository_branch": PUBLISHED_BRANCH,
-        "path_to_docs": "colab",
-        "use_repository_button": True,
-        "use_issues_button": True,
-        "launch_buttons": {"colab_url": COLAB},
-    }
+    if repository:
+        config.html_baseurl = f"{site}/"
+        config.html_theme_options |= {
+            "repository_url": repository,
+            "repository_branch": PUBLISHED_BRANCH,
+            "path_to_docs": "colab",
+            "use_repository_button": True,
+            "use_issues_button": True,
+            "launch_buttons": {"colab_url": "https://colab.research.google.com"},
+        }
 
 
 def describe(app, page, template, context, doctree):
@@ -52,8 +50,7 @@ def describe(app, page, template, context, doctree):
             "twitter:card": "summary_large_image",
         }
     context["metatags"] = context.get("metatags", "") + "".join(
-        f'<meta property="{name}" content="{escape(text, quote=True)}" />\n'
-        for name, text in said.items()
+        f'<meta property="{name}" content="{escape(text)}" />\n' for name, text in said.items()
     )
 
 
@@ -69,14 +66,18 @@ def mend(app, page, template, context, doctree):
 
 def give_copies(app, failed):
     """Put the copy that runs alone where the download button points."""
-    if failed or app.builder.format != "html":
-        return
-    for page in app.env.found_docs:
-        path = Path(app.env.doc2path(page))
-        if path.suffix == ".ipynb":
-            copy = Path(app.outdir) / "_sources" / f"{page}.ipynb"
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(colab_copy(path, site_address(Path(app.srcdir))), encoding="utf-8")
+    if not failed and app.builder.name == "html":
+        for source in Path(app.srcdir, "notebooks").glob("*.ipynb"):
+            copy = Path(app.outdir, "_sources", "notebooks", source.name)
+            if copy.is_file():  # it is a page of the book
+                copy.write_text(colab_copy(source, site_address(Path(app.srcdir))), "utf-8")
+
+
+def lighten(app, failed):
+    """Icons come from the font of the style; the theme's script would draw them again, in 1.5 MB."""
+    script = Path(app.outdir) / "_static" / "scripts" / "fontawesome.js"
+    if script.is_file():
+        script.write_text("", encoding="utf-8")
 
 
 def setup(app):
@@ -84,4 +85,5 @@ def setup(app):
     app.connect("html-page-context", describe)
     app.connect("html-page-context", mend, priority=900)
     app.connect("build-finished", give_copies)
+    app.connect("build-finished", lighten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

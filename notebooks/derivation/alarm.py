@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import random
 import zlib
 
+import mpmath
 import sympy as sp
 
-from .evaluation import Instance
+from .evaluation import FLOAT, PRECISE, Instance, TooLong
 from .kernel import terms as k
 from .letters import Bijection, End, Family, Index, number, scalar_letter, size_term
-from .operations import DERIVATIVE, EXPECTATION, Operation, torch
+from .operations import DERIVATIVE, EXPECTATION, OVER, Operation, torch
 
 RUNS = 4
 ATTEMPTS = 100
 STEPS = 60  # towards letters that fulfil an equation
 TINY = 1e-9  # a number that a step has moved so near 0 is 0
+MOST_UNSOLVED = 6  # samples of which none meets the equations
+FARTHEST = 20.0  # a letter's entry that a step may lead to: exp(-20) is no zero in float64
 NEAR = 1e-5  # what remains of the equation is enlarged by what is made of it
 LONGEST_SEQUENCE = 32
 LARGEST_TABLE = 1024  # entries of an index form
 MOST_RANDOM_ENTRIES = 12
+MOST_ENTRIES = 10**6  # of a matrix
+DIGITS = 60  # of the second look at what differs in torch
 
 
 def torch_is_here():
@@ -39,6 +45,10 @@ def torch_is_here():
 
 class HypothesesNotMet(Exception):
     """A sample that violates a hypothesis of the line, or is too large: draw another."""
+
+
+class NotSolved(HypothesesNotMet):
+    """No letters were found that meet the equations of a line."""
 
 
 class NotRun(Exception):
@@ -120,6 +130,8 @@ class Sample:
             return self._fixed[family]
         if family not in self._families:
             shape = [LONGEST_SEQUENCE if s is sp.S.Naturals else self.size(s) for s in family.sizes]
+            if math.prod(shape) > MOST_ENTRIES:
+                raise NotRun("its matrices are too large")
             values = torch.randn(shape, generator=self._generator, dtype=torch.float64)
             if family.kind == "mask":
                 values = (values > 0).double()
@@ -186,14 +198,14 @@ class Sample:
         cells = [[entry(r + 1, c + 1) for c in range(columns)] for r in range(rows)]
         return torch.tensor(cells, dtype=torch.float64)
 
-    def value(self, term, uses=None):
+    def value(self, term, uses=None, functions=FLOAT):
         """The value of a term of the kernel, by the interpreter of terms."""
-        meant = {}
+        meant, number_of = {}, mpmath.mpf if functions is PRECISE else float
         for used in self._basics | self._symbols if uses is None else uses:
             if isinstance(used, Operation):
                 continue  # the term has it written out
             if isinstance(used, Family):
-                meant[used.term] = _lookup(self, used)
+                meant[used.term] = _lookup(self, used, number_of)
             elif isinstance(used, Bijection):
                 meant[used.term] = tuple(int(p) + 1 for p in self.permutation(used).argmax(1))
             elif isinstance(used, Index):
@@ -201,18 +213,19 @@ class Sample:
             elif used.is_integer:
                 meant[size_term(used)] = self.size(used)
             else:
-                meant[scalar_letter(used)] = self.scalar(used)
+                meant[scalar_letter(used)] = number_of(self.scalar(used))
         for letter in term.letters - meant.keys():
             if letter.args[1] == k.fun(k.NUM):
                 meant[letter] = self._number_function(letter.args[0])
-        return Instance(meant).value(term)
+        return Instance(meant, functions).value(term)
 
     def _number_function(self, name):
         return lambda x: float(self.function(name)(torch.tensor(x, dtype=torch.float64)))
 
 
-def _lookup(sample, family):
-    return lambda *at: float(sample.family(family).detach()[tuple(int(p) - 1 for p in at)])
+def _lookup(sample, family, number_of):
+    entry = lambda *at: sample.family(family).detach()[tuple(int(p) - 1 for p in at)].item()
+    return lambda *at: number_of(entry(*at))
 
 
 def listen(lhs, rhs, hypotheses=()):
@@ -229,7 +242,7 @@ def listen(lhs, rhs, hypotheses=()):
     )
     operations = {x.operation for e in everything for x in e.walk()}
     tolerance = 1e-7 if DERIVATIVE in operations else 1e-9
-    runs = 0
+    runs = unsolved = 0
     for seed in range(ATTEMPTS):
         largest = 7 if EXPECTATION not in operations else 2 + (seed % 3 == 0)
         sample = Sample(seed, symbols, largest if seed < ATTEMPTS / 2 else 2, basics)
@@ -240,11 +253,16 @@ def listen(lhs, rhs, hypotheses=()):
                 raise HypothesesNotMet  # what was moved to 0 is divided by, or a number is too large
         except IndexError:
             raise NotRun(f"sequences are run up to their term {LONGEST_SEQUENCE}") from None
+        except TooLong:
+            raise NotRun("it takes too long") from None
+        except NotSolved:
+            unsolved += 1
+            if unsolved == MOST_UNSOLVED:
+                break
+            continue
         except (HypothesesNotMet, ZeroDivisionError):  # or a side is undefined there
             continue
-        scale = max(1.0, left.abs().max().item(), right.abs().max().item())
-        allowed = scale * (tolerance if met is sample else NEAR)
-        if left.shape != right.shape or not (left - right).abs().max().item() <= allowed:
+        if _differ(lhs, rhs, met, tolerance if met is sample else NEAR):
             sizes = ", ".join(f"{s} = {n}" for s, n in sample._sizes.items()) or "its only size"
             return f"torch finds it false at {sizes}"
         runs += 1
@@ -255,11 +273,51 @@ def listen(lhs, rhs, hypotheses=()):
     return None
 
 
+def _differ(lhs, rhs, sample, allowed):
+    """Whether the two sides differ by more than is allowed of a number near 1.
+
+    Where large numbers cancel, floats differ: a second look has more digits.
+    """
+    left, right = lhs.run(sample), rhs.run(sample)
+    if left.shape != right.shape:
+        return True
+    gap = (left - right).abs().max().item()
+    if gap <= allowed * max(1.0, left.abs().max().item(), right.abs().max().item()):
+        return False
+    rounding = gap <= allowed * _largest(lhs, rhs, sample)
+    return not rounding or _differ_precisely(lhs, rhs, sample, allowed)
+
+
+def _largest(lhs, rhs, sample):
+    """The largest number on the way to the two sides: what is rounded is as large as that."""
+    todo, found = [lhs, rhs], 1.0
+    while todo:
+        x = todo.pop()
+        found = max(found, x.run(sample).abs().max().item())
+        if x.operation not in (OVER, DERIVATIVE, EXPECTATION):  # within, something is bound
+            todo += x.args
+    return found
+
+
+def _differ_precisely(lhs, rhs, sample, allowed):
+    """Whether the two sides differ also in many digits."""
+    with mpmath.workdps(DIGITS):
+        try:
+            left, right = (sample.value(x.function, functions=PRECISE) for x in (lhs, rhs))
+            places = itertools.product(*[range(1, n + 1) for n in sample.shape(lhs)])
+            pairs = [(left(*at), right(*at)) for at in places]
+        except (TooLong, ZeroDivisionError, KeyError):
+            return True  # there is no second look
+        return any(not abs(a - b) <= allowed * max(1, abs(a), abs(b)) for a, b in pairs)
+
+
 def _meeting(sample, hypotheses):
     """A sample that meets the hypotheses, made from this one; HypothesesNotMet if none is found."""
     equations = [h for h in hypotheses if len(h.sides()) == 2]
     if not all(h.met_in(sample) for h in equations):
         sample = _solved(sample, equations)
+        if not all(h.met_in(sample) for h in equations):
+            raise NotSolved
     if not all(h.met_in(sample) for h in hypotheses):
         raise HypothesesNotMet
     return sample
@@ -288,4 +346,6 @@ def _solved(sample, equations):
         if gap.abs().max().item() < 1e-13 or not slopes.isfinite().all():
             break
         flat = flat - torch.linalg.pinv(slopes) @ gap
+    if flat.abs().max().item() > FARTHEST:  # towards infinity exp(A) = 0 is met, and nowhere else
+        raise NotSolved
     return at(torch.where(flat.abs() < TINY, 0.0, flat).detach())

@@ -169,13 +169,15 @@ def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
     """
     if not isinstance(theorem, Theorem):
         raise TypeError(f"judge takes the theorem that is checked, not {theorem!r}")
-    for dtype in dtypes:
-        found, bound = _measured(measure, dtype, theorem.title), tolerance(dtype, sums, shift)
+    bounds = {dtype: tolerance(dtype, sums, shift) for dtype in dtypes}
+    for dtype, bound in bounds.items():
+        found = _measured(measure, dtype, theorem.title)
         if not found <= bound:
             raise CheckFailed(
                 f"{theorem.title}: error {found:.1e} in {_name(dtype)}, tolerance {bound:.1e}"
             )
-    print(f"PASS  {theorem.title}: {_names(dtypes)} within tolerance")
+    within = ", ".join(f"{_rounded_up(b)} in {_name(dtype)}" for dtype, b in bounds.items())
+    print(f"PASS  {theorem.title}: error within {within}")
 
 
 def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
@@ -183,6 +185,7 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
 
     The factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.
     """
+    least = math.inf
     for dtype in dtypes:
         found = _measured(measure, dtype, claim)
         bound = SEEN[dtype] * tolerance(dtype, sums, shift)
@@ -190,7 +193,19 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
             raise CheckFailed(
                 f"the control {claim!r} is not seen in {_name(dtype)}: {found:.1e} < {bound:.1e}"
             )
-    print(f"PASS  control: {claim}: seen in {_names(dtypes)}")
+        least = min(least, found)
+    print(f"PASS  control: {claim}: error above {_power_of_ten(least)} in {_names(dtypes)}")
+
+
+def _rounded_up(bound):
+    """A bound in one digit, never below itself: every processor prints the same."""
+    unit = 10.0 ** math.floor(math.log10(bound))
+    return f"{math.ceil(bound / unit) * unit:.1g}"
+
+
+def _power_of_ten(least):
+    """A power of ten that is not above what was seen: every processor prints the same."""
+    return f"{10.0 ** math.floor(math.log10(least)):.1g}" if math.isfinite(least) else "any bound"
 
 
 def _measured(measure, dtype, what):

@@ -7,22 +7,24 @@ and within a size entries with few non-zeros; the instance found is evaluated ex
 from __future__ import annotations
 
 import itertools
+import math
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-from .evaluation import EXACT, FLOAT, Instance
+from .evaluation import EXACT, FLOAT, Instance, TooLong, Undefined
 from .kernel import terms as k
 from .kernel.terms import ProofError
-from .letters import Bijection, Family, number, scalar_letter, size_term
+from .letters import Bijection, Family, Index, number, scalar_letter, size_term
 from .matrices import expression
-from .printing import Latex, Text
+from .printing import Latex, Text, check_words, escaped, superscript
 
 SIZES = (1, 2, 3)
 ENTRIES = (0, 1, -1, 2)
 SCALARS = (1, 2, -1)
 LARGEST = 24  # of the sum of the sizes and the entries, which is what "smallest" goes by
 MOST_INSTANCES = 6_000
+MOST_ENTRIES = 200  # of letters whose sizes are numbers
 
 
 class NoCounterexample:
@@ -42,18 +44,13 @@ class Counterexample:
     """Sizes, entries and both exact values of an instance in which lhs and rhs differ.
 
     Attributes: ``sizes`` and ``values`` (names to exact values), ``at`` (the entry at which
-    they differ, from 1), ``lhs`` and ``rhs`` (the two exact numbers).
+    they differ, from 1), ``lhs`` and ``rhs`` (the two exact numbers), ``without`` (the hypothesis
+    that was dropped, in words).
     """
 
     def __init__(self, sizes, values, at, lhs, rhs, claim):
-        self.sizes, self.values, self.at, self.lhs, self.rhs, self.claim = (
-            sizes,
-            values,
-            at,
-            lhs,
-            rhs,
-            claim,
-        )
+        self.sizes, self.values, self.at, self.claim = sizes, values, at, claim
+        self.lhs, self.rhs, self.without = lhs, rhs, ""
 
     def _lines(self, style):
         equals = " = "
@@ -71,16 +68,16 @@ class Counterexample:
 
     def _repr_latex_(self):
         sizes, values, differ = self._lines(Latex())
+        without = rf"\text{{without “{escaped(self.without)}”:}}" if self.without else ""
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
-        rows = [rf"\text{{sizes}}\quad & {sizes}"] if sizes else []
-        rows += [rf"\text{{with}}\quad & {values}"] if values else []
-        rows += [rf"\text{{left, right}}\quad & {differ}{where}"]
+        rows = [f"& {row}" for row in (without, sizes, values, differ + where) if row]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
     def __repr__(self):
         sizes, values, differ = self._lines(Text())
         where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
-        return f"{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
+        without = f"without “{self.without}”: " if self.without else ""
+        return f"{without}{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
 
 
 class _Plain(StrPrinter):
@@ -103,25 +100,43 @@ def _show_value(style, value):
     return rows[0] if value.rows == 1 else "(" + ", ".join(rows) + ")"
 
 
-def counterexample(lhs, rhs, most_instances=MOST_INSTANCES):
+def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     """The smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
-    Returns a Counterexample, or a NoCounterexample, which is false and no proof of anything.
+    ``without`` is printed before it: the hypothesis that the claim dropped, in words.  Returns a Counterexample, or a NoCounterexample, which is false and no proof of anything.
     Raises ProofError when the two shapes differ.
     """
     if expression(lhs, "counterexample").shape != expression(rhs, "counterexample").shape:
         raise ProofError("the two sides of a claim must have one shape")
+    check_words("a hypothesis", without)
+    if _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES:
+        raise ProofError("its matrices are too large to look for a counterexample")
     search = _Search(lhs, rhs)
     search_among, tried = itertools.islice(search.instances(), most_instances), 0
     for instance in search_among:
         try:
             at = search.differ(instance)
-        except (ZeroDivisionError, OverflowError):
+        except (ZeroDivisionError, OverflowError, TooLong):
             continue  # a side is undefined there, or too large
         tried += 1
         if at is not None and (found := search.exactly(instance, at)) is not None:
+            found.without = without
+            if "e" in found.values and sp.Tuple(found.lhs, found.rhs).has(sp.E, sp.exp):
+                raise ProofError("a letter e would print like Euler's number: choose another")
             return found
     return NoCounterexample(tried)
+
+
+def _letters(*sides):
+    kinds = Family, Bijection, Index
+    return set().union(*[x.atoms(kind) for x in sides for kind in kinds],
+                       *[x.free_scalars() for x in sides])  # fmt: skip
+
+
+def _entries_of_fixed_size(*sides):
+    """How many entries the letters have whose sizes are all numbers."""
+    families = [x for x in _letters(*sides) if isinstance(x, Family)]
+    return sum(sp.prod(f.sizes) for f in families if all(s.is_Integer for s in f.sizes))
 
 
 class _Search:
@@ -201,7 +216,11 @@ class _Search:
         evaluated, *_ = self._instance(instance, FLOAT)
         left, right = map(evaluated.value, self.functions)
         for at in self._places(evaluated):
-            if abs(left(*at) - right(*at)) > 1e-9:
+            one, other = left(*at), right(*at)
+            if math.isnan(one) or math.isnan(other):
+                raise Undefined
+            gap = abs(one - other)  # what is small and no rounding is worked out exactly
+            if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
                 return at
         return None
 
@@ -211,13 +230,14 @@ class _Search:
         left, right = (
             sp.simplify(sp.sympify(evaluated.value(f)(*at))) for f in self.functions
         )  # fmt: skip
-        if abs(sp.N(left - right, 30)) < 1e-20:
+        gap = sp.N(left - right, 30)
+        if not gap.is_finite or abs(gap) < 1e-20:
             return None
         values = {f.name: _array(_used(f, table, read)) for f, table in tables.items()}
         values |= {p.name: evaluated.meant[p.term] for p in self.permutations}
         values |= {s.name: evaluated.meant[scalar_letter(s)] for s in self.scalars}
         values |= {i.name: evaluated.meant[i.term] for i in self.indices}
-        values |= {x.args[0]: f"x ↦ x{'²³⁴⁵'[e]}" for e, x in enumerate(self.unknown)}
+        values |= {x.args[0]: f"x ↦ x{superscript(e)}" for e, x in enumerate(self.unknown, 2)}
         sizes = {s.name: n for s, n in instance[0].items()}
         return Counterexample(sizes, values, at, left, right, self.claim)
 
@@ -227,6 +247,8 @@ def _reader(family, table, number, read):
 
     def entry(*at):
         at = tuple(map(int, at))
+        if at not in table:  # a term of a sequence beyond those that are tried
+            raise Undefined
         read[family] = max(at[0], read.get(family, 1))
         return number(table[at])
 

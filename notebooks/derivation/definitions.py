@@ -79,7 +79,6 @@ class _Template:
             )
 
     def _size(self, size):
-        size = as_size(size)
         if size == 1:
             return size
         if size not in self.sizes:
@@ -96,9 +95,20 @@ class _Template:
                 raise ProofError(f"{p.name} is a draw, which is no parameter of a definition")
             sizes = [s if s is S.Naturals else self._size(s) for s in p.sizes]
             return Family(name, p.kind, sizes)
-        if isinstance(p, Index):
-            return Index(name, self._size(p.size))
+        if isinstance(p, (Index, End)):  # the only place of a range is read as one of any range
+            return Index(name, self._size(p.size if isinstance(p, Index) else sp.Symbol(name)))
         return self._size(p) if as_size else sp.Symbol(name, real=True)
+
+    def special_cases(self):
+        """(arguments, parameters) of this kind where a body may branch: a size is 1 or another
+        one's equal, a number is a small whole one."""
+        sizes = list(self.sizes.values())
+        changes = [{s: S.One} for s in sizes]
+        changes += [{s: other} for s, other in itertools.combinations(sizes, 2)]
+        numbers = [p for p in self.params if _is_symbol(p) and p not in sizes]
+        changes += [{p: S(value)} for p in numbers for value in (0, 1, 2, -1)]
+        for change in changes:
+            yield ([_with_sizes(x, change) for x in slots] for slots in (self.args, self.params))
 
     def filled(self, expression, args, params):
         """A part of the template with arguments in the place of its letters."""
@@ -144,6 +154,8 @@ class _Template:
 
 
 def _is_size(p):
+    if isinstance(p, sp.Mul):
+        return all(map(_is_size, p.args))
     return isinstance(p, Join) or (
         isinstance(p, (sp.Symbol, sp.Integer)) and bool(p.is_integer and p.is_positive)
     )
@@ -231,6 +243,18 @@ def _sizes_in(x):
     return x.args[1:] if isinstance(x, Index) else x.sizes if isinstance(x, Family) else x.shape
 
 
+def _with_sizes(x, change):
+    """What a template takes in one place, where some of its sizes and numbers are others."""
+    if _is_symbol(x) or x is S.One:
+        return change.get(x, x)
+    sizes = [change.get(s, s) for s in _sizes_in(x)]
+    if isinstance(x, Family):
+        return Family(x.name, x.kind, sizes)
+    if isinstance(x, Index):
+        return Index(x.name, *sizes)
+    return (mask if is_mask(x) else matrix)(x.params[0].name, *sizes)
+
+
 def _taken_by_both(name, x, y, size):
     """A letter of the kind that two templates take in one place."""
     sizes = [size(s) for s in _sizes_in(x)]
@@ -282,6 +306,27 @@ def _refuse_another(name, meant, filled):
         )
 
 
+def _refuse_branches(name, template, body):
+    """Reads a body once more wherever it may branch; what cannot be read there branches nowhere."""
+    for args, params in template.special_cases():
+        try:
+            meant = body(*args, *map(argument_of, params))
+            filled = template.filled(template.result, args, params)
+        except (ProofError, ArithmeticError, TypeError):
+            continue
+        _refuse_another(name, meant, filled)
+
+
+def _refuse_mixture(name, template, earlier):
+    """A number and a matrix of one entry would print alike."""
+    slots = zip([*template.args, *template.params], [*earlier.args, *earlier.params])
+    for x, y in slots:
+        if _is_symbol(x if isinstance(y, Expression) else y) and isinstance(
+            x, Expression
+        ) != isinstance(y, Expression):
+            raise ProofError(f"{name} takes a number here and a matrix there: define two words")
+
+
 class _Abbreviation(Word):
     def __init__(self, name, body, shown):
         self.name, self._body, self.shown, self._known = name, body, shown, []
@@ -295,7 +340,9 @@ class _Abbreviation(Word):
                 _refuse_another(self.name, self._body(*args, *map(argument_of, params)), filled)
                 return Expression(operation, args, params, filled.shape)
         template = _Template(self.name, args, params, self._body)
+        _refuse_branches(self.name, template, self._body)
         for earlier, _ in self._known:
+            _refuse_mixture(self.name, template, earlier)
             if shared := _shared(template, earlier):
                 bodies = (each.filled(each.result, *shared) for each in (template, earlier))
                 _refuse_another(self.name, *bodies)
@@ -346,7 +393,7 @@ class _Recursion(_Abbreviation):
         t, params = as_size(t), [parameter_of(self.name, a) for a in data]
         for first, step, operation in self._known:
             if first.same_kind((), params):
-                self._refuse_another(first, step, params)
+                self._refuse_another(first, step, params, (_STEP, *_parts(t)))
                 shape = first.filled(first.result, (), params).shape
                 return Expression(operation, (), (t, *params), shape)
         first = _Template(self.name, (), params, self._first)
@@ -357,6 +404,7 @@ class _Recursion(_Abbreviation):
             )
         width = first.filled(first.result, (), params)
         step = _Template(self.name, (width,), (_STEP, *params), self._step)
+        self._refuse_branches(first, step)
         if step.result.shape != step.args[0].shape:
             raise ProofError(
                 f"{self.name} must stay a row of one shape: its step makes {_shape(step.result)}"
@@ -370,12 +418,28 @@ class _Recursion(_Abbreviation):
         self._known.append((first, step, self._operation(first, step)))
         return self(t, *data)
 
-    def _refuse_another(self, first, step, params):
-        """Compares the start, and the step after any row, with those of the template."""
+    def _refuse_another(self, first, step, params, places):
+        """Compares the start, and the step from these places on, with those of the template."""
         data, start = [*map(argument_of, params)], first.filled(first.result, (), params)
         _refuse_another(self.name, self._first(*data), start)
-        after = step.filled(step.result, (start,), (_STEP, *params))
-        _refuse_another(self.name, self._step(start, _STEP, *data), after)
+        for t in places:
+            after = step.filled(step.result, (start,), (t, *params))
+            _refuse_another(self.name, self._step(start, t, *data), after)
+
+    def _refuse_branches(self, first, step):
+        """Reads start and step once more wherever they may branch."""
+        _refuse_branches(self.name, first, self._first)
+        _refuse_branches(self.name, step, self._step)
+        start = first.filled(first.result, (), first.params)
+        row, data = step.args[0], first.params
+        sizes = {s for x in [row, *data] for s in _sizes_in(x) if s is not S.Naturals}
+        for t in (S(1), S(2), S(3), *sizes):
+            try:
+                meant = self._step(start, t, *map(argument_of, data))
+                filled = step.filled(step.result, (start,), (t, *data))
+            except (ProofError, ArithmeticError, TypeError):
+                continue
+            _refuse_another(self.name, meant, filled)
 
     def _operation(self, first, step):
         def after(row, t):
@@ -416,6 +480,11 @@ class _Recursion(_Abbreviation):
         row = style.at(style.name(self.name), show_number(style, x.params[0]))
         pieces = shown_slots(x, style, show)
         return f"{row}({', '.join(pieces)})" if pieces else row, ATOM
+
+
+def _parts(t):
+    """A place, and what it is joined of."""
+    return (t, *(part for p in t.args for part in _parts(p))) if isinstance(t, Join) else (t,)
 
 
 #: The step of a recursion, where it is read.

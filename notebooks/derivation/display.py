@@ -14,7 +14,7 @@ import sympy as sp
 from .letters import Bijection, Family, Index
 from .matrices import operations_in
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
-from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
+from .printing import PRODUCT, SUM, Latex, Text, brief_words, escaped, kept_back_in, show_number
 from .sizes_told import telling_sizes
 
 WIDEST = 56  # letters of a line
@@ -53,7 +53,18 @@ def latex_of(proof):
     rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, style, names)]
     rows += [f"& {kinds}" for kinds in _kinds(proof, style)]
     rows += [rf"& \text{{({words})}}" for words in _remarks(proof)]
-    return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
+    return f"$${aligned(rows)}$$"
+
+
+def aligned(rows):
+    """Rows of LaTeX as one aligned formula."""
+    return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+
+def rows_of(formula):
+    """The rows of such a formula: (line, its reason or "" where none stands beside it) of each."""
+    inner = formula.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
+    return [row.partition(" && ")[::2] for row in inner.split(" \\\\\n")]
 
 
 def _lines(proof):
@@ -70,7 +81,16 @@ def _style_and_names(proof, lines, style):
     conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
     taken = {x.args[0] for about in conditions for x in about.letters}
     taken |= {f.name for f in getattr(proof, "random", ())}
+    style.reserved = style.plain.reserved = taken | {
+        x.name for y in [*[x for x, *_ in lines], *sides] for x in _named_in(y)
+    }
     return style, _names(lines, sides, style, taken)
+
+
+def _named_in(x):
+    """The letters, indices and sizes that an expression prints, or tells in a shape."""
+    kinds = Family, Bijection, Index, sp.Symbol
+    return set().union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.shape])
 
 
 def _reasons_stand_below(lines, names, style):
@@ -109,17 +129,16 @@ def _inner(names, x):
 
 
 def _reason(reasons, note):
-    words = rf"\text{{{', '.join(_escaped(r.latex) for r in reasons)}}}"
-    return words + (rf"\quad\textit{{({_escaped(note)})}}" if note else "")
+    words = rf"\text{{{', '.join(map(escaped, _definitions_together(r.latex for r in reasons)))}}}"
+    return words + (rf"\quad\textit{{({escaped(note)})}}" if note else "")
 
 
-def _escaped(words):
-    """Text for LaTeX; what stands between dollars is mathematics already."""
-    pieces = words.split("$")
-    pieces[::2] = [
-        p.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%") for p in pieces[::2]
-    ]
-    return "$".join(pieces)
+def _definitions_together(reasons):
+    """ "definition of softmax and normalise" for two of them: a phone shows it in one row."""
+    start, reasons = "definition of ", list(reasons)
+    words = [r.removeprefix(start) for r in reasons if r.startswith(start)]
+    others = [r for r in reasons if not r.startswith(start)]
+    return [start + " and ".join(words), *others] if words else others
 
 
 def _hypotheses(proof, style, names):
@@ -140,11 +159,14 @@ def _kinds(proof, style):
     ]
     sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer}
     sizes -= set().union(*[_counting(y) for x in expressions for y in x.walk()])
+    numbers = [x for x in letters if isinstance(x, sp.Symbol) and x.name[0].isupper()]
+    numbers = [x for x in numbers if not x.is_integer and not x.is_positive]
     told = [
         (sizes, style.text(" is a size"), style.text(" are sizes")),
         (masks, style.text(" is a mask"), style.text(" are masks")),
         (set().union(*[x.atoms(Bijection) for x in expressions]),
          style.text(" is a permutation"), style.text(" are permutations")),
+        (numbers, style.text(" is a number"), style.text(" are numbers")),
         (positive, f"{style.greater}0", f"{style.greater}0"),
     ]  # fmt: skip
     found = [_together(style, xs, one, many) for xs, one, many in told if xs]

@@ -10,9 +10,11 @@ import functools
 import itertools
 import math
 
+import mpmath
 import sympy as sp
 
 MOST_RANDOM_ENTRIES = 6
+MOST_STEPS = 2_000_000
 STEP = 1e-3  # of a central difference of fourth order, in floats
 
 FLOAT = {
@@ -27,8 +29,19 @@ EXACT = {
 }  # fmt: skip
 
 
+PRECISE = {
+    "exp": mpmath.exp, "tanh": mpmath.tanh, "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "relu": lambda x: max(x, 0), "cos": mpmath.cos, "sin": mpmath.sin, "root": mpmath.sqrt,
+    "number": lambda q: mpmath.mpf(q.numerator) / q.denominator,
+}  # fmt: skip
+
+
 class Undefined(ZeroDivisionError):
     """The term has no value here."""
+
+
+class TooLong(Exception):
+    """The term takes more steps than anybody waits for."""
 
 
 class Instance:
@@ -42,6 +55,8 @@ class Instance:
     def __init__(self, meant, functions=FLOAT):
         self.meant, self.functions = meant, functions
         self._known = {}  # the values of what depends on nothing bound
+        self._slopes = 0  # how many derivatives are being taken
+        self._steps = 0
 
     def any(self, t, env=()):
         """The value of a number, a size, a position or a function."""
@@ -56,6 +71,9 @@ class Instance:
         return self._known[t]
 
     def _worked_out(self, t, env):
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise TooLong("it takes too many steps")
         if t.op == "abs":
             return functools.cache(lambda *values: self.any(t.args[0], (*env, *values)))
         return getattr(self, f"_{t.op}")(env, *t.args)
@@ -113,13 +131,22 @@ class Instance:
         value = self.any(x, env)
         if value.is_negative if isinstance(value, sp.Basic) else value < 0:
             raise Undefined
+        self._refuse_a_kink(value)
         return self.functions["root"](value)
 
     def _exp(self, env, x):
         return self.functions["exp"](self.any(x, env))
 
     def _call(self, env, name, x):
-        return self.functions[name](self.any(x, env))
+        value = self.any(x, env)
+        if name == "relu":
+            self._refuse_a_kink(value)
+        return self.functions[name](value)
+
+    def _refuse_a_kink(self, value):
+        """At 0 a root and relu have no slope."""
+        if self._slopes and value == 0:
+            raise Undefined
 
     def _size(self, env, s):
         return self.any(s, env)
@@ -162,6 +189,13 @@ class Instance:
 
     def _deriv(self, env, f, at):
         f, at = self.any(f, env), self.any(at, env)
+        self._slopes += 1
+        try:
+            f(at)
+        finally:
+            self._slopes -= 1
+        if self.functions is PRECISE:
+            return mpmath.diff(f, at)
         if self.functions["number"] is float:
             g = {c: f(at + c * STEP) for c in (-2, -1, 1, 2)}
             return (8 * (g[1] - g[-1]) - (g[2] - g[-2])) / (12 * STEP)

@@ -46,7 +46,9 @@ def _first_difference(f, g, words, laws):
         if not normal.same(left, right):
             names = _names(at, {x.args[0] for x in f.letters | g.letters})
             sides = _without_common_terms(normal.poly(left), normal.poly(right))
-            shown = [show_term(Text(), term_of(side), names) for side in sides]
+            style = Text()
+            style.reserved = {x.args[0] for x in f.letters | g.letters}
+            shown = [show_term(style, term_of(side), names) for side in sides]
             return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
     return ""
 

@@ -98,12 +98,14 @@ def never_holds(phrase):
 
 
 def _said(phrase):
+    """What does not vanish; that something is smooth, or exists, its words do not say."""
     body, marks = k.looked_into(phrase.expression.function)
     root = Term("sqrt", body) if phrase.positive else body
     divided = k.abstract(marks, Term("inv", root))
     bound = [scalar_letter(b) if isinstance(b, sp.Symbol) else b.term for b in phrase.bound]
     theorem = rules.by_normal_form(divided, divided)
-    return (rules.for_every(theorem, bound) if bound else theorem).conditions
+    conditions = (rules.for_every(theorem, bound) if bound else theorem).conditions
+    return frozenset(c for c in conditions if c[0] not in (SMOOTH, EXISTS))
 
 
 def offered_by(x, words):

@@ -34,7 +34,10 @@ def written(what, body, *arguments):
         raise ProofError(f"{what} is a function of {count} here") from None
     except ValueError:  # one that does not say what it takes
         pass
-    return body(*arguments)
+    try:
+        return body(*arguments)
+    except TypeError as error:  # such as a branch on a size, which nobody knows
+        raise ProofError(f"{what} is one formula, and this is none: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,10 @@ def as_size(size):
 
 
 def _is_size(size):
+    if not type(size).__module__.startswith("sympy."):
+        return False  # a class of a reader's could print what it likes
     return (size.is_Integer and size > 0) or (
-        size.is_Symbol and size.is_integer and size.is_positive
+        type(size) is sp.Symbol and size.is_integer and size.is_positive
     )
 
 
@@ -133,7 +138,12 @@ def exact(scalar):
 
 
 def _is_exact(part):
-    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers."""
+    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers.
+
+    None of another class than SymPy's own, which could print what it likes.
+    """
+    if not type(part).__module__.startswith("sympy."):
+        return False
     if isinstance(part, sp.Symbol):
         kinds = ({"real": True}, {"positive": True}, {"integer": True, "positive": True})
         return any(part == sp.Symbol(part.name, **kind) for kind in kinds)
@@ -155,7 +165,8 @@ _ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω"
 READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
 #: What the book prints by itself, also with a number behind it.
 PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
-           "L", *KNOWN}  # fmt: skip
+           "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "log", "ln",
+           *KNOWN}  # fmt: skip
 #: Letters that the notation needs for itself have a mark inside that no reader's has.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
 #: Greek letters in words that print like Latin ones.
@@ -173,7 +184,7 @@ def letter(name, sort):
 def _named(name):
     """A name as SymPy keeps it; ProofError for what does not print as it is written."""
     name = getattr(name, "name", name)
-    plain = isinstance(name, str) and READERS.fullmatch(name) and not _is_signed(name)
+    plain = type(name) is str and READERS.fullmatch(name) and not _is_signed(name)
     if not plain and not (isinstance(name, str) and _INNER.fullmatch(name)):
         raise ProofError(
             f"{name!r} is no name of a letter: Latin or Greek letters and digits, "
@@ -193,7 +204,7 @@ def is_printed(name):
 
 def check_word(what, name):
     """Refuses a name for a word or a function that prints like what the book has already."""
-    if not isinstance(name, str) or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
+    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
         raise ProofError(
             f"{what} cannot be called {name!r}: Latin or Greek letters and digits, an underscore "
             "between them"

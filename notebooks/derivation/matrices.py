@@ -47,7 +47,6 @@ from .operations import (
     TRANSPOSE,
     ZEROS,
     Operation,
-    _last,
 )
 from .printing import (
     SUM,
@@ -120,6 +119,9 @@ class Expression:
     """
 
     __slots__ = ("operation", "args", "params", "shape", "_hash", "depth")
+
+    def __init_subclass__(cls):
+        raise TypeError("there is no other Expression: it could print what it likes")
 
     def __init__(self, operation, args=(), params=(), shape=None):
         shape = tuple(as_size(s) for s in (shape or args[0].shape))
@@ -457,11 +459,16 @@ def tabulate(body, rows=1, columns=1):
 
 
 def entry_of(x, i=None, j=None):
-    """An entry of an expression, for use in an index form; a missing position is the only one."""
+    """An entry of an expression, for use in an index form; a missing position is the only one.
+
+    Raises ProofError where there are more.
+    """
     if not all(p is None or isinstance(p, Position) for p in (i, j)):
         raise ProofError("entry_of takes the positions that tabulate or total hands out")
     shape = expression(x, "entry_of").shape
-    at = [_last(size) if p is None else p.place for p, size in zip((i, j), shape)]
+    if any(p is None and size != 1 for p, size in zip((i, j), shape)):
+        raise ProofError(f"an entry of a matrix of shape {_shape(x)} has two positions: name both")
+    at = [k.ONLY if p is None else p.place for p in (i, j)]
     for position, size in zip(at, x.shape):
         k.need(
             range_of(position) == size_term(size),

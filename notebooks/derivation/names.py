@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from .kernel.terms import ProofError
+from .kernel.terms import ProofError, Term
 from .letters import Bijection, Family
 from .matrices import operations_in
+from .notation import KIND, in_the_kernel
 from .operations import (
     CAUSAL,
     DERIVATIVE,
@@ -24,7 +25,7 @@ from .printing import Latex
 
 #: What the book's own operations print, in one style or the other.
 _PRINTED = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E", DIAG: "diag", LAST_ROW: "last"}
-#: What no matrix is called, be the book's own beside it or not.
+#: What no letter is called, be the book's own beside it or not.
 _NO_MATRIX = {"L", "I"}
 
 
@@ -33,8 +34,11 @@ def _look(name):
     return re.sub(r"[{}\s]", "", Latex().name(name))
 
 
-def check_names(where, expressions, hypotheses=()):
-    """One name, one meaning: no two shapes or kinds, no two definitions, no letter like an entry."""
+def check_names(where, expressions, hypotheses=(), words=()):
+    """One name, one meaning: no two shapes or kinds, no two definitions, no letter like an entry.
+
+    ``words`` are those whose definitions are reasons of the line.
+    """
     expressions = [*expressions, *[side for h in hypotheses for side in h.sides()]]
     nodes = {y for x in expressions for y in x.walk()}
     in_index_form = any(not h.sides() for h in hypotheses)
@@ -44,6 +48,7 @@ def check_names(where, expressions, hypotheses=()):
         if meaning.setdefault(_look(name), what) != what:
             raise ProofError(f"{where}: {complaint}")
         names.append(name)
+    _check_words(where, nodes, words, hypotheses, meaning)
     places = set().union(*map(_at_places, nodes))
     places |= {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
     for name in names:
@@ -51,10 +56,32 @@ def check_names(where, expressions, hypotheses=()):
             raise ProofError(f"{where}: the name {name} prints like an entry of another letter")
 
 
+def _check_words(where, nodes, words, hypotheses, meaning):
+    """The same of words that stand in a condition alone, or in a reason."""
+    words = {*words, *[o.word for y in nodes for o in operations_in(y) if o.word]}
+    known = {}
+    for word in words:
+        named = in_the_kernel(word.name)
+        if known.setdefault(named, word) is not word:
+            raise ProofError(f"{where}: the word {word.name} is used with two definitions")
+    abouts = [h.about for h in hypotheses if not h.sides()]
+    for term in set().union(*map(_words_in, abouts)):
+        name = term.args[0].partition(KIND)[0]
+        own = term in known[name].terms if name in known else _look(name) not in meaning
+        if not own:
+            raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
+
+
+def _words_in(term):
+    """The words of the kernel in a term."""
+    found = {term} if term.op in ("word", "rec") else set()
+    return found.union(*[_words_in(a) for a in term.args if type(a) is Term])
+
+
 def _cut(name):
     """What stands before a subscript of a name, each of them; but nothing begins at 0."""
-    parts = name.removesuffix("_0").split("_")
-    return ["_".join(parts[:at]) for at in range(1, len(parts))]
+    cuts = [found.start() for found in re.finditer(r"_|(?<=[^0-9_])(?=[0-9])", name)]
+    return [name[:at] for at in cuts if name[at:].strip("_") != "0"]
 
 
 def _at_places(x):
@@ -80,7 +107,10 @@ def _meanings(expressions, nodes, entries):
             complaint = own if basic.name in _NO_MATRIX else another
             yield basic.name, basic, complaint.format(basic.name)
         for basic in x.free_scalars() | bound:
-            yield basic.name, basic, another.format(basic.name)
+            if basic.name in _NO_MATRIX:
+                yield basic.name, "the book's own", ""
+            complaint = own if basic.name in _NO_MATRIX else another
+            yield basic.name, basic, complaint.format(basic.name)
         for index in x.index_names():
             complaint = f"the name {index.name} of an index is used for something else as well"
             yield index.name, index, complaint

@@ -46,7 +46,7 @@ def is_a_place_of_a_letter(mark, body):
 def show_table(style, function, sizes=("", "")):
     """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
     body, (i, j) = k.looked_into(function)
-    taken = {x.args[0] for x in body.letters}
+    taken = {x.args[0] for x in body.letters} | style.reserved
     names = chain("ijpqrstuvwxyz", (f"i_{number}" for number in count(1)))
     free = (name for name in names if name not in taken)
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
@@ -77,7 +77,7 @@ class _Printer:
 
     def __init__(self, style, names, letters):
         self.style, self.names = style, dict(names)
-        self.reserved = {x.args[0] for x in letters}
+        self.reserved = {x.args[0] for x in letters} | style.reserved
 
     def show(self, t):
         """(print, how tightly it holds together)."""

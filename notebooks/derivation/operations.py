@@ -217,7 +217,7 @@ ONES = Operation(
     "ones",
     entry=lambda x, i, j: ONE,
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
-    show=lambda x, style, show: (style.ones(*x.shape), ATOM),
+    show=lambda x, style, show: (style.ones(*x.shape), POWER if x.shape[0] == 1 else ATOM),
 )
 ZEROS = Operation(
     "zeros",
@@ -241,7 +241,7 @@ POSITIONS = Operation(
     "positions",
     entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
-    show=lambda x, style, show: (_show_positions(x, style), ATOM),
+    show=lambda x, style, show: (_show_positions(x, style), ATOM if x.shape[0] == 1 else POWER),
 )
 PRODUCT_OF = Operation(
     "product",

@@ -11,6 +11,7 @@ import unicodedata
 
 import sympy as sp
 
+from .kernel.terms import ProofError
 from .letters import Index, Join
 
 #: How tightly a printed piece holds together; a looser piece inside a tighter one is bracketed.
@@ -22,6 +23,7 @@ class Latex:
 
     def __init__(self, brief=None):
         self.brief, self.plain = brief or {}, Text(brief)
+        self.reserved = frozenset()  # what nothing bound is called
 
     def name(self, name):
         return _upright(sp.latex(sp.Symbol(_greek(name))))
@@ -42,14 +44,15 @@ class Latex:
         return r" \times ".join(sizes)
 
     def call(self, name, *pieces, index=None):
-        name = rf"\operatorname{{{name}}}" if len(name) > 1 else self.name(name)
+        escaped_name = name.replace("_", r"\_")
+        name = rf"\operatorname{{{escaped_name}}}" if len(name) > 1 else self.name(name)
         name = r"\mathbb{E}" if name == "E" else name
         name += f"_{{{index}}}" if index else ""
         return rf"{name}\!\left({', '.join(pieces)}\right)"
 
     def at(self, piece, *indices):
         piece = f"{{{piece}}}" if piece.endswith("'") else piece  # room for an exponent
-        inside = "".join(indices) if all(len(i) == 1 for i in indices) else ",".join(indices)
+        inside = ("" if all(i.isalpha() and len(i) == 1 for i in indices) else ",").join(indices)
         if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
             return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
         return f"{piece}_{{{inside}}}" if "_{" not in piece else f"{{{piece}}}_{{{inside}}}"
@@ -117,7 +120,7 @@ class Text:
     """Plain text with mathematical letters, for a terminal."""
 
     def __init__(self, brief=None):
-        self.brief, self.plain = brief or {}, self
+        self.brief, self.plain, self.reserved = brief or {}, self, frozenset()
 
     def name(self, name):
         return name
@@ -198,6 +201,26 @@ class Text:
 
     def text(self, words):
         return words
+
+
+def superscript(number):
+    """A whole number as an exponent in plain text."""
+    return str(number).translate(_SUPERSCRIPTS)
+
+
+def check_words(what, words):
+    """Refuses text that would print as more than itself: other rows, or mathematics."""
+    if type(words) is not str or not words.isprintable() or re.search(r"[\\{}$]", words):
+        raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
+
+
+def escaped(words):
+    """Text for LaTeX; what stands between dollars is mathematics already."""
+    pieces = words.split("$")
+    pieces[::2] = [
+        p.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%") for p in pieces[::2]
+    ]
+    return "$".join(pieces)
 
 
 def _greek(name):

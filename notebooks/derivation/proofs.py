@@ -19,20 +19,20 @@ from .letters import Bijection, Family, written
 from .matrices import _shape, operations_in
 from .names import check_indices, check_names
 from .notation import readable
-from .printing import Text
+from .printing import Text, check_words
 from .reasons import (
+    Definition,
     Given,
     Reason,
     _check_expression,
     _same_shape,
     check_label,
     check_title,
-    check_words,
 )
 from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join
-from .theorems import Theorem, _hypotheses, _independence, equations_among
+from .theorems import Instance, Theorem, _hypotheses, _independence, equations_among
 from .vocabulary import Word
 
 
@@ -85,13 +85,16 @@ class Derivation:
         reasons = tuple(_checked_reason(where, r) for r in reasons)
         lines = [*[line for line, *_ in self.lines], claim]
         assumed = [h for r in equations_among(reasons) for h in r.hypotheses]
-        check_names(where, [*lines, *_expressions(reasons)], (*assumed, *self.hypotheses))
+        words = [r.word for r in reasons if isinstance(r, Definition)]
+        check_names(where, [*lines, *_expressions(reasons)], (*assumed, *self.hypotheses), words)
         check_indices(where, lines)
         step = Step(where, before, claim, reasons)
         proved = step.check()
         check_indices(where, [*lines, *step.stages])
         offered = step.offered()
-        self._sound_the_alarm(where, before, claim, _hypotheses(proved, offered))
+        needed = _hypotheses(proved, offered)
+        check_names(where, lines, needed, words)
+        self._sound_the_alarm(where, before, claim, needed)
         try:
             self._proved = rules.chain(self._proved, proved) if self._proved else proved
         except ProofError as error:
@@ -251,7 +254,7 @@ def proves(theorem, lhs, rhs, needs=()):
         _check_expression("proves", side)
     needs = (needs,) if isinstance(needs, str) else needs or ()
     return (
-        isinstance(theorem, Theorem)
+        type(theorem) in (Theorem, Instance)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
         and not theorem.random
         and _needs_are_about(theorem, [lhs, rhs])

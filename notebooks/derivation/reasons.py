@@ -9,6 +9,7 @@ from . import justify
 from .kernel.terms import ProofError
 from .letters import LAWS, Law
 from .matrices import Expression, _shape
+from .printing import check_words
 from .sizes_told import telling_sizes
 from .vocabulary import Word
 
@@ -98,17 +99,17 @@ def _check_expression(where, x):
         raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
 
 
-def check_words(what, words):
-    """Refuses text that would print as more than itself: other rows, or mathematics."""
-    if not isinstance(words, str) or not words.isprintable() or re.search(r"[\\{}$]", words):
-        raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
-
-
 def check_title(name):
     """Refuses a name of a proof that reads like another reason than a theorem."""
     check_words("the name of a proof", name)
-    taken = {law.name for law in LAWS} | {"algebra", "hypothesis", "induction hypothesis"}
-    if name in taken or name.startswith(("definition of", "induction on", "Theorem", "Lemma")):
+    taken = {law.name.casefold() for law in LAWS} | {
+        "algebra",
+        "hypothesis",
+        "induction hypothesis",
+    }
+    other = ("definition of", "induction on", "theorem", "lemma")
+    parts = [part.strip().casefold() for part in name.split(",")]
+    if name != name.strip() or any(part in taken or part.startswith(other) for part in parts):
         raise ProofError(f"a proof called {name!r} would print like another reason")
 
 

@@ -17,6 +17,7 @@ from .letters import (
     End,
     Family,
     Index,
+    Join,
     as_size,
     exact,
     number,
@@ -178,7 +179,7 @@ class Substitution:
             return self.family(p)
         if isinstance(p, Index):
             return self._position(p)
-        if isinstance(p, sp.Symbol) and p.is_integer:
+        if isinstance(p, Join) or isinstance(p, sp.Symbol) and p.is_integer:
             return self.size(p)
         if isinstance(p, Table):
             return self._table(p)

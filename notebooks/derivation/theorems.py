@@ -43,6 +43,10 @@ class Theorem:
         _check_that_it_prints(theorem)
         return theorem
 
+    def __init_subclass__(cls):
+        if (cls.__module__, cls.__name__) != (__name__, "Instance"):
+            raise TypeError("there is no other Theorem than the checker's")
+
     def __setattr__(self, name, value=None):
         raise AttributeError(f"this {type(self).__name__.lower()} is immutable")
 

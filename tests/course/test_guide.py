@@ -13,8 +13,6 @@ TYPED = re.compile(r"```python\n(.*?)```\n```text\n(.*?)```", re.DOTALL)
 MINUTES = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
 
-each_plan = pytest.mark.parametrize("page", PLANS, ids=lambda page: page.stem)
-
 
 def shown(code, names):
     """What a notebook cell would print, the value of its last line included."""
@@ -34,17 +32,13 @@ def lines(text):
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
-@each_plan
-def test_what_is_typed_answers_so(page):
-    names, cells = {}, TYPED.findall(page.read_text(encoding="utf-8"))
-    assert cells
-    for code, answer in cells:
+@pytest.mark.parametrize("page", PLANS, ids=lambda page: page.stem)
+def test_a_plan_fills_ninety_minutes_and_what_is_typed_answers_so(page):
+    text, names = page.read_text(encoding="utf-8"), {}
+    assert TYPED.search(text)
+    for code, answer in TYPED.findall(text):
         assert shown(code, names) == lines(answer), code
-
-
-@each_plan
-def test_a_plan_fills_ninety_minutes(page):
-    assert sum(map(int, MINUTES.findall(page.read_text(encoding="utf-8")))) == 90
+    assert sum(map(int, MINUTES.findall(text))) == 90
 
 
 def test_every_board_is_drawn_somewhere_and_named():

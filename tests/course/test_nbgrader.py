@@ -3,15 +3,17 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sysconfig
 import venv
 from pathlib import Path
 
-import assignments
 import nbformat
 import pytest
+from assignments import ROOT
 from bs4 import BeautifulSoup
+from course import TEACHING
 from filelock import FileLock
 from submissions import (
     PARTS,
@@ -24,24 +26,20 @@ from submissions import (
     with_answers,
 )
 
-ROOT = assignments.ROOT
 FOLDER = ROOT / ".venv" / "nbgrader"
 NBGRADER = "nbgrader==0.9.6"
 PINS = ("requirements.txt", "constraints.txt")
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|NameResolutionError|Network is unreachable|Max retries"
 )
-
-each_part = pytest.mark.parametrize("part", PARTS)
-
-#: Run by nbgrader's Python: what its gradebook says of an assignment.
+#: Run by nbgrader's Python: {student: {cell: its points}}, None for what waits for a person.
 GRADEBOOK = """
 import json, sys
 from nbgrader.api import Gradebook
 with Gradebook("sqlite:///gradebook.db") as book:
     print(json.dumps({
         submission.student.id: {
-            grade.name: [grade.auto_score, grade.max_score, grade.needs_manual_grade]
+            grade.name: None if grade.needs_manual_grade else grade.auto_score
             for notebook in submission.notebooks for grade in notebook.grades
         }
         for submission in book.assignment_submissions(sys.argv[1])
@@ -71,23 +69,19 @@ def nbgrader():
 
 
 @pytest.fixture(scope="session")
-def classroom(nbgrader, course, tmp_path_factory):
-    """A course as nbgrader wants it, and a way to run its commands there."""
-    folder, home = tmp_path_factory.mktemp("classroom"), tmp_path_factory.mktemp("home")
-    (folder / "nbgrader_config.py").write_text("c.CourseDirectory.course_id = 'bias'\n")
-    variables = {"HOME": str(home), "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
-    variables |= {"PATH": f"{nbgrader}{os.pathsep}{os.environ['PATH']}"}
-    unwanted = ("IPYTHONDIR", "JUPYTER_PATH", "JUPYTER_CONFIG_DIR", "MPLBACKEND")
-    environment = {k: v for k, v in os.environ.items() if k not in unwanted} | variables
+def classroom(nbgrader, tmp_path_factory):
+    """A course folder as a teacher gets it, and a way to run nbgrader's commands there."""
+    folder = tmp_path_factory.mktemp("classroom")
+    shutil.copy(TEACHING / "handouts" / "nbgrader_config.py", folder)
+    environment = {
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "PATH": f"{nbgrader}{os.pathsep}{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+    }
 
     def run(*command):
-        done = subprocess.run(
-            [nbgrader / command[0], *command[1:]],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        command = [nbgrader / command[0], *command[1:]]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
@@ -95,55 +89,38 @@ def classroom(nbgrader, course, tmp_path_factory):
     return run
 
 
-def hand_in(classroom, part, **notebooks):
-    """Put submissions where nbgrader looks for them."""
-    for student, notebook in notebooks.items():
-        path = classroom.folder / "submitted" / student / part / f"{part}.ipynb"
-        path.parent.mkdir(parents=True)
-        nbformat.write(notebook, path)
-
-
-def one_mistake(course, part):
-    """The solution with a wrong answer to one question; which question."""
+def with_one_mistake(course, part):
+    """(the solution with a wrong answer to one question, which question)."""
     source, solution = course.read("source", part), course.read("solution", part)
     name, kinds = next(iter(answers_to(part).items()))
     wrong = in_the_place_of_the_solution(cell(source, name).source, kinds["wrong"][0])
-    return name, with_answers(solution, **{name: wrong})
+    return with_answers(solution, **{name: wrong}), name
 
 
-def words(text):
-    """A text without what a page changes of it: blanks and where lines end."""
-    return "".join(text.split())
-
-
-@each_part
+@pytest.mark.parametrize("part", PARTS)
 def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, course, tmp_path):
-    source = classroom.folder / "source" / part / f"{part}.ipynb"
-    source.parent.mkdir(parents=True)
-    source.write_bytes((course.folder / "source" / f"{part}.ipynb").read_bytes())
+    (classroom.folder / "source" / part).mkdir(parents=True)
+    shutil.copy(course.path("source", part), classroom.folder / "source" / part)
     classroom("nbgrader", "generate_assignment", part)
-    name, mistaken = one_mistake(course, part)
-    students = {
-        "solved": course.read("solution", part),
-        "untouched": course.read("student", part),
-        "mistaken": mistaken,
-    }
-    hand_in(classroom, part, **students)
+    students = {name: course.read(name, part) for name in ("solution", "student")}
+    students["mistaken"], question = with_one_mistake(course, part)
+    for student, notebook in students.items():
+        folder = classroom.folder / "submitted" / student / part
+        folder.mkdir(parents=True)
+        nbformat.write(notebook, folder / f"{part}.ipynb")
     classroom("nbgrader", "autograde", part, "--Execute.timeout=120")
     told = json.loads(classroom("python", "-c", GRADEBOOK, part))
+
+    plain = {}
     for student, notebook in students.items():
-        plain = graded(notebook, tmp_path, course.read("source", part))
-        scores = {k: score for k, (score, _, _) in told[student].items() if k.endswith("-tests")}
-        assert scores == {f"{k}-tests": found for k, found in points(plain).items()}, student
-        waiting = [k for k, (_, _, by_hand) in told[student].items() if by_hand]
-        assert waiting == [v.question for v in plain.verdicts if v.reason == "see the rubric"]
-    tests = {k: (score, of) for k, (score, of, _) in told["solved"].items() if k.endswith("-tests")}
-    assert all(score == of > 0 for score, of in tests.values())
-    assert not any(score for score, _, _ in told["untouched"].values())
-    lost = {k for k, (score, of) in tests.items() if told["mistaken"][k][0] != of}
-    assert lost == {f"{name}-tests"} and told["mistaken"][f"{name}-tests"][0] == 0
+        report = plain[student] = graded(notebook, tmp_path, course.path("source", part))
+        by_tests = {name: of for name, of in told[student].items() if name.endswith("-tests")}
+        assert by_tests == {f"{name}-tests": of for name, of in points(report).items()}, student
+        waiting = {name for name, of in told[student].items() if of is None}
+        assert waiting == {v.question for v in report.verdicts if v.reason == "see the rubric"}
+    assert points(plain["mistaken"]) == {**points(plain["solution"]), question: 0}
 
     classroom("nbgrader", "generate_feedback", part)
     page = classroom.folder / "feedback" / "mistaken" / part / f"{part}.html"
-    shown = words(BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").get_text())
-    assert words(reason(plain, name)) in shown
+    shown = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").get_text()
+    assert "".join(reason(plain["mistaken"], question).split()) in "".join(shown.split())

@@ -63,14 +63,6 @@ class Silent(Given):
     hypotheses = ()
 
 
-class Loud(type(A)):
-    def show(self, *_, **__):
-        return "3 A"
-
-
-LOUD = Loud((2 * A).operation, (2 * A).args, (2 * A).params, A.shape)
-
-
 def swapped():
     return theorem(W[a] + one @ z[1], one @ z[1] + W[a])
 
@@ -153,13 +145,13 @@ REFUSED = {
         lambda: line(over(a, X.T @ W[a]) + X.T @ W[a], zeros(d, d)), "a is used free and bound"),
     "an index of any name": (
         lambda: line(Heads("W", n, n, d)[Index("row", n)], X), "not justified"),
-    # what is no theorem
+    # what is no theorem, or prints what it likes
+    "another kind of expression": (lambda: type("Loud", (type(A),), {}), "there is no other"),
+    "another kind of theorem": (lambda: type("Loud", (Theorem,), {}), "there is no other"),
     "a forged theorem": (lambda: Theorem(object(), name="x", **UNEQUAL), "made by qed"),
     "a forged instance": (lambda: line(A, B, Instance(object(), **UNEQUAL)), "made by qed"),
     "what looks like a theorem": (lambda: line(A, B, Fake()), "is no reason"),
     "a hypothesis that is silent": (lambda: line(A, B, Silent(A, B)), "is no reason"),
-    "an expression that prints as another": (
-        lambda: line(A + A, LOUD), "an expression of the book is wanted"),
 }  # fmt: skip
 
 

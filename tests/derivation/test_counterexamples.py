@@ -71,6 +71,13 @@ def test_letters_and_the_place_are_shown(lhs, rhs, shown):
     assert shown in repr(counterexample(lhs, rhs))
 
 
+def test_the_hypothesis_that_was_dropped_is_named():
+    found = counterexample(A, A.T, without="a symmetric A, say")
+    assert repr(found).startswith("without “a symmetric A, say”: n = ")
+    assert r"\text{without “a symmetric A, say”:}" in found._repr_latex_()
+    refuse(lambda: counterexample(A, A.T, without="$A$"), "without a backslash")
+
+
 @pytest.mark.parametrize("functions", [FLOAT, EXACT], ids=["floats", "exact"])
 def test_a_slope_is_taken_where_it_is_asked_for(functions):
     f, x = letter("f", terms.fun(terms.NUM)), letter("x", terms.NUM)

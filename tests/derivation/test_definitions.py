@@ -88,6 +88,7 @@ def an_index_that_is_named_like_a_place():
 
 doubled, tripled = define("f", lambda u: 2 * u), define("f", lambda u: 3 * u)
 mean_of, first_of = define("mean", expectation), define("f", lambda x, W: x)
+either = define("w", lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1))
 first_term = lambda z: z[1]
 by_step = recursion("o", first_term, lambda row, t, z: row if t == 1 else 2 * row)
 
@@ -174,7 +175,17 @@ REFUSED = {
         lambda: recursion("r", lambda b: ones(1), lambda row, t, b: row if b != 1 else 2 * row)(t, 1),
         "cannot branch"),
     "a step, on its number": (
-        lambda: line(by_step(join(1, 1), z), z[1], unfold(by_step)), "not justified"),
+        lambda: by_step(n, z), "cannot branch"),
+    "a size that is 1": (
+        lambda: define("f", lambda X: X if X.shape[0] == 1 else 2 * X)(A), "cannot branch"),
+    "two sizes": (
+        lambda: define("f", lambda X, Y: X if X.shape[0] == Y.shape[1] else 2 * X)(S, A),
+        "cannot branch"),
+    "a scalar that is 2": (
+        lambda: define("f", lambda X, c: X if c == 2 else 3 * X)(S, s), "cannot branch"),
+    "a size that is compared": (
+        lambda: define("f", lambda X: X if X.shape[0] > 3 else 2 * X)(A), "is one formula"),
+    "a number or a matrix": (lambda: (either(ones(1, 1)), either(1)), "define two words"),
     "two positions": (lambda: table(lambda i, j: 1 if i == j else 0), "cannot branch"),
     "an entry": (lambda: table(lambda i, j: 1 if entry_of(A, i, j) else 0), "cannot branch"),
     # what it binds, and what it is called

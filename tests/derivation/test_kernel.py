@@ -530,7 +530,7 @@ def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
 
 
 def test_what_a_normal_form_returns_is_nobodys_constant():
-    one = Normal().poly(Term("place", ONLY))
+    one = Normal().poly(Term("call", "cos", ZERO))
     with pytest.raises(TypeError):
         one[frozenset()] = 2
     assert equal(power(ZERO, 0), ONE)

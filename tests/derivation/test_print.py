@@ -60,7 +60,7 @@ SHOWN = {
     "the last row, summed": (last_row(causal(n)) @ one, "last(L[n]) 1"),
     "what a reader's word sums": (tot(one), "tot(1[n])"),
     "a size that is a sum": (
-        table(lambda i, j: 2 * entry_of(position_numbers(join(n, m))), 1, 1), "2 (n+m)"),
+        table(lambda i, j: 2 * entry_of(last_row(position_numbers(join(n, m)))), 1, 1), "2 (n+m)"),
     "a size that no matrix tells": (
         table(lambda i, j: entry_of(many(u, n), None, j) - entry_of(many(u, m), None, j), 1, d),
         "(many(u; n)[i] - many(u; m)[i])[i≤d]ᵀ"),

@@ -1,5 +1,4 @@
-"""Deliberate mistakes in the book's code: is each of them noticed?
+"""Mistakes made on purpose in the book's code, to see whether each of them is noticed.
 
-`operators` makes the mistakes, `notebooks` runs a notebook with each of them, `record` says in
-which form the results are kept, and `run` is the command behind ``make nightly ONLY=mutants``.
+`mistakes` makes them, `places` says where and who judges, `run` is ``make nightly ONLY=mutants``.
 """

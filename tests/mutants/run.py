@@ -1,178 +1,172 @@
-"""Tries deliberate mistakes in the notebooks and in the checker, and records which are noticed.
+"""Makes mistakes in the notebooks and in the checker, and records which of them nothing notices.
 
-    python tests/mutants/run.py                    8 mistakes in each notebook, 240 in the checker
-    python tests/mutants/run.py --per-notebook 40 --seed 2 notebooks/03*.ipynb
-    python tests/mutants/run.py --in-checker 500 sums proofs    some notebooks or modules only
+    python tests/mutants/run.py                         8 in each notebook, one for every 25 lines
+                                                        of the checker
+    python tests/mutants/run.py kernel.rules --seed 2   in some notebooks or modules only
+    python tests/mutants/run.py 03-exercises --count 40
 
-A line for each notebook and module says how many were noticed, and which were not.  The record is written
-after each: stop it when you like, and run it again to go on.  What has not changed since it was
-tried is not tried again; --again does.  The exit code is 1 when a mistake went unnoticed without a
-reason in tests/mutants/equivalent.yml, or when a notebook or the tests do not pass as they are.
+Each mistake is made in a copy of the checkout, where the tests of the place then run, as far as
+the first that fails.  The exit code is 1 when a mistake without a reason in
+tests/mutants/equivalent.yml was not noticed, or when tests fail without a mistake.
+Only a run of all places writes book/records/mutants.json, which the page is drawn from.
 """
 
 import argparse
-import multiprocessing
+import datetime
+import hashlib
+import json
 import os
+import random
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 
+import yaml
+
 if __name__ == "__main__":
-    ROOT = Path(__file__).resolve().parents[2]
-    sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "notebooks", "tools")]
+    sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("tests", "tools")]
 
-from mutants import checker, notebooks, record
-from mutants.record import RECORD, SURVIVED
+from files import Fault, in_a_sentence, write
+from mutants_page import KEY, RECORD, reason
 
-PER_NOTEBOOK = 8
-IN_CHECKER = 240
+from mutants.places import ROOT, all_places, mutants_in
+
+INLINE = "module://matplotlib_inline.backend_inline"  # what the notebooks' outputs come from
+LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
+#: Seconds that the tests may take with a mistake: so many, and so many times what they take without.
+SECONDS, TIMES = 120, 6
 
 
+@in_a_sentence
 def main(arguments=None):
     """The command."""
-    options = options_of(arguments)
-    if not hasattr(os, "fork"):
-        print("This system cannot fork a process: mutants are tried on Linux and macOS.")
-        return 1
-    modules = [name for name in checker.modules() if name in options.only]
-    paths = [Path(name).resolve() for name in options.only if name not in modules]
-    if not options.only:
-        modules, paths = checker.modules(), sorted(notebooks.FOLDER.glob("*.ipynb"))
-    missing = [path.name for path in paths if not path.is_file()]
-    if missing:
-        print("There is no notebook and no module", ", ".join(missing))
-        return 1
-    try:
-        kept = record.read(options.record)
-        failing = try_notebooks(paths, options, kept) if paths else False
-        failing |= try_checker(modules, options, kept) if modules else False
-    except record.RecordError as wrong:
-        print(wrong)
-        return 1
-    record.write(kept, options.record)
-    return int(conclude(kept) > 0 or failing)
-
-
-def options_of(arguments):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "only", nargs="*", help="which notebooks, and modules of the checker; all, if none is named"
-    )
-    parser.add_argument(
-        "--per-notebook", type=int, default=PER_NOTEBOOK, help="how many mistakes in each"
-    )
-    parser.add_argument(
-        "--in-checker", type=int, default=IN_CHECKER, help="how many mistakes in the whole checker"
-    )
+    parser.add_argument("only", nargs="*", help="notebooks and modules; all, if none is named")
+    parser.add_argument("--count", type=int, help="how many mistakes in each")
     parser.add_argument("--seed", type=int, default=1, help="what they are drawn from")
-    parser.add_argument("--workers", type=int, default=2, help="how many notebooks at a time")
-    parser.add_argument("--again", action="store_true", help="also what was tried already")
-    parser.add_argument("--record", type=Path, default=RECORD, help="where the record is kept")
-    return parser.parse_args(arguments)
+    parser.add_argument("--workers", type=int, default=2, help="how many places at a time")
+    options = parser.parse_args(arguments)
+
+    places = [place for place in all_places() if place.name in options.only or not options.only]
+    if unknown := set(options.only) - {place.name for place in places}:
+        raise Fault(f"There is no notebook and no module {', '.join(sorted(unknown))}.")
+    record, unexplained = {}, 0
+    with ThreadPoolExecutor(options.workers) as workers:
+        tried = workers.map(partial(try_place, count=options.count, seed=options.seed), places)
+        for place, entry in zip(places, tried):
+            add(record, place.part, entry, options.seed)
+            unexplained += tell(place, entry)
+    if not options.only:
+        write(RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return int(unexplained > 0)
 
 
-def try_notebooks(paths, options, kept):
-    """Tries what is not in the record, and enters it there; whether a notebook fails as it is."""
-    draw = ("notebooks", options.seed, options.per_notebook)
-    open_ones = [
-        path for path in paths
-        if options.again
-        or not record.up_to_date(kept, *draw, path.stem, notebooks.source_of(path))
-    ]  # fmt: skip
-    if len(open_ones) < len(paths):
-        print(f"{len(paths) - len(open_ones)} notebooks were tried already.", flush=True)
-    failing = False
-    jobs = ((path, options.per_notebook, options.seed) for path in open_ones)
-    for number, (path, entry, complaint) in enumerate(in_processes(jobs, options.workers), 1):
-        opening = f"[{number}/{len(open_ones)}] {path.name}"
-        if complaint:
-            failing = True
-            print(f"{opening} does not pass as it is: {complaint}", flush=True)
-            continue
-        record.add(kept, *draw, path.stem, entry)
-        record.write(kept, options.record)
-        print(f"{opening} {in_words(entry)}", flush=True)
-    return failing
+def try_place(place, count=None, seed=1):
+    """How many mistakes there can be in a place, how many were made of each kind, who survived."""
+    mutants = list(mutants_in(place))
+    chosen = drawn(mutants, count or place.count, f"{seed}:{place.name}")
+    return {
+        "possible": len(mutants),
+        "made": Counter(mutant.kind for _, mutant in chosen),
+        "survivors": [survivor(place, *one) for one in unnoticed(place, chosen, place.judge)],
+    }
 
 
-def try_checker(modules, options, kept):
-    """Tries the modules that are not in the record, one after the other; whether the tests fail."""
-    draw = ("checker", options.seed, options.in_checker)
-    open_ones = [
-        name for name in modules
-        if options.again or not record.up_to_date(kept, *draw, name, checker.source_of())
-    ]  # fmt: skip
-    if len(open_ones) < len(modules):
-        print(f"{len(modules) - len(open_ones)} modules were tried already.", flush=True)
-    if not open_ones:
-        return False
-    print("Which tests reach which lines of the checker?", flush=True)
-    drawn = checker.drawn(options.in_checker, options.seed, open_ones)
-    for number, (name, entry, complaint) in enumerate(checker.tried(open_ones, drawn), 1):
-        opening = f"[{number}/{len(open_ones)}] {name}.py"
-        if complaint:
-            print(f"{opening}: the tests do not pass as they are: {complaint}", flush=True)
-            return True
-        record.add(kept, *draw, name, entry)
-        record.write(kept, options.record)
-        print(f"{opening} {in_words(entry)}", flush=True)
-    return False
+def drawn(mutants, count, seed):
+    """So many of the mutants, each kind in its turn: a rare mistake as often as a frequent one."""
+    made, turn = Counter(), {}
+    for one in random.Random(seed).sample(mutants, len(mutants)):
+        made[one[1].kind] += 1
+        turn[one] = made[one[1].kind]
+    return sorted(turn, key=turn.get)[:count]
 
 
-def in_processes(jobs, workers):
-    """The results of the jobs, each from a process of its own, as they come."""
-    import matplotlib  # noqa: F401  what notebooks import is read once
-    import sympy  # noqa: F401
-    import torch
-    import transformers  # noqa: F401
-
-    torch.set_num_threads(1)
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
-        yield from pool.imap_unordered(one_notebook, jobs)
+def unnoticed(place, mutants, judge):
+    """Those (piece, mutant) that the judge does not notice; Fault where it fails as things are."""
+    limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
+    with a_copy() as copy:
+        for piece, mutant in mutants:
+            (copy / place.path).write_text(place.with_piece(piece, mutant.source), "utf-8")
+            if not failure(copy, judge, limit):
+                yield piece, mutant
 
 
-def one_notebook(job):
-    """(the notebook, its entry, None), or why it does not pass as it is."""
-    multiprocessing.current_process()._config["daemon"] = False  # a chapter starts processes
-    path, count, seed = job
+@contextmanager
+def a_copy():
+    """The checkout once more: what the tests need of it, in a folder that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("notebooks", "tests", "tools"):
+            shutil.copytree(ROOT / name, Path(folder, name), ignore=LEFT_BEHIND)
+        shutil.copy(ROOT / "pytest.ini", folder)
+        yield Path(folder)
+
+
+@cache
+def seconds_as_it_is(judge):
+    """How long the tests take without a mistake; Fault where they do not pass."""
+    start = time.monotonic()
+    with a_copy() as copy:
+        if said := failure(copy, judge, timeout=3600):
+            raise Fault(f"Without a mistake these tests fail: {' '.join(judge)}\n{said}")
+    return time.monotonic() - start
+
+
+def failure(copy, judge, timeout):
+    """What the tests say in a copy, where one fails or they are not done in time; else nothing."""
+    # without bytecode: a file of the same size and second would not be compiled again
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *judge]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": INLINE}
+    environment |= {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}
+    options = {"cwd": copy, "env": environment, "timeout": timeout, "text": True}
     try:
-        return path, notebooks.try_notebook(path, count, seed)[0], None
-    except notebooks.NotebookFails as fails:
-        return path, None, str(fails)
+        done = subprocess.run(command, capture_output=True, **options)
+    except subprocess.TimeoutExpired as late:
+        return str(late)
+    return done.stdout[-2000:] + done.stderr[-2000:] if done.returncode else ""
 
 
-def in_words(entry):
-    fates = record.summed(entry["tried"].values())
-    words = ", ".join(f"{count} {fate}" for fate, count in fates.items() if count)
-    lines = [f"... {entry['seconds']:.0f} s of CPU, of {entry['possible']}: {words or 'none'}"]
-    for one in entry["survivors"]:
-        why = one["why"] or "WHY?"
-        lines.append(
-            f"    {one['piece']}, line {one['line']}, {one['kind']}: {why}\n"
-            f"      {one['before']}\n      {one['after']}"
-        )
-    return "\n".join(lines)
+def digest(text):
+    """A few letters that change when a text does."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def conclude(kept):
-    """Prints the totals; whether a survivor has no reason."""
-    unexplained = 0
-    for part, there in kept["parts"].items():
-        fates = record.summed(record.totals(there["places"]).values())
-        entries = there["places"].values()
-        without = sum(not one["why"] for entry in entries for one in entry["survivors"])
-        unexplained += without
-        print(
-            f"{part}: {sum(fates.values())} tried, {record.rate(fates):.1%} noticed, "
-            f"{fates[SURVIVED]} not, {without} of these without a reason"
-        )
-    if unexplained:
-        print(
-            "\nMend the check, or say in tests/mutants/equivalent.yml why it makes no difference:\n"
-        )
-        print(record.to_explain(kept))
-    return unexplained
+def survivor(place, piece, mutant):
+    """An entry of the record."""
+    where = {"place": place.name, "piece": piece, "digest": digest(place.pieces[piece])}
+    said = {name: getattr(mutant, name) for name in ("kind", "before", "after")}
+    return where | {"line": place.line(piece, mutant.line)} | said
+
+
+def add(record, part, entry, seed):
+    """Counts a place in its part of the record."""
+    new = {"seed": seed, "places": 0, "possible": 0, "made": Counter(), "survivors": []}
+    there = record.setdefault(part, {"taken": datetime.date.today().isoformat()} | new)
+    there["places"] += 1
+    for name in ("possible", "made", "survivors"):
+        there[name] += entry[name]
+
+
+def tell(place, entry):
+    """Says what came of a place; how many survivors wait for a reason."""
+    made, survivors = entry["made"].total(), entry["survivors"]
+    open_ones = [one for one in survivors if not reason(place.part, one)]
+    print(f"{place.name}: {made} of {entry['possible']} made, {len(survivors)} not noticed")
+    if open_ones:
+        print("Mend the check, or say in tests/mutants/equivalent.yml why it makes no difference:")
+        entries = [{name: one[name] for name in KEY} | {"why": ""} for one in open_ones]
+        text = {place.part: {place.name: entries}}
+        print(yaml.safe_dump(text, sort_keys=False, allow_unicode=True, width=100))
+    sys.stdout.flush()
+    return len(open_ones)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 It computes with the CPU's numbers and keeps them apart as a GPU does: tensors of the two devices do
 not mix, numpy sees none of its memory, its random numbers are others.  What a notebook forgets to
-move is found where it meets what was moved, and a notebook that moves nothing at its end
-(``plugin``).  What a GPU computes differently is not found: ``tests/processors`` imagines that.
+move is found where it meets what was moved, and a check that moves nothing at its end (``start_up``).
+What a GPU computes differently is not found: ``tests/processors`` imagines that.
 
 A tensor of the device is the CPU's memory with another label on it.  The label is exchanged in a
 DLPack struct, by which array libraries hand memory to one another, as torch keeps a place free there

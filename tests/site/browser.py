@@ -12,13 +12,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from print_pdf import CannotPrint, find_chromium
-from site_files import SITE
-
-try:
-    CHROMIUM = find_chromium()
-except CannotPrint:
-    CHROMIUM = None
-NO_CHROMIUM = "Chromium is not installed: the built pages are not looked at"
 
 
 def need(there, reason):
@@ -28,37 +21,32 @@ def need(there, reason):
     return pytest.mark.skipif(not there, reason=reason)
 
 
-needs_chromium = need(CHROMIUM, NO_CHROMIUM)
+def is_installed():
+    try:
+        return find_chromium()
+    except CannotPrint:
+        return False
 
 
-@contextmanager
-def chromium():
-    """A browser that cannot reach anything but this machine."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
-        )
-        yield browser
-        browser.close()
+needs_chromium = need(is_installed(), "Chromium is not installed: the pages are not looked at")
 
 
-def faults_of(page, own):
-    """A list that grows with what goes wrong on a page, or is asked of anywhere but `own`."""
-    faults = []
+def visited(context, address, own):
+    """A page once its mathematics is set; `faults` grows with what goes wrong on it.
+
+    A fault is also whatever it asks for that does not lie under `own`.
+    """
+    page = context.new_page()
+    page.faults = faults = []
     page.on("request", lambda r: r.url.startswith((own, "data:", "blob:")) or faults.append(r.url))
     page.on("requestfailed", lambda r: faults.append(f"not loaded: {r.url}"))
     page.on("response", lambda r: r.status < 400 or faults.append(f"{r.status}: {r.url}"))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda m: m.type not in ("error", "warning") or faults.append(m.text))
-    return faults
-
-
-def wait_for_mathematics(page):
+    page.goto(address)
     page.wait_for_function("window.MathJax === undefined || MathJax.startup?.promise")
     page.evaluate("() => window.MathJax?.startup?.promise")
+    return page
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -67,7 +55,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(folder=SITE):
+def served(folder):
     """The address under which a folder is served on this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,7 +1,11 @@
-"""What the tests in Chromium share: the browser, and the address of the built site."""
+"""What the tests in Chromium share: the browser, the built site, and a visit to one of its pages."""
 
 import pytest
-from browser import chromium, served
+from browser import served, visited
+from print_pdf import chromium
+from site_files import SITE
+
+HEIGHTS = {390: 844, 800: 1000, 1300: 900}
 
 
 @pytest.fixture(scope="module")
@@ -12,5 +16,35 @@ def browser():
 
 @pytest.fixture(scope="module")
 def address():
-    with served() as address:
+    with served(SITE) as address:
         yield address
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Opens a page in a window of its own; in the end nothing may have gone wrong on any.
+
+    The path is that of a page of the site, or a whole address `file://…`; `routes` change what is
+    loaded, `script` runs before the page's own.
+    """
+    pages = []
+
+    def opened(path, width=1300, routes=(), script=""):
+        context = browser.new_context(
+            viewport={"width": width, "height": HEIGHTS[width]},
+            has_touch=True,
+            reduced_motion="reduce",
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        context.add_init_script(script)
+        for pattern, change in dict(routes).items():
+            context.route(pattern, change)
+        own = "file:" if path.startswith("file:") else f"{address}/"
+        pages.append(visited(context, path if own == "file:" else own + path, own))
+        return pages[-1]
+
+    yield opened
+    faults = [fault for page in pages for fault in page.faults]
+    for page in pages:
+        page.context.close()
+    assert not faults

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from browser import chromium, faults_of, needs_chromium, served
+from browser import needs_chromium, served, visited
 from torch import nn
 
 pytestmark = needs_chromium
@@ -23,15 +23,14 @@ PAGE = "<script src='exhibits/load.js' defer></script>" + "".join(
 
 
 @pytest.fixture(scope="module")
-def page():
-    with served(STATIC) as address, chromium() as browser:
-        page = browser.new_page()
-        faults = faults_of(page, address)
-        page.route(f"{address}/all.html", lambda r: r.fulfill(body=PAGE, content_type="text/html"))
-        page.goto(f"{address}/all.html")
+def page(browser):
+    with served(STATIC) as address, browser.new_context() as context:
+        answer = {"body": PAGE, "content_type": "text/html"}
+        context.route(f"{address}/all.html", lambda route: route.fulfill(**answer))
+        page = visited(context, f"{address}/all.html", address)
         page.wait_for_function("document.querySelectorAll('[data-exhibit] .said').length === 6")
         yield page
-        assert not faults
+        assert not page.faults
 
 
 def computed(page, formula, *given):
@@ -50,21 +49,17 @@ def drawn(*shape):
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def head(width):
+def attention(width):
     """Weights and biases by role, and the module that has them."""
     W = {role: drawn(width, width) for role in "qkvo"}
     b = {role: drawn(width) for role in "qkvo"}
     module = nn.MultiheadAttention(width, 1, batch_first=True, dtype=torch.float64)
-    fill_attention(module, W, b)
+    in_one = {
+        f"in_proj_{kind}": torch.cat([x[role] for role in "qkv"])
+        for kind, x in (("weight", W), ("bias", b))
+    }
+    module.load_state_dict(in_one | {"out_proj.weight": W["o"], "out_proj.bias": b["o"]})
     return W, b, module
-
-
-def fill_attention(module, W, b):
-    with torch.no_grad():
-        module.in_proj_weight.copy_(torch.cat([W[role] for role in "qkv"]))
-        module.in_proj_bias.copy_(torch.cat([b[role] for role in "qkv"]))
-        module.out_proj.weight.copy_(W["o"])
-        module.out_proj.bias.copy_(b["o"])
 
 
 def plain(tensors):
@@ -73,7 +68,7 @@ def plain(tensors):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_that_of_the_module(page, causal):
-    X, (W, b, module) = drawn(4, 2), head(2)
+    X, (W, b, module) = drawn(4, 2), attention(2)
     mask = torch.ones(4, 4, dtype=torch.bool).triu(1) if causal else None
     output, weights = module(X[None], X[None], X[None], attn_mask=mask)
     shown = computed(page, "attention", X.tolist(), plain(W), plain(b), causal)
@@ -88,24 +83,21 @@ def test_attention_is_that_of_the_module(page, causal):
 def test_each_norm_is_that_of_the_module(page, name, norm):
     X = drawn(4, 3)
     assert same(computed(page, f"norms.{name}", X.tolist()), norm.double().train()(X))
-    others = {"batch", "layer", "rms"} - {name}
-    for other in others:
+    for other in {"batch", "layer", "rms"} - {name}:
         assert not same(computed(page, f"norms.{other}", X.tolist()), norm(X))
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_block_is_that_of_the_module(page, norm_first):
-    X, (W, b, _) = drawn(3, 4), head(4)
+    X, (W, b, module) = drawn(3, 4), attention(4)
     W, b = W | {"first": drawn(4, 4), "second": drawn(4, 4)}, b | {"second": drawn(4)}
     layer = nn.TransformerEncoderLayer(
         4, 1, 4, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
-    fill_attention(layer.self_attn, W, b)
-    with torch.no_grad():
-        layer.linear1.weight.copy_(W["first"])
-        layer.linear1.bias.zero_()
-        layer.linear2.weight.copy_(W["second"])
-        layer.linear2.bias.copy_(b["second"])
+    layer.self_attn = module
+    linear = {"linear1.weight": W["first"], "linear1.bias": torch.zeros(4)}
+    linear |= {"linear2.weight": W["second"], "linear2.bias": b["second"]}
+    layer.load_state_dict(linear, strict=False)
     output = layer(X[None])[0]
     shown = computed(page, "block", X.tolist(), plain(W), plain(b), norm_first)
     assert same(shown["network"], output)
@@ -117,10 +109,8 @@ def test_the_block_is_that_of_the_module(page, norm_first):
 @pytest.mark.parametrize("rows", [(512, 512), (512, 128), (1536, 1536)])
 def test_the_deviation_is_that_of_xaviers_bounds(page, rows):
     """Each matrix has the variance a²/3 of torch's uniform numbers between -a and a."""
-    variances = []
-    for o in rows:
-        fan_in, fan_out = nn.init._calculate_fan_in_and_fan_out(torch.empty(o, 512))
-        variances.append(2 / (fan_in + fan_out))
+    fans = [nn.init._calculate_fan_in_and_fan_out(torch.empty(o, 512)) for o in rows]
+    variances = [2 / (fan_in + fan_out) for fan_in, fan_out in fans]
     # A query and a key have the width 512 times these variances for tokens of unit variance.
     expected = (512 * variances[0] * 512 * variances[1]) ** 0.5
     assert abs(float(computed(page, "deviation", 512, *rows)) - expected) <= CLOSE
@@ -137,6 +127,9 @@ def test_numbers_are_rounded_as_a_tensor_holds_them(page, dtype):
     assert (dtype == "float64") == torch.equal(shown, x)
 
 
+# ---- under keys and fingers ----------------------------------------------------------
+
+
 def said(page, name):
     return page.locator(f"[data-exhibit={name}] .said").inner_text()
 
@@ -147,16 +140,41 @@ def moved(page, name):
     return [head.split("\n")[0] for head in heads]
 
 
-def test_a_slider_moves_by_key_and_shows_its_theorem(page):
+AFTER = ["after attention", "after network"]
+#: (exhibit, what is set, to what, the plots that have moved then), one after the other.
+STEPS = [
+    ("three-biases", "key bias", "1", ["Scores"]),
+    ("three-biases", "key bias", "0", []),
+    ("three-biases", "query bias", "1", ["Scores", "Weights", "Output"]),
+    ("three-biases", "query bias", "0", []),
+    ("three-biases", "value bias", "1", ["Output"]),
+    ("bias-before-norm", "on all features", "1", ["RMSNorm"]),
+    ("bias-before-norm", "on feature 1 only", "1", ["LayerNorm", "RMSNorm"]),
+    ("through-a-block", "added to b_O", "1", AFTER),
+    ("through-a-block", "post-norm", "", []),
+    ("through-a-block", "feature 1", "", AFTER),
+    ("large-key-bias", "key bias", "4", ["Keys, less the bias", "Weights"]),
+]
+
+
+def test_what_is_set_moves_what_the_theorem_says(page):
+    for name, label, value, plots in STEPS:
+        control = page.locator(f"[data-exhibit={name}]").get_by_label(label)
+        control.fill(value) if value else control.check()
+        assert moved(page, name) == plots, f"{name}: {label} at {value}"
+    fused = page.locator("[data-exhibit=fused-or-separate]")
+    assert "deviation 1.00" in said(page, "fused-or-separate")
+    fused.get_by_label("the fused matrix").check()
+    assert "deviation 0.50" in said(page, "fused-or-separate")
+
+
+def test_a_slider_moves_by_key_and_is_reset(page):
     biases = page.locator("[data-exhibit=three-biases]")
-    for label, expected in {
-        "key bias": ["Scores"], "query bias": ["Scores", "Weights", "Output"], "value bias": ["Output"]
-    }.items():  # fmt: skip
-        biases.get_by_label(label).focus()
-        page.keyboard.press("ArrowRight")
-        assert moved(page, "three-biases") == expected
-        biases.get_by_role("button", name="Reset").click()
-        assert moved(page, "three-biases") == []
+    biases.get_by_role("button", name="Reset").click()
+    assert moved(page, "three-biases") == []
+    biases.get_by_label("key bias").focus()
+    page.keyboard.press("ArrowRight")
+    assert moved(page, "three-biases") == ["Scores"]
 
 
 def test_a_token_moves_by_key_and_by_hand(page):
@@ -173,31 +191,3 @@ def test_a_token_moves_by_key_and_by_hand(page):
     page.mouse.move(last["x"] + 40, last["y"] + 10, steps=4)
     page.mouse.up()
     assert tokens.locator(".chip").all_inner_texts() == ["1", "3", "4", "2"]
-
-
-def test_a_norm_erases_what_its_theorem_says(page):
-    norms = page.locator("[data-exhibit=bias-before-norm]")
-    norms.get_by_label("on all features").fill("1")
-    assert moved(page, "bias-before-norm") == ["RMSNorm"]
-    norms.get_by_label("on feature 1 only").fill("1")
-    assert moved(page, "bias-before-norm") == ["LayerNorm", "RMSNorm"]
-
-
-def test_a_constant_is_followed_to_the_end(page):
-    block = page.locator("[data-exhibit=through-a-block]")
-    block.get_by_label("added to b_O").fill("1")
-    assert moved(page, "through-a-block") == ["after attention", "after network"]
-    block.get_by_label("post-norm").check()
-    assert moved(page, "through-a-block") == []
-    block.get_by_label("feature 1").check()
-    assert moved(page, "through-a-block") == ["after attention", "after network"]
-
-
-def test_a_fused_start_and_a_large_bias_say_what_they_cost(page):
-    fused = page.locator("[data-exhibit=fused-or-separate]")
-    assert "deviation 1.00" in said(page, "fused-or-separate")
-    fused.get_by_label("the fused matrix").check()
-    assert "deviation 0.50" in said(page, "fused-or-separate")
-    large = page.locator("[data-exhibit=large-key-bias]")
-    large.get_by_label("key bias").fill("4")
-    assert "Weights" in moved(page, "large-key-bias")

@@ -1,94 +1,79 @@
 """Live proofs: a reader edits a derivation and runs it in the page, without a server's help."""
 
 import json
-import re
 import time
 
 import pytest
-from browser import faults_of, need, needs_chromium
+from browser import need, needs_chromium
 from site_files import SITE
 from test_live_cells import FOLDER, disagreements, live_cells
 
 NOTEBOOK = FOLDER / "03-softmax-ignores-the-key-bias.ipynb"
-CELL = ".cell-5"  # the proof of Theorem 3.1
+THEOREM, EXERCISE = ".cell-5", ".cell:has(.live-open) >> nth=0"  # Theorem 3.1, Exercise 3A
 
 THERE = (SITE / "_static" / "live" / "pyodide.mjs").is_file()
 pytestmark = [needs_chromium, need(THERE, "the book has no live proofs: `make book` needs npm")]
 
 #: Seconds, on a processor that adds a million squares in ADDITION and has nothing else to do.
 FIRST_RUN, LATER_RUN, STOPPING, ADDITION = 6.0, 0.5, 1.0, 0.05
+PATIENCE = 60_000  # milliseconds
 
 #: Runs every cell of a page as it is written, in a worker of its own, and returns the results.
 RUN_THEM_ALL = """async () => {
   const data = JSON.parse(document.getElementById("live-proofs").textContent);
   const worker = new Worker(data.folder + "worker.mjs", { type: "module" });
   const results = [];
-  for (const cell of data.cells) {
-    const prelude = cell.prelude.map((k) => data.statements[k]).join("\\n");
+  for (const { prelude, source } of data.cells) {
     results.push(await new Promise((done, fail) => {
       worker.onmessage = ({ data: message }) => {
         if (message.type === "done") done(message.result);
         if (message.type === "failed") fail(new Error(message.message));
       };
-      worker.postMessage({ prelude, source: cell.source });
+      worker.postMessage({ prelude, source });
     }));
   }
-  worker.terminate();
   return results;
 }"""
-
-
-@pytest.fixture
-def page(browser, address):
-    """The chapter in a fresh window: nothing is cached; `page.requests` lists what it asked for."""
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.requests, faults = [], faults_of(page, address)
-        page.on("request", lambda request: page.requests.append(request.url))
-        page.goto(f"{address}/notebooks/{NOTEBOOK.stem}.html")
-        page.wait_for_load_state("networkidle")
-        yield page
-        assert not faults
 
 
 class Cell:
     """A live cell, as a reader handles it."""
 
-    def __init__(self, page, selector=CELL):
+    def __init__(self, page, selector=THEOREM):
         self.page, self.cell = page, page.locator(selector)
         self.output = self.cell.locator(".live-output")
         self.status = self.cell.get_by_role("status")
         self.field = self.cell.get_by_label("Python, for you to edit")
+        self.press("Edit and run")
 
     def press(self, label):
         self.cell.get_by_role("button", name=label, exact=True).click()
-
-    def open(self):
-        self.press("Edit and run")
-        return self
 
     def replace(self, old, new):
         source = self.field.input_value()
         assert old in source
         self.field.fill(source.replace(old, new))
 
-    def run(self, ends="Done.", patience=60_000):
+    def run(self, ends="Done."):
         """Run the cell and return the seconds until its status says so."""
         start = time.perf_counter()
         self.press("Run")
-        self.until(ends, patience)
+        self.until(ends)
         return time.perf_counter() - start
 
-    def until(self, text, patience=60_000):
+    def until(self, text):
         self.page.wait_for_function(
             "([status, text]) => status.textContent.startsWith(text)",
-            arg=[self.status.element_handle(), text], timeout=patience, polling=10,
+            arg=[self.status.element_handle(), text], timeout=PATIENCE, polling=10,
         )  # fmt: skip
+
+    def says(self, text):
+        return text in self.output.inner_text().replace("\xa0", " ")
 
 
 @pytest.fixture
-def cell(page):
-    return Cell(page).open()
+def cell(visit):
+    return Cell(visit(f"notebooks/{NOTEBOOK.stem}.html"))
 
 
 def slowness():
@@ -99,30 +84,22 @@ def slowness():
     return max(1, (time.perf_counter() - start) / 5 / ADDITION)
 
 
-def heavy(page):
-    """What a page asked for of the live proofs' files, its small script and style aside.
-
-    Others may come at any time: on a busy machine MathJax still fetches some after all is set.
-    """
-    small = re.compile(r"/live\.(js|css)\b")
-    return [url for url in page.requests if "/_static/live/" in url and not small.search(url)]
+LOADED = "performance.getEntriesByType('resource').map(r => r.name).join()"
 
 
-def test_nothing_is_loaded_before_the_first_run(page):
-    cell = Cell(page).open()
-    page.wait_for_timeout(300)
-    assert heavy(page) == []
+def test_nothing_is_loaded_before_the_first_run(cell):
+    cell.page.wait_for_timeout(300)
+    assert "/worker.mjs" not in cell.page.evaluate(LOADED)
     cell.run()
-    assert any("pyodide" in url for url in heavy(page))
+    assert "/worker.mjs" in cell.page.evaluate(LOADED)
 
 
 @pytest.mark.timed
 def test_a_true_line_is_typeset_in_time(cell):
     slower = slowness()
     first = cell.run()
-    formula = cell.output.locator("mjx-container[display=true]")
-    assert formula.count() == 1 and formula.locator("mjx-mtable").count() == 1
-    assert "definition of softmax" in formula.inner_text().replace("\xa0", " ")
+    assert cell.output.locator("mjx-container[display=true] mjx-mtable").count() == 1
+    assert cell.says("definition of softmax")
     later = min(cell.run() for _ in range(3))
     slower = max(slower, slowness())
     assert first <= FIRST_RUN * slower, f"{first:.1f} s, on a machine {slower:.1f} times slower"
@@ -132,44 +109,34 @@ def test_a_true_line_is_typeset_in_time(cell):
 def test_a_false_line_is_refused_with_a_counterexample(cell):
     cell.replace("c @ ones(n).T", 'ones(m) @ matrix("t", n).T')
     cell.run(ends="Refused.")
-    refusal = cell.output.locator(".live-refusal").inner_text()
-    assert "Softmax is shift invariant, line 2 is not justified." in refusal
-    assert "It is false: m = 1, n = 2" in refusal and "≠" in refusal
+    assert cell.says("Softmax is shift invariant, line 2 is not justified.")
+    assert cell.says("It is false: m = 1, n = 2") and cell.says("≠")
 
 
-MISSING = "still to be written, in place of ..."
-
-
-def test_an_exercise_is_answered_in_the_page(page, address):
-    page.goto(f"{address}/notebooks/03-exercises.html")
-    page.wait_for_load_state("networkidle")
-    cell = Cell(page, ".cell:has(.live-open) >> nth=0").open()  # Exercise 3A
-    written = "..."
+def test_an_exercise_is_answered_in_the_page(visit):
+    cell, written = Cell(visit("notebooks/03-exercises.html"), EXERCISE), "..."
     for line, answer in (
-        ("...", MISSING),
+        ("...", "still to be written, in place of ..."),
         ("quotient(lambda i: exp_of(c) + exp_of(entry_of(z, i)))", "line 1 is not justified."),
         ("quotient(lambda i: exp_of(c) * exp_of(entry_of(z, i)))", "algebra"),
     ):
         cell.replace(f"({written}, EXP", f"({line}, EXP")
         written = line
         cell.run()
-        assert answer in cell.output.inner_text().replace("\xa0", " ")
+        assert cell.says(answer)
     assert cell.output.locator("mjx-container[display=true]").count() == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "sentence"),
-    [
-        ("m\nnowhere", "Line 2 of the cell raises NameError: name 'nowhere' is not defined."),
-        ("(m", "Line 1 is not Python: '(' was never closed."),
-        ("m\n\nm @ m", "Line 3 of the cell raises TypeError: "),
-    ],
-)
-def test_a_mistake_is_told_in_a_sentence(cell, source, sentence):
-    cell.field.fill(source)
-    cell.run(ends="There is an error.")
-    told = cell.output.locator(".live-error").inner_text()
-    assert told.startswith(sentence) and told.endswith(".") and "\n" not in told
+def test_a_mistake_is_told_in_a_sentence(cell):
+    for source, sentence in {
+        "m\nnowhere": "Line 2 of the cell raises NameError: name 'nowhere' is not defined.",
+        "(m": "Line 1 is not Python: '(' was never closed.",
+        "m\n\nm @ m": "Line 3 of the cell raises TypeError: ",
+    }.items():
+        cell.field.fill(source)
+        cell.run(ends="There is an error.")
+        told = cell.output.locator(".live-error").inner_text()
+        assert told.startswith(sentence) and told.endswith(".") and "\n" not in told
 
 
 @pytest.mark.timed
@@ -184,7 +151,7 @@ def test_an_endless_loop_is_stopped(cell):
     assert time.perf_counter() - start < STOPPING * slowness()
     cell.field.fill('print("after")')
     cell.run()
-    assert cell.output.inner_text().strip() == "after"
+    assert cell.says("after")
 
 
 @pytest.mark.parametrize("way", ["Reset", "a reload"])
@@ -195,30 +162,29 @@ def test_the_original_is_restored_and_works(cell, way):
     assert cell.cell.locator(".cell_output").is_hidden()
     cell.press("Reset") if way == "Reset" else cell.page.reload()
     assert cell.cell.locator(".cell_output").is_visible() and not cell.output.is_visible()
-    assert cell.open().field.input_value() == original
+    cell.press("Edit and run")
+    assert cell.field.input_value() == original
     cell.run()
     assert cell.output.locator("mjx-container").count() == 1
 
 
-def test_the_keyboard_is_enough(page):
-    keyboard, cell = page.keyboard, Cell(page)
-    cell.cell.get_by_role("button", name="Edit and run").focus()
-    keyboard.press("Enter")
+def test_the_keyboard_is_enough(cell):
+    keyboard, focused = cell.page.keyboard, "document.activeElement.textContent"
     keyboard.press("Control+Home")
     keyboard.press("Tab")
     assert cell.field.input_value().startswith("    S, c")
     keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.textContent") == "Run"
+    assert cell.page.evaluate(focused) == "Run"
     keyboard.press("Tab")
     keyboard.press("Tab")
     keyboard.press("Enter")  # Reset
-    assert page.evaluate("document.activeElement.textContent") == "Edit and run"
+    assert cell.page.evaluate(focused) == "Edit and run"
     keyboard.press("Enter")
     keyboard.press("Control+Enter")
     cell.until("Done.")
 
 
-def test_the_cells_of_a_chapter_give_what_it_stores(page):
-    page.set_default_timeout(300_000)  # a whole page of cells, on a busy machine
+def test_the_cells_of_a_chapter_give_what_it_stores(cell):
     stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    assert not [*disagreements(stored, live_cells(stored), page.evaluate(RUN_THEM_ALL))]
+    results = cell.page.evaluate(RUN_THEM_ALL)
+    assert not [*disagreements(stored, live_cells(stored), results)]

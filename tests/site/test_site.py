@@ -1,26 +1,29 @@
 """Every page of the built site, as its readers meet it: offline, in both themes, on a phone."""
 
-import json
 import re
+from collections import Counter
 
 import pytest
-from browser import faults_of, needs_chromium, wait_for_mathematics
+from axe_playwright_python.sync_playwright import Axe
+from browser import needs_chromium
 from site_files import SITE, anchors, links_of, links_out_of, soup
 
 START = "index.html"  # leads to the first page, and has nothing of its own
 PAGES = sorted(
     page.relative_to(SITE).as_posix()
     for page in SITE.rglob("*.html")
-    if "_static" not in page.parts
-    and page.relative_to(SITE).as_posix() not in ("genindex.html", START)
+    if "_static" not in page.parts and page.name != "genindex.html" and page != SITE / START
 )
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1300, "height": 900}
+QUIZZES = [page for page in PAGES if "/quiz-" in page]
+CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
+PHONE = {"width": 390, "height": 844}
 
 each_page = pytest.mark.parametrize("page", PAGES)
 
 
 def test_the_site_is_built_and_starts_with_the_first_page():
     assert len(PAGES) > 10, f"{SITE} is empty: run `make book` first"
+    assert len(QUIZZES) == 6
     assert 'url=book/index.html"' in (SITE / START).read_text(encoding="utf-8")
 
 
@@ -31,52 +34,31 @@ def test_the_site_is_built_and_starts_with_the_first_page():
 WHOLE_ADDRESS = re.compile(r"https://[\w.-]+\.\w+(/|/\S*[\w/=-])?")
 
 
-def broken_links(page):
-    """The links that are no whole address, and those whose words are cut or run on."""
+def faults_in(page):
+    """What is wrong with the links, anchors and pictures of a page."""
+    for target, anchor in links_of(page):
+        if not target.is_file() or anchor not in anchors(target):
+            yield f"a link to {target.name}#{anchor}, which is not there"
     for address, words in links_out_of(page):
-        guessed = "://" in words or words.startswith(("www.", "github.com"))
-        cut = guessed and words.removeprefix("https://") != address.removeprefix("https://")
-        if not WHOLE_ADDRESS.fullmatch(address) or cut or not words or words[-1] in ".,:;!?":
-            yield address, words
+        if not WHOLE_ADDRESS.fullmatch(address) or not words or words[-1] in ".,:;!?":
+            yield f"half a link: {words} to {address}"
+    for anchor, times in Counter(e["id"] for e in soup(page).find_all(id=True)).items():
+        if times > 1:
+            yield f"the anchor {anchor} is there {times} times"
+    for picture in soup(page).find_all("img"):
+        words, source = picture.get("alt"), picture["src"]
+        if words is None or words.endswith((".png", ".svg")):
+            yield f"{source} has no words"
+        if not page.parent.joinpath(source).is_file():
+            yield f"there is no picture {source}"
 
 
 @each_page
 def test_its_links_lead_somewhere_and_its_pictures_have_words(page):
-    for target, anchor in links_of(SITE / page):
-        assert target.is_file(), f"{page} links to {target.name}, which is not there"
-        assert anchor in anchors(target), f"{page}: {target.name} has no anchor {anchor}"
-    assert not list(broken_links(SITE / page))
-    ids = [element["id"] for element in soup(SITE / page).find_all(id=True)]
-    assert len(ids) == len(set(ids)), "an anchor is there twice"
-    for picture in soup(SITE / page).find_all("img"):
-        words, source = picture.get("alt"), picture["src"]
-        assert words is not None and not words.endswith((".png", ".svg")), f"{source} has no words"
-        assert (SITE / page).parent.joinpath(source).resolve().is_file(), f"no file {source}"
-
-
-LINKS = """<a href="http://github.com/a/b:">github.com/a/b:</a> <a href="https://a.org/b.">b</a>
-<a href="https://github.com/a/b">github.com/a/b: the rest</a> <a href="https://a.org/b">b,</a>
-<a href="https://a.org/b?c=d#e">https://a.org/b?c=d#e</a> <a href="https://a.org">a</a>"""
-
-
-def test_a_link_with_the_punctuation_behind_it_is_seen(tmp_path):
-    (tmp_path / "page.html").write_text(LINKS, encoding="utf-8")
-    assert len(list(broken_links(tmp_path / "page.html"))) == 4
+    assert not list(faults_in(SITE / page))
 
 
 # ---- in Chromium ------------------------------------------------------------------
-
-
-def visit(browser, url, own):
-    """The page once its mathematics is set, and the faults met on the way.
-
-    What axe asks for by itself, when it reads style sheets, comes later and does not count.
-    """
-    page = browser.new_page(viewport=DESK, reduced_motion="reduce")
-    faults = faults_of(page, own)
-    page.goto(url)
-    wait_for_mathematics(page)
-    return page, faults
 
 
 UNSET = """() => [...document.querySelectorAll(".math")].filter(m =>
@@ -93,54 +75,65 @@ STICKS_OUT = """() => {
     const page = document.documentElement.scrollWidth > innerWidth ? ["the page itself"] : [];
     return page.concat(wide.map(e => e.outerHTML.slice(0, 120)));
 }"""
-
+THEME = "look => { const d = document.documentElement.dataset; d.theme = d.mode = look }"
 
 #: The rule that looks at colours takes most of the time. Formulas and highlighted code, most of
 #: a page's elements, have theirs from one style sheet: they are looked at on one page of each.
 COLOURS = {"runOnly": ["color-contrast"]}
 ALL_BUT_COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
 STYLED_ONCE = {"exclude": [["mjx-container"], ["pre"]]}
-SEEN_WHOLE = ("notebooks/03-softmax-ignores-the-key-bias.html", "notebooks/03-exercises.html")
+SEEN_WHOLE = (CHAPTER, "notebooks/03-exercises.html")
 
 
-def violations(page, rules=None, within=None):
-    """What axe finds, in words."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    options = {"resultTypes": ["violations"], "preload": False} | (rules or {})
+def axe(page, rules, within=None):
+    """What axe finds, in words. It reads style sheets again: what it asks for does not count."""
+    before = len(page.faults)
+    options = {"resultTypes": ["violations"], "preload": False} | rules
     found = Axe().run(page, context=within, options=options).response["violations"]
+    del page.faults[before:]
     return [f"{v['id']}: {n['html'][:160]}" for v in found for n in v["nodes"]]
 
 
-THEME = "look => { const d = document.documentElement.dataset; d.theme = d.mode = look }"
-
-
-@needs_chromium
-@each_page
-def test_it_is_whole_and_open_to_everyone(browser, address, page):
-    shown, faults = visit(browser, f"{address}/{page}", address)
-    found = {"faults": list(faults), "mathematics": shown.evaluate(UNSET)}
-    found["axe"] = violations(shown, ALL_BUT_COLOURS)
+def faults_on(shown, within=None):
+    """What is wrong on a page by its kind: on a desk in light and dark, then on a phone."""
+    found = {"faults": list(shown.faults), "mathematics": shown.evaluate(UNSET)}
+    found["axe"] = axe(shown, ALL_BUT_COLOURS)
     for look in ("light", "dark"):
         shown.evaluate(THEME, look)
-        within = None if page in SEEN_WHOLE else STYLED_ONCE
-        found[f"axe, {look}"] = violations(shown, COLOURS, within)
+        found[f"axe, {look}"] = axe(shown, COLOURS, within)
     shown.set_viewport_size(PHONE)
     shown.wait_for_timeout(600)  # the theme makes what scrolls reachable by keyboard
     found["sticks out"] = shown.evaluate(STICKS_OUT)
-    found["axe, phone"] = violations(shown, ALL_BUT_COLOURS)
-    shown.close()
-    wrong = {what: some for what, some in found.items() if some}
-    assert not wrong, json.dumps(wrong, indent=1)
+    found["axe, phone"] = axe(shown, ALL_BUT_COLOURS)
+    return {kind: some for kind, some in found.items() if some}
 
 
 @needs_chromium
 @each_page
-def test_it_is_whole_as_a_file(browser, page):
-    shown, faults = visit(browser, (SITE / page).as_uri(), "file:")
-    unset = shown.evaluate(UNSET)
-    shown.close()
-    assert not faults and not unset
+def test_it_is_whole_and_open_to_everyone(visit, page):
+    shown = visit((SITE / page).as_uri())  # as a file: without a server, and without a network
+    assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
+
+
+FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
+<img src="https://example.org/picture.png"><script>console.error("seen")</script>
+<p class="math">\\(x\\)</p><p style="width: 900px; color: #eee; background: #fff">wide and pale</p>
+<a href="#nowhere">a</a> <a href="nowhere.html">b</a> <a href="https://a.org/b.">c</a>
+<a href="https://a.org/b">d,</a> <a href="https://a.org/b?c=d#e" id="e">e</a> <b id="e">f</b>
+</main></html>"""
+
+
+@needs_chromium
+def test_a_faulty_page_is_seen_to_be_faulty(visit, tmp_path):
+    path = tmp_path / "faulty.html"
+    path.write_text(FAULTY, encoding="utf-8")
+    assert len(list(faults_in(path))) == 7
+    shown = visit(path.as_uri())
+    found = faults_on(shown)
+    shown.faults.clear()
+    assert {"https://example.org/picture.png", "seen"} <= set(found["faults"])
+    assert found["mathematics"] == ["\\(x\\)"] and found["axe"][0].startswith("image-alt")
+    assert found["axe, light"] and "wide and pale" in str(found["sticks out"])
 
 
 #: What a reader without a pointer has to reach on a chapter's page.
@@ -155,9 +148,8 @@ REACHED = {
 
 
 @needs_chromium
-def test_the_keyboard_reaches_everything(browser, address):
-    shown, _ = visit(browser, f"{address}/notebooks/03-softmax-ignores-the-key-bias.html", address)
-    missed = dict(REACHED)
+def test_the_keyboard_reaches_everything(visit):
+    shown, missed = visit(CHAPTER), dict(REACHED)
     for _ in range(400):
         shown.keyboard.press("Tab")
         for what, selector in list(missed.items()):
@@ -165,47 +157,42 @@ def test_the_keyboard_reaches_everything(browser, address):
                 del missed[what]
         if not missed:
             break
-    shown.close()
     assert not missed
-
-
-FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
-<img src="https://example.org/picture.png"><script>console.error("seen")</script>
-<p class="math">\\(x\\)</p><p style="width: 900px; color: #eee; background: #fff">wide and pale</p>
-</main></html>"""
-
-
-@needs_chromium
-def test_a_faulty_page_is_seen_to_be_faulty(browser, tmp_path):
-    (tmp_path / "faulty.html").write_text(FAULTY, encoding="utf-8")
-    shown, faults = visit(browser, (tmp_path / "faulty.html").as_uri(), "file:")
-    assert "https://example.org/picture.png" in faults and "seen" in faults
-    assert shown.evaluate(UNSET) == ["\\(x\\)"]
-    rules = {violation.partition(":")[0] for violation in violations(shown)}
-    assert {"image-alt", "color-contrast"} <= rules
-    shown.set_viewport_size(PHONE)
-    assert any("wide and pale" in what for what in shown.evaluate(STICKS_OUT))
-    shown.close()
 
 
 # ---- what the extensions add -------------------------------------------------------
 
-CHAPTER = SITE / "notebooks" / "04-the-value-bias-leaves.html"
 
-
-def test_a_symbol_carries_its_words():
-    said = {symbol.text: symbol["title"] for symbol in soup(CHAPTER).select("abbr.symbol")}
+def test_symbols_have_words_and_theorems_and_equations_can_be_linked_to():
+    page = soup(SITE / "notebooks" / "04-the-value-bias-leaves.html")
+    said = {symbol.text: symbol["title"] for symbol in page.select("abbr.symbol")}
     assert said["\\(b_V\\)"].startswith("value bias")
     assert said["\\(W_O\\)"].startswith("output weight")
-
-
-def test_theorems_and_equations_can_be_linked_to():
-    page = soup(CHAPTER)
     boxes = page.select(".theorem-box, div.equation")
     assert len(boxes) > 10
     for box in boxes:
         assert box.select_one(f'a.headerlink[href="#{box["id"]}"]'), box["id"]
     for title in page.select(".theorem-box-title"):
-        assert "headerlink" in title.find_next_sibling()["class"], (
-            "the sign stands behind the title"
-        )
+        assert "headerlink" in title.find_next_sibling()["class"], "it stands behind the title"
+
+
+# ---- quizzes -----------------------------------------------------------------------
+
+
+@needs_chromium
+@pytest.mark.parametrize("page", QUIZZES)
+def test_a_quiz_is_answered_with_the_keyboard_and_says_why(visit, page):
+    shown = visit(page)
+    answers = shown.locator("details:is(.quiz-right, .quiz-wrong)").all()
+    assert len(answers) >= 15 and not shown.locator("details[open].quiz-right").count()
+    first, second = (answer.locator("summary") for answer in answers[:2])
+    first.focus()
+    shown.keyboard.press("Tab")
+    while shown.evaluate("document.activeElement.matches('mjx-container')"):  # its formulas
+        shown.keyboard.press("Tab")
+    assert second.evaluate("e => e === document.activeElement")
+    for answer in answers:
+        answer.locator("summary").focus()
+        shown.keyboard.press("Enter")
+        right = "quiz-right" in answer.get_attribute("class")
+        assert answer.locator("strong").first.inner_text() == ("Right." if right else "No.")

@@ -63,7 +63,7 @@
   class LiveCell {
     constructor(cell, place) {
       this.source = cell.source;
-      this.prelude = cell.prelude.map((k) => data.statements[k]).join("\n");
+      this.prelude = cell.prelude;
       this.shortened = cell.shortened;
       this.input = place.querySelector(".cell_input");
       this.stored = place.querySelector(".cell_output");

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isqrt
 
 from .polynomials import UNITY, atom, constant, letters_of, numerator, plus, product_term, rank
-from .polynomials import scaled, term_of
+from .polynomials import scaled, term_of, width
 from .sorts import is_mask, sign
 from .sums import COUNT, MOMENTS, ORDER, REINDEX, SPLIT, Sums
 from .terms import NUM, ProofError, Term, abstract, fresh, looked_into, need, opened
@@ -69,7 +69,7 @@ class Normal(Sums):
 
     def power(self, p, e):
         """A polynomial to a whole power."""
-        need(abs(e) < MOST_STEPS, "the exponent {} is too large", e)
+        need(abs(e) * width(p) < MOST_STEPS, "the power {} of {} is too large", e, term_of(p))
         return self.times(*[p if e >= 0 else self.inverse(p)] * abs(e))
 
     def product(self, factors):
@@ -108,7 +108,7 @@ class Normal(Sums):
 
     def inverse(self, p):
         """1/p, its common factors taken out."""
-        common, c, rest = self.content(p) if p else ((), 1, p)
+        common, c, rest = self.content(p)
         need(rest, "divides by zero")
         below = [(a, -e) for a, e in common]
         if len(rest) > 1:
@@ -122,7 +122,7 @@ class Normal(Sums):
         lows = {a: min(m.get(a, 0) for m in products) for a in set().union(*products)}
         kept = ("add", "sqrt") if len(p) > 1 else ()
         common = [(a, e) for a, e in lows.items() if e < 0 or e > 0 and a.op not in kept]
-        c = p[min(p.items(), key=rank)[0]]
+        c = p[min(p.items(), key=rank)[0]] if p else Fraction(0)
         lower = [(a, -e) for a, e in common]
         rest = plus(*[scaled(self.product([*m, *lower]), d / c) for m, d in p.items()])
         return common, c, rest
@@ -155,10 +155,7 @@ class Normal(Sums):
 
     def _sqrt(self, x):
         """The root of what is at least 0: positive factors and even powers leave it."""
-        p = self.poly(x)
-        if not p:
-            return {}
-        common, c, rest = self.content(p)
+        common, c, rest = self.content(self.poly(x))
         c, rest = abs(c), scaled(rest, 1 if c > 0 else -1)
         inside, out = [], []
         for a, e in common:
@@ -184,7 +181,7 @@ class Normal(Sums):
         """A function that something is known of: cos, sin, tanh, relu, or sigmoid."""
         p = self.poly(x)
         if name == "relu":
-            return self._relu(p) if p else {}
+            return self._relu(p)
         if name in ("cos", "sin") and ANGLE in self.laws and len(p) > 1:
             return self._of_a_sum(name, dict(p))
         if name in PARITY and not p:

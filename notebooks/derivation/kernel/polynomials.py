@@ -42,6 +42,12 @@ def scaled(p, q):
     return {m: c * q for m, c in p.items()} if q else {}
 
 
+def width(p):
+    """How many bits its longest rational has, or what its largest exponent is, if that is more."""
+    bits = [max(map(abs, c.as_integer_ratio())).bit_length() for c in p.values()]
+    return max([1, *bits, *[abs(e) for m in p for _, e in m]])
+
+
 def letters_of(factors):
     """The letters in some factors."""
     return frozenset().union(*[a.letters for a, _ in factors])
@@ -97,18 +103,19 @@ def _factors(p, poly):
 
 def _quotient(p, poly, values, roots):
     """A polynomial as a quotient of two of SymPy's, over a common denominator."""
-    low = {}  # the least exponent of each atom
+    exponents = {}  # that an atom has
     for a, e in (factor for m in p for factor in m):
-        low[a] = min(low.get(a, 0), e)
+        exponents.setdefault(a, {0}).add(e)
         if a not in values:
             values[a] = _quotient(poly(a), poly, values, roots)
     top, below = 0, 1
     for m, c in p.items():
         powers, term = dict(m), QQ(c.numerator, c.denominator)
-        for a, least in low.items():
+        for a, seen in exponents.items():
             (n, d), e, q = values[a], powers.get(a, 0), roots.get(a, 1)
-            term = term * n ** int((e - least) * q) * d ** int(-min(e, 0) * q)
+            term = term * n ** int((e - min(seen)) * q) * d ** int((max(seen) - e) * q)
         top = top + term
-    for a, least in low.items():
-        below = below * values[a][0] ** int(-least * roots.get(a, 1))
+    for a, seen in exponents.items():
+        (n, d), q = values[a], roots.get(a, 1)
+        below = below * n ** int(-min(seen) * q) * d ** int(max(seen) * q)
     return top, below

@@ -11,7 +11,7 @@ from .conditions import EXISTS, NONZERO, SMOOTH, conditions, for_all, holds, und
 from .normal import LAWS, Normal
 from .sorts import KNOWN, check_function, check_sort, fits
 from .sums import MOST_ORDERS, SPLIT, reindexed, split_positions
-from .terms import NUM, SIZE, UNIT, ZERO, Frozen, Term, abstract, fun, is_name, looked_into, need
+from .terms import NUM, SIZE, UNIT, Frozen, Term, abstract, fun, is_name, looked_into, need
 from .terms import ProofError, opened, put
 
 
@@ -88,13 +88,13 @@ def _condition(relation, closed):
     if relation == EXISTS:  # a mean names itself first; two moments of each draw do
         known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
         return found if known else found | {(EXISTS, closed)}
-    form = normal.canonical(x)
-    form = normal.vanishing(form) if relation == NONZERO and form != ZERO else form
+    form = (normal.vanishing if relation == NONZERO else normal.canonical)(normal.canonical(x))
     if holds(relation, form):
         return found
     need(form.op != "num", "it needs that {} {}, which never holds", form, relation)
     bound = [m for m in letters if m in form.letters]
-    forms = [normal.canonical(turned) for turned in reindexed(bound, form)]
+    free = [m for m in bound if not any(m in x.letters for x in bound if x != m)]
+    forms = [normal.canonical(turned) for turned in reindexed(free, form)]
     form = min(forms, key=lambda f: (len(abstract(bound, f).key), abstract(bound, f).key))
     orders = islice(permutations(bound), MOST_ORDERS)
     bindings = [f for f in (abstract(o, form) for o in orders) if f.letters.isdisjoint(bound)]

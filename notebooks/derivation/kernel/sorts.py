@@ -119,12 +119,12 @@ def check_word(head):
     _words.add(head)
 
 
-def check_function(f):
+def check_function(f, draws=False):
     """The sorts of what a function takes, its values being numbers; ProofError if they are not."""
     need(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
     body, marks = looked_into(f)
     is_number(body)
-    return [check_sort(x.args[1], draws=True) for x in marks]
+    return [check_sort(x.args[1], draws) for x in marks]
 
 
 def check_sort(s, draws=False):
@@ -151,7 +151,7 @@ def check_sort(s, draws=False):
 
 def _over(op, f):
     """A sum over positions, or a mean over draws."""
-    sorts, wanted = check_function(f), "POS" if op == "sum" else "DRAW"
+    sorts, wanted = check_function(f, draws=True), "POS" if op == "sum" else "DRAW"
     need(sorts and all(s.op == wanted for s in sorts), "a {} binds other things than {}", op, f)
     need(not any(s.loose for s in f.args[1:]), "what a {} binds together is independent", op)
     return NUM

@@ -124,10 +124,8 @@ class Sums:
     def _place(self, p):
         """The number of a position, counted from 1."""
         p = self.position(p)
-        if p.op == "only":
-            return UNITY
-        if p.op == "last":
-            return self._size(p.args[0])
+        if p.op in ("only", "last"):
+            return self._size(_range(p))
         if p.op in BLOCKS:
             before = self._size(p.args[0]) if p.op == "inr" else {}
             return plus(before, self._place(p.args[1]))
@@ -156,7 +154,7 @@ class Sums:
         if p.op in BLOCKS and q.op in BLOCKS:
             other = UNITY if p.op == "inl" else {}
             return self._le(p.args[1], q.args[1]) if p.op == q.op else other
-        if ORDER in self.laws and p.key > q.key:
+        if ORDER in self.laws and _age(p) < _age(q):
             return plus(UNITY, self._delta(p, q), scaled(atom(Term("le", q, p)), -1))
         return atom(Term("le", p, q))
 
@@ -171,7 +169,7 @@ class Sums:
             parts = [self._moments(m, draws) for m in p]
             if None not in parts:
                 return plus(*[scaled(part, c) for part, c in zip(parts, p.values())])
-        common, c, rest = self.content(p) if p else ((), 0, {})
+        common, c, rest = self.content(p)
         free = [(a, e) for a, e in common if a.letters.isdisjoint(draws)]
         tied = self.times(self.product([f for f in common if f not in free]), rest)
         outside = scaled(self.product(free), c)
@@ -239,7 +237,7 @@ def _base(p):
 def _age(p):
     """Letters made later are put away first."""
     p = _base(p)
-    return (int(p.args[0][1:]) if p.op == "let" and p.args[0][0] == "#" else -1), p.key
+    return p.op == "let" and p.args[0][0] == "#", p.key
 
 
 def _undone(path, x):

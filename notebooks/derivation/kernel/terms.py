@@ -141,8 +141,8 @@ _serial = itertools.count()
 
 
 def fresh(sort):
-    """A letter that stands nowhere else, for what a binder binds while one looks below it."""
-    return Term("let", f"#{next(_serial)}", sort)
+    """A letter that stands nowhere else, for what a binder binds; in order of their names by age."""
+    return Term("let", f"#{next(_serial):015}", sort)
 
 
 def abstract(letters, body):

@@ -1,0 +1,162 @@
+"""What independent attacks got past the checker, or past a reader of its print.
+
+Each was accepted, or printed something false, before; the comment says what stands in the way now.
+"""
+
+import pytest
+import sympy as sp
+from derivation.kernel import rules, terms
+from derivation.kernel.terms import Term
+from derivation.letters import letter
+from shared_letters import *
+
+f, p = entrywise("f"), scalars("p", positive=True)
+x, y, z = matrix("x", 1), matrix("y", 1), sequence("z", n)
+slope = derivative(relu(x + s * y), s)
+running = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
+running(t, sequence("y"))  # the kernel tells apart kinds of one word by a number
+constant = recursion("r", lambda z: ones(z[1].shape[1]).T, lambda row, t, z: row)
+ratio = define("ratio", lambda z, t: tabulate(
+    lambda i, j: entry_of(running(t, z), i, j) / entry_of(running(t, z), i, j),
+    1, z[1].shape[1]))  # fmt: skip
+
+
+def draws_of_two_variances():
+    """A draw whose variance speaks of an index, and the index reindexed without it."""
+    size, law = letter("n", terms.SIZE), letter("Law", terms.LAW)
+    keep = letter("M", terms.fun(terms.pos(size), kind="mask"))
+    i = terms.fresh(terms.pos(size))
+    d = terms.fresh(Term("DRAW", law, Term("app", keep, i), terms.pos(size)))
+    value = Term("app", d, i)
+    whole = Term("mul", value, Term("inv", value))
+    return rules.by_normal_form(terms.abstract([i, d], whole), terms.abstract([i, d], terms.ONE))
+
+
+def equal_numbers(write):
+    """A term of numbers x and y, divided by itself."""
+    x, y = (letter(name, terms.NUM) for name in "xy")
+    below = terms.abstract([x, y], Term("inv", write(x, y)))
+    return rules.by_normal_form(below, below)
+
+
+def power(base, e):
+    return Term("pow", base, e)
+
+
+def root_of_a_square(x, y):
+    """Zero, in a way that takes two passes to see."""
+    total = Term("add", x, y)
+    minus = Term("num", terms.Fraction(-1))
+    root = Term("sqrt", Term("inv", power(total, 2)))
+    return Term("add", Term("sqrt", power(Term("inv", total), 2)), Term("mul", minus, root))
+
+
+REFUSED = {
+    # a draw is bound by a mean and stands nowhere else: no side, no word
+    "a draw in a side": (draws_of_two_variances, "stands nowhere else"),
+    # what has no terms left is zero
+    "a root that vanishes": (lambda: equal_numbers(root_of_a_square), "never holds"),
+    # a power counts what it writes out
+    "large powers": (
+        lambda: equal_numbers(
+            lambda x, y: power(power(Term("num", terms.Fraction(2)), 9999), 9999)), "too large"),
+    # a definition is read again wherever a branch may be
+    "a recursion that branches on its step": (
+        lambda: recursion("x", lambda a, b: a * ones(1, 1),
+                          lambda row, t, a, b: row + (a if t % 2 == 0 else b) * ones(1, 1))(n, s, p),
+        "cannot branch"),
+    # words have one name also in conditions and reasons
+    "a condition about another word": (
+        lambda: line(ratio(z, t) + constant(t, z), ones(n).T + constant(t, z), unfold(ratio)),
+        "a condition speaks of another r"),
+    # a digit is cut off like a subscript
+    "a draw like a term of a sequence": (
+        lambda: Derivation("T", expectation(z[1].T @ random_matrix("z1", 1, n, p))),
+        "prints like an entry"),
+    "a scalar called L": (lambda: Derivation("T", scalars("L") * A), "prints like the book's own"),
+    "a size called I": (lambda: Derivation("T", sizes("I") * A), "prints like the book's own"),
+    "a matrix called det": (lambda: matrix("det", n, n), "prints like a word"),
+    "a number of another class": (lambda: type("Zero", (sp.Integer,), {})(5) * A, "not a scalar"),
+    "a title like a reason": (lambda: Derivation("Algebra ", A), "like another reason"),
+    "a title of two reasons": (lambda: Derivation("tanh, algebra", A), "like another reason"),
+    "a note that says it prints": (
+        lambda: Derivation("T", A).by(A, note=type("Any", (str,), {})("a")), "words in one row"),
+    "an entry at no position": (lambda: tabulate(lambda i, j: entry_of(A, i), n, n), "name both"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", REFUSED)
+def test_it_is_refused(attack):
+    write, words = REFUSED[attack]
+    refuse(write, words)
+
+
+def test_that_something_is_smooth_is_printed_beside_what_must_not_vanish():
+    flat = normalise(derivative(s * f(s * A), s))
+    proof = Derivation("flat", flat).by(ones(n, n) / n, unfold(normalise)).qed()
+    assert "needs f is smooth" in str(proof) and "sums to zero" in str(proof)
+
+
+def test_a_number_in_capitals_is_said_to_be_one():
+    proof = Derivation("T", scalars("C") * (A @ A)).by(A @ (scalars("C") * A)).qed()
+    assert "(C is a number)" in str(proof)
+
+
+def test_what_is_bound_is_not_called_like_a_size_beside_it():
+    k = sizes("k")
+    line = Derivation("T", k * layer_norm(A, 0)).by(k * layer_norm(p * A, 0), unfold(layer_norm))
+    assert "for every l" in str(line) and "Σ_k" not in str(line)
+
+
+def test_latex_has_no_second_exponent_and_no_second_subscript():
+    row = Derivation("T", position_numbers(n).T @ A).by(position_numbers(n).T @ A)
+    assert r"^{\top}^{\top}" not in row._repr_latex_()
+    word = define("f_a_b", lambda x: x)
+    assert r"\operatorname{f\_a\_b}" in Derivation("T", word(A)).by(word(A))._repr_latex_()
+
+
+SEARCHED = {
+    "no slope at a kink": (slope * slope, y * slope, False),
+    "nor of a matrix": (derivative(relu(s * A), s), zeros(n, n), False),
+    "a small difference": (A / 10**10, zeros(n, n), True),
+    "a smaller one": (exp(A - 30 * ones(n, n)), zeros(n, n), True),
+    "a term far away": (z[10], z[9], False),
+}
+
+
+@pytest.mark.parametrize("claim", SEARCHED)
+def test_a_counterexample_is_one(claim):
+    lhs, rhs, false = SEARCHED[claim]
+    assert bool(counterexample(lhs, rhs, most_instances=60)) == false
+
+
+def test_large_matrices_and_a_letter_e_are_not_searched():
+    large = matrix("Z", 768, 768)
+    refuse(lambda: counterexample(large, 2 * large), "too large")
+    refuse(lambda: counterexample(softmax(scalars("e") * A), softmax(A)), "Euler")
+    assert counterexample(scalars("e") * A, A)
+
+
+def test_torch_does_not_call_rounding_false():
+    shifted = softmax(A + 10**8 * ones(n, n))
+    assert Derivation("T", shifted).by(softmax(A), unfold(softmax), EXP_OF_SUM).qed()
+    large = 10**4 * A + B
+    square = large * large - 10**8 * (A * A) - 2 * 10**4 * (A * B)
+    assert Derivation("T", square).by(B * B).qed().not_run == ()
+
+
+def test_what_nothing_meets_is_not_run_and_said_so():
+    wrong = Derivation("T", exp(A)).by(zeros(n, n), given(exp(A), zeros(n, n))).qed()
+    assert "not run in torch" in str(wrong)
+
+
+def test_a_line_is_accepted_whatever_came_before():
+    """Letters that a binder makes are compared by their age, not by their names as words."""
+    claim = (n + 1) * ones(n).T - position_numbers(n).T
+    for _ in range(6):
+        assert Derivation("T", ones(n).T @ causal(n)).by(claim, COUNT, ORDER).qed()
+
+
+def test_a_theorem_about_the_next_step_is_cited_at_another():
+    after = theorem(running(join(t, 1), z), running(t, z) + z[join(t, 1)], unfold(running))
+    assert "r[m+1+1]" in str(after(t=join(m, 1)))

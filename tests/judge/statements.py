@@ -1,0 +1,189 @@
+"""The second judge: a theorem's statement, evaluated at every combination of small sizes.
+
+It reads the tree of expressions that a theorem prints and shares no code with the kernel: see
+``worlds``.  Numbers are exact rationals until an exponential, a root or a function makes them numbers
+of 60 digits.  Permutations and masks are enumerated, draws take all patterns of two distributions,
+and letters are found that fulfil an equation that is assumed.
+"""
+
+import itertools
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+from derivation.hypotheses import Condition
+from derivation.letters import Bijection, Family, Index
+from derivation.matrices import NonZero
+from derivation.reasons import Given
+
+from .arithmetic import CLOSE, NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits
+from .index_forms import Terms, ranges_of
+from .worlds import World
+
+SIZES = (1, 2, 3)
+WORLDS = 700  # for one theorem, over all combinations
+STEPS = 40  # towards letters that fulfil an equation
+LARGER = 5  # combinations of larger sizes
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Two sides and what they rest on, as a theorem has them."""
+
+    lhs: object
+    rhs: object
+    hypotheses: tuple = ()
+    random: tuple = ()
+
+
+@dataclass
+class Judged:
+    """The sizes at which a world met a theorem's hypotheses; where it fails, if it does."""
+
+    tried: list = field(default_factory=list)
+    refuted: str = ""
+
+
+def judged(theorem, worlds=WORLDS, larger=LARGER, most=None):
+    """What becomes of a theorem at every combination of small sizes, and at a few larger ones.
+
+    About so many ``worlds`` are tried in all, at least one at each combination; with ``most``, at
+    so many of the combinations only, all 2 first.
+    """
+    statement, found = _Statement(theorem), Judged()
+    count = len(statement.sizes)
+    small = list(itertools.product(SIZES, repeat=count))
+    if most is not None and len(small) > most:
+        drawn = random.Random(repr(theorem.lhs)).sample(small, most - 1)
+        small = list(dict.fromkeys([(2,) * count, *drawn]))
+    large = [tuple(4 + (k * j + j) % 4 for j in range(count)) for k in range(larger)]
+    for at in [*small, *([] if theorem.random or not count else large)]:
+        sizes = dict(zip(statement.sizes, at))
+        tried, found.refuted = statement.at(sizes, max(1, worlds // len(small)))
+        found.tried += [at] * tried
+        if found.refuted:
+            break
+    return found
+
+
+class _Statement:
+    def __init__(self, theorem):
+        self.sides, self.hypotheses = (theorem.lhs, theorem.rhs), theorem.hypotheses
+        everything = [*self.sides, *[x for h in self.hypotheses for x in h.sides()]]
+        kinds = (Family, Bijection, Index)
+        self.uses = set().union(*[x.atoms(kind) for x in everything for kind in kinds])
+        self.uses |= set().union(*[x.free_scalars() for x in everything])
+        self.sizes = sorted((s for s in self.uses if getattr(s, "is_integer", False)), key=str)
+        self.equations = [h for h in self.hypotheses if isinstance(h, Given)]
+        found = set().union(*[x.atoms(Family) for h in self.equations for x in h.sides()], set())
+        self.unknown = sorted((f for f in found if f.kind == "matrix"), key=str)
+
+    def at(self, sizes, most):
+        """(whether a world met the hypotheses, where it fails) at these sizes."""
+        tried = False
+        for seed, fixed in enumerate(self._ways(World(1, sizes), most), 3):
+            try:
+                world = self._solved(World(seed, sizes, fixed))
+                if not all(_meets(world, h, self.uses) for h in self.hypotheses):
+                    continue
+                equal = agree(*map(world, self.sides))
+            except (Undefined, ZeroDivisionError, OverflowError):
+                continue
+            tried = True
+            if not equal:
+                shown = ", ".join(f"{s} = {k}" for s, k in sizes.items())
+                return True, f"world {seed} at {shown or 'its only size'}"
+        return tried, ""
+
+    def _ways(self, world, most):
+        """Values for permutations and masks: all of them, or as many as are tried."""
+        slots = []
+        for b in sorted(self.uses, key=str):
+            if isinstance(b, Bijection):
+                orders = itertools.permutations(range(world.size(b.size)))
+                slots.append([{b: list(order)} for order in orders])
+            elif isinstance(b, Family) and b.kind == "mask" and len(b.sizes) == 2:
+                shape = tuple(map(world.size, b.sizes))
+                cells = itertools.product((1, 0), repeat=shape[0] * shape[1])
+                masks = (np.reshape(c, shape).tolist() for c in itertools.islice(cells, 64))
+                slots.append([{b: array(mask)} for mask in masks])
+        ways = list(itertools.islice(itertools.product(*slots), 4096))
+        kept = ways[:: max(1, len(ways) // most)][:most]
+        for way in kept if len(kept) > 1 or most == 1 else kept * 3:
+            yield {b: value for slot in way for b, value in slot.items()}
+
+    # -- letters that fulfil an equation
+
+    def _solved(self, world):
+        """The world with its matrices moved to where the equations hold, by Newton's method."""
+        if all(_meets(world, h, self.uses) for h in self.equations):
+            return world
+        if not self.unknown:
+            raise Undefined
+        flat = in_digits(np.concatenate([world.letter(f).ravel() for f in self.unknown]))
+        for _ in range(STEPS):
+            gap = self._gaps(world, flat)
+            if np.all(abs(gap) < 1e-50):
+                break
+            inverse = np.linalg.pinv(self._slopes(world, flat), rcond=1e-6)
+            flat = flat - inverse.astype(object) @ gap
+        if np.any((abs(flat) < 1e-6) & (abs(flat) > 1e-12)):
+            raise Undefined  # what is moved nearly to 0 may be divided by
+        return self._moved(world, np.where(abs(flat) <= 1e-12, 0 * flat, flat))
+
+    def _moved(self, world, flat):
+        """The world in which the unknown matrices have these entries, one after the other."""
+        parts, start = {}, 0
+        for f in self.unknown:
+            shape = world.letter(f).shape
+            end = start + shape[0] * shape[1]
+            parts[f], start = flat[start:end].reshape(shape), end
+        return world.having(parts)
+
+    def _gaps(self, world, flat):
+        world = self._moved(world, flat)
+        return np.concatenate([_gap(world, h).ravel() for h in self.equations])
+
+    def _slopes(self, world, flat):
+        """The Jacobian of the gaps, in floats."""
+        steps = STEP * np.eye(len(flat), dtype=object)
+        here = self._gaps(world, flat)
+        gaps = [difference(self._gaps(world, flat + step), here) for step in steps]
+        return (in_digits(np.array(gaps, dtype=object)).T / STEP).astype(float)
+
+
+# ── Hypotheses ────────────────────────────────────────────────────────────────────────────
+
+
+def _meets(world, hypothesis, uses):
+    """Whether a hypothesis holds in a world, by a margin."""
+    if isinstance(hypothesis, Condition):
+        return _meets_condition(world, hypothesis, uses)
+    if isinstance(hypothesis, NonZero):
+        return _is_non_zero(world, hypothesis)
+    return bool(np.all(abs(_gap(world, hypothesis)) < CLOSE))
+
+
+def _gap(world, equation):
+    """By how much the sides of an equation differ."""
+    return difference(world(equation.lhs), world(equation.rhs))
+
+
+def _is_non_zero(world, hypothesis):
+    """For every value of the indices it binds; a scalar that it binds has too many."""
+    if not all(isinstance(k, Index) for k in hypothesis.bound):
+        return False
+    for at in itertools.product(*[range(world.size(k.size)) for k in hypothesis.bound]):
+        values = world.having(dict(zip(hypothesis.bound, at)))(hypothesis.expression)
+        if not np.all((values if hypothesis.positive else abs(values)) > NEAR_ZERO):
+            return False
+    return True
+
+
+def _meets_condition(world, condition, uses):
+    """At every position; that a function is smooth, those of a world are."""
+    if condition.relation in ("is smooth", "exists"):
+        return True
+    terms = Terms(world, uses)
+    values = [terms(condition.about)(*at) for at in ranges_of(terms, condition.about)]
+    return all(v >= 0 if condition.relation == "≥ 0" else abs(v) > NEAR_ZERO for v in values)

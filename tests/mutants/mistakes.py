@@ -1,0 +1,394 @@
+"""Mistakes that a person could make in a piece of Python, one at a time.
+
+    [mutant.after for mutant in mutants_of("a + b")]    ["a - b", "a", "b"]
+
+Each kind is a function below: of a node of the syntax tree it yields edits, {node: what stands
+there instead}.  A mutant is the tree with one edit, written as Python again, without comments.
+What is not tried, and why: book/mutants.md.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from os.path import commonprefix
+
+KINDS = {}  # {name: its function}; of two ways to the same text the first counts
+
+
+def both_ways(*pairs):
+    return {a: b for pair in pairs for a, b in (pair, pair[::-1])}
+
+
+EXCHANGED = {ast.MatMult: ast.Mult} | both_ways(
+    (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr), (ast.And, ast.Or)
+)
+BOUND = both_ways((ast.Lt, ast.LtE), (ast.Gt, ast.GtE))
+RENAMED = both_ways(("triu", "tril"), ("eval", "train"), ("all", "any"))
+#: Functions whose first argument, after the object, is an axis; `torch.softmax` takes the object.
+BY_AXIS = set(
+    "sum mean var std amax amin argmax argmin norm all any cumsum softmax log_softmax logsumexp "
+    "unsqueeze squeeze flip roll narrow select index_select unflatten transpose".split()
+)
+MODULES = ("torch", "F", "np", "linalg", "fft")
+TRANSPOSES = ("transpose", "swapaxes", "permute", "t")
+#: Calls whose arguments have no order, and those that declare sizes: any are as good.
+NO_ORDER = set(
+    "error equal allclose assert_close isclose max min maximum minimum by transpose swapaxes print "
+    "isinstance hasattr getattr setattr Delta has uniform sizes matrix scalars Heads head mask "
+    "permutation normal randn rand randint randperm".split()
+)
+OF_A_SIZE = set("ones zeros eye identity full causal arange range linspace tril triu".split())
+KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assert, ast.AnnAssign)
+SAMPLES = {"normal", "randn", "rand"}
+SIGN_LOST = ("abs", "square", "norm")
+MASKS = re.compile(r"mask|hidden|padded|padding|causal|visible|allowed", re.I)
+BIAS = re.compile(r"(?:^|[._ (])(?:b|bias|b_\w+|\w*_bias|bias_\w+)\b")
+TIMES, LARGEST_TOLERANCE = 1e6, 1e-3
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A source with one mistake: its line there, and that statement before and after."""
+
+    kind: str
+    line: int
+    before: str
+    after: str
+    source: str
+
+
+def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
+    """Every mutant of a piece of Python, each text once; `is_left` names nodes to be left alone."""
+    code, found = Code(source, is_left), {}
+    for node in code.nodes:
+        for kind, edits in kinds.items():
+            for edit in edits(node, code):
+                mutant = code.edited(kind, edit)
+                found.setdefault(mutant.source, mutant)
+    found.pop(code.text, None)
+    return list(found.values())
+
+
+class Code:
+    """A syntax tree, the nodes of it that may be edited, and the parent of each."""
+
+    def __init__(self, source, is_left):
+        self.tree, self.is_left, self.parent = ast.parse(source), is_left, {}
+        self.text = ast.unparse(self.tree)
+        self.nodes = list(self._walk(self.tree))
+
+    def _walk(self, node):
+        if is_left_everywhere(node) or self.is_left(node):
+            return
+        yield node
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list", "msg", "exc"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    self.parent[child] = node
+                    yield from self._walk(child)
+
+    def asserted(self, node):
+        """Whether a node is part of an assertion, which may not be weakened: it would hold."""
+        while (node := self.parent.get(node)) and not isinstance(node, ast.Assert):
+            pass
+        return node is not None
+
+    def edited(self, kind, edit):
+        """The mutant that an edit makes; the tree is afterwards as it was."""
+        slots = [(*self._slot(old), old, new) for old, new in edit.items()]
+        for holder, key, _, new in slots:
+            holder[key] = new
+        changed = ast.unparse(self.tree)
+        for holder, key, old, _ in slots:
+            holder[key] = old
+        line = min(old.lineno for old in edit)
+        return Mutant(kind, line, *differing(self.text, changed), changed)
+
+    def _slot(self, node):
+        """Where a node hangs in the tree: a list and an index, or the fields of its parent."""
+        fields = vars(self.parent[node])
+        for name, value in fields.items():
+            if value is node:
+                return fields, name
+            if isinstance(value, list) and node in value:
+                return value, value.index(node)
+
+
+def differing(before, after):
+    """The lines of two texts that differ, those of each in one."""
+    texts = before.split("\n"), after.split("\n")
+    same = len(commonprefix(texts))
+    rest = [text[same:][::-1] for text in texts]
+    end = len(commonprefix(rest))
+    return [" ".join(line.strip() for line in text[end:][::-1]) for text in rest]
+
+
+def is_left_everywhere(node):
+    """Words, seeds, how a proof prints, and an exercise's question: attempt(…) with dots in it."""
+    match node:
+        case (
+            ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")
+        ):
+            return True
+        case ast.Call() if called(node) == "attempt":
+            return any(isinstance(x, ast.Constant) and x.value is ... for x in ast.walk(node))
+        case ast.Call():
+            return called(node) in ("manual_seed", "Reason")
+    return False
+
+
+def kind(name):
+    """Enters the function below it in KINDS."""
+    return lambda edits: KINDS.setdefault(name, edits)
+
+
+def like(node, **fields):
+    """A node of the same type, with other fields."""
+    return type(node)(**{**dict(ast.iter_fields(node)), **fields})
+
+
+def called(node):
+    """The last name of what is called: softmax for torch.softmax(…) and x.softmax(…)."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def renamed(function):
+    """`x.eval` for `x.train`, `tril` for `triu`: a name or an attribute, with its opposite."""
+    field = "attr" if isinstance(function, ast.Attribute) else "id"
+    return {function: like(function, **{field: RENAMED[getattr(function, field)]})}
+
+
+def whole(node):
+    """Whether a node is a whole number, a sign before it or not."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def one_more(node):
+    if whole(node):
+        return {node: ast.Constant(ast.literal_eval(node) + 1)}
+    return {node: ast.BinOp(node, ast.Add(), ast.Constant(1))}
+
+
+def comparisons(node):
+    """(operator, left, right) of each comparison in a chain of them."""
+    return zip(node.ops, [node.left, *node.comparators], node.comparators)
+
+
+def is_list(node):
+    kinds = ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp
+    return isinstance(node, kinds) or isinstance(getattr(node, "value", None), str)
+
+
+def is_random(node):
+    """Whether a sample is drawn in it: it has either sign, and any size, already."""
+    return any(isinstance(x, ast.Call) and called(x) in SAMPLES for x in ast.walk(node))
+
+
+def loses_its_sign(node, code):
+    """Whether what comes next, abs, a square or a norm, is the same for either sign."""
+    above = code.parent.get(node)
+    if isinstance(above, ast.BinOp):
+        return isinstance(above.op, ast.Pow) and ast.unparse(above.right) == "2"
+    name = called(above) if isinstance(above, ast.Call) else getattr(above, "attr", "")
+    return name in SIGN_LOST
+
+
+# ---- the kinds ----------------------------------------------------------------------------------
+
+
+@kind("a bias left out")
+def bias(node, code):
+    """bias=True for False and back; `x + b` becomes `x`."""
+    match node:
+        case ast.keyword(arg=str(name), value=ast.Constant(value=bool(there))) if "bias" in name:
+            yield {node.value: ast.Constant(not there)}
+        case ast.BinOp(op=ast.Add()) if BIAS.search(ast.unparse(node.right)):
+            yield {node: node.left}
+
+
+@kind("a mask inverted")
+def mask(node, code):
+    """~m for m and back, the other triangle, a mask left out, is_causal turned, where's choice."""
+    match node:
+        case ast.UnaryOp(op=ast.Invert()):
+            yield {node: node.operand}
+        case ast.keyword(arg=str(name), value=value) if MASKS.search(name):
+            if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+                yield {value: ast.Constant(not value.value)}
+            elif isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+                yield {value: ast.Constant(None)}
+        case ast.Call() if called(node) in ("triu", "tril"):
+            yield renamed(node.func)
+        case ast.Call(args=[hidden, *_]) if called(node) == "masked_fill":
+            yield {hidden: ast.UnaryOp(ast.Invert(), hidden)}
+        case ast.Call(args=[seen, *_]) if called(node) == "masked_softmax":
+            yield {seen: ast.BinOp(ast.Constant(1), ast.Sub(), seen)}
+        case ast.Call(args=[_, yes, no]) if called(node) == "where":
+            yield {yes: no, no: yes}
+
+
+@kind("eval for train")
+def mode(node, code):
+    """`.eval()` for `.train()` and back; training=True for False."""
+    match node:
+        case ast.Attribute(attr="eval" | "train"):
+            yield renamed(node)
+        case ast.keyword(arg="training", value=ast.Constant()):
+            yield {node.value: ast.Constant(not node.value.value)}
+
+
+@kind("a transpose")
+def transpose(node, code):
+    """`.T`, `.mT` or `.transpose(…)` dropped, or added to a factor of a matrix product."""
+    match node:
+        case ast.Attribute(attr="T" | "mT"):
+            yield {node: node.value}
+        case ast.Call(func=ast.Attribute(attr=name)) if name in TRANSPOSES:
+            yield {node: node.func.value}
+        case ast.BinOp(op=ast.MatMult()):
+            suffix = "T" if ".T" in code.text else "mT"
+            for factor in (node.left, node.right):
+                if isinstance(factor, ast.Name | ast.Subscript | ast.Call):
+                    yield {factor: ast.Attribute(factor, suffix)}
+
+
+@kind("an axis")
+def axis(node, code):
+    """Another axis: dim=, axis=, or the argument that is one."""
+    value = None
+    if isinstance(node, ast.keyword) and node.arg in ("dim", "axis", "dims", "start_dim"):
+        value = node.value
+    elif isinstance(node, ast.Call) and called(node) in BY_AXIS:
+        base = getattr(node.func, "value", None)
+        of_module = base is None or ast.unparse(base).split(".")[-1] in MODULES
+        value = node.args[of_module] if of_module < len(node.args) else None
+    if isinstance(value, ast.Tuple) and value.elts:
+        value = value.elts[0]
+    if whole(value):
+        number = ast.literal_eval(value)
+        yield {value: ast.Constant({-1: -2, -2: -1, 0: 1}.get(number, number - 1))}
+
+
+@kind("a tolerance")
+def tolerance(node, code):
+    """A tolerance a million times as large: a bound from above, or atol=, rtol=, tol=."""
+    bounds = []
+    if isinstance(node, ast.Compare):
+        for operator, left, right in comparisons(node):
+            if type(operator) in BOUND:
+                bounds += [left if isinstance(operator, ast.Gt | ast.GtE) else right]
+    elif isinstance(node, ast.keyword) and node.arg in ("atol", "rtol", "tol", "tolerance"):
+        bounds = [node.value]
+    for bound in bounds:
+        value = getattr(bound, "value", None)
+        if isinstance(value, float) and 0 < value <= LARGEST_TOLERANCE:
+            yield {bound: ast.Constant(value * TIMES)}
+
+
+@kind("a comparison turned")
+def comparison(node, code):
+    """A comparison, a condition, an assertion or a verdict is negated."""
+    conditions = []
+    match node:
+        case ast.Compare():
+            conditions = [node]
+        case ast.UnaryOp(op=ast.Not()):
+            yield {node: node.operand}
+        case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
+            conditions = [node.test]
+        case ast.comprehension():
+            conditions = node.ifs
+        case ast.Return(value=ast.Constant(value=bool(verdict))):
+            yield {node.value: ast.Constant(not verdict)}
+    for condition in conditions:
+        if not isinstance(condition, ast.UnaryOp):
+            yield {condition: ast.UnaryOp(ast.Not(), condition)}
+
+
+@kind("a sign")
+def sign(node, code):
+    """A minus dropped, or put before a product."""
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=x) if not isinstance(x, ast.Constant):
+            yield {node: x}
+        case ast.BinOp(op=ast.Mult() | ast.MatMult()):
+            outer = code.parent.get(node)
+            inner = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Mult | ast.MatMult)
+            if not (inner or is_random(node) or loses_its_sign(node, code)):
+                yield {node: ast.UnaryOp(ast.USub(), node)}
+
+
+@kind("an operator exchanged")
+def operator(node, code):
+    """`+` and `-`, `*` and `/`, `*` for `@`, `&` and `|`, `and` and `or`, `all` and `any`."""
+    match node:
+        case ast.BinOp(left, op, right) | ast.AugAssign(left, op, right) if type(op) in EXCHANGED:
+            if not (is_list(left) or is_list(right)):
+                yield {node: like(node, op=EXCHANGED[type(op)]())}
+        case ast.BoolOp(op=op) if not code.asserted(node):
+            yield {node: like(node, op=EXCHANGED[type(op)]())}
+        case ast.Call(func=ast.Name(id="all" | "any")) if not code.asserted(node):
+            yield renamed(node.func)
+
+
+@kind("a term or factor dropped")
+def dropped(node, code):
+    """One side of a sum, a difference, a product, a quotient or a power; one side of and, or."""
+    match node:
+        case ast.BinOp(left, ast.Add() | ast.Mult() | ast.MatMult(), right):
+            yield {node: left}
+            if not (isinstance(left, ast.Constant) and is_random(right)):
+                yield {node: right}
+        case ast.BinOp(left, ast.Sub(), right):
+            yield {node: left}
+            yield {node: ast.UnaryOp(ast.USub(), right)}
+        case ast.BinOp(left, ast.Div() | ast.Pow(), _):
+            yield {node: left}
+        case ast.BoolOp() if not code.asserted(node):
+            yield {node: node.values[0]}
+            yield {node: node.values[-1]}
+
+
+@kind("arguments swapped")
+def swapped(node, code):
+    """Two neighbours among the arguments of a call, or the operands of `-`, `/` and `@`."""
+    match node:
+        case ast.Call() if called(node) not in NO_ORDER:
+            plain = [
+                x for x in node.args if not (is_left_everywhere(x) or isinstance(x, ast.Starred))
+            ]
+            yield from ({a: b, b: a} for a, b in zip(plain, plain[1:]))
+        case ast.BinOp(left, ast.Sub() | ast.Div() | ast.MatMult(), right):
+            if not (isinstance(node.op, ast.Sub) and loses_its_sign(node, code)):
+                yield {node: like(node, left=right, right=left)}
+
+
+@kind("off by one")
+def off_by_one(node, code):
+    """A slice, an index, an exponent or a range one further; a whole bound included or excluded."""
+    match node:
+        case ast.Slice():
+            yield from (one_more(end) for end in (node.lower, node.upper) if end)
+        case ast.Subscript(slice=index) if whole(index):
+            yield one_more(index)
+        case ast.BinOp(op=ast.Pow(), right=exponent) if whole(exponent):
+            yield one_more(exponent)
+        case ast.Call() if called(node) in OF_A_SIZE:
+            yield from (one_more(size) for size in node.args if whole(size))
+        case ast.Compare():
+            for at, (operator, left, right) in enumerate(comparisons(node)):
+                if type(operator) in BOUND and (whole(left) or whole(right)):
+                    ops = [*node.ops[:at], BOUND[type(operator)](), *node.ops[at + 1 :]]
+                    yield {node: like(node, ops=ops)}
+
+
+@kind("a statement deleted")
+def deleted(node, code):
+    """`pass` in its place; not for definitions, imports, assertions and doc-strings."""
+    words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant | ast.JoinedStr)
+    if isinstance(node, ast.stmt) and not isinstance(node, KEPT) and not words:
+        yield {node: ast.Pass()}

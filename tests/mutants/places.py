@@ -1,0 +1,124 @@
+"""Where mistakes are made: a notebook, or a module of the checker; and the tests that judge it.
+
+A place consists of pieces, {name: its text}: the cells of a notebook, the statements, functions
+and classes of a module.  `with_piece` is the whole file with another text for one of them.
+
+The judges are what `make test` runs: nbval for a notebook, and the test of its tolerances; for a
+module the tests of the checker, the quickest to find a fault first.  Those that draw lines at
+random are not asked: what one seed finds, another may miss.
+"""
+
+import ast
+import json
+import re
+from functools import cached_property
+from pathlib import Path
+
+from .mistakes import KINDS, mutants_of
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = Path("notebooks")
+CHECKER = NOTEBOOKS / "derivation"
+TOLERANCES = "tests/test_notebooks.py::test_a_tolerance_is_as_small_as_rounding_allows"
+#: The tests of the checker that find most, and soon.
+FIRST = "lines kernel citations conditions definitions inductions".split()
+FIRST = [f"tests/derivation/test_{name}.py" for name in FIRST]
+FIRST += ["tests/test_checks.py"]
+LINES_TO_ONE_MISTAKE = 25
+
+
+class Notebook:
+    """A notebook of the book.
+
+    Left as they are: the first cell, of imports, and cells that draw; pictures are not compared.
+    """
+
+    part, kinds, is_left = "notebooks", KINDS, staticmethod(lambda node: False)
+    count = 8  # mistakes, unless another number is asked for
+
+    def __init__(self, path):
+        self.path, self.name = Path(path), Path(path).stem
+        self._notebook = json.loads((ROOT / path).read_text(encoding="utf-8"))
+        self.judge = "-p tests.notebook_kernels --nbval --nbval-current-env".split()
+        self.judge += ["--nbval-cell-timeout=120", f"{TOLERANCES}[{self.name}]", str(path)]
+
+    @cached_property
+    def pieces(self):
+        code = [cell for cell in self._notebook["cells"] if cell["cell_type"] == "code"]
+        sources = {cell["id"]: "".join(cell["source"]) for cell in code[1:]}
+        return {name: text for name, text in sources.items() if "plt.show()" not in text}
+
+    def with_piece(self, name, text):
+        cells = [c | {"source": text} if c["id"] == name else c for c in self._notebook["cells"]]
+        return json.dumps(self._notebook | {"cells": cells})
+
+    def line(self, piece, line):
+        return line
+
+
+class Module:
+    """A module of the checker.
+
+    Left as they are: what only prints, or words a refusal; which versions there are.  What adds
+    a bias in a notebook adds a letter b here, and is a term like others.
+    """
+
+    part = "checker"
+    kinds = {kind: edits for kind, edits in KINDS.items() if kind != "a bias left out"}
+    PRINTS = re.compile(
+        r"_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|_?title|_refusal"
+        r"|_independence|_shape|_lines|_both|_names?|_print_Exp1|_array|_used"
+        r"|start|_accelerator|_lack|_first_line"
+    )
+    NOT_TRIED = {"display", "printing", "sizes_told", "notation", "goals", "versions", "__init__"}
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.name = ".".join(self.path.relative_to(CHECKER).with_suffix("").parts)
+        self._lines = (ROOT / path).read_text(encoding="utf-8").splitlines(keepends=True)
+        self.count = -(-len(self._lines) // LINES_TO_ONE_MISTAKE)
+        tests = (ROOT / "tests" / "derivation").glob("test_*.py")
+        self.judge = list(dict.fromkeys([*FIRST, *sorted(str(t.relative_to(ROOT)) for t in tests)]))
+
+    @cached_property
+    def _spans(self):
+        """{name: (lines before it, its last line)} of what is tried."""
+        spans = {}
+        for node in ast.parse("".join(self._lines)).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
+                name = getattr(node, "name", None) or ast.unparse(node.targets[0])
+                first = min(x.lineno for x in (node, *getattr(node, "decorator_list", ())))
+                spans[name] = first - 1, node.end_lineno
+        return spans
+
+    @cached_property
+    def pieces(self):
+        return {name: "".join(self._lines[a:b]) for name, (a, b) in self._spans.items()}
+
+    def with_piece(self, name, text):
+        start, end = self._spans[name]
+        return "".join([*self._lines[:start], text, "\n", *self._lines[end:]])
+
+    def line(self, piece, line):
+        return self._spans[piece][0] + line
+
+    def is_left(self, node):
+        return isinstance(node, ast.FunctionDef) and bool(self.PRINTS.fullmatch(node.name))
+
+
+def all_places():
+    notebooks = sorted((ROOT / NOTEBOOKS).glob("*.ipynb"))
+    modules = sorted((ROOT / CHECKER).rglob("*.py"))
+    return [
+        *(Notebook(path.relative_to(ROOT)) for path in notebooks),
+        *(Module(path.relative_to(ROOT)) for path in modules if path.stem not in Module.NOT_TRIED),
+    ]
+
+
+def mutants_in(place):
+    """(name of a piece, mutant of it) for every mistake that can be made in a place."""
+    for name, text in place.pieces.items():
+        for mutant in mutants_of(text, place.is_left, place.kinds):
+            # a table of a module is a definition, which is not deleted
+            if not (place.part == "checker" and mutant.source.strip() == "pass"):
+                yield name, mutant

@@ -1,0 +1,325 @@
+"""Random lines before = claim with reasons: true ones, near misses, arbitrary pairs.
+
+They grow from what the book proves: every line of its notebooks, every theorem at letters of its
+own and at others, and the true lines of the kernel's tests.  A true line is such a line in a larger
+expression, with places of it written otherwise; a near miss is a true line with one place changed.
+Every line has a seed of its own, from which it is made again.
+"""
+
+import functools
+import random
+import zlib
+from dataclasses import dataclass, replace
+
+import sympy as sp
+from derivation import *  # noqa: F403  the public vocabulary is under test
+from derivation import operations as ops
+from derivation.letters import Family
+from derivation.matrices import Expression, plus, product
+from derivation.printing import Text
+from derivation.reasons import Given, _title
+from derivation.theorems import Instance
+from test_lines import TRUE
+from the_book import cells, proved_by
+
+EVERY_LAW = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT)
+EPS = scalars("ε", positive=True)
+PHI = entrywise("φ")
+#: Each stands where another of its row could stand.
+NORMALISERS, NORMS = (softmax, softmax_one, normalise), (layer_norm, rms_norm, batch_norm)
+FUNCTIONS = (exp, tanh, cos, sin, PHI)
+KINDS = {"true": 4, "near miss": 5, "arbitrary": 1}  # and how often each is drawn
+LARGEST = 30  # sub-expressions on a side
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line to be checked; ``about`` says what it grew from and what was changed in it."""
+
+    seed: str
+    kind: str
+    before: object
+    claim: object
+    reasons: tuple = ()
+    about: str = ""
+
+    @property
+    def rests_on_theorems(self):
+        """Whether it is true only where what it names holds."""
+        return any(isinstance(r, (Instance, Given, Theorem)) for r in self.reasons)
+
+    def __str__(self):
+        return (
+            f"seed {self.seed} ({self.kind}: {self.about})\n"
+            f"before   {self.before.show(Text())}\nclaim    {self.claim.show(Text())}\n"
+            f"reasons  {', '.join(map(_title, self.reasons)) or 'algebra'}"
+        )
+
+
+class NoLine(Exception):
+    """A choice that fits nowhere: choose again."""
+
+
+@functools.cache
+def roots():
+    """Lines of proofs, theorems, and the kernel's true lines."""
+    found = []
+    for _, cell in cells():
+        if ".qed(" in cell.source and "counterexample(" not in cell.source:
+            theorems, lines = proved_by(cell)
+            found += lines + [(t.name, t.lhs, t.rhs, (t,)) for t in theorems if t.name]
+    found = {repr(root): root for root in found}.values()  # a lemma is proved in many cells
+    proved = [Line("", "true", *sides, reasons, name) for name, *sides, reasons in found]
+    true = [Line("", "true", *sides[:2], about=name) for name, sides in TRUE.items()]
+    return proved + list(map(_with_every_reason, true))
+
+
+def _with_every_reason(line):
+    words = {x.operation.word for side in (line.before, line.claim) for x in side.walk()} - {None}
+    kept = [r for r in line.reasons if isinstance(r, (Instance, Given, Theorem))]
+    definitions = [unfold(w) for w in sorted(words, key=lambda w: w.name)]
+    return replace(line, reasons=(*kept, *definitions, *EVERY_LAW), about=line.about + "; all")
+
+
+# ── Written otherwise ─────────────────────────────────────────────────────────────────────
+
+
+def letter(rows, columns, name="Z"):
+    """A letter whose name tells its shape: no two of one name differ."""
+    return matrix(f"{name}_{zlib.crc32(repr((rows, columns)).encode()) % 10**6}", rows, columns)
+
+
+def _context(g, rows, columns):
+    """A place in a larger expression."""
+    A, k = letter(rows, columns), g.choice((rows, columns, sizes("k")))
+    P = permutation("Π_" + letter(rows, 1).params[0].name[2:], rows)
+    around = [
+        *(lambda x: x + A, lambda x: A - x, lambda x: 2 * x, lambda x: x.T, lambda x: x + PHI(A)),
+        *(lambda x: letter(k, rows) @ x, lambda x: x @ letter(columns, k), lambda x: P @ x),
+        *(PHI, exp, softmax, normalise, lambda x: layer_norm(x, EPS), last_row),
+        lambda x: masked_softmax(ones(*x.shape), x),
+        *(lambda x: hadamard(A, x), lambda x: stack(x, A), lambda x: over(head("o", k), x)),
+    ]
+    return g.choice(around)
+
+
+def _reordered(g, x):
+    if x.operation in (ops.SUM_OF, ops.HADAMARD):
+        return x.rebuilt(g.sample(x.args, len(x.args)))
+
+
+def _multiplied_out(g, x):
+    if x.operation is ops.PRODUCT_OF:
+        for k, y in enumerate(x.args):
+            if y.operation is ops.SUM_OF:
+                return plus(*[product(*x.args[:k], z, *x.args[k + 1 :]) for z in y.args])
+
+
+def _transposed_inside(g, x):
+    if x.operation is ops.TRANSPOSE and x.args[0].operation in (ops.PRODUCT_OF, ops.SUM_OF):
+        args = [y.T for y in x.args[0].args]
+        return product(*args[::-1]) if x.args[0].operation is ops.PRODUCT_OF else plus(*args)
+
+
+def _and_back(g, x):
+    P, A = permutation("Σ", x.shape[0]), letter(*x.shape)
+    return g.choice((x.T.T, 2 * x - x, P.T @ P @ x, x + A - A))
+
+
+def _with_a_neutral(g, x):
+    left, right = map(identity, x.shape)
+    return g.choice((left @ x, x @ right, hadamard(x, ones(*x.shape)), x + zeros(*x.shape)))
+
+
+#: Rewrites that hold at any place: (draw, x) to x written otherwise, or None.
+REWRITES = (_reordered, _multiplied_out, _transposed_inside, _and_back, _with_a_neutral)
+
+
+def places(x, path=()):
+    """(path, sub-expression) of x and all below it."""
+    yield path, x
+    for k, y in enumerate(x.args):
+        yield from places(y, (*path, k))
+
+
+def replaced_at(x, place, new):
+    """x with the sub-expression at a path of argument numbers replaced."""
+    if not place:
+        return new
+    k, *rest = place
+    return x.rebuilt([*x.args[:k], replaced_at(x.args[k], rest, new), *x.args[k + 1 :]])
+
+
+def changed(g, x, changes, tries=40):
+    """(x with one place changed, the name of the change)."""
+    for _ in range(tries):
+        change, (path, y) = g.choice(changes), g.choice(list(places(x)))
+        new = change(g, y)
+        if new is not None and new.shape == y.shape and new != y:
+            return replaced_at(x, path, new), change.__name__[1:].replace("_", " ")
+    raise NoLine
+
+
+# ── Near misses ───────────────────────────────────────────────────────────────────────────
+
+
+def _transpose(g, x):
+    return x.args[0] if x.operation is ops.TRANSPOSE else x.T
+
+
+def _sign(g, x):
+    return -x
+
+
+def _other_axis(g, x):
+    if x.args and x.operation.word in (*NORMALISERS, *NORMS):
+        return x.operation.word(x.args[0].T, *x.params).T
+
+
+def _other_index(g, x):
+    """One index for both, or one that nothing binds."""
+    if x.operation is ops.OVER:
+        return over(head("o", x.params[0].size), x.args[0])
+    if x.operation is ops.LETTER and len(x.params) == 3:
+        family, first, _ = x.params
+        return Expression(ops.LETTER, params=[family, first, first], shape=x.shape)
+
+
+def _other_letter(g, x):
+    if x.operation is ops.LETTER and x.params[0].kind in ("matrix", "random"):
+        family = x.params[0]
+        other = Family(family.name + "′", family.kind, family.sizes, *family.args[3:])
+        return Expression(ops.LETTER, params=[other, *x.params[1:]], shape=x.shape)
+    if x.operation is ops.PERMUTATION:
+        return g.choice((x.T, x @ x, identity(x.shape[0]), permutation("Σ", x.shape[0])))
+
+
+def _dropped(g, x):
+    if x.operation in (ops.SUM_OF, ops.PRODUCT_OF) and len(x.args) > 1:
+        k = g.randrange(len(x.args))
+        kept = [*x.args[:k], *x.args[k + 1 :]]
+        return kept[0] if len(kept) == 1 else x.rebuilt(kept)
+    if x.operation in (ops.SCALED, ops.EXPECTATION, ops.DERIVATIVE):
+        return x.args[0]
+
+
+def _swapped(g, x):
+    """Two arguments in each other's place, or the first in both."""
+    if len(x.args) > 1:
+        i, j = sorted(g.sample(range(len(x.args)), 2))
+        alike = x.args[i].shape == x.args[j].shape
+        args = list(x.args)
+        args[i], args[j] = (args[j], args[i]) if not alike or g.random() < 0.7 else 2 * [args[i]]
+        if alike or x.operation is ops.PRODUCT_OF:
+            return x.rebuilt(args)
+
+
+def _factor(g, x):
+    letters = sorted((s for s in x.free_scalars() if s.is_integer), key=str)
+    n = g.choice(letters or [sp.Integer(2)])
+    scaled = x.operation is ops.SCALED and g.random() < 0.5
+    if scaled:
+        return (x.params[0] + g.choice((1, -1, n))) * x.args[0]
+    return g.choice((2, sp.Rational(1, 2), n, 1 / n)) * x
+
+
+def _other_function(g, x):
+    word = x.operation.word
+    if word is masked_softmax:
+        return softmax(x.args[1])
+    if word in NORMALISERS:
+        return g.choice(NORMALISERS)(x.args[0])
+    if word in NORMS:
+        return g.choice(NORMS)(x.args[0], g.choice((1, 2)) * x.params[0])
+    if len(x.args) == 1 and x.operation in [f(x.args[0]).operation for f in FUNCTIONS]:
+        return g.choice(FUNCTIONS)(x.args[0])
+
+
+def _entrywise(g, x):
+    """A product entry by entry, with one of few that fit; or nothing but that one."""
+    if x.operation is ops.PRODUCT_OF and len(x.args) == 2 and x.args[0].shape == x.args[1].shape:
+        return hadamard(*x.args)
+    other = g.choice((x, ones(*x.shape), zeros(*x.shape)))
+    if x.shape[0] == x.shape[1] and g.random() < 0.4:
+        return hadamard(x, identity(x.shape[0]))
+    return hadamard(x, x) if other is x else other
+
+
+def _inside_out(g, x):
+    """f(g(x)) for g(f(x))."""
+    inner = x.args[0] if len(x.args) == 1 else None
+    if inner is not None and len(inner.args) == 1 and x.shape == inner.shape == inner.args[0].shape:
+        return inner.rebuilt([x.rebuilt([inner.args[0]])])
+
+
+MUTATIONS = (
+    *(_transpose, _sign, _other_axis, _other_index, _other_letter, _dropped, _swapped, _factor),
+    *(_other_function, _entrywise, _inside_out),
+)
+
+
+# ── Lines ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _instance(g, theorem):
+    """A theorem at other letters, sizes or scalars than its own."""
+    meant = {}
+    for family in sorted(theorem.lhs.atoms(Family) | theorem.rhs.atoms(Family), key=str):
+        if family.kind == "matrix" and len(family.sizes) == 2 and g.random() < 0.5:
+            x, other = matrix(family.name, *family.sizes), letter(*family.sizes)
+            meant[family.name] = g.choice([x + other, 2 * x, other, hadamard(x, x), PHI(x)])
+    for scalar in sorted(theorem.lhs.free_scalars(), key=str):
+        if scalar.is_integer and g.random() < 0.1 and not meant:
+            meant[scalar.name] = 1
+    return theorem(**meant) if meant else theorem
+
+
+def _true(g):
+    line = g.choice(roots())
+    before, claim, reasons = line.before, line.claim, line.reasons
+    if len(reasons) == 1 and isinstance(reasons[0], Theorem):
+        found = _instance(g, reasons[0])
+        before, claim, reasons = found.lhs, found.rhs, (found,)
+    while g.random() < 0.4:
+        place = _context(g, *before.shape)
+        before, claim = place(before), place(claim)
+    if g.random() < 0.5 and not line.rests_on_theorems:
+        before, claim = claim, before
+    for _ in range(g.choice((0, 0, 1, 2))):
+        claim, _ = changed(g, claim, REWRITES)
+    return replace(line, before=before, claim=claim, reasons=reasons)
+
+
+def _near_miss(g):
+    line = _true(g)
+    claim, change = changed(g, line.claim, MUTATIONS)
+    line = replace(line, kind="near miss", claim=claim, about=f"{line.about}; {change}")
+    return _with_every_reason(line) if g.random() < 0.5 else line
+
+
+def _arbitrary(g):
+    """Two expressions of one shape, from two places of the book, or one changed twice."""
+    line = g.choice(roots())
+    walked = [y for other in g.sample(roots(), 20) for y in other.before.walk()]
+    others = [y for y in walked if y.shape == line.before.shape]
+    from_the_book = others and g.random() < 0.5
+    claim = g.choice(others) if from_the_book else changed(g, line.before, MUTATIONS)[0]
+    claim, change = changed(g, claim, MUTATIONS)
+    about = f"{line.about}; {change}"
+    return _with_every_reason(Line("", "arbitrary", line.before, claim, (), about))
+
+
+MAKERS = {"true": _true, "near miss": _near_miss, "arbitrary": _arbitrary}
+
+
+def line_of(seed):
+    """The line of a seed, which is a string "base:number"."""
+    g = random.Random(seed)
+    kind = g.choices(list(KINDS), KINDS.values())[0]
+    while True:
+        try:
+            line = MAKERS[kind](g)
+        except (NoLine, ProofError):  # what cannot be written down is no line
+            continue
+        if max(len(list(line.before.walk())), len(list(line.claim.walk()))) <= LARGEST:
+            return replace(line, seed=seed)
