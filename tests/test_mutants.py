@@ -55,7 +55,7 @@ MADE = [
     ("a statement deleted", "import a\nassert b\n'words'", []),
 ]  # fmt: skip
 
-RULES = Module("notebooks/derivation/kernel/rules.py"), ["tests/derivation/test_kernel_rules.py"]
+RULES = Module("notebooks/derivation/kernel/rules.py"), ["tests/derivation/test_kernel.py"]
 EXERCISES = Notebook("notebooks/00-exercises.ipynb")
 SOFTMAX = Notebook("notebooks/03-softmax-ignores-the-key-bias.ipynb")
 

@@ -12,27 +12,17 @@ from shared_letters import *
 NOT_MET = ("not run in torch: no sample met its hypotheses",)
 
 
-def samples():
-    return [Sample(seed, {n, m, d, c, r, tau}) for seed in range(RUNS)]
-
-
-def test_sizes_are_distinct_and_one_is_among_them_in_some_draws():
-    drawn = [tuple(s.size(x) for x in (n, m, d)) for s in samples()]
-    assert all(len(set(shape)) == 3 for shape in drawn) and len(set(drawn)) == RUNS
-    assert any(1 in shape for shape in drawn) and any(1 not in shape for shape in drawn)
+def test_a_sample_has_distinct_sizes_scalars_of_both_signs_and_masks_that_let_something_through():
+    samples = [Sample(seed, {n, m, d, c, r, tau}) for seed in range(RUNS)]
+    shapes = [tuple(s.size(x) for x in (n, m, d)) for s in samples]
+    assert all(len(set(shape)) == 3 for shape in shapes) and len(set(shapes)) == RUNS
+    assert any(1 in shape for shape in shapes) and any(1 not in shape for shape in shapes)
     orders = [s.size(n) < s.size(m) for s in (Sample(seed, {n, m}) for seed in range(12))]
     assert {*orders} == {True, False}
-
-
-def test_free_scalars_have_both_signs_two_have_opposite_ones_and_positive_ones_are_positive():
-    drawn = [(s.scalar(c), s.scalar(r), s.scalar(tau)) for s in samples()]
-    assert {x > 0 for x, _, _ in drawn} == {True, False}
-    assert all(x * y < 0 and positive > 0 for x, y, positive in drawn)
-
-
-def test_a_mask_leaves_every_query_a_key():
-    for s in samples():
-        assert (s.family(M.params[0]).sum(1) > 0).all()
+    scalars_ = [(s.scalar(c), s.scalar(r), s.scalar(tau)) for s in samples]
+    assert {x > 0 for x, _, _ in scalars_} == {True, False}
+    assert all(x * y < 0 and positive > 0 for x, y, positive in scalars_)
+    assert all((s.family(M.params[0]).sum(1) > 0).all() for s in samples)
 
 
 def test_a_function_that_may_be_any_has_no_property_of_its_own():
@@ -49,6 +39,8 @@ def raising(s):
 
 
 PERMUTED = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
+x, y = matrix("x", 1, d), matrix("y", 1, d)
+SCORE = x @ random_matrix("Q", k, d, sigma**2).T @ random_matrix("K", k, d, sigma**2) @ y.T
 HEARD = {
     "a sign": (X + Y, X - Y),
     "a mean at sizes beyond one": (expectation(R @ R.T), J @ expectation(R @ R.T)),
@@ -58,6 +50,10 @@ UNHEARD = {
     "a sum": (X + Y, Y + X),
     "a shift": (softmax(S), softmax(S + matrix("c", m) @ one.T)),
     "a mean": (expectation(R @ R.T), n * identity(n)),
+    "a mean of two draws": (
+        expectation(SCORE @ SCORE),
+        k * sigma**4 * (x @ x.T) @ (y @ y.T),
+    ),
     "a permutation in an index form": (P @ X, PERMUTED),
 }
 

@@ -64,6 +64,7 @@ REFUSED = {
         lambda: line(over(a, Z[a]), over(a, zeros(n, d)), given(Z[a], zeros(n, d))),
         "a hypothesis speaks of a"),
     "one head, taken for all by a citation": (head_taken_for_all_by_a_citation, "used free and bound"),
+    "an unprintable reason": (lambda: Given(A, B, "{"), "words in one row"),
     "two shapes": (lambda: given(X, A), "a hypothesis: shapes differ: (n, d) = (n, n)"),
 }  # fmt: skip
 
@@ -73,79 +74,123 @@ def test_it_is_refused(attack):
     refuse(*REFUSED[attack])
 
 
-def test_a_condition_is_carried_to_where_the_theorem_is_used():
-    halves = theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
-    inside = theorem(phi((1 / r) * B + (1 / r) * B), phi((2 / r) * B))
-    assert shown(halves) == ["c 1 ≠ 0"] and shown(inside) == shown(halves(A=B, c=r)) == ["r 1 ≠ 0"]
+# ── What is needed, as it is printed ─────────────────────────────────────────────────────────
+
+part, twice = define("f", lambda x, c: (1 / c) * x), define("k", lambda x: 2 * x)
+careless = word(
+    "careless", lambda x, i, j, s: 1 / root_of(s(i, j)), None, needs=lambda x: [NonZero(x.args[0])]
+)
+careful = word(
+    "root",
+    lambda x, i, j, s: 1 / root_of(s(i, j)),
+    None,
+    needs=lambda x: [NonZero(x.args[0], positive=True)],
+)
 
 
-def test_a_root_needs_that_what_it_is_of_is_not_negative():
-    roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
-    assert shown(roots) == ["r ≥ 0"] and shown(roots(r=tau)) == []
+def halves():
+    return theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
 
 
-def test_the_derivative_of_a_masked_softmax_needs_its_rows():
-    slope = derivative(masked_softmax(M, S + s * (u @ one.T)), s)
-    assert len(line(slope, zeros(m, n), unfold(masked_softmax)).hypotheses) == 1
-    seen = line(masked_softmax(causal(n), A) @ one, one, unfold(masked_softmax))
-    assert shown(seen) == [], "a causal row always sees its own token"
+def roots():
+    return theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
 
 
-def test_a_hypothesis_for_every_head_is_printed_and_dropped_where_there_is_one():
-    rows = theorem(over(a, normalise(Z[a]) @ ones(d)), h * one, unfold(normalise))
-    assert "for every a" in repr(rows)
-    assert [x.bound for x in rows(h=1).hypotheses] == [()] and "sums to zero" in shown(rows(h=1))[0]
-    both = normalise(Z[a]) @ ones(d) + over(b, normalise(Z[b]) @ ones(d))
-    needs = shown(theorem(both, (1 + h) * one, unfold(normalise)))
-    assert len(needs) == 2 and any("for every b" in need for need in needs)
-
-
-def test_what_a_quotient_makes_evident_is_printed():
-    inverse = define("inv", lambda x: tabulate(lambda i, j: 1 / entry_of(x, i, j), *x.shape))
-    unit = define("w", lambda x: x * inverse(x))
-    columns = Y - (sp.Integer(1) / d) * Y @ ones(d) @ ones(1, d) + unit(v) @ ones(1, d)
-    sums = columns @ ones(d) @ ones(1, d)
-    assert line(normalise(columns) * sums, columns, unfold(normalise)).hypotheses
-
-
-def test_what_must_not_vanish_midway_is_a_hypothesis_too():
-    f = define("w", lambda x: normalise(x))
-    first = theorem(f(X), normalise(X), unfold(f))
-    again = theorem(f(X) * sums_of_rows, X, first, unfold(normalise))
-    assert shown(again) == ["no row of X sums to zero"]
-
-
-def test_a_word_that_is_not_unfolded_needs_nothing_of_what_it_divides_by():
-    part = define("f", lambda x, c: (1 / c) * x)
-    start = Derivation("T", part(X, c) + part(X, c))
-    assert shown(start.by(2 * part(X, c))) == []
-    assert shown(start.by((2 / c) * X, unfold(part))) == ["c 1 ≠ 0"]
-
-
-def test_what_is_differentiated_is_smooth_and_divides_at_zero():
-    slope = derivative(phi(s * A), s)
-    assert shown(theorem(slope - slope, zeros(n, n))) == ["φ is smooth"]
-    rows = derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s)
-    needs = shown(line(rows, zeros(n), unfold(normalise)))
-    assert needs == ["no row of X + 2 Y + A X sums to zero"]
-    twice = define("k", lambda x: 2 * x)
-    table = tabulate(lambda i, j: entry_of(derivative(twice(s * X), s), i, j), n, d)
-    assert shown(theorem(table, 2 * X, unfold(twice))) == []
+def rows_of_heads():
+    return theorem(over(a, normalise(Z[a]) @ ones(d)), h * one, unfold(normalise))
 
 
 def inverses(size, start=0):
     return tabulate(lambda i, j: 1 / (start + i), size)
 
 
-def test_a_position_is_a_positive_number_and_may_be_divided_by():
-    both = join(n, m)
-    for before, claim, *reasons in [
-        (inverses(n) * position_numbers(n), one),
-        ((P @ inverses(n)) * (P @ position_numbers(n)), one),
-        (last_row(inverses(both)), (1 / (n + m)) * ones(1)),
-        (inverses(both), stack(inverses(n), inverses(m, start=n)), SPLIT),
-    ]:
-        assert theorem(before, claim, *reasons).hypotheses == ()
+def not_zero_and_then_positive():
+    inverse = word(
+        "inverse", lambda x, i, j, s: 1 / s(i, j), None, needs=lambda x: [NonZero(x.args[0])]
+    )
+    proof = line(careful(X) * X * inverse(X), careful(X), unfold(inverse))
+    assert shown(proof) == ["each entry of X ≠ 0"]
+    return proof.by(careful(X.T).T, unfold(careful))
+
+
+def divided_midway():
+    f = define("w", lambda x: normalise(x))
+    first = theorem(f(X), normalise(X), unfold(f))
+    return theorem(f(X) * sums_of_rows, X, first, unfold(normalise))
+
+
+def evident_by_a_quotient():
+    inverse = define("inv", lambda x: tabulate(lambda i, j: 1 / entry_of(x, i, j), *x.shape))
+    unit = define("w", lambda x: x * inverse(x))
+    columns = Y - (sp.Integer(1) / d) * Y @ ones(d) @ ones(1, d) + unit(v) @ ones(1, d)
+    sums = columns @ ones(d) @ ones(1, d)
+    return line(normalise(columns) * sums, columns, unfold(normalise))
+
+
+#: A proof, and what it needs.
+NEEDED = {
+    "a divisor": (halves, ["c 1 ≠ 0"]),
+    "a divisor, put": (lambda: halves()(A=B, c=r), ["r 1 ≠ 0"]),
+    "a divisor within a function": (
+        lambda: theorem(phi((1 / r) * B + (1 / r) * B), phi((2 / r) * B)), ["r 1 ≠ 0"]),
+    "a root": (roots, ["r ≥ 0"]),
+    "a root of what is positive": (lambda: roots()(r=tau), []),
+    "a root that has to be positive": (
+        not_zero_and_then_positive, ["each entry of X > 0"]),
+    "a root that says too little": (
+        lambda: line(careless(X), careless(X.T).T, unfold(careless)),
+        ["X[k,l] ≥ 0 for every k, l", "each entry of X ≠ 0"]),
+    "the slope of a masked softmax": (
+        lambda: line(
+            derivative(masked_softmax(M, S + s * (u @ one.T)), s), zeros(m, n),
+            unfold(masked_softmax)),
+        ["no row of M ⊙ exp(S) sums to zero"]),
+    "a causal row, which sees its own token": (
+        lambda: line(masked_softmax(causal(n), A) @ one, one, unfold(masked_softmax)), []),
+    "every head": (rows_of_heads, ["no row of Z[a] sums to zero for every a"]),
+    "the only head": (lambda: rows_of_heads()(h=1), ["no row of Z[1] sums to zero"]),
+    "one head and every head": (
+        lambda: theorem(
+            normalise(Z[a]) @ ones(d) + over(b, normalise(Z[b]) @ ones(d)), (1 + h) * one,
+            unfold(normalise)),
+        ["no row of Z[a] sums to zero", "no row of Z[b] sums to zero for every b"]),
+    "what was divided by midway": (divided_midway, ["no row of X sums to zero"]),
+    "what a quotient makes evident": (evident_by_a_quotient,
+        ["no row of Y - 1/d Y 1 · 1ᵀ + w(v) 1ᵀ sums to zero"]),
+    "a word as it stands": (lambda: line(part(X, c) + part(X, c), 2 * part(X, c)), []),
+    "a word written out": (
+        lambda: line(part(X, c) + part(X, c), (2 / c) * X, unfold(part)), ["c 1 ≠ 0"]),
+    "a slope of any function": (
+        lambda: theorem(derivative(phi(s * A), s) - derivative(phi(s * A), s), zeros(n, n)),
+        ["φ is smooth"]),
+    "a slope of a quotient": (
+        lambda: line(
+            derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s), zeros(n),
+            unfold(normalise)),
+        ["no row of X + 2 Y + A X sums to zero"]),
+    "a slope in an index form": (
+        lambda: theorem(
+            tabulate(lambda i, j: entry_of(derivative(twice(s * X), s), i, j), n, d), 2 * X,
+            unfold(twice)), []),
+    "an index form": (
+        lambda: theorem(tabulate(lambda i, j: 1 / entry_of(v, i), n) * v, one),
+        ["v[k] ≠ 0 for every k"]),
+    "a position": (lambda: theorem(inverses(n) * position_numbers(n), one), []),
+    "a position, moved": (
+        lambda: theorem((P @ inverses(n)) * (P @ position_numbers(n)), one), []),
+    "the last position": (
+        lambda: theorem(last_row(inverses(join(n, m))), (1 / (n + m)) * ones(1)), []),
+    "positions in two blocks": (
+        lambda: theorem(
+            inverses(join(n, m)), stack(inverses(n), inverses(m, start=n)), SPLIT), []),
+    "an equation": (lambda: theorem(P @ X, X, given(P @ X, X)), ["Π X = X"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_a_theorem_needs_is_printed(name):
+    prove, needed = NEEDED[name]
+    assert sorted(shown(prove())) == needed
 
 
 def test_what_is_positive_and_what_is_not_negative_by_its_form():
@@ -162,31 +207,6 @@ def test_what_is_positive_and_what_is_not_negative_by_its_form():
         assert sign == "0" or sign is None and not Normal().poly(term.term), term
     for term in any_sign:
         assert sorts.sign(term.term) is None, term
-
-
-def test_what_an_index_form_divides_by_is_printed():
-    table = tabulate(lambda i, j: 1 / entry_of(v, i), n)
-    assert shown(theorem(table * v, one)) == ["v[k] ≠ 0 for every k"]
-
-
-def test_positive_is_more_than_non_zero():
-    not_zero = lambda x: [NonZero(x.args[0])]
-    positive = lambda x: [NonZero(x.args[0], positive=True)]
-    inverse = word("inverse", lambda x, i, j, s: 1 / s(i, j), None, needs=not_zero)
-    root, careless = (
-        word(name, lambda x, i, j, s: 1 / root_of(s(i, j)), None, needs=needs)
-        for name, needs in (("root", positive), ("careless", not_zero))
-    )
-    proof = line(root(X) * X * inverse(X), root(X), unfold(inverse))
-    assert shown(proof) == ["each entry of X ≠ 0"]
-    assert shown(proof.by(root(X.T).T, unfold(root))) == ["each entry of X > 0"]
-    proof = line(careless(X), careless(X.T).T, unfold(careless))
-    assert sorted(shown(proof)) == ["X[k,l] ≥ 0 for every k, l", "each entry of X ≠ 0"]
-
-
-def test_an_assumed_equation_is_printed():
-    assert "needs Π X = X" in repr(theorem(P @ X, X, given(P @ X, X)))
-    refuse(lambda: Given(A, B, "{"), "words in one row")
 
 
 def test_what_is_needed_of_a_letter_that_was_not_asked_about_holds_of_any_matrix():

@@ -9,7 +9,7 @@ from shared_letters import *
 pytestmark = pytest.mark.usefixtures("without_alarm")
 x, y, x_1 = matrix("x", 1), matrix("y", 1), matrix("x", n, 1)
 W, Z = Heads("W", h, d, d), Heads("Z", h, n, d)
-z, g, F = sequence("z"), matrix("g", 1, 1), matrix("F", d, d)
+z, wide, g, F = sequence("z"), sequence("w", d), matrix("g", 1, 1), matrix("F", d, d)
 drawn = random_matrix("R", 1, 1, sigma**2)
 
 
@@ -43,9 +43,9 @@ def two_shapes_that_meet(at):
 
 def two_widths_of_a_recursion():
     step = lambda before, t, z: (2 if z.family.sizes[1] == 1 else 3) * before
-    row, wide = recursion("o", lambda z: z[1], step), sequence("z", d)
+    row = recursion("o", first_term, step)
     three = theorem(row(join(1, 1), wide), 3 * wide[1], unfold(row))
-    return row(join(1, 1), z) and three(d=1, z=z)
+    return row(join(1, 1), z) and three(d=1, w=z)
 
 
 def indices_leaked():
@@ -89,7 +89,16 @@ def an_index_that_is_named_like_a_place():
 doubled, tripled = define("f", lambda u: 2 * u), define("f", lambda u: 3 * u)
 mean_of, first_of = define("mean", expectation), define("f", lambda x, W: x)
 either = define("w", lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1))
-by_step = recursion("o", lambda z: z[1], lambda row, t, z: row if t == 1 else 2 * row)
+first_term = lambda z: z[1]
+by_step = recursion("o", first_term, lambda row, t, z: row if t == 1 else 2 * row)
+
+
+rows_alone = define("f", lambda x: x if x.shape[0] == 1 else 2 * x)
+wide_first = recursion(
+    "r", lambda z: z[1] if z[1].shape[1] == 1 else 2 * z[1], lambda row, t, z: row
+)
+wide_row = recursion("r", first_term, lambda row, t, z: row if row.shape[1] == 1 else 2 * row)
+masked = define("f", lambda m, s: masked_softmax(m, s))
 
 
 def a_size_and_one(first, then):
@@ -145,6 +154,11 @@ REFUSED = {
     "a size of a recursion that may be 1": (a_recursion_on_a_size_and_one, ANOTHER),
     "a scalar that may be 1": (a_scalar_and_one, ANOTHER),
     "the width of a sequence": (two_widths_of_a_recursion, ANOTHER),
+    "a row and a column, which meet in a number": (
+        lambda: (rows_alone(matrix("r", 1, n)), rows_alone(x_1)), ANOTHER),
+    "the width of what a recursion begins with": (
+        lambda: (wide_first(1, z), wide_first(1, wide)), ANOTHER),
+    "the width of a recursion's row": (lambda: (wide_row(1, z), wide_row(1, wide)), ANOTHER),
     "an argument": (branching("f", lambda x, use: 2 * x if use else x, X, 0), "cannot branch"),
     "a number of rows": (
         branching("f", lambda x: x if x.shape[0] == 2 else 2 * x, matrix("Y", 2, 2)), "cannot branch"),
@@ -181,10 +195,13 @@ REFUSED = {
     "a scalar that its argument brings": (a_word_bound_by_its_argument, ANOTHER),
     "an index that its argument brings": (a_sum_over_the_index_of_its_argument, ANOTHER),
     "an index named like a place": (an_index_that_is_named_like_a_place, "not justified"),
+    "another name": (lambda: setattr(masked, "name", "softmax"), "keeps its name"),
     "one name for two words": (lambda: line(doubled(A), tripled(A)), "two definitions"),
     "one name in a hypothesis": (
         lambda: line(doubled(v), tripled(v), given(doubled(v), tripled(v))), "two definitions"),
     "a size that no matrix tells": (called_at_two_sizes, "many(u; n)[j] = "),
+    "weights for a mask, read again": (
+        lambda: masked(mask("M", n, n), A) + masked(A, B), "takes a mask first"),
     "a number for its value": (lambda: define("f", lambda x: 3)(X), "makes 3, not an expression"),
     "an expression for its heads": (
         lambda: theorem(first_of(X, A.params[0]) + X, X + first_of(X, A.params[0]))(A=B),
@@ -207,47 +224,33 @@ def test_it_is_refused(attack):
     refuse(*REFUSED[attack])
 
 
-def test_a_recursion_is_cited_at_another_width():
-    same, wide = recursion("p", lambda z: z[1], lambda row, t, z: 2 * row), sequence("z", d)
-    two = theorem(same(join(1, 1), wide), 2 * wide[1], unfold(same))
-    assert two(d=1, z=z)
+def test_what_is_one_formula_is_one_word_at_all_shapes():
+    twice, same = (
+        define("twice", lambda x: 2 * x),
+        recursion("p", first_term, lambda r, t, z: 2 * r),
+    )
+    column = theorem(twice(x_1), 2 * x_1, unfold(twice))
+    assert twice(A) and column(n=1, x=y).lhs == twice(y) and twice(matrix("r", 1, n))
+    assert theorem(same(join(1, 1), wide), 2 * wide[1], unfold(same))(d=1, w=z)
+    row = recursion("r", first_term, lambda row, t, z: row + z[1])
+    assert row(1, z).shape == (1, 1) and row(1, wide).shape == (1, d)
+    scaled = define("f", lambda x, c: c * x)
+    assert theorem(scaled(X, n + 1), (n + 1) * X, unfold(scaled)), "no size, and a scalar"
 
 
-def test_a_theorem_of_a_word_is_cited_where_two_of_its_shapes_meet():
-    word = define("twice", lambda x: 2 * x)
-    column = theorem(word(x_1), 2 * x_1, unfold(word))
-    assert word(A) and column(n=1, x=y).lhs == word(y)
-
-
-def test_a_word_keeps_its_name():
-    word = define("f", lambda x: 2 * x)
-    with pytest.raises(AttributeError, match="keeps its name"):
-        word.name = "softmax"
-
-
-def test_a_definition_by_an_index_form_is_one_word():
+def test_a_definition_may_be_an_index_form():
     twice = define("f", lambda x: tabulate(lambda i, j: 2 * entry_of(x, i, j), *x.shape))
     assert twice(X) == twice(X) and theorem(twice(X), 2 * X, unfold(twice))
 
 
-def test_heads_with_more_indices_make_another_kind_of_a_word():
+def test_a_word_of_heads_and_of_masks():
     word = define("f", lambda x, W: W.family.sizes[0] * x)
     of_two, of_three = word(X, Heads("W", h, n, d)), word(X, Heads("V", h, n, d, k))
     assert of_two.operation is not of_three.operation
     assert of_two.operation.word is of_three.operation.word
-
-
-def test_a_word_that_takes_a_mask_is_one_word_for_every_mask():
     M, N = mask("M", n, n), mask("N", n, n)
-    word = define("f", lambda m, s: masked_softmax(m, s))
-    assert word(M, A).operation is word(N, B).operation
-    assert theorem(word(M, A), masked_softmax(M, A), unfold(word))
-    refuse(lambda: word(A, B), "takes a mask first")
-
-
-def test_a_scalar_of_a_word_may_be_a_number_that_is_no_size():
-    word = define("f", lambda x, c: c * x)
-    assert theorem(word(X, n + 1), (n + 1) * X, unfold(word))
+    assert masked(M, A).operation is masked(N, B).operation
+    assert theorem(masked(M, A), masked_softmax(M, A), unfold(masked))
 
 
 def test_a_word_takes_the_functions_that_it_names_in_order_of_their_names():
@@ -256,27 +259,3 @@ def test_a_word_takes_the_functions_that_it_names_in_order_of_their_names():
     term = word(X).entry(*map(fresh, (pos(size_term(n)), pos(size_term(d)))))
     taken = [next(iter(x.letters)).args[0] for x in term.args[1:9]]
     assert taken == sorted(names)
-
-
-def test_a_row_and_a_column_meet_in_a_number():
-    """Neither shape is more general than the other; at 1 × 1 both words would be one."""
-    branching = define("f", lambda x: x if x.shape[0] == 1 else 2 * x)
-    branching(matrix("r", 1, n))
-    with pytest.raises(ProofError, match="f is another here"):
-        branching(x_1)
-    plain = define("g", lambda x: 3 * x)
-    assert plain(matrix("r", 1, n)).shape == (1, n) and plain(x_1).shape == (n, 1)
-
-
-def test_a_recursion_is_one_formula_at_all_shapes():
-    wide = sequence("w", d)
-    first = recursion(
-        "r", lambda s: s[1] if s[1].shape[1] == 1 else 2 * s[1], lambda row, t, s: row
-    )
-    step = recursion("r", lambda s: s[1], lambda row, t, s: row if row.shape[1] == 1 else 2 * row)
-    for branching in (first, step):
-        branching(1, sequence("z", 1))
-        with pytest.raises(ProofError, match="r is another here"):
-            branching(1, wide)
-    plain = recursion("r", lambda s: s[1], lambda row, t, s: row + s[1])
-    assert plain(1, sequence("z", 1)).shape == (1, 1) and plain(1, wide).shape == (1, d)

@@ -109,6 +109,7 @@ def test_it_is_refused(attack):
 
 
 def test_other_names_are_taken():
+    assert line(A + A, 2 * A).qed("Theorem 3.2b").title == "Theorem 3.2b (T)"
     assert (
         slope()(Z=matrix("Y", n, n)) and scaled()(c=scalars("b")) and bound_beside(b=head("c", h))
     )
@@ -120,33 +121,34 @@ def test_other_names_are_taken():
         assert Derivation("T", x)
 
 
+# ── Names by themselves ──────────────────────────────────────────────────────────────────────
+
 UNPRINTABLE = "t²s|Rᵀ|a b|x__2|W_|А|ϵ|f'g|E=1|Rabs|xbar|argumentʼ|ς".split("|")
-LETTERS = {
-    **dict.fromkeys(UNPRINTABLE, "no name of a letter"),
-    **dict.fromkeys(["Alpha", "Iota", "X_Rho"], "prints like a Latin letter"),
-}
-
-
-@pytest.mark.parametrize("name", LETTERS)
-def test_a_letter_prints_as_it_is_written(name):
-    """No blank, no sign of a power or a transpose, no letter that looks like a Latin one."""
-    for make in (lambda: matrix(name, n, n), lambda: head(name, n), lambda: permutation(name, n)):
-        refuse(make, LETTERS[name])
-
-
+LATIN = ["Alpha", "Iota", "X_Rho"]
 BOOKS_OWN = "softmax exp LN LN_1 softmax1 last diag sum softmax_1 softmax_L".split()
+NO_NAMES = ["two words", "f g", "f²", ""]
+BAD = [
+    *[(make, name, words) for words, names in
+      (("no name of a letter", UNPRINTABLE), ("prints like a Latin letter", LATIN))
+      for name in names for make in (lambda q: matrix(q, n, n), lambda q: head(q, n),
+                                     lambda q: permutation(q, n))],
+    *[(lambda q: matrix(q, n, n).function, name, "like a word of the book") for name in BOOKS_OWN],
+    *[(lambda q: define(q, lambda x: x), name, "choose another name")
+      for name in (*BOOKS_OWN, "E", "I", "L", "tanh", "cos")],
+    *[(entrywise, name, "choose another name") for name in (*BOOKS_OWN, "E", "I", "L")],
+    *[(lambda q: define(q, lambda x: x), name, "a word cannot be called") for name in NO_NAMES],
+    *[(entrywise, name, "a function cannot be called") for name in (*NO_NAMES, "f'")],
+    *[(lambda q: Derivation(q, A), name, "print like another reason")
+      for name in ("algebra", "definition of softmax", "induction on n", "Lemma 1")],
+    *[(lambda q: line(A + A, 2 * A).qed(q), name, 'is like "Theorem 3.2"')
+      for name in ("algebra", "definition of softmax", "Theorem", "Theorem 3.2 (x)")],
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BOOKS_OWN)
-def test_no_letter_and_no_word_is_called_like_a_word_of_the_book(name):
-    refuse(lambda: matrix(name, n, n).function, "prints like a word of the book")
-    refuse(lambda: define(name, lambda x: x), "choose another name")
-    refuse(lambda: entrywise(name), "choose another name")
-
-
-@pytest.mark.parametrize("name", ["tanh", "cos"])
-def test_no_word_is_called_like_a_function_of_the_book(name):
-    refuse(lambda: define(name, lambda x: 2 * x), "choose another name")
+@pytest.mark.parametrize("give, name, words", BAD)
+def test_a_bad_name_is_refused(give, name, words):
+    """What looks like something else, belongs to the book, or is no name or label at all."""
+    refuse(lambda: give(name), words)
 
 
 def test_every_word_of_the_book_is_kept_for_it():
@@ -156,8 +158,6 @@ def test_every_word_of_the_book_is_kept_for_it():
 
 @pytest.mark.parametrize("name", ["E", "I", "L"])
 def test_no_matrix_is_called_like_the_mean_the_identity_or_the_causal_mask(name):
-    refuse(lambda: define(name, lambda x: 2 * x), "choose another name")
-    refuse(lambda: entrywise(name), "choose another name")
     for letter in (matrix(name, n, n), permutation(name, n)):
         # in TeX a mean has a letter of its own
         refuse(start(expectation(letter) if name == "E" else letter), "prints like the book's own")
@@ -167,13 +167,6 @@ def test_no_matrix_is_called_like_the_mean_the_identity_or_the_causal_mask(name)
         refuse(start(scalars(name) * A), "prints like the book's own")
     beside = lambda: scalars(name) * L @ expectation(A) @ identity(n)
     refuse(start(beside), "prints like the book's own")
-
-
-@pytest.mark.parametrize("name", ["two words", "f g", "f²", "", "f'"])
-def test_a_word_and_a_function_have_a_name_of_letters(name):
-    refuse(lambda: entrywise(name), "a function cannot be called")
-    if name != "f'":
-        refuse(lambda: define(name, lambda x: x), "a word cannot be called")
 
 
 STEERING = ["\x1b[8m", "a\r b", "a\u2028b", "a \u202e b", "$ = 3 A$", r"\\ &= 3 A", "}", "{",
@@ -186,21 +179,4 @@ def test_no_note_and_no_name_steers_the_page(words):
     refuse(lambda: sum_.by(2 * A, note=words), "a note is words in one row")
     refuse(lambda: Derivation(words, A + A), "words in one row")
     refuse(lambda: Given(A, B, words), "words in one row")
-    refuse(lambda: theorem_called(words), "words in one row")
-
-
-def theorem_called(label):
-    return line(A + A, 2 * A).qed(label)
-
-
-@pytest.mark.parametrize("name", ["algebra", "definition of softmax", "induction on n", "Lemma 1"])
-def test_no_proof_is_called_like_another_reason(name):
-    refuse(lambda: Derivation(name, A), "print like another reason")
-
-
-@pytest.mark.parametrize(
-    "label", ["algebra", "definition of softmax", "Theorem", "Theorem 3.2 (x)"]
-)
-def test_a_label_is_a_number(label):
-    refuse(lambda: theorem_called(label), 'is like "Theorem 3.2"')
-    assert theorem_called("Theorem 3.2b").title == "Theorem 3.2b (T)"
+    refuse(lambda: line(A + A, 2 * A).qed(words), "words in one row")
