@@ -81,7 +81,8 @@ def test_words_are_left_alone_and_the_place_is_told():
 def test_each_kind_has_its_turn():
     mutants = list(mutants_in(SOFTMAX))
     chosen = run.drawn(mutants, len(KINDS), "any")
-    assert len({mutant.kind for _, mutant in chosen}) >= len(KINDS) - 1
+    possible = {mutant.kind for _, mutant in mutants}
+    assert {mutant.kind for _, mutant in chosen} == possible and len(possible) > 8
     assert (
         chosen == run.drawn(mutants, len(KINDS), "any") != run.drawn(mutants, len(KINDS), "other")
     )
@@ -120,7 +121,8 @@ def test_every_reason_fits_the_book_as_it_is():
     """A digest that differs: is what the entry says of its piece still true?"""
     for place in all_places():
         for entry in reasons()[place.part].get(place.name, ()):
-            assert run.digest(place.pieces[entry["piece"]]) == entry["digest"], entry
+            if entry["digest"]:  # or its line is no longer there
+                assert run.digest(place.pieces[entry["piece"]]) == entry["digest"], entry
             assert entry["why"].endswith("."), entry
 
 

@@ -20,7 +20,7 @@ from docutils.statemachine import StringList
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "book" / "records" / "mutants.json"
 REASONS = ROOT / "tests" / "mutants" / "equivalent.yml"
-KEY = ("piece", "digest", "before", "after")  # of a survivor, and of the reason why it may survive
+KEY = ("piece", "before", "after")  # of a survivor, and of the reason why it may survive
 
 
 class MutantsRecord(Directive):
