@@ -17,7 +17,7 @@ from .kernel import terms as k
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, Index, number, scalar_letter, size_term
 from .matrices import expression
-from .printing import Latex, Text, check_words, escaped, superscript
+from .printing import Latex, Text, check_words, superscript
 
 SIZES = (1, 2, 3)
 ENTRIES = (0, 1, -1, 2)
@@ -68,7 +68,7 @@ class Counterexample:
 
     def _repr_latex_(self):
         sizes, values, differ = self._lines(Latex())
-        without = rf"\text{{without “{escaped(self.without)}”:}}" if self.without else ""
+        without = rf"\text{{without “{self.without}”:}}" if self.without else ""
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
         rows = [f"& {row}" for row in (without, sizes, values, differ + where) if row]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"

@@ -14,7 +14,7 @@ import sympy as sp
 from .letters import Bijection, Family, Index
 from .matrices import operations_in
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
-from .printing import PRODUCT, SUM, Latex, Text, brief_words, escaped, kept_back_in, show_number
+from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 from .sizes_told import telling_sizes
 
 WIDEST = 56  # letters of a line
@@ -129,8 +129,8 @@ def _inner(names, x):
 
 
 def _reason(reasons, note):
-    words = rf"\text{{{', '.join(map(escaped, _definitions_together(r.latex for r in reasons)))}}}"
-    return words + (rf"\quad\textit{{({escaped(note)})}}" if note else "")
+    words = rf"\text{{{', '.join(_definitions_together(r.latex for r in reasons))}}}"
+    return words + (rf"\quad\textit{{({note})}}" if note else "")
 
 
 def _definitions_together(reasons):

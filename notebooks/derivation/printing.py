@@ -214,15 +214,6 @@ def check_words(what, words):
         raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
 
 
-def escaped(words):
-    """Text for LaTeX; what stands between dollars is mathematics already."""
-    pieces = words.split("$")
-    pieces[::2] = [
-        p.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%") for p in pieces[::2]
-    ]
-    return "$".join(pieces)
-
-
 def _greek(name):
     """Greek letters spelled out, as SymPy's printer expects them: Π_m becomes Pi_m."""
     spelled = []
