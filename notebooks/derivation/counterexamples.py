@@ -52,6 +52,15 @@ class Counterexample:
         self.sizes, self.values, self.at, self.claim = sizes, values, at, claim
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
+    @property
+    def draws(self):
+        """How the draws of the claim are distributed in this instance, in words."""
+        families = set().union(*[x.atoms(Family) for x in self.claim])
+        names = ", ".join(sorted(f.name for f in families if f.random))
+        return (
+            f"{names}: plus or minus the deviation, by a fair coin for each entry" if names else ""
+        )
+
     def _lines(self, style):
         equals = " = "
         yield ", ".join(style.name(k) + equals + str(v) for k, v in self.sizes.items())
@@ -70,13 +79,15 @@ class Counterexample:
         sizes, values, differ = self._lines(Latex())
         without = rf"\text{{without “{self.without}”:}}" if self.without else ""
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
-        rows = [f"& {row}" for row in (without, sizes, values, differ + where) if row]
+        draws = rf"\text{{({self.draws})}}" if self.draws else ""
+        rows = [f"& {row}" for row in (without, sizes, values, differ + where, draws) if row]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
     def __repr__(self):
         sizes, values, differ = self._lines(Text())
         where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
         without = f"without “{self.without}”: " if self.without else ""
+        where += f" ({self.draws})" if self.draws else ""
         return f"{without}{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
 
 

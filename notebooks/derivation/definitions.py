@@ -20,7 +20,7 @@ from .kernel.terms import ProofError
 from .letters import End, Family, Index, Join, as_size, check_word, written
 from .matrices import Expression, _shape, free_names, is_mask
 from .notation import KIND
-from .operations import DERIVATIVE, EXPECTATION, OVER, Operation
+from .operations import DERIVATIVE, EXPECTATION, OVER, TABULATED, Operation
 from .printing import ATOM, show_call, show_number, shown_slots
 from .substitution import Substitution
 from .symbols import mask, matrix
@@ -457,7 +457,13 @@ class _Recursion(_Abbreviation):
                 before = Expression(_VALUE, params=[S(at), Str(self.name)], shape=x.shape)
                 yield before, step.filled(step.result, (before,), (S(at), *params))
 
+        binds = any(y.operation in (OVER, DERIVATIVE, TABULATED) for y in step.result.walk())
+
         def run(x, sample):
+            if binds:
+                from .alarm import NotRun  # which reads what is defined here
+
+                raise NotRun(f"the step of {self.name} holds an index form, a sum or a slope")
             row = None
             for before, after in rows(x, sample.size(x.params[0])):
                 row = after.run(sample if before is None else sample.holding(before, row))

@@ -191,6 +191,7 @@ def _together(style, letters, one, many):
 
 
 def _remarks(proof):
+    yield from getattr(proof, "sizes", ())
     yield from getattr(proof, "assumptions", ())
     yield from getattr(proof, "not_run", ())
 

@@ -63,7 +63,8 @@ def _names(at, taken):
     """Names for the row and the column, also within a block: i and j, where these are free."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
     free = [c for c in "ijpqrstuvw" if c not in taken]
-    return {p: c for p, c in zip(inner, free) if p.op == "let" and p.args[1] != k.pos(k.UNIT)}
+    only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}
+    return only | {p: c for p, c in zip(inner, free) if p.op == "let" and p not in only}
 
 
 def _where(at, names):

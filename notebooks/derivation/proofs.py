@@ -88,7 +88,8 @@ class Derivation:
         words = [r.word for r in reasons if isinstance(r, Definition)]
         check_names(where, [*lines, *_expressions(reasons)], (*assumed, *self.hypotheses), words)
         check_indices(where, lines)
-        step = Step(where, before, claim, reasons)
+        given_before = any(isinstance(h, Given) for h in self.hypotheses)
+        step = Step(where, before, claim, reasons, given_before)
         proved = step.check()
         check_indices(where, [*lines, *step.stages])
         offered = step.offered()
@@ -114,7 +115,7 @@ class Derivation:
             self._not_run.append(f"not run in torch: {reason}")
             return
         except Exception as error:
-            complaint = f"the torch run failed ({type(error).__name__}: {error})"
+            complaint = f"the torch run failed ({type(error).__name__}: {error!s:.200})"
         if complaint:
             raise ProofError(f"{where}: {complaint}, though the line passed the checker")
 
@@ -139,7 +140,7 @@ def _theorem(name, label, lines, proved, proofs):
     hypotheses = _hypotheses(proved, [h for p in proofs for h in p._offered])
     check_names(name, [x for p in proofs for x, *_ in p.lines], hypotheses)
     return Theorem._made(
-        proved, name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
+        proved, sizes=(), name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
         hypotheses=hypotheses,
         random=tuple(dict.fromkeys(f for p in proofs for f in p._random)),
         proof=tuple(proofs), not_run=tuple(dict.fromkeys(r for p in proofs for r in p._not_run)),

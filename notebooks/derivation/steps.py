@@ -24,8 +24,10 @@ SEARCH_AFTER_A_REFUSAL = 400  # instances: about a second
 class Step:
     """One line: from an expression to the next, for reasons."""
 
-    def __init__(self, where, before, claim, reasons):
+    def __init__(self, where, before, claim, reasons, assumed=False):
+        """``assumed`` is whether earlier lines rest on an equation that was given."""
         self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
+        self.assumed = assumed
 
     def check(self):
         """The kernel's theorem of the line; raises unless the reasons justify it, each needed."""
@@ -112,7 +114,7 @@ class Step:
 
     def _searched(self):
         """Whether the line is false, as far as a search can tell."""
-        if any(r.hypotheses for r in equations_among(self.reasons)):
+        if self.assumed or any(r.hypotheses for r in equations_among(self.reasons)):
             return "A counterexample was not looked for: the line rests on hypotheses."
         try:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)

@@ -15,6 +15,7 @@ from .letters import Family
 from .matrices import NonZero
 from .names import check_indices, check_names
 from .notation import readable
+from .printing import Text, show_number
 from .reasons import Given, Reason
 from .substitution import Substitution
 
@@ -25,12 +26,12 @@ class Theorem:
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
     (what must not vanish, what is assumed), ``random`` (the letters whose moments were used),
     ``lines`` ((expression, reasons, note); the first has no reason) and ``proved``, the theorem
-    of the kernel that it prints.  Call it with what its letters stand for to cite it:
+    of the kernel that it prints; of an instance ``sizes`` says which sizes are others now.  Call it with what its letters stand for to cite it:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
     __slots__ = ("proved", "name", "label", "lhs", "rhs", "hypotheses", "random", "lines",
-                 "proof", "not_run", "__weakref__")  # fmt: skip
+                 "proof", "not_run", "sizes", "__weakref__")  # fmt: skip
 
     def __init__(self, *_, **__):
         raise ProofError("a theorem is made by qed and by nothing else")
@@ -82,7 +83,9 @@ class Theorem:
         check_indices(self.title, [lhs, rhs, *[side for h in hypotheses for side in h.sides()]])
         draws = {f: None for x in (lhs, rhs) for f in _draws_in(x)}
         random = dict.fromkeys([*map(put.family, self.random), *draws])
-        return _instance(proved, self.title, lhs, rhs, hypotheses, tuple(random))
+        return _instance(
+            proved, self.title, lhs, rhs, hypotheses, tuple(random), _other_shapes(self, put)
+        )
 
     @property
     def assumptions(self):
@@ -105,15 +108,29 @@ class Instance(Theorem):
     def reversed(self):
         """The same equation read from right to left."""
         return _instance(
-            rules.reverse(self.proved), self.name, self.rhs, self.lhs, self.hypotheses, self.random
+            rules.reverse(self.proved),
+            self.name,
+            self.rhs,
+            self.lhs,
+            self.hypotheses,
+            self.random,
+            self.sizes,
         )
 
 
-def _instance(proved, name, lhs, rhs, hypotheses, random):
+def _other_shapes(theorem, put):
+    """The sizes that are others now in the shape of a letter that stayed: one row, or none."""
+    letters = theorem.lhs.atoms(Family) | theorem.rhs.atoms(Family)
+    kept = [s for f in letters - put.families.keys() for s in f.sizes if s in put.symbols]
+    told = {str(s): show_number(Text(), put.symbols[s]) for s in kept if put.symbols[s] != s}
+    return (", ".join(f"{s} = {size}" for s, size in sorted(told.items())),) if told else ()
+
+
+def _instance(proved, name, lhs, rhs, hypotheses, random, sizes):
     lines = (lhs, (), ""), (rhs, (Reason(name, name),), "")
     return Instance._made(
         proved, name=name, label="", lhs=lhs, rhs=rhs, hypotheses=hypotheses, random=random,
-        lines=lines, proof=(), not_run=(),
+        lines=lines, proof=(), not_run=(), sizes=sizes,
     )  # fmt: skip
 
 
