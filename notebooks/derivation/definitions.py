@@ -101,14 +101,20 @@ class _Template:
 
     def special_cases(self):
         """(arguments, parameters) of this kind where a body may branch: a size is 1 or another
-        one's equal, a number is a small whole one."""
+        one's equal, a number is small and whole, two numbers or two arguments are equal."""
         sizes = list(self.sizes.values())
-        changes = [{s: S.One} for s in sizes]
+        changes = [{s: S(value)} for s in sizes for value in (1, 2, 3)]
         changes += [{s: other} for s, other in itertools.combinations(sizes, 2)]
         numbers = [p for p in self.params if _is_symbol(p) and p not in sizes]
         changes += [{p: S(value)} for p in numbers for value in (0, 1, 2, -1)]
+        changes += [{p: other} for p, other in itertools.combinations(numbers, 2)]
         for change in changes:
             yield ([_with_sizes(x, change) for x in slots] for slots in (self.args, self.params))
+        for x, y in itertools.combinations(self.args, 2):
+            change = dict(zip(x.shape, y.shape))
+            args = [_with_sizes(z, change) for z in self.args]
+            args[self.args.index(x)] = args[self.args.index(y)]
+            yield args, [_with_sizes(p, change) for p in self.params]
 
     def filled(self, expression, args, params):
         """A part of the template with arguments in the place of its letters."""
@@ -318,13 +324,14 @@ def _refuse_branches(name, template, body):
 
 
 def _refuse_mixture(name, template, earlier):
-    """A number and a matrix of one entry would print alike."""
+    """A number, a position and a matrix of one entry print alike: one word takes one of them."""
     slots = zip([*template.args, *template.params], [*earlier.args, *earlier.params])
-    for x, y in slots:
-        if _is_symbol(x if isinstance(y, Expression) else y) and isinstance(
-            x, Expression
-        ) != isinstance(y, Expression):
-            raise ProofError(f"{name} takes a number here and a matrix there: define two words")
+    if any(_class_of_slot(x) != _class_of_slot(y) for x, y in slots):
+        raise ProofError(f"{name} takes a number here and a matrix there: define two words")
+
+
+def _class_of_slot(x):
+    return next((kind for kind in (Expression, Family, Index) if isinstance(x, kind)), sp.Symbol)
 
 
 class _Abbreviation(Word):
@@ -410,6 +417,7 @@ class _Recursion(_Abbreviation):
                 f"{self.name} must stay a row of one shape: its step makes {_shape(step.result)}"
             )
         for start, after, _ in self._known:
+            _refuse_mixture(self.name, first, start)
             if shared := _shared(first, start):
                 _refuse_another(self.name, *(x.filled(x.result, *shared) for x in (first, start)))
                 row = first.filled(first.result, *shared)

@@ -169,24 +169,38 @@ def _kinds(proof, style):
         (numbers, style.text(" is a number"), style.text(" are numbers")),
         (positive, f"{style.greater}0", f"{style.greater}0"),
     ]  # fmt: skip
+    hidden = _kinds_in_conditions(proof, {x.name for x in letters})
+    told = [({x.name for x in xs} | more, *words) for (xs, *words), more in zip(told, hidden)]
     found = [_together(style, xs, one, many) for xs, one, many in told if xs]
     return [style.text("(") + style.text("; ").join(found) + style.text(")")] if found else []
+
+
+def _kinds_in_conditions(proof, printed):
+    """Names of sizes, masks, permutations, numbers, what is positive: in index forms alone."""
+    abouts = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
+    letters = {x for about in abouts for x in about.letters if x.args[0] not in printed}
+    kinds = {x.args[0]: (x.args[1].op, x.args[1].args[:1]) for x in letters}
+    of = lambda *wanted: {name for name, kind in kinds.items() if kind in wanted}
+    positive = of(("NUM", ("positive",)), ("FUN", ("positive",)))
+    return of(("SIZE", ())), of(("FUN", ("mask",))), of(("FUN", ("perm",))), set(), positive
 
 
 def _counting(x):
     """The letters that can only be sizes where they stand: of shapes, indices, places in a row."""
     indices = [p.size for p in x.params if isinstance(p, Index)]
     indices += [s for p in x.params if isinstance(p, Family) for s in p.sizes]
-    at = [p for p in x.params[:2] if isinstance(p, sp.Expr)] if _has_a_place(x) else []
+    places = x.params[1:2] if x.operation is TERM else x.params[: _places(x)]
+    at = [p for p in places if isinstance(p, sp.Expr)]
     return set().union(*[s.free_symbols for s in (*x.shape, *indices, *at)])
 
 
-def _has_a_place(x):
-    return x.operation is TERM or x.operation.word is not None and x.operation.word.places
+def _places(x):
+    """How many of a word's parameters are places, as the step of a recursion is."""
+    return x.operation.word.places if x.operation.word is not None else 0
 
 
 def _together(style, letters, one, many):
-    names = sorted(style.name(x.name) for x in letters)
+    names = sorted(map(style.name, letters))
     return ", ".join(names) + (one if len(names) == 1 else many)
 
 

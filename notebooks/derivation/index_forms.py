@@ -148,11 +148,21 @@ def tabled(body, shape):
         raise ProofError("an index form nested so deeply is not read") from None
 
 
+def _term_of(letter):
+    """The kernel's letter of what an index form uses."""
+    if isinstance(letter, sp.Symbol):
+        return size_term(letter) if letter.is_integer else scalar_term(letter)
+    return letter.term
+
+
 def _tabled(marks, found):
     if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
         raise ProofError(
             "an index form may use the two indices it is given and those of its sums only"
         )
+    own = {_term_of(letter) for letter in found.uses} | set(marks)
+    if forgotten := [x.args[0] for x in found.term.letters - own if x.args[1] != k.fun(k.NUM)]:
+        raise ProofError(f"an index form forgets what {forgotten[0]} is")
     if any(x.args[1].op == "DRAW" for x in found.term.letters):
         raise ProofError("an index form takes no draws: write the mean outside of it")
     return Table(k.abstract(marks, found.term), found.uses)

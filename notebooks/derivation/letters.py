@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,7 +37,7 @@ def written(what, body, *arguments):
         pass
     try:
         return body(*arguments)
-    except TypeError as error:  # such as a branch on a size, which nobody knows
+    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:  # a branch on a size
         raise ProofError(f"{what} is one formula, and this is none: {error}") from error
 
 
@@ -64,7 +65,18 @@ LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER
 # ── Sizes and scalars ─────────────────────────────────────────────────────────────────────
 
 
-class Join(Expr):
+class Final:
+    """A kind of object that has no subclasses: one of a reader's could print what it likes."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more):
+        if any(issubclass(base, Final) and base is not Final for base in cls.__bases__):
+            raise TypeError(f"there is no other {cls.__bases__[-1].__name__} than the checker's")
+        super().__init_subclass__(**more)
+
+
+class Join(Final, Expr):
     """The size n + m of a range made of a first block of n and a second block of m.
 
     Unlike the number n + m it remembers which block comes first.
@@ -99,8 +111,8 @@ def as_size(size):
 
 
 def _is_size(size):
-    if not type(size).__module__.startswith("sympy."):
-        return False  # a class of a reader's could print what it likes
+    if not _is_sympys(size):
+        return False
     return (size.is_Integer and size > 0) or (
         type(size) is sp.Symbol and size.is_integer and size.is_positive
     )
@@ -137,12 +149,19 @@ def exact(scalar):
     return scalar
 
 
+def _is_sympys(x):
+    """Whether a class is SymPy's own: one of a reader's could print what it likes."""
+    kind = type(x)
+    own = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    return own and kind.__module__.startswith("sympy.")
+
+
 def _is_exact(part):
     """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers.
 
     None of another class than SymPy's own, which could print what it likes.
     """
-    if not type(part).__module__.startswith("sympy."):
+    if not _is_sympys(part):
         return False
     if isinstance(part, sp.Symbol):
         kinds = ({"real": True}, {"positive": True}, {"integer": True, "positive": True})
@@ -165,7 +184,8 @@ _ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω"
 READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
 #: What the book prints by itself, also with a number behind it.
 PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
-           "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "log", "ln",
+           "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
+           "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
            *KNOWN}  # fmt: skip
 #: Letters that the notation needs for itself have a mark inside that no reader's has.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
@@ -209,6 +229,8 @@ def check_word(what, name):
             f"{what} cannot be called {name!r}: Latin or Greek letters and digits, an underscore "
             "between them"
         )
+    if _is_signed(name) or _LATIN & set(_parts(name)):
+        raise ProofError(f"{what} called {name!r} would print otherwise: choose another name")
     if is_printed(name):
         raise ProofError(
             f"something of the book is called so already: choose another name than {name}"
@@ -216,7 +238,10 @@ def check_word(what, name):
 
 
 def _is_signed(name):
-    return any(p.lower().endswith(_SIGNS) and p.lower() not in _SIGNS for p in _parts(name))
+    """Whether SymPy would print a part of it as a sign over the rest, or as another letter."""
+    parts = _parts(name)
+    mixed = any(re.search("[A-Za-z]", p) and re.search("[Α-ω]", p) for p in parts)
+    return mixed or any(p.lower().endswith(s) and p.lower() != s for p in parts for s in _SIGNS)
 
 
 def _parts(name):
@@ -260,7 +285,7 @@ def scalar_term(s):
 # ── Indices, permutations, families ───────────────────────────────────────────────────────
 
 
-class Index(Basic):
+class Index(Final, Basic):
     """A variable position in the range 1..size.  In a range of one it is that one position."""
 
     def __new__(cls, name, size):
@@ -277,7 +302,7 @@ class Index(Basic):
     term = property(lambda self: letter(self.name, k.pos(size_term(self.size))))
 
 
-class End(Basic):
+class End(Final, Basic):
     """The only position of a range of one."""
 
     def __new__(cls, size=S.One):
@@ -287,7 +312,7 @@ class End(Basic):
     term = property(lambda self: k.ONLY)
 
 
-class Bijection(Basic):
+class Bijection(Final, Basic):
     """A bijection of the range 1..size onto itself."""
 
     def __new__(cls, name, size):
@@ -303,7 +328,7 @@ class Bijection(Basic):
         return letter(self.name, k.fun(own, kind="perm", result=own))
 
 
-class Family(Basic):
+class Family(Final, Basic):
     """What a letter stands for: name, kind, the sizes of its axes, and for a draw its variance.
 
     A sequence has the natural numbers for its first axis.

@@ -43,12 +43,17 @@ def is_a_place_of_a_letter(mark, body):
     return any(type(t) is k.Term and is_a_place_of_a_letter(mark, t) for t in body.args)
 
 
+def _looks(names):
+    """Names without what TeX does not show: k1 and k_1 look alike."""
+    return {name.replace("_", "") for name in names}
+
+
 def show_table(style, function, sizes=("", "")):
     """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
     body, (i, j) = k.looked_into(function)
-    taken = {x.args[0] for x in body.letters} | style.reserved
+    taken = _looks({x.args[0] for x in body.letters} | style.reserved)
     names = chain("ijpqrstuvwxyz", (f"i_{number}" for number in count(1)))
-    free = (name for name in names if name not in taken)
+    free = (name for name in names if name.replace("_", "") not in taken)
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
     only = {p: "1" for p in (i, j) if p not in letters}
     piece = show_term(style, body, letters | only)
@@ -77,7 +82,7 @@ class _Printer:
 
     def __init__(self, style, names, letters):
         self.style, self.names = style, dict(names)
-        self.reserved = {x.args[0] for x in letters} | style.reserved
+        self.reserved = _looks({x.args[0] for x in letters} | style.reserved)
 
     def show(self, t):
         """(print, how tightly it holds together)."""
@@ -105,7 +110,7 @@ class _Printer:
             return chain([law], (self.style.copy(law, str(number)) for number in count(2)))
         pool = POOLS[sort.op]
         numbered = (f"{pool[0]}_{number}" for number in count(1))
-        return (x for x in chain(pool, numbered) if x not in self.reserved)
+        return (x for x in chain(pool, numbered) if x.replace("_", "") not in self.reserved)
 
     # ── Letters, sizes, positions ────────────────────────────────────────────────────────────
 

@@ -127,7 +127,7 @@ def _checked_reason(where, reason):
     _check_written(where, "a reason", reason)
     if type(reason) is Theorem:
         reason = reason()
-    if isinstance(reason, Law) and reason not in LAWS:
+    if isinstance(reason, Law) and not any(reason is law for law in LAWS):
         raise ProofError(f"{where}: {reason.name!r} is no law of this checker")
     if isinstance(reason, Word):
         raise ProofError(f"{where}: write unfold({reason.name}) to use its definition")

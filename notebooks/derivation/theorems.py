@@ -61,7 +61,7 @@ class Theorem:
         """The number and the name, or the name alone."""
         return f"{self.label} ({self.name})" if self.label else self.name
 
-    def __call__(self, *unnamed, **meant):
+    def __call__(self, /, *unnamed, **meant):
         """An instance: each keyword says what a letter, permutation, scalar or size stands for."""
         if unnamed:
             raise ProofError(f"{self.title}: say which letter it stands for, as in theorem(X=...)")
