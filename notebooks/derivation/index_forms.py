@@ -152,7 +152,7 @@ def _term_of(letter):
     """The kernel's letter of what an index form uses."""
     if isinstance(letter, sp.Symbol):
         return size_term(letter) if letter.is_integer else scalar_term(letter)
-    return letter.term
+    return getattr(letter, "term", None)  # a word has no letter of its own
 
 
 def _tabled(marks, found):
