@@ -161,7 +161,8 @@ def _tabled(marks, found):
             "an index form may use the two indices it is given and those of its sums only"
         )
     own = {_term_of(letter) for letter in found.uses} | set(marks)
-    if forgotten := [x.args[0] for x in found.term.letters - own if x.args[1] != k.fun(k.NUM)]:
+    letters = [x for x in found.term.letters - own if x.args[1].op in ("FUN", "NUM")]
+    if forgotten := [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]:
         raise ProofError(f"an index form forgets what {forgotten[0]} is")
     if any(x.args[1].op == "DRAW" for x in found.term.letters):
         raise ProofError("an index form takes no draws: write the mean outside of it")
