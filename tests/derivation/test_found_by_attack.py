@@ -3,6 +3,8 @@
 Each was accepted, or printed something false, before; the comment says what stands in the way now.
 """
 
+import dataclasses
+
 import pytest
 import sympy as sp
 from derivation.kernel import rules, terms
@@ -160,3 +162,94 @@ def test_a_line_is_accepted_whatever_came_before():
 def test_a_theorem_about_the_next_step_is_cited_at_another():
     after = theorem(running(join(t, 1), z), running(t, z) + z[join(t, 1)], unfold(running))
     assert "r[m+1+1]" in str(after(t=join(m, 1)))
+
+
+# ── The attack after that ─────────────────────────────────────────────────────────────────────
+
+one = ones(1, 1)
+negative = define("w", lambda p: tabulate(lambda i, j: root_of(-p) ** 2 + p, 1, 1))
+magnitude = recursion(
+    "v", lambda c: tabulate(lambda i, j: root_of(c * c), 1, 1), lambda row, t, c: row
+)
+
+
+def a_position_and_a_number():
+    word = define("f", lambda x, at: 2 * x if hasattr(at, "size") else x)
+    return word(A, head("a", 1)) - word(A, 1)
+
+
+def without_its_letters():
+    def entry(i, j):
+        return dataclasses.replace(entry_of(mask("M", n, n), i, j), uses=frozenset())
+
+    return table(entry)
+
+
+def table(entry):
+    return tabulate(entry, n, n)
+
+
+LATER = {
+    "a position and a number in one place": (a_position_and_a_number, "define two words"),
+    "a mask that an index form forgets": (without_its_letters, "forgets what M is"),
+    "Greek and Latin in one name": (lambda: matrix("σg", 1, 1), "no name of a letter"),
+    "a sign over a sign": (lambda: matrix("ddot", 1, 1), "no name of a letter"),
+    "a word like a sign": (lambda: define("zabs", lambda x: x), "print otherwise"),
+    "a scalar called tan": (lambda: Derivation("T", scalars("tan") * A), "prints like a word"),
+    "two arguments that are equal": (
+        lambda: define("k", lambda x, y: x if x == y else x + y)(A, B), "cannot branch"),
+    "a size that is even": (
+        lambda: define("k", lambda x: x if x.shape[0].is_even else 2 * x)(A), "cannot branch"),
+    "a body that fails": (lambda: define("k", lambda x: [x][1])(A), "one formula"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", LATER)
+def test_it_is_refused_too(attack):
+    write, words = LATER[attack]
+    refuse(write, words)
+
+
+@pytest.mark.parametrize("kind", [type(join(n, 1)), type(head("a", n)), type(R.params[0])])
+def test_there_is_no_other_kind_of_size_position_or_letter(kind):
+    with pytest.raises(TypeError, match="there is no other"):
+        type("Other", (kind,), {})
+
+
+def test_that_a_letter_is_a_size_is_said_where_only_a_condition_or_a_datum_has_it():
+    zero = theorem(negative(n), zeros(1, 1), unfold(negative))
+    below = tabulate(lambda i, j: 1 / entry_of(negative(n)), 1, 1)
+    nothing = Derivation("T", x).by(x @ negative(n) @ below).by(zeros(1, 1), zero()).qed()
+    assert "(n is a size)" in str(nothing())
+    proof = Induction("T", t, magnitude(t, n), n * one)
+    proof.base(lambda line: line.by(n * one, unfold(magnitude))).step(
+        lambda line, claim: line.by(magnitude(t, n), unfold(magnitude)).by(n * one, claim)
+    )
+    assert "(n is a size)" in str(proof.qed())
+
+
+def test_a_numbered_bound_name_does_not_look_like_a_letter():
+    letters, k1 = sum(scalars("k l p q r s u v w")), scalars("k1")
+    line = Derivation("T", letters * tabulate(lambda i, j: total(lambda x: k1, n), 1, 1))
+    assert r"\sum_{k_1=1}" not in line.by(letters * n * k1 * one)._repr_latex_()
+
+
+def test_an_instance_tells_the_sizes_of_letters_that_stay():
+    W = random_matrix("W", m, k, 1)
+    gram = theorem(expectation(W @ W.T), k * identity(m), SECOND_MOMENTS)
+    assert "(k = 3)" in str(gram(k=3)) and "(k = n)" not in str(gram(W=random_matrix("V", m, n, 1)))
+
+
+def test_a_refusal_remembers_what_was_assumed_and_a_counterexample_says_its_draws():
+    line = Derivation("T", A @ B).by(identity(n), given(A @ B, identity(n)))
+    assert "rests on hypotheses" in str(refusal(lambda: line.by(B @ A)))
+    g = random_matrix("g", n, 1, 1)
+    found = counterexample(expectation((g.T @ g) @ (g.T @ g)), (n * n + 2 * n) * one)
+    assert "by a fair coin" in repr(found) and "by a fair coin" in found._repr_latex_()
+
+
+def test_a_recursion_with_an_index_form_in_its_step_is_not_run():
+    row = recursion("r", lambda a: a * one, lambda row, t, a: tabulate(
+        lambda i, j: entry_of(row), 1, 1))  # fmt: skip
+    proof = theorem(row(join(t, 1), s), row(t, s), unfold(row))
+    assert "not run in torch" in str(proof)
