@@ -195,7 +195,7 @@ LATER = {
     "Greek and Latin in one name": (lambda: matrix("σg", 1, 1), "no name of a letter"),
     "a sign over a sign": (lambda: matrix("ddot", 1, 1), "no name of a letter"),
     "a word like a sign": (lambda: define("zabs", lambda x: x), "print otherwise"),
-    "a scalar called tan": (lambda: Derivation("T", scalars("tan") * A), "prints like a word"),
+    "a scalar called tan": (lambda: line(scalars("tan") * A, A), "prints like a word"),
     "two arguments that are equal": (
         lambda: define("k", lambda x, y: x if x == y else x + y)(A, B), "cannot branch"),
     "a size that is even": (
