@@ -57,9 +57,7 @@ class Counterexample:
         """How the draws of the claim are distributed in this instance, in words."""
         families = set().union(*[x.atoms(Family) for x in self.claim])
         names = ", ".join(sorted(f.name for f in families if f.random))
-        return (
-            f"{names}: plus or minus the deviation, by a fair coin for each entry" if names else ""
-        )
+        return f"{names}: ± the deviation, by fair coins" if names else ""
 
     def _lines(self, style):
         equals = " = "

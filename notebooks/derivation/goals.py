@@ -69,5 +69,5 @@ def _names(at, taken):
 
 def _where(at, names):
     """Which entry it is."""
-    told = [p for p in at if p.op != "let" or p in names]
+    told = [p for p in at if p.op != "let" or names.get(p, "1") != "1"]
     return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""

@@ -245,7 +245,7 @@ def test_a_refusal_remembers_what_was_assumed_and_a_counterexample_says_its_draw
     assert "rests on hypotheses" in str(refusal(lambda: line.by(B @ A)))
     g = random_matrix("g", n, 1, 1)
     found = counterexample(expectation((g.T @ g) @ (g.T @ g)), (n * n + 2 * n) * one)
-    assert "by a fair coin" in repr(found) and "by a fair coin" in found._repr_latex_()
+    assert "by fair coins" in repr(found) and "by fair coins" in found._repr_latex_()
 
 
 def test_a_recursion_with_an_index_form_in_its_step_is_not_run():
