@@ -1,8 +1,8 @@
 """What a symbol means, where the pointer rests on it.
 
-Each chapter has a table under `## Notation` whose first column says its symbols in words:
-`scale $\\tau$, usually $1/\\sqrt k$`.  Wherever such a symbol stands alone in the text of that
-page, it carries those words.
+What means the same in the whole book stands below.  A page may have a table under `## Notation`
+whose first column says more symbols in words: `scale $\\tau$, usually $1/\\sqrt k$`.  Wherever such a
+symbol stands alone in the text of that page, it carries those words.
 """
 
 import re
@@ -11,6 +11,11 @@ from html.entities import html5
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
+EVERYWHERE = {
+    f"{letter}_{map}": f"{words} {what}"
+    for map, words in {"Q": "query", "K": "key", "V": "value", "O": "output"}.items()
+    for letter, what in {"b": "bias", "W": "weight"}.items()
+}
 COMMAND = re.compile(r"\\([a-zA-Z]+)\s*")
 
 
@@ -18,7 +23,7 @@ class Hover(SphinxTransform):
     default_priority = 880
 
     def apply(self):
-        meanings = {}
+        meanings = dict(EVERYWHERE)
         for row in notation_rows(self.document):
             meanings |= read_row(row)
         for symbol in list(self.document.findall(nodes.math)):

@@ -200,7 +200,7 @@ LATER = {
         lambda: define("k", lambda x, y: x if x == y else x + y)(A, B), "cannot branch"),
     "a size that is even": (
         lambda: define("k", lambda x: x if x.shape[0].is_even else 2 * x)(A), "cannot branch"),
-    "a body that fails": (lambda: define("k", lambda x: [x][1])(A), "one formula"),
+    "a body that fails": (lambda: define("k", lambda x: {}[x])(A), "one formula"),
 }  # fmt: skip
 
 

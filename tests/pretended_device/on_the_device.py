@@ -136,7 +136,10 @@ ON_CPU = "control('all', lambda dtype: 1.0, sums=(4,))"
 LAST = {
     "moves-all": (PRINTS, "True\n"),
     "mixes": (PRINTS.replace("x.T", "normal(4, 4)"), "True\n"),
-    "measures-nothing": (ON_CPU, "PASS  control: all: error above 1 in float64, float32, bfloat16\n"),
+    "measures-nothing": (
+        ON_CPU,
+        "PASS  control: all: error above 1 in float64, float32, bfloat16\n",
+    ),
 }
 
 

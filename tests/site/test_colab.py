@@ -12,7 +12,7 @@ from run_notebook import own_sockets
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 #: All that a copy may count on, beside Python.
-IN_COLAB = {"torch", "sympy", "matplotlib", "numpy", "transformers"}
+IN_COLAB = {"torch", "sympy", "mpmath", "matplotlib", "numpy", "transformers"}
 
 each_copy = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 

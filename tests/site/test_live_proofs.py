@@ -9,7 +9,7 @@ from site_files import SITE
 from test_live_cells import FOLDER, disagreements, live_cells
 
 NOTEBOOK = FOLDER / "03-softmax-ignores-the-key-bias.ipynb"
-THEOREM, EXERCISE = ".cell-5", ".cell:has(.live-open) >> nth=0"  # Theorem 3.1, Exercise 3A
+THEOREM, EXERCISE = ".cell-9", ".cell:has(.live-open) >> nth=0"  # Theorem 3.1, Exercise 3A
 
 THERE = (SITE / "_static" / "live" / "pyodide.mjs").is_file()
 pytestmark = [needs_chromium, need(THERE, "the book has no live proofs: `make book` needs npm")]
