@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -29,20 +30,20 @@ def written(path, *sources, said=()):
 
 def nbval(folder, *options, **variables):
     """What a run of nbval on a folder says, and {(notebook, test): verdict}."""
-    (folder / "tmp").mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
     of_the_run = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    environment = of_the_run | {
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "PYTHONPATH": str(ROOT / "notebooks"),
-        "IPYTHONDIR": str(folder / "ipython"),
-        "JUPYTER_RUNTIME_DIR": str(folder / "tmp"),
-        "TMPDIR": str(folder / "tmp"),
-        "COLUMNS": "200",
-    }
     command = [*SUITE, *options, f"-c{folder / 'pytest.ini'}", str(folder)]
-    run = subprocess.run(
-        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True
-    )
+    with tempfile.TemporaryDirectory() as short:  # sockets lie in it, whose names may not be long
+        environment = of_the_run | {
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            "PYTHONPATH": str(ROOT / "notebooks"),
+            "IPYTHONDIR": str(folder / "ipython"),
+            "JUPYTER_RUNTIME_DIR": short,
+            "TMPDIR": short,
+            "COLUMNS": "200",
+        }
+        run = subprocess.run(
+            command, cwd=ROOT, env=environment | variables, capture_output=True, text=True
+        )
     found = VERDICT.findall(run.stdout)
     return run.stdout, {(notebook, test): verdict for verdict, notebook, test in found}
