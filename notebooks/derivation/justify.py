@@ -47,19 +47,33 @@ def given(lhs, rhs):
     return rules.given(lhs.function, rhs.function)
 
 
-def instance(proved, put, lhs, rhs):
-    """The kernel's instance for what a substitution puts in; what it makes evident is no hypothesis."""
+def instance(proved, put, lhs, rhs, assumed):
+    """The kernel's instance for what a substitution puts in; what it makes evident is no hypothesis.
+
+    ``assumed`` are the equations that the theorem assumes, each as (left, right) before and after.
+    """
     several = {
         o.word for x in (lhs, rhs) for o in x.operations() if o.word and len(o.word.terms) > 1
     }
     words = [term for word in several for term in word.terms]  # one word for arguments of two kinds
-    found = rewritten_as(rules.instance(proved, put.meant()), lhs.function, rhs.function, words)
+    meant = put.meant()
+    found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function, words)
+    for before, after in assumed:
+        found = _assumed_as(found, [k.put(x.function, (), meant) for x in before], after, words)
     for a, b in found.hypotheses:
         try:
             found = rules.discharge(found, rules.by_normal_form(a, b))
         except rules.Differ:
             pass
     return found
+
+
+def _assumed_as(theorem, before, after, words):
+    """A theorem that assumes an equation, with the equation written otherwise: as it will print."""
+    sides = [x.function for x in after]
+    if before == sides or tuple(before) not in theorem.hypotheses:
+        return theorem
+    return rules.discharge(theorem, rewritten_as(rules.given(*sides), *before, words))
 
 
 def induction(t, lhs, rhs, base, step):

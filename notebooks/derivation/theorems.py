@@ -67,8 +67,10 @@ class Theorem:
             raise ProofError(f"{self.title}: say which letter it stands for, as in theorem(X=...)")
         put = Substitution.checked(self, meant)
         lhs, rhs = put(self.lhs), put(self.rhs)
+        offered = [(h, h.substituted(put)) for h in self.hypotheses]
+        assumed = [(a.sides(), b.sides()) for a, b in offered if isinstance(a, Given)]
         try:
-            proved = justify.instance(self.proved, put, lhs, rhs)
+            proved = justify.instance(self.proved, put, lhs, rhs, assumed)
         except rules.Differ:
             raise ProofError(
                 f"{self.title} does not say this: draws must keep apart, and 2 n is no size 4"
@@ -76,8 +78,7 @@ class Theorem:
         except ProofError as error:
             raise ProofError(f"{self.title}: {readable(error)}") from None
         needed = [h for value in put.values() for h in offered_by(value, ())]
-        offered = [h.substituted(put) for h in self.hypotheses]
-        hypotheses = _hypotheses(proved, [*offered, *needed])
+        hypotheses = _hypotheses(proved, [*[h for _, h in offered], *needed])
         # what is put in may be called like what is bound
         check_names(self.title, [lhs, rhs], hypotheses)
         check_indices(self.title, [lhs, rhs, *[side for h in hypotheses for side in h.sides()]])

@@ -253,3 +253,15 @@ def test_a_recursion_with_an_index_form_in_its_step_is_not_run():
         lambda i, j: entry_of(row), 1, 1))  # fmt: skip
     proof = theorem(row(join(t, 1), s), row(t, s), unfold(row))
     assert "not run in torch" in str(proof)
+
+
+def test_a_hypothesis_is_cited_at_a_product():
+    kernel = theorem(A @ X + X, X, given(A @ X, zeros(n, d)))
+    assert shown(kernel(A=A @ B)) == ["A B X = 0"]
+
+
+def test_a_long_product_is_compared_in_seconds():
+    power, turned = A, A.T
+    for _ in range(15):  # the orders of 14 indices are not all written down
+        power, turned = power @ A, turned @ A.T
+    assert shown(theorem(power.T, turned)) == []

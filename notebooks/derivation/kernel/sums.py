@@ -273,12 +273,13 @@ def reindexed(indices, body):
 
 def _in_order(indices, body):
     """The binder over indices, in the first of all orders that their roles leave open."""
-    role = {k: k.args[1].key for k in indices}
-    if len({*role.values()}) < len(indices):
-        marks = {k: Term("let", f"#{role[k]}", k.args[1]) for k in indices}
-        role = {k: put(body, (), {**marks, k: Term("let", "#", k.args[1])}).key for k in indices}
+    role, known = {k: k.args[1].key for k in indices}, 0
+    while known < len(kinds := sorted({*role.values()})) < len(indices):
+        known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])
+        marks = {k: mark(k, kinds.index(role[k])) for k in indices}
+        role = {k: f"{marks[k]} {put(body, (), {**marks, k: mark(k, '')})}" for k in indices}
     ordered = sorted(indices, key=role.get)
-    groups = [permutations(list(same)) for _, same in groupby(ordered, key=role.get)]
+    groups = [[*islice(permutations(g), MOST_ORDERS)] for _, g in groupby(ordered, key=role.get)]
     orders = islice(product(*groups), MOST_ORDERS)
     forms = (abstract([k for group in order for k in group], body) for order in orders)
     return min(forms, key=lambda f: f.key)
