@@ -307,9 +307,10 @@ def expression(x, sign):
     raise ProofError(f"{sign} needs an expression of the book, not {x!r}")
 
 
+@functools.lru_cache(maxsize=None)
 def free_names(x):
     """All that an expression depends on: letters, permutations, scalars, sizes, free indices."""
-    return x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | x.free_positions()
+    return frozenset(x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | x.free_positions())
 
 
 def made_of(x):

@@ -223,6 +223,8 @@ class Refusal:
 
 def refusal(write):
     """The checker's refusal of what ``write()`` derives; AssertionError should it be accepted."""
+    if not callable(write):
+        raise TypeError(f"refusal takes a function, as in refusal(lambda: ...), not {write!r}")
     try:
         write()
     except ProofError as error:
@@ -254,6 +256,8 @@ def proves(theorem, lhs, rhs, needs=()):
     for side in (lhs, rhs):
         _check_expression("proves", side)
     needs = (needs,) if isinstance(needs, str) else needs or ()
+    if not (isinstance(needs, (tuple, list, set)) and all(isinstance(x, str) for x in needs)):
+        raise ProofError("proves: hypotheses are given in plain text, as a theorem prints them")
     return (
         type(theorem) in (Theorem, Instance)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
@@ -302,8 +306,8 @@ def _says_no_more(theorem, mine, asked):
 
 def forget():
     """What was worked out before is worked out anew: for who measures times, or plants mistakes."""
-    worked_out = (justify.same, hypotheses.says, matrices._function, matrices._operations)
-    for remembered in (*worked_out, rules._condition):
+    by_shape = (matrices.free_names, matrices._function, matrices._operations)
+    for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
         remembered.cache_clear()
     sorts._words.clear()
     clear_cache()

@@ -13,7 +13,7 @@ from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
 def sizes(names):
     """Symbolic sizes, each at least 1: ``n, d = sizes("n d")``."""
-    return sp.symbols(names, integer=True, positive=True)
+    return _symbols(names, integer=True, positive=True)
 
 
 def join(first, second):
@@ -23,7 +23,13 @@ def join(first, second):
 
 def scalars(names, positive=False):
     """Real scalars; a positive one may be divided by and may stand for positive ones only."""
-    return sp.symbols(names, positive=True) if positive else sp.symbols(names, real=True)
+    return _symbols(names, positive=True) if positive else _symbols(names, real=True)
+
+
+def _symbols(names, **assumptions):
+    if not (isinstance(names, str) and names.strip(" ,")):
+        raise ProofError(f'names stand in one string, as in sizes("n d"), not {names!r}')
+    return sp.symbols(names, **assumptions)
 
 
 def matrix(name, rows, columns=1):

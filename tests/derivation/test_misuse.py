@@ -27,6 +27,9 @@ MISTAKES = {
     "a claim that is none": (lambda: counterexample(A, 3), "counterexample needs an expression"),
     "a foreign start": (lambda: Derivation("t", sp.Symbol("x")), "an expression of the book is wanted"),
     "a foreign line": (lambda: line(A, sp.MatrixSymbol("A", n, n)), "wanted, not A"),
+    "no names": (lambda: sizes(""), "names stand in one string"),
+    "hypotheses that are no text": (lambda: proves(PROOF.qed(), A, A, needs=3), "in plain text"),
+    "no function": (lambda: refusal(3), "refusal takes a function"),
     # sizes and shapes
     "no size": (lambda: ones(None), "a size is a whole number"),
     "a slice": (lambda: z[1:3], "a size is a whole number"),
