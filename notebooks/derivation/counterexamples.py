@@ -37,6 +37,8 @@ class NoCounterexample:
         return False
 
     def __repr__(self):
+        if not self.tried:
+            return "No counterexample was found: no instance could be worked out."
         return f"No counterexample among the first {self.tried} instances; that is not a proof."
 
 
@@ -112,8 +114,9 @@ def _show_value(style, value):
 def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     """The smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
-    ``without`` is printed before it: the hypothesis that the claim dropped, in words.  Returns a Counterexample, or a NoCounterexample, which is false and no proof of anything.
-    Raises ProofError when the two shapes differ.
+    ``without`` is printed before it: the hypothesis that the claim dropped, in words.  Returns a
+    Counterexample, or a NoCounterexample, which is false and no proof of anything.  Raises
+    ProofError when the two shapes differ.
     """
     if expression(lhs, "counterexample").shape != expression(rhs, "counterexample").shape:
         raise ProofError("the two sides of a claim must have one shape")
