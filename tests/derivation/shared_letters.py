@@ -28,6 +28,10 @@ def shift_invariance():
     return theorem(softmax(S + e @ one.T), softmax(S), unfold(softmax), EXP_OF_SUM)
 
 
+def table(entry, rows=n, columns=n):
+    return tabulate(entry, rows, columns)
+
+
 def shown(proof):
     """The hypotheses of a proof, as they are printed."""
     return [str(hypothesis.show(Text())) for hypothesis in proof.hypotheses]
@@ -38,3 +42,18 @@ def refuse(write, words):
     with pytest.raises((ProofError, AttributeError, TypeError)) as found:
         write()
     assert words in str(found.value)
+
+
+def refused(rows):
+    """The test of a table {words: {what is wrong: how to write it}}: each is refused like that."""
+    cases = [
+        pytest.param(write, words, id=name)
+        for words, those in rows.items()
+        for name, write in those.items()
+    ]
+
+    @pytest.mark.parametrize("write, words", cases)
+    def test(write, words):
+        refuse(write, words)
+
+    return test
