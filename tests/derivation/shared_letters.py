@@ -45,11 +45,14 @@ def refuse(write, words):
 
 
 def refused(rows):
-    """The test of a table {words: {what is wrong: how to write it}}: each is refused like that."""
+    """The test of a table: {words of the refusal: {what is wrong: how to write it}}.
+
+    Where the words say themselves what is wrong, what stands beside them is how to write it.
+    """
     cases = [
         pytest.param(write, words, id=name)
         for words, those in rows.items()
-        for name, write in those.items()
+        for name, write in ({words: those} if callable(those) else those).items()
     ]
 
     @pytest.mark.parametrize("write, words", cases)
