@@ -3,9 +3,9 @@
     python tools/proof_times.py      # about five minutes: writes notebooks/records/proof_times.json
 
 A proof is the derivation, or the induction, that carries the number of the theorem.  The cell that
-holds it is run three times, and the time of its lines is added up; each proof begins with empty
-caches.  What is timed is the checker alone: not torch's run of each line, which is an alarm and no
-part of the proof.  Theorems that are cited are proved already.
+holds it is run three times, and the time of its lines is added up.  What is timed is the checker
+alone: not torch's run of each line, which is an alarm and no part of the proof.  Theorems that are
+cited are proved already.
 
 Some equations are proved by expanding as well, at n = 2 to 6, in both ways of `expanding.py`,
 until one takes longer than it is allowed to.  Each way must refuse the same equation with its right
@@ -14,9 +14,7 @@ side doubled; where it does not, nothing is recorded.
 All times are CPU seconds of one thread.
 """
 
-import contextlib
 import datetime
-import io
 import itertools
 import json
 import os
@@ -25,7 +23,6 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from unittest import mock
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 RECORD = NOTEBOOKS / "records" / "proof_times.json"
@@ -33,10 +30,10 @@ sys.path.insert(0, str(NOTEBOOKS))
 
 import expanding  # noqa: E402
 import sympy  # noqa: E402
-from derivation import Derivation, proofs  # noqa: E402
+from cell_proofs import proof_cells, proved_by  # noqa: E402
+from derivation import proofs  # noqa: E402
 from derivation.operations import PRODUCT_OF, SUM_OF  # noqa: E402
 from files import Fault, in_a_sentence, write  # noqa: E402
-from live_proofs import live_cells  # noqa: E402
 from register import read_register  # noqa: E402
 
 REPEATS = 3
@@ -47,32 +44,20 @@ LONG = 1  # a second: expanding that takes longer is timed once
 EXPANDED = ("Theorem 1.5", "Theorem 3.1", "Theorem 3.2", "Theorem 4.3", "Theorem 7.1")
 
 
-def proofs_of(cell):
-    """{label: (theorem, CPU seconds of its lines)} of all that a cell proves."""
-    theorems, seconds = [], defaultdict(float)
-    check, make = Derivation.by, proofs._theorem
-
-    def by(self, claim, *reasons, note=""):
-        if self not in seconds:
-            proofs.forget()
-        start = time.process_time()
-        result = check(self, claim, *reasons, note=note)
-        seconds[self] += time.process_time() - start
-        return result
-
-    def made(*parts):
-        theorems.append(make(*parts))
-        return theorems[-1]
-
-    source = "\n".join([*(statement.source for statement in cell.prelude), cell.source])
-    with (
-        mock.patch.object(proofs, "torch_is_here", lambda: False),
-        mock.patch.object(Derivation, "by", by),
-        mock.patch.object(proofs, "_theorem", made),
-        contextlib.redirect_stdout(io.StringIO()),
-    ):
-        exec(compile(source, "<cell>", "exec"), {"__name__": "__cell__"})
-    return {t.label: (t, sum(seconds[part] for part in t.proof)) for t in theorems if t.label}
+def timed_proofs():
+    """{label: theorem} of the book, and {label: CPU seconds of its lines, each time anew}."""
+    labelled, times = {}, defaultdict(list)
+    for notebook, cell in proof_cells():
+        if ".qed(" not in cell.source:
+            continue
+        print(notebook, flush=True)
+        for _ in range(REPEATS):
+            theorems, seconds = proved_by(cell)
+            for theorem in theorems:
+                labelled[theorem.label] = theorem
+                took = sum(seconds[part] for part in theorem.proof)
+                times[theorem.label].append(round(took, 5))
+    return labelled, times
 
 
 def operations(x):
@@ -112,18 +97,11 @@ def expanding_times(theorem, way):
 @in_a_sentence
 def main():
     """Measures, says how far it is, and writes the record."""
-    entries, theorems, seconds = read_register(NOTEBOOKS), {}, defaultdict(list)
-    for notebook in dict.fromkeys(entry.notebook for entry in entries):
-        print(notebook.name, flush=True)
-        cells = live_cells(json.loads(notebook.read_text(encoding="utf-8")))
-        for cell in REPEATS * [cell for cell in cells if ".qed(" in cell.source]:
-            for label, (theorem, took) in proofs_of(cell).items():
-                theorems[label] = theorem
-                seconds[label].append(round(took, 5))
+    entries = read_register(NOTEBOOKS)
+    theorems, seconds = timed_proofs()
     for entry in entries:
         if entry.label not in theorems:
-            where = entry.notebook.name
-            raise Fault(f"{where}: no cell that runs without torch proves {entry.label}.")
+            raise Fault(f"{entry.notebook.name}: no cell without torch proves {entry.label}.")
     record = {
         "date": datetime.date.today().isoformat(),
         "machine": f"one thread of {os.cpu_count()} cores, {platform.machine()}",
@@ -136,9 +114,8 @@ def main():
                 "label": entry.label,
                 "name": entry.name,
                 "notebook": entry.notebook.stem,
-                "size": sum(
-                    map(operations, (theorems[entry.label].lhs, theorems[entry.label].rhs))
-                ),
+                "size": operations(theorems[entry.label].lhs)
+                + operations(theorems[entry.label].rhs),
                 "seconds": seconds[entry.label][:REPEATS],  # a later cell may prove it again
             }
             for entry in entries
