@@ -60,3 +60,16 @@ def refused(rows):
         refuse(write, words)
 
     return test
+
+
+def printed(rows):
+    """The test of a table {name: (how to write it, what its print says[, and does not say])}."""
+
+    @pytest.mark.parametrize("name", rows)
+    def test(name):
+        write, said, *unsaid = rows[name]
+        found = repr(write())
+        assert [part for part in said if part not in found] == [], found
+        assert [part for parts in unsaid for part in parts if part in found] == [], found
+
+    return test
