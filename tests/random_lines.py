@@ -1,4 +1,4 @@
-"""Random lines before = claim with reasons: true ones, near misses, arbitrary pairs.
+"""Random lines before = claim with reasons: true ones, and near misses.
 
 They grow from what the book proves: every line of its notebooks, every theorem at letters of its
 own and at others, and the true lines of the kernel's tests.  A true line is such a line in a larger
@@ -7,11 +7,13 @@ Every line has a seed of its own, from which it is made again.
 """
 
 import functools
+import itertools
 import random
 import zlib
 from dataclasses import dataclass, replace
 
 import sympy as sp
+from cell_proofs import proof_cells, proved_by
 from derivation import *  # noqa: F403  the public vocabulary is under test
 from derivation import operations as ops
 from derivation.letters import Family
@@ -20,7 +22,6 @@ from derivation.printing import Text
 from derivation.reasons import Given, _title
 from derivation.theorems import Instance
 from test_lines import TRUE
-from the_book import cells, proved_by
 
 EVERY_LAW = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT)
 EPS = scalars("ε", positive=True)
@@ -28,7 +29,7 @@ PHI = entrywise("φ")
 #: Each stands where another of its row could stand.
 NORMALISERS, NORMS = (softmax, softmax_one, normalise), (layer_norm, rms_norm, batch_norm)
 FUNCTIONS = (exp, tanh, cos, sin, PHI)
-KINDS = {"true": 4, "near miss": 5, "arbitrary": 1}  # and how often each is drawn
+NEAR_MISSES = 0.6  # of all lines
 LARGEST = 30  # sub-expressions on a side
 
 
@@ -62,16 +63,19 @@ class NoLine(Exception):
 
 @functools.cache
 def roots():
-    """Lines of proofs, theorems, and the kernel's true lines."""
-    found = []
-    for _, cell in cells():
+    """The book's theorems, the lines of their proofs, and the true lines of the kernel's tests."""
+    found = {}  # a lemma is proved in many cells
+    for _, cell in proof_cells():
         if ".qed(" in cell.source and "counterexample(" not in cell.source:
-            theorems, lines = proved_by(cell)
-            found += lines + [(t.name, t.lhs, t.rhs, (t,)) for t in theorems if t.name]
-    found = {repr(root): root for root in found}.values()  # a lemma is proved in many cells
-    proved = [Line("", "true", *sides, reasons, name) for name, *sides, reasons in found]
+            for theorem in proved_by(cell)[0]:
+                lines = [(theorem.lhs, theorem.rhs, (theorem,))] if theorem.name else []
+                for part in theorem.proof:
+                    lines += [
+                        (x, y, why) for (x, *_), (y, why, _) in itertools.pairwise(part.lines)
+                    ]
+                found |= {repr(line): Line("", "true", *line, theorem.name) for line in lines}
     true = [Line("", "true", *sides[:2], about=name) for name, sides in TRUE.items()]
-    return proved + list(map(_with_every_reason, true))
+    return [*found.values(), *map(_with_every_reason, true)]
 
 
 def _with_every_reason(line):
@@ -297,28 +301,13 @@ def _near_miss(g):
     return _with_every_reason(line) if g.random() < 0.5 else line
 
 
-def _arbitrary(g):
-    """Two expressions of one shape, from two places of the book, or one changed twice."""
-    line = g.choice(roots())
-    walked = [y for other in g.sample(roots(), 20) for y in other.before.walk()]
-    others = [y for y in walked if y.shape == line.before.shape]
-    from_the_book = others and g.random() < 0.5
-    claim = g.choice(others) if from_the_book else changed(g, line.before, MUTATIONS)[0]
-    claim, change = changed(g, claim, MUTATIONS)
-    about = f"{line.about}; {change}"
-    return _with_every_reason(Line("", "arbitrary", line.before, claim, (), about))
-
-
-MAKERS = {"true": _true, "near miss": _near_miss, "arbitrary": _arbitrary}
-
-
 def line_of(seed):
     """The line of a seed, which is a string "base:number"."""
     g = random.Random(seed)
-    kind = g.choices(list(KINDS), KINDS.values())[0]
+    make = _near_miss if g.random() < NEAR_MISSES else _true
     while True:
         try:
-            line = MAKERS[kind](g)
+            line = make(g)
         except (NoLine, ProofError):  # what cannot be written down is no line
             continue
         if max(len(list(line.before.walk())), len(list(line.claim.walk()))) <= LARGEST:

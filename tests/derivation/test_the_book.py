@@ -7,14 +7,14 @@ import os
 
 import pytest
 import sympy as sp
+from cell_proofs import proof_cells, proved_by
 from derivation import *
 from judge.statements import Claim, judged
-from the_book import cells, proved_by
 
 #: For one theorem; ``make nightly ONLY=judge`` tries more.
 WORLDS = int(os.environ.get("JUDGE_WORLDS", 60))
 SEEN = set()  # theorems that another cell has proved before
-CELLS = [pytest.param(*found, id=f"{found[0]}-{found[1].index}") for found in cells()]
+CELLS = [pytest.param(*found, id=f"{found[0]}-{found[1].index}") for found in proof_cells()]
 
 
 @pytest.mark.parametrize("notebook, cell", CELLS)
