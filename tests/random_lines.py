@@ -7,7 +7,6 @@ Every line has a seed of its own, from which it is made again.
 """
 
 import functools
-import itertools
 import random
 import zlib
 from dataclasses import dataclass, replace
@@ -67,13 +66,10 @@ def roots():
     found = {}  # a lemma is proved in many cells
     for _, cell in proof_cells():
         if ".qed(" in cell.source and "counterexample(" not in cell.source:
-            for theorem in proved_by(cell)[0]:
-                lines = [(theorem.lhs, theorem.rhs, (theorem,))] if theorem.name else []
-                for part in theorem.proof:
-                    lines += [
-                        (x, y, why) for (x, *_), (y, why, _) in itertools.pairwise(part.lines)
-                    ]
-                found |= {repr(line): Line("", "true", *line, theorem.name) for line in lines}
+            theorems, lines = proved_by(cell)
+            proved = [(x.before, x.claim, x.reasons, x.derivation.name) for x in lines]
+            proved += [(t.lhs, t.rhs, (t,), t.name) for t in theorems if t.name]
+            found |= {repr(line): Line("", "true", *line) for line in proved}
     true = [Line("", "true", *sides[:2], about=name) for name, sides in TRUE.items()]
     return [*found.values(), *map(_with_every_reason, true)]
 

@@ -4,8 +4,8 @@ import contextlib
 import io
 import json
 import time
-from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 from derivation import Derivation, proofs
@@ -21,20 +21,27 @@ def proof_cells():
             yield path.stem, cell
 
 
-def proved_by(cell):
-    """([theorem], {derivation: CPU seconds of its lines}) of all that a cell proves.
+class Line(NamedTuple):
+    """A line of a derivation, as it was proved."""
 
-    Each derivation begins with empty caches.
-    """
-    theorems, seconds = [], defaultdict(float)
+    derivation: object
+    before: object
+    claim: object
+    reasons: tuple
+    seconds: float  # of CPU time
+
+
+def proved_by(cell):
+    """([theorem], [Line]) of all that a cell proves; each derivation begins with empty caches."""
+    theorems, lines = [], []
     check, make = Derivation.by, proofs._theorem
 
-    def by(self, *claim, **more):
-        if self not in seconds:
+    def by(self, claim, *reasons, note=""):
+        if len(self.lines) == 1:
             proofs.forget()
-        start = time.process_time()
-        result = check(self, *claim, **more)
-        seconds[self] += time.process_time() - start
+        before, start = self.lines[-1][0], time.process_time()
+        result = check(self, claim, *reasons, note=note)
+        lines.append(Line(self, before, claim, reasons, time.process_time() - start))
         return result
 
     def made(*parts):
@@ -49,4 +56,4 @@ def proved_by(cell):
         contextlib.redirect_stdout(io.StringIO()),
     ):
         exec(compile(source, "<cell>", "exec"), {"__name__": "__cell__"})
-    return theorems, seconds
+    return theorems, lines

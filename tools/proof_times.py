@@ -52,10 +52,10 @@ def timed_proofs():
             continue
         print(notebook, flush=True)
         for _ in range(REPEATS):
-            theorems, seconds = proved_by(cell)
+            theorems, lines = proved_by(cell)
             for theorem in theorems:
                 labelled[theorem.label] = theorem
-                took = sum(seconds[part] for part in theorem.proof)
+                took = sum(x.seconds for x in lines if x.derivation in theorem.proof)
                 times[theorem.label].append(round(took, 5))
     return labelled, times
 
