@@ -37,14 +37,11 @@ def test_the_two_values_are_those_of_the_two_sides():
     assert sp.simplify(sp.exp(a[i, j] + b[i, j]) - found.rhs) == 0
 
 
-TRUE = [((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)]
-
-
-@pytest.mark.parametrize(("lhs", "rhs"), TRUE, ids=str)
-def test_a_true_claim_has_none_and_that_is_called_no_proof(lhs, rhs):
-    found = counterexample(lhs, rhs, most_instances=800)
-    assert isinstance(found, NoCounterexample) and not found
-    assert "not a proof" in repr(found)
+def test_a_true_claim_has_none_and_that_is_called_no_proof():
+    for lhs, rhs in (((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)):
+        found = counterexample(lhs, rhs, most_instances=800)
+        assert isinstance(found, NoCounterexample) and not found
+        assert "not a proof" in repr(found)
 
 
 def test_instances_where_a_side_is_undefined_do_not_count():
