@@ -17,7 +17,7 @@ from derivation.matrices import NonZero
 from derivation.reasons import Given
 
 from .arithmetic import CLOSE, NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits
-from .index_forms import Terms, ranges_of
+from .index_forms import Terms
 from .worlds import World
 
 SIZES = (1, 2, 3)
@@ -185,5 +185,5 @@ def _meets_condition(world, condition, uses):
     if condition.relation in ("is smooth", "exists"):
         return True
     terms = Terms(world, uses)
-    values = [terms(condition.about)(*at) for at in ranges_of(terms, condition.about)]
+    values = [terms.at(condition.about, *at) for at in terms.ranges(condition.about)]
     return all(v >= 0 if condition.relation == "≥ 0" else abs(v) > NEAR_ZERO for v in values)

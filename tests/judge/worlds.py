@@ -1,9 +1,8 @@
 """The value of an expression where every letter, size and scalar has one.
 
 This evaluator reads the tree of an expression and computes with matrices.  It uses neither the
-kernel nor the entries, neither the operations' torch code nor the package's own interpreter.
-What it shares with the checker: the classes that hold an expression and, for an index form, the
-one that holds a term.
+kernel nor the entries nor the operations' torch code.  What it shares with the checker: the classes
+that hold an expression and, for an index form, the interpreter of terms.
 """
 
 import itertools
@@ -181,8 +180,8 @@ def _prefix(world, x):
 
 def _tabulated(world, x):
     rows, columns = map(world.size, x.shape)
-    entry = Terms(world, x.params[0].uses)(x.params[0].function)
-    cells = [[entry(i + 1, j + 1) for j in range(columns)] for i in range(rows)]
+    terms, form = Terms(world, x.params[0].uses), x.params[0].function
+    cells = [[terms.at(form, i + 1, j + 1) for j in range(columns)] for i in range(rows)]
     return np.array(cells, dtype=object)
 
 
