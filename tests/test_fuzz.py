@@ -43,7 +43,7 @@ def fate(line):
         hypotheses = None
     try:
         claim = Claim(line.before, line.claim, hypotheses or ())
-        return hypotheses is not None, judged(claim, WORLDS, larger=0, most=WORLDS)
+        return hypotheses is not None, judged(claim, WORLDS, most=WORLDS)
     except ProofError:  # a change has made what nobody could write down, and it was refused
         assert hypotheses is None
         return False, None

@@ -21,9 +21,7 @@ from .index_forms import Terms
 from .worlds import World
 
 SIZES = (1, 2, 3)
-WORLDS = 700  # for one theorem, over all combinations
 STEPS = 40  # towards letters that fulfil an equation
-LARGER = 5  # combinations of larger sizes
 
 
 @dataclass(frozen=True)
@@ -44,20 +42,22 @@ class Judged:
     refuted: str = ""
 
 
-def judged(theorem, worlds=WORLDS, larger=LARGER, most=None):
-    """What becomes of a theorem at every combination of small sizes, and at a few larger ones.
+def judged(theorem, worlds, most=None):
+    """What becomes of a theorem at every combination of small sizes, and at a larger one.
 
     About so many ``worlds`` are tried in all, at least one at each combination; with ``most``, at
-    so many of the combinations only, all 2 first.
+    so many of the small combinations only, all 2 first.
     """
     statement, found = _Statement(theorem), Judged()
     count = len(statement.sizes)
     small = list(itertools.product(SIZES, repeat=count))
-    if most is not None and len(small) > most:
+    combinations = list(small)
+    if most is None and count and not theorem.random:
+        combinations.append(tuple(4 + j % 4 for j in range(count)))
+    elif most is not None and len(small) > most:
         drawn = random.Random(repr(theorem.lhs)).sample(small, most - 1)
-        small = list(dict.fromkeys([(2,) * count, *drawn]))
-    large = [tuple(4 + (k * j + j) % 4 for j in range(count)) for k in range(larger)]
-    for at in [*small, *([] if theorem.random or not count else large)]:
+        combinations = list(dict.fromkeys([(2,) * count, *drawn]))
+    for at in combinations:
         sizes = dict(zip(statement.sizes, at))
         tried, found.refuted = statement.at(sizes, max(1, worlds // len(small)))
         found.tried += [at] * tried
