@@ -114,8 +114,6 @@ def evident_by_a_quotient():
 NEEDED = {
     "a divisor": (lambda: halves, ["c 1 ≠ 0"]),
     "a divisor, put": (lambda: halves(A=B, c=r), ["r 1 ≠ 0"]),
-    "a divisor within a function": (
-        lambda: theorem(phi((1 / r) * B + (1 / r) * B), phi((2 / r) * B)), ["r 1 ≠ 0"]),
     "a root": (lambda: roots, ["r ≥ 0"]),
     "a root of what is positive": (lambda: roots(r=tau), []),
     "a root that has to be positive": (
@@ -128,8 +126,6 @@ NEEDED = {
             derivative(masked_softmax(M, S + s * (u @ one.T)), s), zeros(m, n),
             unfold(masked_softmax)),
         ["no row of M ⊙ exp(S) sums to zero"]),
-    "a causal row, which sees its own token": (
-        lambda: line(masked_softmax(causal(n), A) @ one, one, unfold(masked_softmax)), []),
     "every head": (rows_of_heads, ["no row of Z[a] sums to zero for every a"]),
     "the only head": (lambda: rows_of_heads()(h=1), ["no row of Z[1] sums to zero"]),
     "one head and every head": (
@@ -143,9 +139,6 @@ NEEDED = {
     "a word as it stands": (lambda: line(part(X, c) + part(X, c), 2 * part(X, c)), []),
     "a word written out": (
         lambda: line(part(X, c) + part(X, c), (2 / c) * X, unfold(part)), ["c 1 ≠ 0"]),
-    "a slope of any function": (
-        lambda: theorem(derivative(phi(s * A), s) - derivative(phi(s * A), s), zeros(n, n)),
-        ["φ is smooth"]),
     "a slope of a quotient": (
         lambda: line(
             derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s), zeros(n),
@@ -166,7 +159,6 @@ NEEDED = {
     "positions in two blocks": (
         lambda: theorem(
             inverses(join(n, m)), stack(inverses(n), inverses(m, start=n)), SPLIT), []),
-    "an equation": (lambda: theorem(P @ X, X, given(P @ X, X)), ["Π X = X"]),
 }  # fmt: skip
 
 
