@@ -1,5 +1,7 @@
 """What may stand for the letters of a theorem, and what a theorem is not good for."""
 
+import copy
+
 import pytest
 import sympy as sp
 from derivation import justify
@@ -152,6 +154,7 @@ def test_a_theorem_prints_all_that_it_was_proved_with():
 
 
 def test_letters_and_sizes_stand_for_others():
+    assert copy.copy(shift) is shift
     assert shift(S=matrix("S", h, k), e=matrix("e", h)).lhs.shape == (h, k)
     mean = theorem((1 / n) * one.T @ one, ones(1))
     assert mean(n=join(m, k)).lhs.shape == (1, 1)

@@ -177,6 +177,7 @@ test_wrong_reasons_are_refused = refused({
     "is not justified": lines(
         (softmax(S) @ (V + one @ bias.T), softmax(S) @ V + one_m @ bias.T),
         (softmax(S + u @ one.T), softmax(S), EXP_OF_SUM),
+        (softmax(S + u @ one.T) @ V, softmax(S) @ V),
         (softmax(S @ P), softmax(S) @ P, S_MAX),
         (L @ one, position_numbers(n)),
         (ones(both).T @ stack(K, Q), one.T @ K + one_m.T @ Q),
