@@ -22,6 +22,7 @@ import platform
 import sys
 import time
 from collections import defaultdict
+from operator import itemgetter
 from pathlib import Path
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -47,11 +48,9 @@ EXPANDED = ("Theorem 1.5", "Theorem 3.1", "Theorem 3.2", "Theorem 4.3", "Theorem
 def timed_proofs():
     """{label: theorem} of the book, and {label: CPU seconds of its lines, each time anew}."""
     labelled, times = {}, defaultdict(list)
-    for notebook, cell in proof_cells():
-        if ".qed(" not in cell.source:
-            continue
+    for notebook, found in itertools.groupby(proof_cells(), key=itemgetter(0)):
         print(notebook, flush=True)
-        for _ in range(REPEATS):
+        for cell in REPEATS * [cell for _, cell in found if ".qed(" in cell.source]:
             theorems, lines = proved_by(cell)
             for theorem in theorems:
                 labelled[theorem.label] = theorem
