@@ -13,6 +13,7 @@ import pytest
 import slides
 from browser import needs_chromium, visited
 from bs4 import BeautifulSoup
+from cells import has_tag
 from files import Fault
 from print_pdf import chromium
 from pypdf import PdfReader
@@ -46,17 +47,17 @@ def sections_of(folder, deck):
 def test_the_decks_show_every_tagged_cell_and_no_other(sources):
     parts = [part for deck in DECKS.values() for slide in deck["slides"] for part in slide["show"]]
     shown = {part["cell"] for part in parts if "cell" in part}
-    tagged = {name for name, cell in sources["cell"].items() if "slide" in cell.tags}
+    tagged = {name for name, cell in sources["cell"].items() if has_tag(cell, "slide")}
     assert shown == tagged and len(shown) > 20
 
 
 def test_the_marks_of_an_excerpt_come_in_pairs_and_change_nothing_in_the_book(sources):
     """One that begins a line stands alone in its paragraph: Markdown takes its line as HTML."""
-    for cell in sources["cell"].values():
+    for name, cell in sources["cell"].items():
         marks = re.findall(r"<!-- (/?)slide -->", cell.source)
-        assert marks == ["", "/"] * (len(marks) // 2), cell.name
+        assert marks == ["", "/"] * (len(marks) // 2), name
         alone = re.findall(r"(?:^|\n\n)<!-- /?slide -->(?=\n\n|$)", cell.source)
-        assert len(alone) == len(re.findall(r"^ *<!-- /?slide", cell.source, re.M)), cell.name
+        assert len(alone) == len(re.findall(r"^ *<!-- /?slide", cell.source, re.M)), name
 
 
 KEY_BIAS = "03-softmax-ignores-the-key-bias#"
@@ -83,7 +84,7 @@ def test_a_wrong_part_is_refused_with_its_place(part, message, sources):
     with pytest.raises(Fault, match="a-deck.yml, slide 7: .*" + message):
         slides.slide_of("a-deck", 7, slide, sources)
     del slide["notes"], slide["show"][:]
-    with pytest.raises(Fault, match="a-deck.yml, slide 7: 'notes' is missing"):
+    with pytest.raises(Fault, match="a-deck.yml, slide 7: “notes” is missing"):
         slides.slide_of("a-deck", 7, slide, sources)
 
 
