@@ -37,7 +37,8 @@ def test_it_says_why_in_one_sentence_quotes_its_words_and_is_settled(claim):
     assert bool(claim.translation) == (formula or bool(CHINESE.search(claim.words)))
     assert not CHINESE.search(claim.translation)
     for settled in claim.settled:
-        assert links(settled, THEOREMS)  # a theorem that no notebook states is refused
+        link = links(settled, THEOREMS)  # a theorem that no notebook states is refused
+        assert ("-check)" in link) == ("Theorem" in link)  # the build looks whether they lead there
         if settled.startswith("@"):
             assert f"{{{settled[1:]}," in SOURCES
         elif not THEOREM.fullmatch(settled):

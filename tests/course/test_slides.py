@@ -11,11 +11,10 @@ import shutil
 
 import pytest
 import slides
-from browser import needs_chromium, visited
+from browser import visited
 from bs4 import BeautifulSoup
 from cells import has_tag
 from files import Fault
-from print_pdf import chromium
 from pypdf import PdfReader
 from slide_sources import read_sources
 
@@ -152,12 +151,6 @@ FAULTS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
-
-
 def opened(browser, folder, deck, query=""):
     """A deck from the disk, ready to be shown, and what goes wrong with it."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
@@ -166,7 +159,6 @@ def opened(browser, folder, deck, query=""):
     return page, page.faults
 
 
-@needs_chromium
 @each_deck
 def test_every_slide_is_legible_and_whole(browser, built, deck):
     page, faults = opened(browser, built, deck)
@@ -177,7 +169,6 @@ def test_every_slide_is_legible_and_whole(browser, built, deck):
     assert faults == []
 
 
-@needs_chromium
 def test_a_slide_that_is_too_full_is_seen(browser, built, tmp_path):
     """The control: words added to a slide, words made small, a picture without words."""
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
@@ -194,7 +185,6 @@ def test_a_slide_that_is_too_full_is_seen(browser, built, tmp_path):
     assert any("none.png" in fault for fault in faults)
 
 
-@needs_chromium
 def test_the_keyboard_leads_through_the_steps_and_the_presenter_sees_the_notes(browser, built):
     page, faults = opened(browser, built, "lecture")
     number, slide = next(
@@ -220,7 +210,6 @@ def test_the_keyboard_leads_through_the_steps_and_the_presenter_sees_the_notes(b
 # ---- the PDF --------------------------------------------------------------------------
 
 
-@needs_chromium
 @each_deck
 def test_the_pdf_has_a_page_for_each_slide_with_its_words(browser, built, deck):
     page, faults = opened(browser, built, deck, "?print-pdf")

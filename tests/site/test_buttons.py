@@ -3,10 +3,8 @@
 import itertools
 
 import pytest
-from browser import needs_chromium
 from playwright.sync_api import TimeoutError
 
-pytestmark = needs_chromium
 CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
 PAGES = (CHAPTER, "book/index.html", "book/theorems.html")
 OTHERS = ("notebooks/03-exercises.html", "book/teaching/quiz-2.html", "search.html")

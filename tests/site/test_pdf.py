@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from browser import need, needs_chromium
+from browser import demand_means
 from pdf_download import NAME, is_current, pdf_of
 from print_pdf import CannotPrint, find_chromium, prepared
 from pypdf import PdfReader
@@ -21,13 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 ONE_PAGE = ROOT / "_build" / "one-page.html"
 
-needs_pdf = need(is_current(ROOT), "there is no PDF of the book as it is now: run `make pdf`")
-
 # ---- the PDF ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def pdf():
+    demand_means(is_current(ROOT), "there is no PDF of the book as it is now: run `make pdf`")
     return PdfReader(pdf_of(ROOT))
 
 
@@ -51,14 +50,12 @@ def plain(words):
     return words.replace("’", "'").replace("$", "").replace("`", "")
 
 
-@needs_pdf
 def test_it_is_tagged_and_says_what_it_is(pdf):
     root = pdf.root_object
     assert root["/MarkInfo"]["/Marked"] and "/StructTreeRoot" in root and root["/Lang"] == "en"
     assert (pdf.metadata.title, pdf.metadata.author) == (CONFIG["title"], CONFIG["author"])
 
 
-@needs_pdf
 def test_its_outline_has_parts_and_chapters_and_the_contents_name_their_pages(pdf, text):
     contents, found = soup(ONE_PAGE).find(id="contents"), list(outline(pdf.outline))
     listed = [e.get_text() for e in contents.select("p, .chapter-title")]
@@ -71,7 +68,6 @@ def test_its_outline_has_parts_and_chapters_and_the_contents_name_their_pages(pd
         assert title not in chapters or f"{title} {page}" in printed
 
 
-@needs_pdf
 def test_every_theorem_stands_in_its_outline_and_in_its_text(pdf, text):
     titles, words = {plain(title) for _, title, _ in outline(pdf.outline)}, " ".join(text)
     for theorem in read_register(ROOT / "notebooks"):
@@ -79,7 +75,6 @@ def test_every_theorem_stands_in_its_outline_and_in_its_text(pdf, text):
         assert words.count(f"{theorem.label} ") >= 3, f"{theorem.label}: heading, box, register"
 
 
-@needs_pdf
 def test_every_link_leads_somewhere(pdf):
     links = [link.get_object() for page in pdf.pages for link in page.get("/Annots", [])]
     outside = {link["/A"]["/URI"] for link in links if "/URI" in link.get("/A", {})}
@@ -90,7 +85,6 @@ def test_every_link_leads_somewhere(pdf):
     assert all(pdf.get_destination_page_number(anchor) >= 0 for anchor in anchors.values())
 
 
-@needs_pdf
 def test_every_picture_and_every_formula_has_words(pdf):
     objects = [pdf.get_object(number) for number in pdf.xref_objStm]
     for kind in ("/Formula", "/Figure"):
@@ -98,7 +92,6 @@ def test_every_picture_and_every_formula_has_words(pdf):
         assert found and all(o.get("/Alt", "").strip() for o in found)
 
 
-@needs_pdf
 def test_no_page_is_empty(text):
     assert [i for i, words in enumerate(text[1:], 2) if len(words) < 120] == []
 
@@ -126,8 +119,7 @@ def test_a_pdf_that_is_older_than_the_book_is_not_offered(tmp_path):
 # ---- the page that is printed ---------------------------------------------------------
 
 
-@need(ONE_PAGE.is_file(), "the book was not built on one page: run `make pdf`")
-def test_on_one_page_every_anchor_is_one_of_a_kind():
+def test_on_one_page_every_anchor_is_one_of_a_kind(pdf):
     page = soup(ONE_PAGE)
     anchors = [element["id"] for element in page.find_all(id=True)]
     links = {link["href"] for link in page.find_all("a", href=re.compile("^#"))}
@@ -149,7 +141,6 @@ def printed(browser, folder, body):
     return prepared(browser, path.as_uri())
 
 
-@needs_chromium
 @pytest.mark.parametrize(
     "body, complaint",
     [
@@ -170,7 +161,6 @@ def test_a_page_that_would_not_print_well_is_refused(browser, tmp_path, body, co
         printed(browser, tmp_path, body)
 
 
-@needs_chromium
 def test_a_solution_is_opened_and_a_formula_a_little_too_wide_made_smaller(browser, tmp_path):
     formula = '<p class="math">\\[' + "x + y + " * 16 + "z\\]</p>"
     body = f"<details><summary>Solution</summary><b>It is true.</b></details>{formula}"
