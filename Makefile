@@ -4,7 +4,6 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PAGE := _build/singlehtml/index.html
 PDF := _build/pdf/where-did-the-bias-go.pdf
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -50,9 +49,8 @@ _build/html/index.html:
 	@$(MAKE) --no-print-directory book
 
 # The book is built once more: it offers the PDF that is there now.
-pdf: ready
-	@$(BIN)/python tools/build_book.py singlehtml
-	@$(BIN)/python tools/print_pdf.py $(PAGE) $(PDF)
+pdf: book
+	@$(BIN)/python tools/print_pdf.py
 	@$(MAKE) --no-print-directory book
 	@echo "The PDF: $(CURDIR)/$(PDF)"
 

@@ -1,11 +1,12 @@
 """Every claim of the five texts has a verdict, a reason, and something that settles it."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from claims import THEOREM, ClaimsError, links, read_claims
+from cells import printed_in, text_of
+from claims import THEOREM, links, read_claims
+from files import Fault
 from register import read_register
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +37,8 @@ def test_it_says_why_in_one_sentence_quotes_its_words_and_is_settled(claim):
     assert bool(claim.translation) == (formula or bool(CHINESE.search(claim.words)))
     assert not CHINESE.search(claim.translation)
     for settled in claim.settled:
-        assert links(settled, THEOREMS)  # a theorem that no notebook states is refused
+        link = links(settled, THEOREMS)  # a theorem that no notebook states is refused
+        assert ("-check)" in link) == ("Theorem" in link)  # the build looks whether they lead there
         if settled.startswith("@"):
             assert f"{{{settled[1:]}," in SOURCES
         elif not THEOREM.fullmatch(settled):
@@ -57,8 +59,8 @@ claims:
         ("verdict: true", "verdict: perhaps", "none of the verdicts true, true only if"),
         ("why: B., ", "", "'why'"),
         ("words: a, ", "", "'words'"),
-        ('["3.2"]', "[]", "“000-01” is settled by nothing"),
-        ('"000-01"', '"001-01"', "“001-01” is of a text that is not there"),
+        ('["3.2"]', "[]", "“000-01”: it is settled by nothing"),
+        ('"000-01"', '"001-01"', "“001-01”: its text is not there"),
     ],
 )
 def test_a_file_that_says_too_little_is_refused(tmp_path, old, new, complaint):
@@ -66,22 +68,14 @@ def test_a_file_that_says_too_little_is_refused(tmp_path, old, new, complaint):
     path.write_text(COMPLETE, encoding="utf-8")
     assert [claim.verdict for claim in read_claims(path)[1]] == ["true"]
     path.write_text(COMPLETE.replace(old, new), encoding="utf-8")
-    with pytest.raises(ClaimsError, match=complaint):
+    with pytest.raises(Fault, match=complaint):
         read_claims(path)
 
 
 # ---- what chapters 6 and 7 quote, and say of themselves -----------------------------------
 
-CHAPTERS = {path.stem: path for path in sorted(NOTEBOOKS.glob("0[67]*.ipynb"))}
+CHAPTERS = sorted(NOTEBOOKS.glob("0[67]*.ipynb"))
 CITED = re.compile(r"\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
-
-
-def text(path):
-    """The Markdown of a notebook, and what its cells print."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    said = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    said += ["".join(out.get("text", "")) for c in cells for out in c.get("outputs", [])]
-    return "\n".join(said)
 
 
 def quotations(markdown):
@@ -100,6 +94,7 @@ def is_in_the_ledger(quoted, ids):
 
 
 def test_what_is_quoted_beside_a_claim_are_its_words():
-    quoted = [one for path in CHAPTERS.values() for one in quotations(text(path))]
+    said = [text_of(path) + printed_in(path) for path in CHAPTERS]
+    quoted = [one for text in said for one in quotations(text)]
     assert len(quoted) > 12 and [one for one in quoted if not is_in_the_ledger(*one)] == []
     assert not is_in_the_ledger("LayerNorm commutes with permutations", ["002-19", "002-20"])

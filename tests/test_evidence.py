@@ -1,7 +1,8 @@
 """A mark in a theorem's box is held to what its page prints."""
 
 import pytest
-from evidence import Clause, EvidenceError, check_evidence, counted, read_clauses
+from evidence import Clause, check_evidence, counted, read_clauses
+from files import Fault
 
 PAGE = """\
 Theorem 3.2 (The key bias cancels):
@@ -46,13 +47,13 @@ def test_evidence_that_is_there_is_accepted(bullet):
 @pytest.mark.parametrize(("bullet", "why"), REFUSED)
 def test_evidence_that_is_missing_is_refused(bullet, why):
     clauses = read_clauses(f"- {bullet}")
-    with pytest.raises(EvidenceError, match=why):
+    with pytest.raises(Fault, match=why):
         check_evidence(clauses, PAGE, elsewhere=["Theorem 1.1"])
 
 
 @pytest.mark.parametrize("bullet", ["all of it", "all: checked, “x”", "all: *proved*, “x”"])
 def test_a_clause_without_a_mark_is_refused(bullet):
-    with pytest.raises(EvidenceError, match="has no mark"):
+    with pytest.raises(Fault, match="has no mark"):
         read_clauses(f"- {bullet}")
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from cells import printed
 from files import read_notebook
 from register import HEADING, PROVED_KINDS, read_register
 
@@ -24,10 +25,7 @@ def cells_of(path):
     found, here = [], None
     for cell in read_notebook(path).cells:
         if cell.cell_type == "code":
-            said = "".join(
-                out.get("text", out.get("data", {}).get("text/plain", "")) for out in cell.outputs
-            )
-            found.append((here, calls(cell.source), said))
+            found.append((here, calls(cell.source), printed(cell)))
             continue
         for line in cell.source.splitlines():
             heading = HEADING.fullmatch(line.rstrip())

@@ -1,9 +1,9 @@
 """The register reads what the notebooks say, and refuses what does not agree."""
 
-import json
-
+import nbformat
 import pytest
-from register import RegisterError, read_register
+from files import Fault
+from register import read_register
 
 HEADING = "### Theorem 3.2 · The key bias cancels"
 BOX = """\
@@ -28,8 +28,8 @@ ROW = (
 
 
 def write(folder, *cells, name="03-a-claim.ipynb"):
-    markdown = [{"cell_type": "markdown", "metadata": {}, "source": cell} for cell in cells]
-    (folder / name).write_text(json.dumps({"cells": markdown}), encoding="utf-8")
+    markdown = [nbformat.v4.new_markdown_cell(cell) for cell in cells]
+    nbformat.write(nbformat.v4.new_notebook(cells=markdown), folder / name)
 
 
 def summary(*rows, columns=COLUMNS):
@@ -37,7 +37,7 @@ def summary(*rows, columns=COLUMNS):
 
 
 def refusal(folder):
-    with pytest.raises(RegisterError) as refused:
+    with pytest.raises(Fault) as refused:
         read_register(folder)
     assert "\n" not in str(refused.value)
     return str(refused.value)

@@ -1,12 +1,13 @@
 """The decision page says what theorems and measurements say, and the code it gives does it."""
 
-import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from cells import printed
+from files import read_notebook
 from register import read_register
 from torch import nn
 
@@ -40,10 +41,9 @@ def test_a_theorem_is_linked_by_its_own_number():
 
 def found_by_the_audit():
     """For each architecture of the map: how much of b_K and b_V is redundant, and why."""
-    cells = json.loads(AUDIT.read_text(encoding="utf-8"))["cells"]
-    cell = next(c for c in cells if "groups.setdefault" in "".join(c["source"]))
+    cell = next(c for c in read_notebook(AUDIT).cells if "groups.setdefault" in c.source)
     found, facts = {}, None
-    for line in "".join(cell["outputs"][0]["text"]).splitlines():
+    for line in printed(cell).splitlines():
         if line.startswith(" "):
             found |= dict.fromkeys(line.split(), facts)
         else:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import nbformat
 from colab import COLAB, FOLDED, companions, writing_cell
-from files import Fault, in_a_sentence, read_notebook, write
+from files import demand, in_a_sentence, read_notebook, write
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "teaching" / "assignments"
@@ -40,7 +40,7 @@ def main(arguments):
 
 
 def write_assignments(folder):
-    """All assignments, each in three versions; Fault for a source that breaks a rule."""
+    """All assignments, each in three versions."""
     written = {path: versions(path) for path in sorted(SOURCES.glob("*.ipynb"))}
     for path, texts in written.items():
         for version, text in texts.items():
@@ -50,16 +50,13 @@ def write_assignments(folder):
 
 
 def versions(path):
-    """{"source", "student", "solution": the text of the notebook}."""
-    notebook = read_notebook(path)
-    for fault in faults(notebook, path.stem):
-        raise Fault(f"{path.name}: {fault}")
-    source = with_opening(notebook)
-    made = {
-        "source": source,
-        "student": changed(source, for_students),
-        "solution": changed(source, solved),
-    }
+    """{"source", "student", "solution": its text}; Fault where a solution has no end."""
+    source = with_opening(read_notebook(path))
+    student = changed(source, for_students)
+    for cell in student.cells:
+        whole = not MARKER.search(cell.source)
+        demand(whole, f"{path.name}: cell {cell.id}: each ### BEGIN needs its ### END")
+    made = {"source": source, "student": student, "solution": changed(source, solved)}
     return {name: nbformat.writes(one).rstrip("\n") + "\n" for name, one in made.items()}
 
 
@@ -92,27 +89,6 @@ def for_students(cell):
 def solved(cell):
     """A cell's source with its solution, whose markers are gone."""
     return SOLUTION.sub(lambda found: found[2], cell.source + "\n")
-
-
-def faults(notebook, name):
-    """The rules that a source breaks, each as a sentence."""
-    if notebook.metadata.get("assignment", {}).get("id") != name:
-        yield f'its metadata must say "assignment": id "{name}" and title'
-    answered = False
-    for cell in notebook.cells:
-        mark = cell.metadata.get("nbgrader", {})
-        where = f"cell {mark.get('grade_id', cell.id)}"
-        if cell.cell_type == "code" and not mark:
-            yield f"{where}: a code cell needs nbgrader's metadata: it is setup, answer or tests"
-        if MARKER.search(for_students(cell)):
-            yield f"{where}: each ### BEGIN needs its ### END"
-        if bool(mark.get("solution")) != bool(SOLUTION.search(cell.source + "\n")):
-            yield f"{where}: an answer, and nothing else, has a ### BEGIN SOLUTION"
-        if mark.get("grade") and not mark.get("points"):
-            yield f"{where}: a graded cell needs points"
-        if mark.get("grade") and not mark.get("solution") and not answered:
-            yield f"{where}: tests without an answer before them"
-        answered = bool(mark.get("solution")) or answered and not mark.get("grade")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """How long the nullity of a whole model takes to count: two threads, until it takes two minutes.
 
     .venv/bin/python tools/atlas_cost.py            # writes notebooks/records/atlas_cost.json
-    .venv/bin/python tools/atlas_cost.py --minutes 0.2 --out /tmp/cost.json
 
 The models are untied GPT-2s of `transformers` with two layers, heads of width 2, an inner width
 equal to the width, and d + 2 words; they grow by two features at a time.  Counts below ten seconds
@@ -9,7 +8,6 @@ are timed three times, the others once; the shortest time counts.  Every count i
 the formula of the chapter on whole models, and a difference stops the program.
 """
 
-import argparse
 import datetime
 import json
 import os
@@ -21,14 +19,16 @@ from pathlib import Path
 THREADS = 2
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
 os.environ["OMP_WAIT_POLICY"] = "passive"  # a thread that waits sleeps: others can work
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "notebooks"))
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+sys.path.insert(0, str(NOTEBOOKS))
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from files import in_a_sentence, write  # noqa: E402
+from files import Fault, in_a_sentence, write  # noqa: E402
 from redundancy import jacobian  # noqa: E402
 
+RECORD = NOTEBOOKS / "records" / "atlas_cost.json"
+MINUTES = 2
 LAYERS, HEAD_WIDTH, POSITIONS, SEQUENCES = 2, 2, 8, 8
 
 
@@ -42,13 +42,10 @@ def formula(d):
 
 def model_of(d):
     """The model of width d at a generic, moderate point, in float64."""
-    model = transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(
-            n_embd=d, n_head=d // HEAD_WIDTH, n_inner=d, n_layer=LAYERS, n_positions=POSITIONS,
-            vocab_size=d + 2, layer_norm_epsilon=0.1, tie_word_embeddings=False,
-            bos_token_id=0, eos_token_id=0,
-        )
-    )  # fmt: skip
+    heads = dict(n_embd=d, n_head=d // HEAD_WIDTH, n_inner=d, n_layer=LAYERS, n_positions=POSITIONS)
+    words = dict(vocab_size=d + 2, tie_word_embeddings=False, bos_token_id=0, eos_token_id=0)
+    config = transformers.GPT2Config(**heads, **words, layer_norm_epsilon=0.1)
+    model = transformers.GPT2LMHeadModel(config)
     dice = torch.Generator().manual_seed(d)
     for name, p in model.named_parameters():
         values = torch.randn(p.shape, generator=dice, dtype=torch.float64)
@@ -61,10 +58,9 @@ def model_of(d):
 
 
 def count(d):
-    """The parameters of the model of width d, its nullity, the seconds that the count took."""
+    """(parameters, nullity, seconds that the count took) of the model of width d."""
     model = model_of(d)
     parameters = dict(model.named_parameters())
-    size = sum(p.numel() for p in parameters.values())
 
     def run(values, ids):
         return torch.func.functional_call(model, values, (ids,))[0]
@@ -74,8 +70,8 @@ def count(d):
         return (torch.randint(d + 2, (SEQUENCES, POSITIONS), generator=dice),)
 
     start = time.perf_counter()
-    nullity = jacobian(run, draw, parameters).nullity()
-    return size, nullity.dimension, time.perf_counter() - start
+    nullity = jacobian(run, draw, parameters).nullity().dimension
+    return sum(p.numel() for p in parameters.values()), nullity, time.perf_counter() - start
 
 
 def measured(d):
@@ -85,7 +81,7 @@ def measured(d):
         size, nullity, seconds = count(d)
         times.append(seconds)
     if nullity != formula(d):
-        sys.exit(f"width {d}: {nullity} found, {formula(d)} predicted")
+        raise Fault(f"width {d}: {nullity} found, {formula(d)} predicted")
     entry = {"width": d, "parameters": size, "nullity": nullity, "predicted": formula(d)}
     return entry | {"seconds": round(min(times), 3), "repeats": len(times)}
 
@@ -93,20 +89,12 @@ def measured(d):
 @in_a_sentence
 def main():
     """Measures growing models until a count takes too long, and writes the record."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--minutes", type=float, default=2.0)
-    records = ROOT / "notebooks" / "records"
-    options.add_argument("--out", type=Path, default=records / "atlas_cost.json")
-    options = options.parse_args()
     torch.set_num_threads(THREADS)
     count(4)  # what is loaded once is not timed
-    runs, allowed = [], 60 * options.minutes
-    while not runs or runs[-1]["seconds"] <= allowed:
+    runs = []
+    while not runs or runs[-1]["seconds"] <= 60 * MINUTES:
         runs.append(measured(4 + 2 * len(runs)))
-        print(
-            "width {width:3}  p = {parameters:6}  {seconds:8.3f} s".format(**runs[-1]), flush=True
-        )
-    fits = max(run["parameters"] for run in runs if run["seconds"] <= allowed)
+        print(runs[-1], flush=True)
     record = {
         "date": datetime.date.today().isoformat(),
         "machine": f"two cores, {platform.machine()}",
@@ -114,12 +102,12 @@ def main():
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "minutes": options.minutes,
-        "fits": fits,
+        "minutes": MINUTES,
+        "fits": max(r["parameters"] for r in runs if r["seconds"] <= 60 * MINUTES),
         "runs": runs,
     }
-    write(options.out, json.dumps(record, indent=1) + "\n")
-    print(f"the largest within {options.minutes:g} minutes: {fits} parameters; {options.out}")
+    write(RECORD, json.dumps(record, indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

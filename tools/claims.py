@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import yaml
 from docutils import nodes
+from files import Fault, demand, naming
 from register import BookDirective, read_register
 from theorem_boxes import check_anchor
 
@@ -24,18 +25,6 @@ CLAIM_ID = re.compile(r"\d{3}-\d{2}")
 CITED_ID = re.compile(r"(?<=[\[ ])(\d{3}-\d{2})(?=[,\]])")
 THEOREM = re.compile(r"\d+[a-z]?\.\d+")
 PAGE = "book/claims"
-
-
-class ClaimsError(ValueError):
-    """A data file that does not say what it has to."""
-
-
-@dataclass(frozen=True)
-class Text:
-    """One of the texts that make the claims: what it is about, and where it is from."""
-
-    about: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -62,26 +51,30 @@ class Claim:
 
 
 def read_claims(path):
-    """(texts, claims): each Text by its number, and the claims in their order."""
+    """(texts, claims): {number: about and source} of the texts, and the claims in their order.
+
+    Raises Fault for a file that does not say what it has to.
+    """
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    texts = {number: Text(**text) for number, text in data["texts"].items()}
-    claims = []
+    texts, claims = data["texts"], []
     for entry in data["claims"]:
-        try:  # YAML reads a bare true as a truth value
-            claim = Claim(**entry | {"verdict": str(entry.get("verdict")).lower()})
-        except TypeError as wrong:
-            raise ClaimsError(f"{path.name}: {entry}: {wrong}.") from None
-        for held, complaint in (
-            (CLAIM_ID.fullmatch(claim.id), "is no id of a claim"),
-            (claim.id not in {before.id for before in claims}, "is there twice"),
-            (claim.text in texts, "is of a text that is not there"),
-            (claim.verdict in VERDICTS, f"has none of the verdicts {', '.join(VERDICTS)}"),
-            (claim.settled or claim.verdict == "not checkable", "is settled by nothing"),
-        ):
-            if not held:
-                raise ClaimsError(f"{path.name}: the claim “{claim.id}” {complaint}.")
-        claims.append(claim)
+        with naming(f"{path.name}: the claim “{entry.get('id')}”"):
+            claims.append(read_claim(entry, texts))
+    twice = [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]
+    demand(not twice, f"{path.name}: claims are there twice: {', '.join(twice)}")
     return texts, claims
+
+
+def read_claim(entry, texts):
+    try:  # YAML reads a bare true as a truth value
+        claim = Claim(**entry | {"verdict": str(entry.get("verdict")).lower()})
+    except TypeError as wrong:
+        raise Fault(f"{wrong}.") from None
+    demand(CLAIM_ID.fullmatch(claim.id), "this is no id of a claim")
+    demand(claim.text in texts, "its text is not there")
+    demand(claim.verdict in VERDICTS, f"it has none of the verdicts {', '.join(VERDICTS)}")
+    demand(claim.settled or claim.verdict == "not checkable", "it is settled by nothing")
+    return claim
 
 
 def links(settled, theorems, notebooks="../notebooks"):
@@ -92,8 +85,7 @@ def links(settled, theorems, notebooks="../notebooks"):
         notebook, _, section = settled.partition("#")
         chapter = notebook.partition("-")[0].lstrip("0") or "0"
         return f"[chapter {chapter}]({notebooks}/{notebook}.ipynb#{section})"
-    if settled not in theorems:
-        raise ClaimsError(f"no notebook states a theorem {settled}.")
+    demand(settled in theorems, f"no notebook states a theorem {settled}")
     entry = theorems[settled]
     page = f"{notebooks}/{entry.notebook.name}"
     check = f" ([check]({page}#{check_anchor(entry.slug)}))" * (entry.kind != "Lemma")
@@ -114,7 +106,7 @@ class Claims(BookDirective):
         try:
             texts, claims = read_claims(path)
             return [self.summary(texts, claims), *self.sections(texts, claims)]
-        except ClaimsError as wrong:
+        except Fault as wrong:
             raise self.error(str(wrong)) from None
 
     def summary(self, texts, claims):
@@ -131,8 +123,9 @@ class Claims(BookDirective):
     def sections(self, texts, claims):
         for number, text in texts.items():
             section = nodes.section(ids=[f"text-{number}"], classes=["claims-of-a-text"])
-            section += nodes.title("", f"{number} · {text.about[0].upper()}{text.about[1:]}")
-            section += self.parse(text.source, "claims-source")
+            about = text["about"]
+            section += nodes.title("", f"{number} · {about[0].upper()}{about[1:]}")
+            section += self.parse(text["source"], "claims-source")
             section += [self.card(claim) for claim in claims if claim.text == number]
             yield section
 
@@ -177,9 +170,8 @@ def link_cited_claims(app, doctree, docname):
         return
     target = app.builder.get_relative_uri(docname, PAGE)
     for text in list(doctree.findall(nodes.Text)):
-        if CITED_ID.search(text) and not isinstance(
-            text.parent, (nodes.literal, nodes.literal_block)
-        ):
+        is_code = isinstance(text.parent, nodes.literal | nodes.literal_block)
+        if CITED_ID.search(text) and not is_code:
             text.parent.replace(text, list(linked(str(text), target)))
 
 

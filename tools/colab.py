@@ -16,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 from addresses import site_address
+from cells import FENCE, has_tag
 from files import in_a_sentence, read_notebook, write
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,8 +55,10 @@ def colab_copy(path, site=""):
     notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = outside_code(cell.source, lambda text: with_links(text, site))
-        elif "hide-cell" in cell.metadata.get("tags", []):  # the solution of an exercise
+            parts = FENCE.split(cell.source)  # every second one is code
+            parts[::2] = [with_links(text, site) for text in parts[::2]]
+            cell.source = "".join(parts)
+        elif has_tag(cell, "hide-cell"):  # the solution of an exercise
             cell.metadata.update(FOLDED)
     source = writing_cell(companions(notebook))
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
@@ -99,12 +102,6 @@ def writing_cell(paths):
         assert "'''" not in source, f"{path.name} holds three single quotes: it cannot be quoted"
         parts.append(f"write({path.relative_to(NOTEBOOKS).as_posix()!r}, r'''{source}''')\n")
     return "\n".join(parts).rstrip("\n")
-
-
-def outside_code(markdown, change):
-    """Markdown with ``change`` applied to what stands in no code fence."""
-    parts = re.split(r"(^```.*?^```$)", markdown, flags=re.DOTALL | re.MULTILINE)
-    return "".join(part if part.startswith("```") else change(part) for part in parts)
 
 
 def with_links(text, site):

@@ -20,6 +20,7 @@ import colab
 import nbformat
 import slides
 from addresses import site_address
+from cells import has_tag
 from files import Fault, in_a_sentence, whole
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,7 +132,7 @@ def as_bytes(notebook):
 
 def without_solutions(sheet):
     """An exercise sheet as a student gets it: the folded text and the folded code are gone."""
-    sheet.cells = [cell for cell in sheet.cells if "hide-cell" not in cell.metadata.get("tags", [])]
+    sheet.cells = [cell for cell in sheet.cells if not has_tag(cell, "hide-cell")]
     for cell in sheet.cells:
         if cell.cell_type == "markdown":
             cell.source = FOLDED_ANSWER.sub("\n\n", cell.source).strip()

@@ -17,88 +17,56 @@ The last part of a box lists the clauses of the statement, one in each line, wit
 Whether a derivation says the clause, a reader judges; that it is there, `check_evidence` does.
 """
 
-import json
 import re
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, namedtuple
+
+from files import demand
 
 MARKS = ("checked", "by hand", "measured")
 FEWEST_WORDS = 5  # of a proof by hand
-CLAUSE = re.compile(
-    rf"(?P<words>.+?): \*(?P<mark>{'|'.join(MARKS)})\*, (?P<rests_on>.+)", re.DOTALL
-)
+CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
 QUOTED = re.compile(r"“([^”]+)”")
 TITLE = re.compile(r"^(\S.*?)(?:, (?:base|step))?:\n {4}\S", re.MULTILINE)
 LABELLED = re.compile(r"^((?:Theorem|Lemma|Proposition|Corollary) \S+) \(")
 
-
-class EvidenceError(ValueError):
-    """A clause without evidence, or a mark whose evidence the page does not print."""
-
-
-@dataclass(frozen=True)
-class Clause:
-    words: str
-    mark: str
-    rests_on: str
-
-    @property
-    def quoted(self):
-        """What the evidence quotes: titles of derivations, or printed words."""
-        return QUOTED.findall(self.rests_on)
+Clause = namedtuple("Clause", "words mark rests_on")
 
 
 def read_clauses(bullets):
-    """The clauses of a list in Markdown.  Raises EvidenceError for a bullet without a mark."""
+    """The clauses of a list in Markdown.  Raises Fault for a bullet without a mark."""
     clauses = []
     for bullet in re.split(r"(?:^|\n)- ", bullets.strip())[1:]:
         bullet = " ".join(bullet.split())
         found = CLAUSE.fullmatch(bullet)
-        if not found:
-            raise EvidenceError(
-                f"“{bullet}” has no mark; write “the clause: *checked*, “Theorem 3.2””, "
-                "or *by hand*, or *measured*, with what it rests on."
-            )
-        clauses.append(Clause(**found.groupdict()))
+        demand(
+            found,
+            f"“{bullet}” has no mark; write “the clause: *checked*, “Theorem 3.2””, "
+            "or *by hand*, or *measured*, with what it rests on",
+        )
+        clauses.append(Clause(*found.groups()))
     return tuple(clauses)
-
-
-def printed(path):
-    """Everything that the cells of a notebook print, pictures aside."""
-    said = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        for output in cell.get("outputs", []):
-            said += [output.get("text", ""), output.get("data", {}).get("text/plain", "")]
-    return "\n".join("".join(text) for text in said)
-
-
-def titles(text):
-    """The titles of the derivations in a printed text; of a labelled one its label as well."""
-    found = set(TITLE.findall(text))
-    return found | {label[1] for label in map(LABELLED.match, found) if label}
 
 
 def check_evidence(clauses, text, elsewhere=()):
     """Hold each mark to what the page prints.
 
     ``text`` is what the page prints, ``elsewhere`` the labels of the theorems of other pages.
-    Raises EvidenceError for the first clause whose evidence is not there.
+    Raises Fault for the first clause whose evidence is not there.
     """
-    proved = titles(text) | set(elsewhere)
+    titles = set(TITLE.findall(text))
+    proved = titles | {label[1] for label in map(LABELLED.match, titles) if label} | {*elsewhere}
     instances = "\n".join(line for line in text.splitlines() if " ≠ " in line)
-    for clause in clauses:
-        if clause.mark == "by hand":
-            if len(clause.rests_on.split()) < FEWEST_WORDS:
-                raise EvidenceError(f"“{clause.words}” is proved by hand, and does not say how.")
-            continue
-        if not clause.quoted:
-            raise EvidenceError(f"“{clause.words}” is {clause.mark}, and quotes no evidence.")
-        for words in clause.quoted:
-            measured = clause.mark == "measured"
-            if not (words in text if measured else words in proved or words in instances):
-                raise EvidenceError(
-                    f"“{clause.words}” rests on “{words}”, which the page does not print."
-                )
+    for words, mark, rests_on in clauses:
+        quoted = QUOTED.findall(rests_on)
+        if mark == "by hand":
+            enough = len(rests_on.split()) >= FEWEST_WORDS
+            demand(enough, f"“{words}” is proved by hand, and does not say how")
+        else:
+            demand(quoted, f"“{words}” is {mark}, and quotes no evidence")
+        for quotation in quoted if mark != "by hand" else ():
+            there = quotation in proved or quotation in instances
+            there = quotation in text if mark == "measured" else there
+            demand(there, f"“{words}” rests on “{quotation}”, which the page does not print")
 
 
 def counted(clauses):

@@ -1,18 +1,15 @@
 """The other way to prove an equation: at one size n, every matrix written out, entry by entry.
 
-Every size of the equation becomes n and every letter a matrix (or a column) of symbols.  Both
-sides are worked out, operation by operation, each part once, and SymPy decides for each entry
-whether the difference is zero.  There are two ways to ask it, and neither is always the quicker
+Every size of the equation becomes n and every entry of a letter a symbol.  Both sides are worked
+out, operation by operation, each entry once, and SymPy decides for each entry whether the
+difference is zero.  There are two ways to ask it, and neither is always the quicker
 one; on other equations `cancel` came close to them, and `simplify` was never clearly quicker.
 
 A permutation is tried as a swap and as a cycle.  All others are composed of these two; that the
 equation then holds for all n! of them is an argument of its own, which is granted here.
 """
 
-from __future__ import annotations
-
 import itertools
-import math
 import signal
 from contextlib import contextmanager
 
@@ -20,9 +17,9 @@ import sympy as sp
 from derivation import matrix
 from derivation.evaluation import EXACT, Instance
 from derivation.kernel.terms import NUM, fun
-from derivation.letters import Bijection, Family, number, scalar_letter, size_term
+from derivation.letters import Bijection, Family, scalar_letter, size_term
 from derivation.matrices import Expression
-from derivation.operations import DERIVATIVE, EXPECTATION, LETTER, OVER, PRODUCT_OF, SUM_OF
+from derivation.operations import DERIVATIVE, EXPECTATION, LETTER, OVER, PRODUCT_OF
 
 
 class Stopped(BaseException):  # an `except Exception` on the way must not catch it
@@ -61,97 +58,56 @@ def at_most(seconds):
 
 def holds_at(n, lhs, rhs, is_zero=over_one_denominator):
     """Whether SymPy finds lhs = rhs where every size is n.  True is a proof, False is none."""
-    return all(
-        is_zero(left - right)
-        for written in every_way(n, lhs, rhs)
-        for left, right in zip(written.out(lhs), written.out(rhs), strict=True)
-    )
+    for meant in every_meaning(n, lhs, rhs):
+        left, right = written_out(lhs, meant), written_out(rhs, meant)
+        sizes = [Instance(meant, EXACT).size(size_term(size)) for size in lhs.shape]
+        places = itertools.product(*[range(1, size + 1) for size in sizes])
+        if not all(is_zero(left(*at) - right(*at)) for at in places):
+            return False
+    return True
 
 
-def every_way(n, *expressions):
-    """The expressions at size n: once with each permutation a swap, once with it a cycle."""
-    permutations = sorted(set().union(*[x.atoms(Bijection) for x in expressions]), key=str)
+def every_meaning(n, lhs, rhs):
+    """What the letters mean at size n: once with each permutation a swap, once with it a cycle."""
+    atoms = lambda kind: sorted(lhs.atoms(kind) | rhs.atoms(kind), key=str)
+    scalars = lhs.free_scalars() | rhs.free_scalars()
+    meant = {size_term(s): n for s in scalars if s.is_integer}
+    meant |= {scalar_letter(s): s for s in scalars if not s.is_integer}
+    meant |= {family.term: symbols(family) for family in atoms(Family)}
+    for letter in lhs.function.letters | rhs.function.letters:
+        if letter.args[1] == fun(NUM):  # a function that stands for any
+            meant[letter] = sp.Function(letter.args[0])
     swap, cycle = (2, 1, *range(3, n + 1)), (*range(2, n + 1), 1)
+    permutations = [p.term for p in atoms(Bijection)]
     for images in itertools.product(sorted({swap, cycle}), repeat=len(permutations)):
-        yield Written(n, dict(zip(permutations, images)))
+        yield meant | dict(zip(permutations, images))
 
 
-class Written:
-    """Expressions written out as SymPy matrices.
-
-    ``n`` is what every size becomes, ``images`` maps a permutation to the tuple of images of
-    1, 2, …, ``at`` an index such as a head's to its place.
-    """
-
-    def __init__(self, n, images, at=None):
-        self.n, self.images, self.at = n, images, at or {}
-        self._known = {}
-
-    def out(self, x):
-        """The matrix of an expression."""
-        if x not in self._known:
-            self._known[x] = self._worked_out(x)
-        return self._known[x]
-
-    def _worked_out(self, x):
-        if x.operation is LETTER:
-            return self._letter(x)
-        if x.operation is OVER:
-            return self._added([y.out(x.args[0]) for y in self._at_each(x.params[0])])
-        if x.operation is SUM_OF:
-            return self._added(map(self.out, x.args))
-        if x.operation is PRODUCT_OF:
-            return math.prod(map(self.out, x.args[1:]), start=self.out(x.args[0]))
-        if x.operation.expand is not None:
-            return self.out(x.operation.expand(x))
-        return self._by_entries(x)
-
-    def _letter(self, x):
-        """A symbol for each entry, real as the letters of the book are."""
-        family, *indices = x.params
-        if family.kind != "matrix":
-            raise ValueError(
-                f"{family.name} is no plain matrix: a {family.kind} is not written out"
-            )
-        name = "_".join([family.name, *[str(self.at[k]) for k in indices]])
-        return sp.Matrix(
-            *self._shape(x), lambda i, j: sp.Symbol(f"{name}_{i + 1}_{j + 1}", real=True)
-        )
-
-    def _at_each(self, index):
-        """The same at each place of an index that a sum binds."""
-        for place in range(1, self._size(index.size) + 1):
-            yield Written(self.n, self.images, {**self.at, index: place})
-
-    @staticmethod
-    def _added(matrices):
-        first, *rest = matrices
-        return sum(rest, start=first)
-
-    def _by_entries(self, x):
-        """By the formula of the operation for an entry, with the entries of its arguments."""
-        if x.operation in (DERIVATIVE, EXPECTATION) or any(p.atoms(Family) for p in x.params):
-            raise ValueError(f"{x.operation.name} depends on more than entries: not written out")
-        letters = [matrix(f"argumentʼ{k}", *y.shape) for k, y in enumerate(x.args)]
-        alone = Expression(x.operation, letters, x.params, x.shape)
-        meant = {y.params[0].term: _reader(self.out(z)) for y, z in zip(letters, x.args)}
-        meant |= {p.term: images for p, images in self.images.items()}
-        meant |= {k.term: place for k, place in self.at.items()}
-        for s in alone.free_scalars():
-            meant |= {size_term(s): self.n} if s.is_integer else {scalar_letter(s): s}
-        for letter in alone.function.letters - meant.keys():
-            if letter.args[1] == fun(NUM):  # a function that stands for any
-                meant[letter] = sp.Function(letter.args[0])
-        entry = Instance(meant, EXACT).value(alone.function)
-        return sp.Matrix(*self._shape(x), lambda i, j: entry(i + 1, j + 1))
-
-    def _shape(self, x):
-        return map(self._size, x.shape)
-
-    def _size(self, size):
-        found = number(size)
-        return int(found.subs({s: self.n for s in found.free_symbols}))
+def symbols(family):
+    """A symbol for each entry of a letter, real as the letters of the book are."""
+    if family.kind != "matrix":
+        raise ValueError(f"{family.name} is no plain matrix: a {family.kind} is not written out")
+    return lambda *at: sp.Symbol("_".join([family.name, *map(str, at)]), real=True)
 
 
-def _reader(written):
-    return lambda i, j: written[i - 1, j - 1]
+def written_out(x, meant):
+    """The entries of an expression, as a function of two positions that works each out once."""
+    if x.operation.expand is not None:
+        return written_out(x.operation.expand(x), meant)
+    if x.operation in (DERIVATIVE, EXPECTATION):
+        raise ValueError(f"{x.operation.name} depends on more than entries: not written out")
+    if x.operation is LETTER:
+        return Instance(meant, EXACT).value(x.function)
+    if x.operation is OVER:
+        index = x.params[0]
+        places = range(1, Instance(meant, EXACT).size(size_term(index.size)) + 1)
+        parts = [written_out(x.args[0], meant | {index.term: place}) for place in places]
+        return lambda *at: sum(part(*at) for part in parts)
+    args = list(x.args)
+    while x.operation is PRODUCT_OF and len(args) > 2:
+        first, second = args[:2]
+        args[:2] = [Expression(PRODUCT_OF, (first, second), (), (first.shape[0], second.shape[1]))]
+    letters = [matrix(f"argumentʼ{k}", *y.shape) for k, y in enumerate(args)]
+    own = {letter.params[0].term: written_out(y, meant) for letter, y in zip(letters, args)}
+    alone = Expression(x.operation, letters, x.params, x.shape)
+    return Instance(meant | own, EXACT).value(alone.function)

@@ -18,6 +18,21 @@ class Fault(Exception):
     """What is wrong and what to do, in a sentence for the one who called."""
 
 
+def demand(held, complaint):
+    """Raises a Fault with this complaint, unless it is held."""
+    if not held:
+        raise Fault(f"{complaint}.")
+
+
+@contextmanager
+def naming(place):
+    """A Fault inside says where it is: `03-a-claim.ipynb: …`."""
+    try:
+        yield
+    except Fault as fault:
+        raise Fault(f"{place}: {fault}") from None
+
+
 def in_a_sentence(main):
     """A tool's main: a Fault, or a file that cannot be written, becomes a sentence and status 1."""
 

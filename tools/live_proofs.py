@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docutils import nodes
+from files import read_notebook
 from sphinx.transforms import SphinxTransform
 
 #: All that the browser has, but for the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
+NOT_THERE = "a module that is not there"  # what a statement reads that imports one
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that add to the object they are called on.
 CONTINUING = {"by", "base", "step"}
@@ -40,7 +42,6 @@ class Statement:
     source: str
     reads: frozenset
     changes: frozenset
-    imports_absent: bool
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ class LiveCell:
 
 def live_cells(notebook):
     """The cells of a notebook that can run in the page."""
-    unknown, before = set(), []  # names that torch had a hand in; statements without it
+    unknown, before = {NOT_THERE}, []  # names that torch had a hand in; statements without it
     for index, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] != "code":
             continue
         source, kept, shortened = "".join(cell["source"]), [], False
         for statement in statements(source):
-            if statement.imports_absent or statement.reads & unknown:
+            if statement.reads & unknown:
                 unknown |= statement.changes
                 shortened = True
             else:
@@ -88,7 +89,7 @@ def statements(source):
         text = "\n".join(lines[end : node.end_lineno])
         end = node.end_lineno
         reads, binds = global_names(text)
-        yield Statement(text, reads, binds | changed_objects(node), imports_absent(node))
+        yield Statement(text, reads | absent(node), binds | changed_objects(node))
 
 
 def global_names(text):
@@ -110,27 +111,28 @@ def global_names(text):
 
 def changed_objects(tree):
     """The names whose objects a statement changes: `proof.by(…)`, `table[k] = …`."""
-    parts = [n for n in ast.walk(tree) if isinstance(n, (ast.Attribute, ast.Subscript))]
     changing = [
         part
-        for part in parts
-        if isinstance(part.ctx, ast.Store) or getattr(part, "attr", "") in CONTINUING
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Attribute | ast.Subscript)
+        and (isinstance(part.ctx, ast.Store) or getattr(part, "attr", "") in CONTINUING)
     ]
     return {owner(part) for part in changing} - LIVE  # `Derivation(…).by(…)` is a new one
 
 
 def owner(node):
     """The name that `name.a[b].c(…)` begins with, if it is one."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return getattr(node, "id", "")
 
 
-def imports_absent(tree):
-    """Whether a statement imports what the browser has not, also inside a `with` or an `if`."""
+def absent(tree):
+    """{NOT_THERE} where a statement imports what the browser has not, in a `with` or an `if` too."""
     names = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-    return any(name.split(".")[0] not in PRESENT or name == ABSENT for name in names)
+    there = (name.split(".")[0] in PRESENT and name != ABSENT for name in names)
+    return set() if all(there) else {NOT_THERE}
 
 
 # ---- the page ----------------------------------------------------------------------
@@ -154,7 +156,7 @@ def add_live_cells(app, pagename, templatename, context, doctree):
         return
     cells = [
         vars(cell) | {"prelude": "\n".join(statement.source for statement in cell.prelude)}
-        for cell in live_cells(json.loads(source.read_text(encoding="utf-8")))
+        for cell in live_cells(read_notebook(source))
     ]
     if cells:
         data = json.dumps({"folder": context["pathto"]("_static/live/", 1), "cells": cells})

@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 #: What the PDF is made from.
-SOURCES = ("_*.yml", "notebooks/*.ipynb", "book/**/*.*", "tools/print_pdf.*")
+SOURCES = ("_*.yml", "notebooks/*.ipynb", "book/**/*.*", "tools/print_pdf.*", "tools/one_page.*")
 
 
 def pdf_of(root):

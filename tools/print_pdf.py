@@ -1,6 +1,6 @@
-"""Print the book, built on one page, with Chromium: called by `make pdf`.
+"""Print the book with Chromium: called by `make pdf`.
 
-    python tools/print_pdf.py _build/singlehtml/index.html _build/pdf/where-did-the-bias-go.pdf
+    python tools/print_pdf.py       # from _build/html into _build/pdf/where-did-the-bias-go.pdf
 
 It waits until every formula is typeset, makes those that are too wide as small as they
 need, and refuses to print a page on which anything would be cut off. It prints twice:
@@ -15,9 +15,14 @@ from io import BytesIO
 from pathlib import Path
 
 import pikepdf
+from addresses import PDF as NAME
 from files import Fault, in_a_sentence, write
+from one_page import one_page
 from playwright.sync_api import sync_playwright
 
+BUILD = Path(__file__).resolve().parent.parent / "_build"
+PDF = BUILD / "pdf" / NAME
+ONE_PAGE = BUILD / "one-page.html"
 SCRIPT = Path(__file__).with_suffix(".js")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: The text block of print.css in CSS pixels, 96 to the inch: A4 without its margins.
@@ -30,10 +35,11 @@ class CannotPrint(Fault):
 
 
 @in_a_sentence
-def main(html, pdf):
-    text = print_book(Path(html).resolve())
-    Path(pdf).parent.mkdir(parents=True, exist_ok=True)
-    write(pdf, text)
+def main():
+    find_chromium()  # before half a minute of work
+    ONE_PAGE.write_text(one_page(BUILD / "html"), encoding="utf-8")
+    PDF.parent.mkdir(exist_ok=True)
+    write(PDF, print_book(ONE_PAGE))
     return 0
 
 
@@ -135,4 +141,4 @@ def mark_formulas(document, names):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

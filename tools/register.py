@@ -23,15 +23,16 @@ has others there is refused, and so is a clause without evidence (`evidence`).
 The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
 """
 
-import json
 import os
 import re
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 
+from cells import FENCE, printed_in, text_of
 from docutils import nodes
-from evidence import EvidenceError, check_evidence, counted, printed, read_clauses
+from evidence import check_evidence, counted, read_clauses
+from files import Fault, demand, naming
 from sphinx.util.docutils import SphinxDirective
 
 KINDS = ("Theorem", "Lemma", "Proposition", "Corollary", "Definition", "Counterexample")
@@ -44,10 +45,6 @@ HEADING = re.compile(rf"### {LABEL} · (?P<name>.+)")
 BOX_TITLE = re.compile(rf"{LABEL} \((?P<name>.+)\)\.?")
 BOX = re.compile(rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.*)", re.DOTALL)
 PART = re.compile(r"\n\s*\n\*(Needs|Evidence):\*\s*")
-
-
-class RegisterError(ValueError):
-    """A notebook whose theorems, boxes and summary do not agree."""
 
 
 @dataclass(frozen=True)
@@ -91,64 +88,45 @@ class Entry:
 
 
 def read_register(folder):
-    """Every theorem of the notebooks in `folder`, in the order in which they are read."""
+    """Every theorem of the notebooks in `folder`, in the order in which they are read.
+
+    Raises Fault for a notebook whose theorems, boxes and summary do not agree.
+    """
     entries, taken = [], {}
     for path in sorted(Path(folder).glob("*.ipynb")):
-        for entry in read_notebook(path):
-            for key in (entry.number if entry.is_proved else entry.label, entry.slug):
-                demand(key not in taken, path, f"{entry.label} uses “{key}”: {taken.get(key)} does")
-                taken[key] = f"{entry.label} in {path.name}"
-            entries += [entry] if entry.is_proved else []
-    said = {entry.notebook: printed(entry.notebook) for entry in entries}
-    for entry in entries:
-        elsewhere = [other.label for other in entries if other.notebook != entry.notebook]
-        try:
-            check_evidence(entry.evidence, said[entry.notebook], elsewhere)
-        except EvidenceError as wrong:
-            raise RegisterError(f"{entry.notebook.name}: {entry.label}: {wrong}") from None
+        with naming(path.name):
+            for entry in read_notebook(path):
+                for key in (entry.number if entry.is_proved else entry.label, entry.slug):
+                    demand(key not in taken, f"{entry.label} uses “{key}”: {taken.get(key)} does")
+                    taken[key] = f"{entry.label} in {path.name}"
+                entries += [entry] if entry.is_proved else []
+    for path, own in groupby(entries, key=lambda entry: entry.notebook):
+        said = printed_in(path)
+        elsewhere = [entry.label for entry in entries if entry.notebook != path]
+        for entry in own:
+            with naming(path.name), naming(entry.label):
+                check_evidence(entry.evidence, said, elsewhere)
     return entries
-
-
-def demand(condition, path, complaint):
-    if not condition:
-        raise RegisterError(f"{path.name}: {complaint}.")
 
 
 def read_notebook(path):
     """The boxes of a notebook, each with its row of the summary."""
-    lines = markdown_lines(path)
+    lines = [line.rstrip() for line in FENCE.sub("", text_of(path)).splitlines()]
     title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
-    boxes = list(read_boxes(path, title, lines))
-    rows = summary_rows(path, lines)
+    boxes, rows = list(read_boxes(path, title, lines)), summary_rows(lines)
     firsts = [box.first_cell for box in boxes if box.is_proved]
-    headings = [line for line in lines if HEADING.fullmatch(line)]
-    compare(path, "heading", [box.heading for box in boxes], headings)
-    compare(path, "row of the summary", firsts, [row[0] for row in rows])
+    compare("heading", [box.heading for box in boxes], list(filter(HEADING.fullmatch, lines)))
+    compare("row of the summary", firsts, [row[0] for row in rows])
     facts = {first: dict(zip(FACTS, cells)) for first, *cells in rows}
     return [replace(box, **facts.get(box.first_cell, {})) for box in boxes]
 
 
-def compare(path, what, wanted, found):
+def compare(what, wanted, found):
     """Each box has what it makes, once; and nothing else is there."""
     for one in dict.fromkeys(wanted + found):
-        demand(one in found, path, f"a box asks for the {what} “{one}”, which is not there")
-        demand(one in wanted, path, f"no box makes the {what} “{one}”")
-        demand(found.count(one) == 1, path, f"the {what} “{one}” is there twice")
-
-
-def markdown_lines(path):
-    """The Markdown lines of a notebook, without what stands in code fences."""
-    lines, fenced = [], False
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "markdown":
-            continue
-        for line in "".join(cell["source"]).splitlines():
-            if line.lstrip().startswith("```"):
-                fenced = not fenced
-            elif not fenced:
-                lines.append(line.rstrip())
-        lines.append("")  # the end of a cell ends a block quote and a table
-    return lines
+        demand(one in found, f"a box asks for the {what} “{one}”, which is not there")
+        demand(one in wanted, f"no box makes the {what} “{one}”")
+        demand(found.count(one) == 1, f"the {what} “{one}” is there twice")
 
 
 def read_boxes(path, title, lines):
@@ -157,30 +135,26 @@ def read_boxes(path, title, lines):
         if not found:
             continue
         statement, *rest = PART.split(found["statement"])
-        parts = dict(zip(rest[::2], rest[1::2]))
-        where = f"{found['kind']} {found['number']}"
-        if found["kind"] in PROVED_KINDS:
-            for part in ("Needs", "Evidence"):
-                demand(parts.get(part), path, f"{where} has no paragraph “*{part}:* …”")
-        try:
-            clauses = read_clauses(parts.get("Evidence", ""))
-        except EvidenceError as wrong:
-            raise RegisterError(f"{path.name}: {where}: {wrong}") from None
-        label = found["kind"], found["number"], found["name"]
-        needs = parts.get("Needs", "").strip()
-        yield Entry(path, title, *label, statement.strip(), needs, clauses)
+        parts = {"Needs": "", "Evidence": ""} | dict(zip(rest[::2], rest[1::2]))
+        kind, number, name = found["kind"], found["number"], found["name"]
+        with naming(f"{kind} {number}"):
+            for part, text in parts.items():
+                needless = kind not in PROVED_KINDS
+                demand(text or needless, f"the box has no paragraph “*{part}:* …”")
+            clauses = read_clauses(parts["Evidence"])
+        needs = parts["Needs"].strip()
+        yield Entry(path, title, kind, number, name, statement.strip(), needs, clauses)
 
 
-def summary_rows(path, lines):
+def summary_rows(lines):
     """The rows of the summary's table, as lists of cells."""
     if "## Summary" not in lines:
         return []
-    after = lines[lines.index("## Summary") + 1 :]
-    end = next((i for i, line in enumerate(after) if line.startswith("## ")), None)
-    head, *rows = [table_cells(line) for line in after[:end] if line.startswith("|")] or [[]]
-    demand(head == COLUMNS, path, f"the summary needs the columns {' | '.join(COLUMNS)}")
-    for row in rows[1:]:
-        demand(len(row) == len(COLUMNS), path, f"not five cells in the summary: {' | '.join(row)}")
+    section = takewhile(lambda s: not s.startswith("## "), lines[lines.index("## Summary") + 1 :])
+    head, *rows = [table_cells(line) for line in section if line.startswith("|")] or [[]]
+    demand(head == COLUMNS, f"the summary needs the columns {' | '.join(COLUMNS)}")
+    for row in rows:
+        demand(len(row) == len(COLUMNS), f"not five cells in the summary: {' | '.join(row)}")
     return rows[1:]
 
 
@@ -215,7 +189,7 @@ class TheoremRegister(BookDirective):
         folder = (self.folder / self.arguments[0]).resolve()
         try:
             entries = read_register(folder)
-        except RegisterError as wrong:
+        except Fault as wrong:
             raise self.error(str(wrong)) from None
         clauses = [clause for entry in entries for clause in entry.evidence]
         words = f"{len(entries)} statements with {len(clauses)} clauses: {counted(clauses)}."

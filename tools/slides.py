@@ -31,7 +31,7 @@ from pathlib import Path
 
 import jinja2
 import yaml
-from files import Fault, in_a_sentence, write
+from files import demand, in_a_sentence, naming, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -57,8 +57,8 @@ DECKS = ROOT / "book" / "teaching" / "slides"
 OUTPUT = ROOT / "_build" / "course" / "slides"
 STATIC = ROOT / "book" / "static"
 ASSETS = "assets"
-VOTE = "Vote: true, true only if …, or false?"
 ABBREVIATIONS = (r"& \text{where", r"& \text{with")
+PARTS = ("cell", "theorem", "claim", "summary", "exercise", "ask", "text", "live")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
 
 
@@ -85,9 +85,7 @@ def write_pages(folder):
     """The pages and what they share; the names of the decks."""
     copy_assets(folder / ASSETS)
     sources, decks = read_sources(), read_decks()
-    loader = jinja2.FileSystemLoader(DECKS)
-    settings = dict(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = jinja2.Environment(loader=loader, **settings).get_template("template.html")
+    template = TEMPLATES.get_template("template.html")
     for name, deck in decks.items():
         slides = [slide_of(name, *numbered, sources) for numbered in enumerate(deck["slides"], 1)]
         write(folder / f"{name}.html", template.render(deck=deck, slides=slides, assets=ASSETS))
@@ -103,16 +101,18 @@ def read_decks():
 
 def slide_of(deck, number, slide, sources):
     """What the template shows of a slide."""
-    try:
+    with naming(f"{deck}.yml, slide {number}"):
+        for key in ("title", "minutes", "notes", "show"):
+            demand(key in slide, f"“{key}” is missing")
+        title, minutes = inline(slide["title"]), slide["minutes"]
+        notes = f"**{minutes} minute{'s' * (minutes != 1)}.**\n\n{slide['notes']}"
         body = [html_of(part, sources) for part in slide["show"]]
-        time = f"**{slide['minutes']} minute{'s' * (slide['minutes'] != 1)}.**"
-        notes = markdown(f"{time}\n\n{slide['notes']}")
-    except KeyError as missing:
-        raise Fault(f"{deck}.yml, slide {number}: {missing} is missing.") from None
-    except Fault as problem:
-        raise Fault(f"{deck}.yml, slide {number}: {problem}.") from None
-    title = inline(slide["title"])
-    return {"id": f"{number}-{slug(title)}", "title": title, "body": body, "notes": notes}
+        return {
+            "id": f"{number}-{slug(title)}",
+            "title": title,
+            "body": body,
+            "notes": markdown(notes),
+        }
 
 
 def slug(title):
@@ -136,9 +136,13 @@ def copy_assets(assets):
 def html_of(part, sources):
     """The HTML of one part, hidden at first where the deck says so."""
     kind = next((name for name in PARTS if name in part), None)
-    if not kind:
-        raise Fault(f"a part names one of {', '.join(PARTS)}")
-    html = PARTS[kind](part, sources)
+    demand(kind, f"a part names one of {', '.join(PARTS)}")
+    it = part[kind]
+    if kind in sources:
+        it = find(sources, kind, it)
+    elif kind == "summary":
+        it = [find(sources, "theorem", number) for number in it]
+    html = cell_part(it, part) if kind == "cell" else getattr(SHOWN, kind)(it, part)
     return f'<div class="fragment">{html}</div>' if part.get("fragment") else html
 
 
@@ -146,16 +150,14 @@ def block(kind, html):
     return f'<div class="{kind}">{html}</div>'
 
 
-def cell_part(part, sources):
+def cell_part(cell, part):
     """A cell: the excerpt of its text, or of a code cell what `as` names."""
-    cell, kind = find(sources, "cell", part["cell"]), part.get("as")
-    if cell.kind == "markdown":
+    if cell.cell_type == "markdown":
         return block("text", markdown(excerpt(cell, part.get("excerpt"))))
-    if kind not in KINDS:
-        raise Fault(f"{cell.name} is code: say as: {', '.join(KINDS)}")
+    kind = part.get("as")
+    demand(kind in KINDS, f"{part['cell']} is code: say as: {', '.join(KINDS)}")
     stored, show = KINDS[kind]
-    if not stored(cell):
-        raise Fault(f"{cell.name} has no {kind}")
+    demand(stored(cell), f"{part['cell']} has no {kind}")
     return show(stored(cell), part, cell)
 
 
@@ -172,7 +174,7 @@ def lines(text, part, cell):
 
 
 def chosen_lines(text, part):
-    return lines_between(text, part.get("from"), part.get("to"), part.get("only", ""))
+    return lines_between(text, part.get("from", ""), part.get("to"), part.get("only", ""))
 
 
 def formula(latex, part, cell):
@@ -204,7 +206,8 @@ def step_of_each(rows):
 
 def figure(png, part, cell):
     picture = "data:image/png;base64," + png.replace("\n", "")
-    return f'<figure><img src="{picture}" alt="{escape(cell.alt)}"></figure>'
+    alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+    return f'<figure><img src="{picture}" alt="{escape(alt)}"></figure>'
 
 
 #: What a code cell can show: where the cell has it, and its HTML.
@@ -213,62 +216,6 @@ KINDS = {
     "print": (printed, lines),
     "formula": (lambda cell: data(cell, "text/latex"), formula),
     "figure": (lambda cell: data(cell, "image/png"), figure),
-}
-
-
-def theorem_part(part, sources):
-    """The statement, and what it needs as a second step."""
-    entry = find(sources, "theorem", part["theorem"])
-    title = f'<p class="name">{entry.label} · {inline(entry.name)}</p>'
-    needs = f'<p class="needs fragment"><em>Needs:</em> {inline(entry.needs)}</p>'
-    statement = entry.statement
-    if part.get("stack"):
-        statement = statement.replace(r"\qquad", "$$\n$$")
-    return block("theorem", title + markdown(statement) + needs)
-
-
-def claim_part(part, sources):
-    """A claim, the question, and then the verdict."""
-    claim = find(sources, "claim", part["claim"])
-    words = claim.why if not claim.needs else f"{claim.why}\n\n*Needs:* {claim.needs}"
-    verdict = f'<p class="verdict">{claim.verdict.capitalize()}</p>{markdown(words)}'
-    return (
-        f"<blockquote>{markdown(claim.claim)}</blockquote>"
-        f'<p class="vote">{VOTE} <span class="id">claim {claim.id}</span></p>'
-        f'<div class="answer fragment {slug(claim.verdict)}">{verdict}</div>'
-    )
-
-
-def summary_part(part, sources):
-    """A table of theorems: what each says and where it breaks."""
-    rows = [find(sources, "theorem", number) for number in part["summary"]]
-    lines = [f"| {row.number} {row.name} | {row.breaks_when} |" for row in rows]
-    return block("table", markdown("\n".join(["| theorem | breaks when |", "|---|---|", *lines])))
-
-
-def exercise_part(part, sources):
-    exercise = find(sources, "exercise", part["exercise"])
-    title = f'<p class="name">Exercise {exercise.number} · {inline(exercise.name)}</p>'
-    return block("exercise", title + markdown(exercise.text))
-
-
-def ask_part(part, sources):
-    """A question to the room, and its answer as a second step."""
-    answer = block("answer fragment", markdown(part["answer"])) if "answer" in part else ""
-    return block("ask", markdown(part["ask"])) + answer
-
-
-PARTS = {
-    "cell": cell_part,
-    "theorem": theorem_part,
-    "claim": claim_part,
-    "summary": summary_part,
-    "exercise": exercise_part,
-    "ask": ask_part,
-    "text": lambda part, sources: block("text", markdown(part["text"])),
-    "live": lambda part, sources: block(
-        "live", '<p class="name">Now live</p>' + markdown(part["live"])
-    ),
 }
 
 
@@ -295,6 +242,13 @@ def markdown(text):
 
 def inline(text):
     return READER.renderInline(str(text))
+
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(DECKS), trim_blocks=True, lstrip_blocks=True
+)
+TEMPLATES.filters |= {"markdown": markdown, "inline": inline}
+SHOWN = TEMPLATES.get_template("parts.html").module
 
 
 # ---- the PDF ----------------------------------------------------------------------------

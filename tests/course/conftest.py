@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import assignments
 import nbformat
 import pytest
+from browser import browser  # noqa: F401
 from submissions import graded, small_source
 
 

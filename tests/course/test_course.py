@@ -1,14 +1,15 @@
 """The archives that a teacher hands out hold what they promise, and no solution for a student."""
 
 import ast
-import json
 import re
 import subprocess
 import sys
 import zipfile
 
 import course
+import nbformat
 import pytest
+from cells import has_tag
 
 SOLVED = re.compile(r"BEGIN SOLUTION|HIDDEN TESTS|<summary>Solution")
 
@@ -37,12 +38,11 @@ def in_folder(files, folder):
 
 
 def cells(data):
-    for cell in json.loads(data)["cells"]:
-        yield "".join(cell["source"]), cell["cell_type"], cell["metadata"].get("tags", [])
+    return nbformat.reads(data.decode(), as_version=4).cells
 
 
 def questions(data):
-    return [q for source, *_ in cells(data) for q in re.findall("^### Exercise .+$", source, re.M)]
+    return [q for c in cells(data) for q in re.findall("^### Exercise .+$", c.source, re.M)]
 
 
 def test_a_student_gets_every_question_and_no_solution(packed):
@@ -51,12 +51,12 @@ def test_a_student_gets_every_question_and_no_solution(packed):
     assert sheets.keys() == solved.keys() and len(sheets) >= 15
     for name, data in solved.items():
         assert questions(sheets[name]) == questions(data) != [], name
-        assert any("hide-cell" in tags for _, _, tags in cells(data)), name
+        assert any(has_tag(cell, "hide-cell") for cell in cells(data)), name
     assignments = in_folder(student, "assignments")
     assert not any("solution" in name or "source/" in name for name in assignments)
     for name, data in (sheets | assignments).items():
-        for source, _, tags in cells(data):
-            assert not SOLVED.search(source) and "hide-cell" not in tags, name
+        for cell in cells(data):
+            assert not SOLVED.search(cell.source) and not has_tag(cell, "hide-cell"), name
 
 
 def test_a_teacher_gets_every_assignment_in_each_version(packed):
@@ -72,9 +72,8 @@ def test_what_is_typed_in_class_is_ready_to_run(packed):
     assert len(live) == 5
     for name, data in live.items():
         plan = (course.TEACHING / f"{name[5:-6]}.md").read_text(encoding="utf-8")
-        _, opening, *rest = cells(data)
-        assert "derivation/proofs.py" in opening[0]
-        code = [source for source, kind, _ in rest if kind == "code"]
+        opening, *code = [cell.source for cell in cells(data) if cell.cell_type == "code"]
+        assert "derivation/proofs.py" in opening
         assert len(code) == plan.count("```python") and all(source in plan for source in code)
 
 
@@ -84,9 +83,9 @@ def test_what_notebooks_import_can_be_installed_from_the_requirements(packed):
     there = named | set(sys.stdlib_module_names) | {"derivation", "redundancy", "context_parallel"}
     sheets = [name for name in files if name.endswith(".ipynb") and not name.startswith("book/")]
     for name in sheets:
-        for source, kind, _ in cells(files[name]):
-            imported = course.colab.imported(ast.parse(source)) if kind == "code" else ()
-            assert set(imported) <= there, name
+        for cell in cells(files[name]):
+            code = cell.source if cell.cell_type == "code" else ""
+            assert {*course.colab.imported(ast.parse(code))} <= there, name
 
 
 @pytest.mark.parametrize("who", ["student", "instructor"])

@@ -11,10 +11,10 @@ import shutil
 
 import pytest
 import slides
-from browser import needs_chromium, visited
+from browser import visited
 from bs4 import BeautifulSoup
+from cells import has_tag
 from files import Fault
-from print_pdf import chromium
 from pypdf import PdfReader
 from slide_sources import read_sources
 
@@ -46,17 +46,17 @@ def sections_of(folder, deck):
 def test_the_decks_show_every_tagged_cell_and_no_other(sources):
     parts = [part for deck in DECKS.values() for slide in deck["slides"] for part in slide["show"]]
     shown = {part["cell"] for part in parts if "cell" in part}
-    tagged = {name for name, cell in sources["cell"].items() if "slide" in cell.tags}
+    tagged = {name for name, cell in sources["cell"].items() if has_tag(cell, "slide")}
     assert shown == tagged and len(shown) > 20
 
 
 def test_the_marks_of_an_excerpt_come_in_pairs_and_change_nothing_in_the_book(sources):
     """One that begins a line stands alone in its paragraph: Markdown takes its line as HTML."""
-    for cell in sources["cell"].values():
+    for name, cell in sources["cell"].items():
         marks = re.findall(r"<!-- (/?)slide -->", cell.source)
-        assert marks == ["", "/"] * (len(marks) // 2), cell.name
+        assert marks == ["", "/"] * (len(marks) // 2), name
         alone = re.findall(r"(?:^|\n\n)<!-- /?slide -->(?=\n\n|$)", cell.source)
-        assert len(alone) == len(re.findall(r"^ *<!-- /?slide", cell.source, re.M)), cell.name
+        assert len(alone) == len(re.findall(r"^ *<!-- /?slide", cell.source, re.M)), name
 
 
 KEY_BIAS = "03-softmax-ignores-the-key-bias#"
@@ -83,7 +83,7 @@ def test_a_wrong_part_is_refused_with_its_place(part, message, sources):
     with pytest.raises(Fault, match="a-deck.yml, slide 7: .*" + message):
         slides.slide_of("a-deck", 7, slide, sources)
     del slide["notes"], slide["show"][:]
-    with pytest.raises(Fault, match="a-deck.yml, slide 7: 'notes' is missing"):
+    with pytest.raises(Fault, match="a-deck.yml, slide 7: “notes” is missing"):
         slides.slide_of("a-deck", 7, slide, sources)
 
 
@@ -151,12 +151,6 @@ FAULTS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
-
-
 def opened(browser, folder, deck, query=""):
     """A deck from the disk, ready to be shown, and what goes wrong with it."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
@@ -165,7 +159,6 @@ def opened(browser, folder, deck, query=""):
     return page, page.faults
 
 
-@needs_chromium
 @each_deck
 def test_every_slide_is_legible_and_whole(browser, built, deck):
     page, faults = opened(browser, built, deck)
@@ -176,7 +169,6 @@ def test_every_slide_is_legible_and_whole(browser, built, deck):
     assert faults == []
 
 
-@needs_chromium
 def test_a_slide_that_is_too_full_is_seen(browser, built, tmp_path):
     """The control: words added to a slide, words made small, a picture without words."""
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
@@ -193,7 +185,6 @@ def test_a_slide_that_is_too_full_is_seen(browser, built, tmp_path):
     assert any("none.png" in fault for fault in faults)
 
 
-@needs_chromium
 def test_the_keyboard_leads_through_the_steps_and_the_presenter_sees_the_notes(browser, built):
     page, faults = opened(browser, built, "lecture")
     number, slide = next(
@@ -219,7 +210,6 @@ def test_the_keyboard_leads_through_the_steps_and_the_presenter_sees_the_notes(b
 # ---- the PDF --------------------------------------------------------------------------
 
 
-@needs_chromium
 @each_deck
 def test_the_pdf_has_a_page_for_each_slide_with_its_words(browser, built, deck):
     page, faults = opened(browser, built, deck, "?print-pdf")

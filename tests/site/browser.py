@@ -11,24 +11,23 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from print_pdf import CannotPrint, find_chromium
+from print_pdf import CannotPrint, chromium, find_chromium
 
 
-def need(there, reason):
-    """Skip a test module whose means are missing; fail where they are required."""
-    if not there and os.environ.get("REQUIRE_BROWSER") == "1":
-        raise RuntimeError(reason)
-    return pytest.mark.skipif(not there, reason=reason)
+def demand_means(there, reason):
+    """Skip a test whose means are missing; fail where they are required."""
+    if not there:
+        (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
 
 
-def is_installed():
+@pytest.fixture(scope="module")
+def browser():
     try:
-        return find_chromium()
-    except CannotPrint:
-        return False
-
-
-needs_chromium = need(is_installed(), "Chromium is not installed: the pages are not looked at")
+        find_chromium()
+    except CannotPrint as why:
+        demand_means(False, str(why))
+    with chromium() as opened:
+        yield opened
 
 
 def visited(context, address, own):

@@ -1,17 +1,10 @@
 """What the tests in Chromium share: the browser, the built site, and a visit to one of its pages."""
 
 import pytest
-from browser import served, visited
-from print_pdf import chromium
+from browser import browser, served, visited  # noqa: F401
 from site_files import SITE
 
 HEIGHTS = {390: 844, 800: 1000, 1300: 900}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +14,7 @@ def address():
 
 
 @pytest.fixture
-def visit(browser, address):
+def visit(browser, address):  # noqa: F811
     """Opens a page in a window of its own; in the end nothing may have gone wrong on any.
 
     The path is that of a page of the site, or a whole address `file://…`; `routes` change what is

@@ -20,15 +20,12 @@ def anchors(page):
     return {element["id"] for element in soup(page).find_all(id=True)} | {""}
 
 
-def links_of(page, within=None):
-    """(page, anchor) of each link to a page of the site, in the element with that id or in all."""
-    element = soup(page).find(id=within) if within else soup(page)
-    for link in element.find_all("a", href=True):
+def links_of(page):
+    """(page, anchor) of each link to a page of the site."""
+    for link in soup(page).find_all("a", href=True):
         address, anchor = urldefrag(link["href"])
-        if ":" in address:
-            continue
         target = (page.parent / unquote(address)).resolve() if address else page
-        if target.suffix == ".html" or not address:
+        if ":" not in address and target.suffix == ".html":
             yield target, unquote(anchor)
 
 

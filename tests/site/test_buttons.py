@@ -3,10 +3,8 @@
 import itertools
 
 import pytest
-from browser import needs_chromium
-from playwright.sync_api import TimeoutError
+from playwright.sync_api import TimeoutError, expect
 
-pytestmark = needs_chromium
 CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
 PAGES = (CHAPTER, "book/index.html", "book/theorems.html")
 OTHERS = ("notebooks/03-exercises.html", "book/teaching/quiz-2.html", "search.html")
@@ -114,52 +112,55 @@ def test_the_way_back_to_the_top(visit):
 # ---- by keyboard -------------------------------------------------------------------
 
 
-def press(page, selector, key):
-    page.locator(f"{selector}:visible").focus()
-    page.keyboard.press(key)
-    page.wait_for_timeout(300)
-
-
-def has_focus(page, selector):
-    page.wait_for_timeout(100)
-    return page.evaluate("s => document.activeElement.matches(s)", selector)
+DIALOG = "dialog[open]"
 
 
 @pytest.mark.parametrize("width", [390, 800])
 @pytest.mark.parametrize("button", [MENU, CONTENTS])
 def test_enter_opens_and_escape_closes(visit, button, width):
     page = visit(CHAPTER, width)
-    press(page, button, "Enter")
-    assert has_focus(page, "dialog[open] *")
+    toggle = page.locator(f"{button}:visible")
+    toggle.press("Enter")
+    expect(page.locator(f"{DIALOG} :focus")).to_be_visible()
     page.keyboard.press("Escape")
-    assert not page.locator("dialog[open]").count()
-    assert has_focus(page, button), "the focus is lost"
+    expect(page.locator(DIALOG)).to_have_count(0)
+    expect(toggle, "the focus is lost").to_be_focused()
 
 
 def test_enter_hides_the_menu_of_a_wide_page_and_shows_it_again(visit):
     page = visit(CHAPTER)
-    menu = page.locator("#pst-primary-sidebar nav.bd-links")
+    toggle, menu = (
+        page.locator(f"{MENU}:visible"),
+        page.locator("#pst-primary-sidebar nav.bd-links"),
+    )
     for shown in (False, True):
-        press(page, MENU, "Enter")
-        assert menu.is_visible() == shown and has_focus(page, MENU)
+        toggle.press("Enter")
+        expect(menu).to_be_visible(visible=shown)
+        expect(page.locator(f"{MENU}:visible")).to_be_focused()
 
 
 @pytest.mark.parametrize("key", ["Enter", ""])
 def test_the_contents_close_behind_what_is_chosen(visit, key):
     page = visit(CHAPTER, 390)
-    press(page, CONTENTS, "Enter")
-    link = page.locator("dialog[open] a", has_text="Theorem 3.5")
+    toggle, link = (
+        page.locator(f"{CONTENTS}:visible"),
+        page.locator(f"{DIALOG} a", has_text="Theorem 3.2"),
+    )
+    toggle.press("Enter")
     link.press(key) if key else link.click()
-    page.wait_for_url("**#theorem-3-5-*")
-    assert not page.locator("dialog[open]").count() and not has_focus(page, CONTENTS)
+    page.wait_for_url("**#theorem-3-2-*")
+    expect(page.locator(DIALOG)).to_have_count(0)
+    expect(toggle).not_to_be_focused()
 
 
 def test_a_lost_focus_and_contents_that_stay_open_are_found(visit):
     """The same page without what mends the theme."""
     page = visit(CHAPTER, 390, routes={"**/buttons.js*": lambda route: route.fulfill(body="")})
-    press(page, MENU, "Enter")
+    page.locator(f"{MENU}:visible").press("Enter")
     page.keyboard.press("Escape")
-    assert not has_focus(page, MENU)
-    press(page, CONTENTS, "Enter")
-    page.locator("dialog[open] a", has_text="Theorem 3.5").click()
-    assert page.locator("dialog[open]").count()
+    with pytest.raises(AssertionError):
+        expect(page.locator(f"{MENU}:visible")).to_be_focused(timeout=500)
+    page.locator(f"{CONTENTS}:visible").press("Enter")
+    page.locator(f"{DIALOG} a", has_text="Theorem 3.2").click()
+    with pytest.raises(AssertionError):
+        expect(page.locator(DIALOG)).to_have_count(0, timeout=500)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from browser import needs_chromium, served, visited
+from browser import served, visited
 from torch import nn
 
-pytestmark = needs_chromium
 STATIC = Path(__file__).resolve().parents[2] / "book" / "static"
 CLOSE = 1e-12
 EXHIBITS = ["three-biases", "drag-tokens", "bias-before-norm"]

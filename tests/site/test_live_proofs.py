@@ -4,15 +4,12 @@ import json
 import time
 
 import pytest
-from browser import need, needs_chromium
+from browser import demand_means
 from site_files import SITE
 from test_live_cells import FOLDER, disagreements, live_cells
 
 NOTEBOOK = FOLDER / "03-softmax-ignores-the-key-bias.ipynb"
 THEOREM, EXERCISE = ".cell-9", ".cell:has(.live-open) >> nth=0"  # Theorem 3.1, Exercise 3A
-
-THERE = (SITE / "_static" / "live" / "pyodide.mjs").is_file()
-pytestmark = [needs_chromium, need(THERE, "the book has no live proofs: `make book` needs npm")]
 
 #: Seconds, on a processor that adds a million squares in ADDITION and has nothing else to do.
 FIRST_RUN, LATER_RUN, STOPPING, ADDITION = 6.0, 0.5, 1.0, 0.05
@@ -69,6 +66,12 @@ class Cell:
 
     def says(self, text):
         return text in self.output.inner_text().replace("\xa0", " ")
+
+
+@pytest.fixture(autouse=True)
+def live_proofs():
+    there = (SITE / "_static" / "live" / "pyodide.mjs").is_file()
+    demand_means(there, "the book has no live proofs: `make book` needs npm")
 
 
 @pytest.fixture

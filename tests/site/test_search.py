@@ -3,7 +3,6 @@
 from urllib.parse import quote
 
 import pytest
-from browser import needs_chromium
 from search_words import SearchWords
 
 FIRST = 3
@@ -63,7 +62,6 @@ def missed(page, wanted):
     return found
 
 
-@needs_chromium
 @pytest.mark.parametrize(("wanted", "allowed"), [(WANTED, 2), (UNSEEN, 1)])
 def test_the_page_wanted_is_among_the_first(visit, wanted, allowed):
     not_first = missed(visit("search.html"), wanted)
@@ -77,7 +75,6 @@ def without_order(route):
     route.fulfill(response=response, body=text.replace("Scorer.score = ", "Scorer.unused = "))
 
 
-@needs_chromium
 def test_the_alphabet_would_not_do(visit):
     page = visit("search.html", routes={"**/language_data.js*": without_order})
     not_first = missed(page, WANTED)

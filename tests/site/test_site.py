@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import needs_chromium
 from site_files import SITE, anchors, links_of, links_out_of, soup
 
 START = "index.html"  # leads to the first page, and has nothing of its own
@@ -108,7 +107,6 @@ def faults_on(shown, within=None):
     return {kind: some for kind, some in found.items() if some}
 
 
-@needs_chromium
 @each_page
 def test_it_is_whole_and_open_to_everyone(visit, page):
     shown = visit((SITE / page).as_uri())  # as a file: without a server, and without a network
@@ -123,7 +121,6 @@ FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
 </main></html>"""
 
 
-@needs_chromium
 def test_a_faulty_page_is_seen_to_be_faulty(visit, tmp_path):
     path = tmp_path / "faulty.html"
     path.write_text(FAULTY, encoding="utf-8")
@@ -147,7 +144,6 @@ REACHED = {
 }
 
 
-@needs_chromium
 def test_the_keyboard_reaches_everything(visit):
     shown, missed = visit(CHAPTER), dict(REACHED)
     for _ in range(400):
@@ -179,7 +175,6 @@ def test_symbols_have_words_and_theorems_and_equations_can_be_linked_to():
 # ---- quizzes -----------------------------------------------------------------------
 
 
-@needs_chromium
 @pytest.mark.parametrize("page", QUIZZES)
 def test_a_quiz_is_answered_with_the_keyboard_and_says_why(visit, page):
     shown = visit(page)

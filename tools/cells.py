@@ -1,0 +1,31 @@
+"""What the tools and the tests read in a notebook: its Markdown, and what its cells print."""
+
+import re
+
+from files import read_notebook
+
+#: Markdown alternates with code fences when it is split by this.
+FENCE = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
+
+
+def text_of(path):
+    """The Markdown of a notebook."""
+    return "\n\n".join(c.source for c in read_notebook(path).cells if c.cell_type == "markdown")
+
+
+def has_tag(cell, tag):
+    return tag in cell.metadata.get("tags", ())
+
+
+def printed(cell):
+    """What a cell prints, and its last value as plain text; pictures aside."""
+    parts = [
+        output.get("text", output.get("data", {}).get("text/plain", ""))
+        for output in cell.get("outputs", ())
+    ]
+    return "\n".join(parts)
+
+
+def printed_in(path):
+    """Everything that the cells of a notebook print."""
+    return "\n".join(map(printed, read_notebook(path).cells))
