@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .kernel.terms import ProofError, Term
-from .letters import Bijection, Family
+from .letters import Bijection, Family, scalar_letter, size_term
 from .matrices import operations_in
 from .notation import KIND, in_the_kernel
 from .operations import (
@@ -49,6 +49,7 @@ def check_names(where, expressions, hypotheses=(), words=()):
             raise ProofError(f"{where}: {complaint}")
         names.append(name)
     _check_words(where, nodes, words, hypotheses, meaning)
+    _check_letters(where, expressions, hypotheses)
     places = set().union(*map(_at_places, nodes))
     places |= {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
     for name in names:
@@ -70,6 +71,28 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
+
+
+def _check_letters(where, expressions, hypotheses):
+    """The same of letters that a condition speaks of: they are those that are printed."""
+    printed = {}
+    for x in expressions:
+        for letter in _kernels_letters(x):
+            printed.setdefault(_look(letter.args[0]), set()).add(letter)
+    for about in [h.about for h in hypotheses if not h.sides()]:
+        for letter in about.letters:
+            if letter not in printed.setdefault(_look(letter.args[0]), {letter}):
+                name = letter.args[0]
+                raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
+
+
+def _kernels_letters(x):
+    """The letters of the kernel that an expression prints, or tells in a shape."""
+    families = x.atoms(Family)
+    laws = {f.law for f in families if f.random}
+    numbers = {size_term(s) if s.is_integer else scalar_letter(s) for s in x.free_scalars()}
+    others = families | x.atoms(Bijection) | x.free_positions()
+    return laws | numbers | {basic.term for basic in others}
 
 
 def _words_in(term):

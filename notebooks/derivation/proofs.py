@@ -53,7 +53,7 @@ class Derivation:
         check_indices(name, [start])
         self._lines = ((start, (), ""),)
         self._proved, self._offered, self._random, self._local = None, [], [], ()
-        self._not_run = []
+        self._not_run, self._sizes = [], []
 
     name = property(lambda self: self._name)
     lines = property(lambda self: self._lines, doc="The lines so far: (expression, reasons, note).")
@@ -63,6 +63,11 @@ class Derivation:
         """What the lines so far assume."""
         found = _hypotheses(self._proved, self._offered) if self._proved else ()
         return tuple(h for h in found if h not in self._local)
+
+    @property
+    def sizes(self):
+        """Which sizes are others now in the hypotheses that the lines so far rest on, in words."""
+        return tuple(dict.fromkeys(self._sizes))
 
     @property
     def assumptions(self):
@@ -102,6 +107,7 @@ class Derivation:
             raise ProofError(f"{where}: {readable(error)}") from None
         self._offered += offered
         self._random += step.random()
+        self._sizes += step.sizes()
         self._lines += ((claim, step.reason_text(), note),)
         return self
 
@@ -139,11 +145,11 @@ def _theorem(name, label, lines, proved, proofs):
     check_label(label)
     hypotheses = _hypotheses(proved, [h for p in proofs for h in p._offered])
     check_names(name, [x for p in proofs for x, *_ in p.lines], hypotheses)
+    together = lambda part: tuple(dict.fromkeys(x for p in proofs for x in getattr(p, part)))
     return Theorem._made(
-        proved, sizes=(), name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
-        hypotheses=hypotheses,
-        random=tuple(dict.fromkeys(f for p in proofs for f in p._random)),
-        proof=tuple(proofs), not_run=tuple(dict.fromkeys(r for p in proofs for r in p._not_run)),
+        proved, name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
+        hypotheses=hypotheses, random=together("_random"), sizes=together("_sizes"),
+        proof=tuple(proofs), not_run=together("_not_run"),
     )  # fmt: skip
 
 
@@ -262,6 +268,7 @@ def proves(theorem, lhs, rhs, needs=()):
         type(theorem) in (Theorem, Instance)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
         and not theorem.random
+        and not theorem.sizes
         and _needs_are_about(theorem, [lhs, rhs])
         and _says_no_more(theorem, theorem.lhs, lhs)
         and _says_no_more(theorem, theorem.rhs, rhs)

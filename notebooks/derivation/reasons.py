@@ -102,7 +102,7 @@ def _check_expression(where, x):
 def check_title(name):
     """Refuses a name of a proof that reads like another reason than a theorem."""
     check_words("the name of a proof", name)
-    taken = {law.name.casefold() for law in LAWS} | {
+    taken = {print_of.casefold() for law in LAWS for print_of in (law.name, law.latex)} | {
         "algebra",
         "hypothesis",
         "induction hypothesis",

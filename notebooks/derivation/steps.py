@@ -92,6 +92,12 @@ class Step:
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
         return found + sorted((f for f in families if f.random), key=lambda f: f.name)
 
+    def sizes(self):
+        """The sizes that are others now in what it cites, where hypotheses go with it."""
+        return [
+            row for r in self.reasons if isinstance(r, Instance) if r.hypotheses for row in r.sizes
+        ]
+
     def reason_text(self):
         return tuple(dict.fromkeys(map(Reason.of, self.reasons))) or (Reason("algebra", "algebra"),)
 

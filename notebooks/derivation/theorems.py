@@ -11,7 +11,7 @@ from .display import latex_of, text_of
 from .hypotheses import in_words, offered_by
 from .kernel import rules
 from .kernel.terms import LAW, ProofError
-from .letters import Family
+from .letters import Bijection, Family
 from .matrices import NonZero
 from .names import check_indices, check_names
 from .notation import readable
@@ -26,7 +26,8 @@ class Theorem:
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
     (what must not vanish, what is assumed), ``random`` (the letters whose moments were used),
     ``lines`` ((expression, reasons, note); the first has no reason) and ``proved``, the theorem
-    of the kernel that it prints; of an instance ``sizes`` says which sizes are others now.  Call it with what its letters stand for to cite it:
+    of the kernel that it prints; of an instance, and of what rests on its hypotheses, ``sizes`` says
+    which sizes are others now.  Call it with what its letters stand for to cite it:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
@@ -121,10 +122,24 @@ class Instance(Theorem):
 
 def _other_shapes(theorem, put):
     """The sizes that are others now in the shape of a letter that stayed: one row, or none."""
-    letters = theorem.lhs.atoms(Family) | theorem.rhs.atoms(Family)
-    kept = [s for f in letters - put.families.keys() for s in f.sizes if s in put.symbols]
-    told = {str(s): show_number(Text(), put.symbols[s]) for s in kept if put.symbols[s] != s}
-    return (", ".join(f"{s} = {size}" for s, size in sorted(told.items())),) if told else ()
+    changed = {s for s, size in put.symbols.items() if s.is_integer and s != size}
+    told = changed & _sizes_that_stay(theorem, put)
+    row = ", ".join(f"{s} = {show_number(Text(), put.symbols[s])}" for s in sorted(told, key=str))
+    return tuple(dict.fromkeys((*theorem.sizes, *([row] if row else []))))
+
+
+def _sizes_that_stay(theorem, put):
+    """The size symbols in the shapes of letters that an instance leaves as they are."""
+    said = [x for h in theorem.hypotheses for x in h.sides()]
+    basics = set().union(
+        *[x.atoms(Family) | x.atoms(Bijection) for x in (theorem.lhs, theorem.rhs, *said)]
+    )
+    kept = basics - put.families.keys() - put.permutations.keys()
+    found = set().union(*[basic.atoms(sp.Symbol) for basic in kept])
+    abouts = [h.about for h in theorem.hypotheses if not h.sides()]
+    hidden = {x for about in abouts for x in about.letters} - {f.term for f in basics}
+    names = {y.args[0] for x in hidden for y in x.args[1].letters}
+    return found | {s for s in put.symbols if s.name in names}
 
 
 def _instance(proved, name, lhs, rhs, hypotheses, random, sizes):

@@ -265,3 +265,24 @@ def test_a_long_product_is_compared_in_seconds():
     for _ in range(15):  # the orders of 14 indices are not all written down
         power, turned = power @ A, turned @ A.T
     assert shown(theorem(power.T, turned)) == []
+
+
+def test_a_condition_speaks_of_the_letters_that_are_printed():
+    x_1, x1 = scalars("x_1 x1")
+    twice = define("twice", lambda A: A + A)
+    divided = tabulate(lambda i, j: entry_of(S, i, j) * (2 / x_1) * x_1, m, n)
+    hidden = Derivation("T", twice(S)).by(divided, unfold(twice)).by(2 * S).qed()
+    refuse(lambda: line(x1 * twice(S), 2 * x1 * S, hidden), "speaks of another x_1 than is printed")
+    assert shown(theorem(c * twice(S), 2 * c * S, hidden)) == ["x_1 ≠ 0"]
+
+
+def test_sizes_are_told_of_hypotheses_of_permutations_and_once_more():
+    unit, all_v = ones(1, 1), ones(n).T @ v
+    proof = Derivation("T", r * unit).by(all_v, given(r * unit, all_v))
+    at_two = proof.by(n * s * unit, given(v, s * ones(n))).qed()(n=2)
+    doubled = theorem(r * unit + r * unit, 4 * s * unit, at_two)
+    assert "(n = 2)" in str(at_two) and "(n = 2)" in str(doubled)
+    assert not proves(at_two, r * unit, 2 * s * unit, shown(at_two))
+    assert "(n = 2)" in str(theorem(ones(n).T @ P @ ones(n), n * unit)(n=2))
+    again = theorem(ones(n).T @ (A - A + identity(n)) @ ones(n), n * unit)(n=m)(m=2)
+    assert "(n = m)" in str(again) and "(m = 2)" in str(again)
