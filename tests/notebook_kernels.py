@@ -41,7 +41,7 @@ CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
 MODULE = make_ipkernel_cmd().index("-m")
 SECONDS_BETWEEN_LOOKS = 0.5
 #: The notebooks that take longest begin, or one worker would be left with them at the end.
-LONGEST = ("13-an-audit", "16-", "12c", "11b", "01b", "12-")
+LONGEST = ("13-an-audit", "16-", "12c", "11e", "01b", "12-")
 
 
 class ForkedKernel(CONTEXT.Process):
