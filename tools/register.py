@@ -181,9 +181,13 @@ class BookDirective(SphinxDirective):
 
 
 class TheoremRegister(BookDirective):
-    """All theorems, grouped by chapter; the argument is the notebooks' folder."""
+    """All theorems by name; with `:chapters: 1 2`, those of these chapters with all that is said.
+
+    The argument is the notebooks' folder.
+    """
 
     required_arguments = 1
+    option_spec = {"chapters": str.split}
 
     def run(self):
         folder = (self.folder / self.arguments[0]).resolve()
@@ -191,11 +195,19 @@ class TheoremRegister(BookDirective):
             entries = read_register(folder)
         except Fault as wrong:
             raise self.error(str(wrong)) from None
-        clauses = [clause for entry in entries for clause in entry.evidence]
-        words = f"{len(entries)} statements with {len(clauses)} clauses: {counted(clauses)}."
-        chapters = groupby(entries, key=lambda entry: entry.notebook)
+        wanted = self.options.get("chapters")
+        shown = [e for e in entries if wanted is None or e.notebook.stem[:2].lstrip("0") in wanted]
+        clauses = [clause for entry in shown for clause in entry.evidence]
+        words = f"{len(shown)} statements with {len(clauses)} clauses: {counted(clauses)}."
+        write = self.names if wanted is None else self.chapter
+        chapters = groupby(shown, key=lambda entry: entry.notebook)
         tally = nodes.paragraph("", words)
-        return [tally, *(self.chapter(path, list(group)) for path, group in chapters)]
+        return [tally, *(write(path, list(group)) for path, group in chapters)]
+
+    def names(self, path, entries):
+        links = [f"- [{entry.label}](#{entry.slug}) {entry.name}" for entry in entries]
+        heading = f"**[{entries[0].chapter}]({path.name})**"
+        return self.quote("\n".join([heading, "", *links]), path, "register-names")
 
     def chapter(self, path, entries):
         section = nodes.section(ids=[path.stem], classes=["register-chapter"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from textwrap import wrap
 
 import sympy as sp
 
@@ -19,6 +20,7 @@ from .sizes_told import telling_sizes
 
 WIDEST = 56  # letters of a line
 WIDEST_WITH_REASON = 70  # letters of a line and its reason side by side
+WIDEST_REMARK = 44  # letters of a row of words, on a phone
 WORTH_NAMING = 12
 NAMES = "ABCDFGHUVWZ"  # E is the mean
 SHORT_START = 18
@@ -52,7 +54,8 @@ def latex_of(proof):
     rows += [f"& {kept}" for kept in kept_back_in(style)]
     rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, style, names)]
     rows += [f"& {kinds}" for kinds in _kinds(proof, style)]
-    rows += [rf"& \text{{({words})}}" for words in _remarks(proof)]
+    remarks = [part for words in _remarks(proof) for part in wrap(f"({words})", WIDEST_REMARK)]
+    rows += [rf"& \text{{{part}}}" for part in remarks]
     return f"$${aligned(rows)}$$"
 
 
