@@ -68,6 +68,7 @@ class Sample:
         self._symbols, self._basics = symbols, basics
         self._scalars, self._families, self._permutations, self._indices = {}, {}, {}, {}
         self._functions, self._fixed, self.values = {}, {}, {}
+        self._averaged = 0  # entries of draws, by the means around
 
     def _drawn_sizes(self, symbols, seed, largest):
         """Distinct sizes where there are enough, in both orders; every other draw has a 1."""
@@ -178,15 +179,17 @@ class Sample:
         families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
         shapes = [[self.size(s) for s in f.sizes] for f in families]
         counts = [shape[0] * shape[1] for shape in shapes]
-        if sum(counts) > MOST_RANDOM_ENTRIES:
+        if self._averaged + sum(counts) > MOST_RANDOM_ENTRIES:
             raise HypothesesNotMet
         total, patterns = 0, list(itertools.product((1.0, -1.0), repeat=sum(counts)))
         for signs in patterns:
             values, rest = {}, list(signs)
             for f, shape, count in zip(families, shapes, counts):
-                drawn = torch.tensor(rest[:count], dtype=torch.float64).reshape(shape)
-                values[f], rest = self.scalar(f.variance) ** 0.5 * drawn, rest[count:]
-            total = total + x.run(self.fixing(values))
+                entries = torch.tensor(rest[:count], dtype=torch.float64).reshape(shape)
+                values[f], rest = self.scalar(f.variance) ** 0.5 * entries, rest[count:]
+            drawn = self.fixing(values)
+            drawn._averaged = self._averaged + sum(counts)
+            total = total + x.run(drawn)
         return total / len(patterns)
 
     def table(self, x):

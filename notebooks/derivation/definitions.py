@@ -212,7 +212,7 @@ class _Recursion(_Abbreviation):
                 before = Expression(_VALUE, params=[S(at), Str(self.name)], shape=x.shape)
                 yield before, step.filled(step.result, (before,), (S(at), *params))
 
-        binds = any(y.operation in (OVER, DERIVATIVE, TABULATED) for y in step.result.walk())
+        binds = {OVER, DERIVATIVE, TABULATED} & step.result.operations()
 
         def run(x, sample):
             if binds:

@@ -286,3 +286,16 @@ def test_sizes_are_told_of_hypotheses_of_permutations_and_once_more():
     assert "(n = 2)" in str(theorem(ones(n).T @ P @ ones(n), n * unit)(n=2))
     again = theorem(ones(n).T @ (A - A + identity(n)) @ ones(n), n * unit)(n=m)(m=2)
     assert "(n = m)" in str(again) and "(m = 2)" in str(again)
+
+
+def test_a_mean_in_a_mean_is_run_in_seconds():
+    Q = random_matrix("Q", n, n, 2)
+    proof = theorem(expectation(R @ expectation(R.T @ Q)), zeros(n, n), SECOND_MOMENTS)
+    assert "not run" not in str(proof)
+
+
+def test_a_recursion_with_an_index_form_in_a_word_of_its_step_is_not_run():
+    squares = define("squares", lambda X: tabulate(lambda i, j: entry_of(X) ** 2))
+    row = recursion("r", lambda x: x * ones(1, 1), lambda before, t, x: squares(before))
+    proof = theorem(row(join(t, 1), c), squares(row(t, c)), unfold(row))
+    assert "not run in torch" in str(proof)
