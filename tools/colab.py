@@ -70,19 +70,30 @@ def colab_copy(path, site=""):
 def companions(notebook):
     """The files of the book that a notebook needs beside it, in order.
 
-    They are the packages and modules it imports that stand there, and the files there that its
-    code names: a script to start, a record to draw, a style.
+    They are the packages and modules that stand there and that it or one of them imports, and the
+    files there that its code names: a script to start, a record to draw, a style.
     """
-    found = set()
+    found, todo = set(), set()
     for cell in notebook.cells:
         if cell.cell_type == "code":
             tree = ast.parse(cell.source)
             strings = (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant))
             named = (s for s in strings if isinstance(s, str) and FILE.fullmatch(s))
-            for name in [*imported(tree), *named]:
-                package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
-                found |= {*package.rglob("*.py")} | {p for p in (package, file) if p.is_file()}
+            todo |= files_of([*imported(tree), *named])
+    while todo := todo - found:
+        found |= todo
+        sources = [p.read_text(encoding="utf-8") for p in todo if p.suffix == ".py"]
+        todo = files_of(name for source in sources for name in imported(ast.parse(source)))
     return sorted(found)
+
+
+def files_of(names):
+    """The files of packages and modules, and files by name, among the notebooks."""
+    found = set()
+    for name in names:
+        package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
+        found |= {*package.rglob("*.py")} | {p for p in (package, file) if p.is_file()}
+    return found
 
 
 def imported(tree):
