@@ -12,7 +12,8 @@ from textwrap import wrap
 
 import sympy as sp
 
-from .letters import Bijection, Family, Index
+from .kernel.terms import SIZE
+from .letters import Bijection, Family, Index, size_symbol
 from .matrices import operations_in
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
@@ -72,8 +73,11 @@ def rows_of(formula):
 
 def _lines(proof):
     """The lines in print, with the sizes that nothing else tells."""
-    beside = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
-    told = telling_sizes(*[x for x, *_ in proof.lines], beside=beside)
+    hypotheses = getattr(proof, "hypotheses", ())
+    beside = [side for h in hypotheses for side in h.sides()]
+    letters = {x for h in hypotheses if not h.sides() for x in h.about.letters}
+    sizes = [size_symbol(x) for x in letters if x.args[1] == SIZE]
+    told = telling_sizes(*[x for x, *_ in proof.lines], beside=beside, spoken_of=sizes)
     return [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
 
 

@@ -259,6 +259,11 @@ def size_term(s):
     return letter(s.name, k.SIZE) if s.is_Symbol else Term("times", *map(size_term, s.args))
 
 
+def size_symbol(letter):
+    """The symbol of a size that the kernel's letter stands for."""
+    return sp.Symbol(letter.args[0], integer=True, positive=True)
+
+
 def scalar_letter(symbol):
     """The kernel's letter of a scalar symbol."""
     return letter(symbol.name, k.POSITIVE if symbol.is_positive else k.NUM)

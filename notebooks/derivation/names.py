@@ -66,7 +66,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         if known.setdefault(named, word) is not word:
             raise ProofError(f"{where}: the word {word.name} is used with two definitions")
     abouts = [h.about for h in hypotheses if not h.sides()]
-    for term in set().union(*map(_words_in, abouts)):
+    for term in set().union(*map(words_in, abouts)):
         name = term.args[0].partition(KIND)[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
@@ -77,7 +77,7 @@ def _check_letters(where, expressions, hypotheses):
     """The same of letters that a condition speaks of: they are those that are printed."""
     printed = {}
     for x in expressions:
-        for letter in _kernels_letters(x):
+        for letter in kernels_letters(x):
             printed.setdefault(_look(letter.args[0]), set()).add(letter)
     for about in [h.about for h in hypotheses if not h.sides()]:
         for letter in about.letters:
@@ -86,7 +86,7 @@ def _check_letters(where, expressions, hypotheses):
                 raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
 
 
-def _kernels_letters(x):
+def kernels_letters(x):
     """The letters of the kernel that an expression prints, or tells in a shape."""
     families = x.atoms(Family)
     laws = {f.law for f in families if f.random}
@@ -95,10 +95,10 @@ def _kernels_letters(x):
     return laws | numbers | {basic.term for basic in others}
 
 
-def _words_in(term):
+def words_in(term):
     """The words of the kernel in a term."""
     found = {term} if term.op in ("word", "rec") else set()
-    return found.union(*[_words_in(a) for a in term.args if type(a) is Term])
+    return found.union(*[words_in(a) for a in term.args if type(a) is Term])
 
 
 def _cut(name):

@@ -288,7 +288,8 @@ def brief_words(expressions):
         for y in x.walk():
             if y.operation.word is not None:
                 found.setdefault(y.operation.word, set()).add(slots(y))
-    bound = {y.params[0] for x in expressions for y in x.walk() if y.operation.name == "derivative"}
+    slopes = [y for x in expressions for y in x.walk() if y.operation.name == "derivative"]
+    bound = {y.params[0] for y in slopes if y.operation.word is None}
     return {word: _kept(word, taken, bound) for word, taken in found.items()}
 
 

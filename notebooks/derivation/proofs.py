@@ -14,10 +14,10 @@ from . import hypotheses, justify, matrices
 from .alarm import NotRun, listen, torch_is_here
 from .display import latex_of, text_of
 from .kernel import rules, sorts
-from .kernel.terms import ProofError
+from .kernel.terms import NUM, SIZE, ProofError
 from .letters import Bijection, Family, written
 from .matrices import _shape, operations_in
-from .names import check_indices, check_names
+from .names import check_indices, check_names, kernels_letters, words_in
 from .notation import readable
 from .printing import Text, check_words
 from .reasons import (
@@ -288,7 +288,19 @@ def _needs_are_about(theorem, sides):
         o for x in xs for y in x.walk() for o in operations_in(y) if type(o.word) not in _BOOKS
     }
     others = letters(assumed) - letters(sides)
-    return words(assumed) <= words(sides) and all(_is_plain(x) for x in others)
+    return (
+        words(assumed) <= words(sides)
+        and all(_is_plain(x) for x in others)
+        and all(_condition_is_about(h.about, sides) for h in theorem.hypotheses if not h.sides())
+    )
+
+
+def _condition_is_about(about, sides):
+    """The same of a condition for which nobody has words."""
+    known = set().union(*map(kernels_letters, sides))
+    words = {t for x in sides for o in x.operations() if o.word for t in o.word.terms}
+    plain = lambda x: x.args[1] in (SIZE, NUM) or x.args[1].args[:1] == ("any",)
+    return all(map(plain, about.letters - known)) and words_in(about) <= words
 
 
 _BOOKS = (type(None), Word)  # no word, or one of the book's, which all readers share

@@ -33,13 +33,15 @@ _SILENT = (ONES, ZEROS, IDENTITY, CAUSAL, TABULATED)  # they print alike at ever
 _LETTERS = (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
 
 
-def telling_sizes(*expressions, all_of_them=False, beside=()):
+def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
     """The same expressions, of one shape, for print: sizes stand where nothing else tells them.
 
     A line is true of whatever shape its sides have, unless what stands ``beside`` it speaks of that
-    size; a hypothesis is not, and says ``all_of_them``.
+    size, or a condition, in which these sizes are ``spoken_of``; a hypothesis is not, and says
+    ``all_of_them``.
     """
     axes = _Axes(all_of_them)
+    axes.scalars |= set(spoken_of)
     for part in (part for x in beside for part in x.walk()):
         axes.scalars |= {s for x in (*part.shape, *part.params) for s in x.atoms(sp.Symbol)}
     for root, x in enumerate(expressions):

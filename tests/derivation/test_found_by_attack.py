@@ -299,3 +299,52 @@ def test_a_recursion_with_an_index_form_in_a_word_of_its_step_is_not_run():
     row = recursion("r", lambda x: x * ones(1, 1), lambda before, t, x: squares(before))
     proof = theorem(row(join(t, 1), c), squares(row(t, c)), unfold(row))
     assert "not run in torch" in str(proof)
+
+
+def identity_is_all_ones_at_the_first_place():
+    """I = 11ᵀ where 1/u_t makes sense, for a row u that is 1 at t = 1 and 0 from there on."""
+    u = recursion("u", lambda: ones(1, 1), lambda before, t: 0 * before)
+    after, eye, all_ones = join(t, 1), identity(t), ones(t, t)
+    value = ones(t) @ u(t) @ ones(1, t)
+    spread = lambda X: ones(after) @ ones(1, t) @ X @ ones(t) @ ones(1, after)
+    summed = lambda i, j: total(lambda x: total(lambda y: entry_of(value * eye, x, y), t), t)
+    told = spread(value * eye) - tabulate(summed, after, after)
+    last = (ones(after) @ u(after) @ ones(1, after)) * ones(after, after)
+    no_more = spread(value * all_ones)
+    same = Induction("only one", t, value * eye, value * all_ones)
+    same.base(lambda line: line.by(ones(1) @ u(1) @ ones(1, 1) * ones(1, 1)))
+    same.step(
+        lambda line, claim: (
+            line.by(told, unfold(u))
+            .by(no_more - tabulate(summed, after, after), claim)
+            .by(no_more - spread(value * eye))
+            .by(no_more - no_more, claim)
+            .by(last, unfold(u))
+        )
+    )
+    below = tabulate(lambda i, j: 1 / entry_of(u(t)), t, t)
+    whole = (
+        Derivation("T", eye).by(below * (value * eye)).by(below * (value * all_ones), same.qed())
+    )
+    return theorem(eye, all_ones, whole.by(all_ones).qed())
+
+
+def test_a_size_of_which_a_condition_speaks_is_told():
+    assert "I[t]" in str(identity_is_all_ones_at_the_first_place())
+
+
+def test_a_grade_asks_what_a_condition_speaks_of():
+    p, unit = scalars("p", positive=True), ones(1, 1)
+    assumes = tabulate(
+        lambda i, j: (entry_of(p * unit) - 1) / (entry_of(p * unit) - 1) * entry_of(A, i, j), n, n
+    )
+    proof = Derivation("T", A).by(assumes).by(A).qed()
+    assert shown(proof) == ["p - 1 ≠ 0"]
+    assert not proves(proof, A, A, shown(proof))
+    printed = Derivation("T", p * A).by(p * assumes).by(p * A).qed()
+    assert proves(printed, p * A, p * A, shown(printed))
+
+
+def test_a_word_may_be_called_derivative():
+    same = define("derivative", lambda X: X)
+    assert "derivative(A)" in str(theorem(same(A), A, unfold(same)))
