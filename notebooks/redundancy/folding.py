@@ -88,7 +88,7 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
     bias of a feed-forward network) and "shifts" (every norm's shift into what reads it, instead
     of "query" and "second", which need the shifts).  ``add_bias=True`` gives a bias to a Linear
     that has none and needs one; a configuration may have no word for it, and then
-    ``from_pretrained`` would drop it.  ``surgeon`` is the class that makes the moves: another
+    ``Folded.save`` refuses.  ``surgeon`` is the class that makes the moves: another
     may be tried, for what it returns is compared all the same.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
