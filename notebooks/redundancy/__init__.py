@@ -4,8 +4,8 @@
 and measures them for the attention biases of a model, and ``fold`` takes them away.
 
 To read it, module by module: ``nullity``; ``layers``, ``layout`` and ``precision`` (what a model
-holds, and a float64 copy of it); ``kinds`` and ``record`` (what a bias passes through), ``scores``,
-``values`` and ``predict`` (what becomes of it there); ``measure`` and ``auditing``; ``wiring``,
+holds, and a float64 copy of it); ``kinds``, ``hidden`` and ``record`` (what a bias passes through),
+``scores``, ``values`` and ``predict`` (what becomes of it there); ``measure`` and ``auditing``; ``wiring``,
 ``surgery``, ``equality`` and ``folding``; ``centring``.
 ``checkpoints`` and ``zoo`` make models of the library `transformers`; the rest needs torch alone.
 """

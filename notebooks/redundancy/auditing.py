@@ -257,7 +257,7 @@ def _judge(prediction, found, projection, absent):
         verdict = AGREE if predicted == found.dimension and found.moved else DISAGREE
     if not found.moved:
         why = (*why, "a finite move along the measured directions changes the outputs")
-    goes = projection.bias_name not in absent and verdict not in (DISAGREE, UNCLEAR)
+    goes = projection.bias_name not in absent and verdict == AGREE
     return Row(*row, found.dimension, verdict, why, found.dimension if goes else 0)
 
 

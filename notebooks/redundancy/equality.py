@@ -16,13 +16,14 @@ import copy
 import inspect
 import random
 import re
+import tempfile
 from collections.abc import Mapping
 
 import torch
 from torch import nn
 
 from .precision import double_precision
-from .zoo import some_inputs
+from .zoo import quiet, some_inputs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
@@ -75,6 +76,35 @@ def demand_rounding(found, given, exact, inputs):
             "or move fewer constants; the query bias needs the longest shift"
         )
     return before, after
+
+
+def demand_loads_again(model):
+    """Raises CannotFold unless a checkpoint of the model is loaded as the same model."""
+    kind = type(model).__name__
+    if not hasattr(model, "save_pretrained"):
+        raise CannotFold(f"{kind} is no model of transformers: save its state_dict instead")
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        model.save_pretrained(folder)
+        again = type(model).from_pretrained(folder)
+    for one, other in ((model, again), (again, model)):
+        there = _parts(other)
+        for name, part in _parts(one).items():
+            if name not in there or not _same(part, there[name]):
+                raise CannotFold(
+                    f"{name} would not come back: from_pretrained makes what the configuration of "
+                    f"{kind} says, which has no word for it. Save the state_dict, or fold without it"
+                )
+
+
+def _parts(model):
+    """The classes of a model's modules, and its tensors, by name."""
+    return {f"the class of {n}": type(m) for n, m in model.named_modules()} | model.state_dict()
+
+
+def _same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one.cpu(), other.to(one.dtype).cpu())
+    return one is other
 
 
 def demand_runs(model, batches):

@@ -23,6 +23,7 @@ from .equality import (
     CannotFold,
     batches_for,
     demand_equal,
+    demand_loads_again,
     demand_rounding,
     demand_runs,
     in_float64,
@@ -60,10 +61,12 @@ class Folded:
     refused = property(lambda self: [row for row in self.rows if row.verdict == "refused"])
 
     def save(self, folder):
-        """Save the model as a checkpoint, without a word, for ``from_pretrained``.
+        """Save the model as a checkpoint from which ``from_pretrained`` makes this model again.
 
-        A bias that ``add_bias`` made is lost there where the configuration has no word for it.
+        Raises CannotFold where it would make another one: a configuration may have no word for a
+        bias that ``add_bias`` made, or for another norm.  Nothing is written to the folder then.
         """
+        demand_loads_again(self.model)
         with quiet():
             self.model.save_pretrained(folder)
 
@@ -85,7 +88,7 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
     bias of a feed-forward network) and "shifts" (every norm's shift into what reads it, instead
     of "query" and "second", which need the shifts).  ``add_bias=True`` gives a bias to a Linear
     that has none and needs one; a configuration may have no word for it, and then
-    ``from_pretrained`` would drop it.  ``surgeon`` is the class that makes the moves: another
+    ``Folded.save`` refuses.  ``surgeon`` is the class that makes the moves: another
     may be tried, for what it returns is compared all the same.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.

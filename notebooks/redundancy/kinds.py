@@ -7,6 +7,8 @@
     weighs       is a product of queries and keys, or of weights and values
     normalises   makes the weights of keys
     norm         is a step of LayerNorm, RMSNorm or a norm of heads
+    length       measures a whole vector: its mean, its length; every norm has one
+    rewrites     puts other numbers in the place of some, or takes some of them twice
     alike        a number added to every entry is still added to every entry after it
     sees         does see such a number
 
@@ -41,29 +43,29 @@ Dot                    linear
 Elu                    sees
 Expand                 moves still
 Flip                   moves
-FusedRmsNorm           norm sees
-Gather                 moves
+FusedRmsNorm           norm length sees
+Gather                 moves rewrites
 Gelu                   sees
 Im2Col                 moves
 Imag                   linear
 Index                  moves part
-IndexAdd               moves
-IndexPut               moves
+IndexAdd               moves rewrites
+IndexPut               moves rewrites
 IndexSelect            moves part
 LeakyRelu              sees
-LinalgVectorNorm       norm sees
-MaskedFill             linear sees
+LinalgVectorNorm       norm length sees
+MaskedFill             linear rewrites sees
 Max                    alike
 MaxPool2DWithIndices   alike
-Mean                   linear norm alike
+Mean                   linear norm alike length
 Mm                     linear sees
 Movedim                moves
 Mul                    linear norm
 Mv                     linear
 Narrow                 moves part
-NativeLayerNorm        norm
+NativeLayerNorm        norm length
 Neg                    linear
-Norm                   norm sees
+Norm                   norm length sees
 Permute                moves
 Pow                    norm sees
 Real                   linear
@@ -79,7 +81,7 @@ Select                 moves still part
 Sigmoid                normalises sees
 Silu                   sees
 Slice                  moves still part
-SliceScatter           moves
+SliceScatter           moves rewrites
 Softmax                normalises
 Softplus               sees
 Split                  moves part
@@ -89,7 +91,7 @@ Square                 norm sees
 Squeeze                moves
 Stack                  moves
 Sub                    linear norm
-Sum                    linear sees
+Sum                    linear length sees
 T                      moves
 Tanh                   sees
 ToCopy                 moves still
@@ -98,11 +100,11 @@ Unbind                 moves part
 Unfold                 moves
 UnsafeView             moves
 Unsqueeze              moves
-Var                    norm
+Var                    norm length
 View                   moves
 ViewAsComplex          moves
 ViewAsReal             moves
-Where                  linear sees
+Where                  linear rewrites sees
 """
 
 
@@ -125,3 +127,4 @@ def of_kind(kind):
 MOVES, PARTS, STILL = of_kind("moves"), of_kind("part"), of_kind("still")
 LINEAR, WEIGHED, NORMALISERS = of_kind("linear"), of_kind("weighs"), of_kind("normalises")
 NORM_STEPS, ALIKE, SEE = of_kind("norm"), of_kind("alike"), of_kind("sees")
+LENGTHS, REWRITES = of_kind("length"), of_kind("rewrites")

@@ -364,7 +364,8 @@ def _by_names(name, module, parents):
     (heads, groups, k), parts = found
     made = {r: _projection(r, *paths_and_rows, owner=module) for r, paths_and_rows in parts.items()}
     if output is not None:
-        made["output"] = _projection("output", *output, torch.arange(_width(output[1])[1]))
+        size = _width(output[1])[1]
+        made["output"] = _projection("output", *output, torch.arange(size), owner=module)
     return AttentionLayer(
         name, module, heads, groups, k, made["query"], made["key"], made["value"],
         made.get("output"), getattr(module, "config", None), _is_cross(name, module), not apart,
@@ -444,11 +445,13 @@ def _number(holder, *names):
 def _projection(role, path, linear, rows, owner=None):
     weight = Place(linear, "weight", rows, _join(path, "weight"), _is_transposed(linear))
     bias = Place(linear, "bias", rows, _join(path, "bias"))
-    apart = {"query": "q_bias", "key": "k_bias", "value": "v_bias"}.get(role)
-    if owner is not None and isinstance(getattr(owner, apart or "", None), nn.Parameter):
-        # DeBERTa (the first) adds its biases after the fused map, and has none for keys.
-        prefix = path.rpartition(".")[0]
-        bias = Place(owner, apart, torch.arange(len(rows)), _join(prefix, apart))
+    # DeBERTa adds q_bias after its fused map; GPT-NeoX-Japanese hands on dense_bias beside dense.
+    own = {"query": "q_bias", "key": "k_bias", "value": "v_bias"}
+    apart = own.get(role, path.rpartition(".")[2] + "_bias")
+    found = getattr(owner, apart, None)
+    if isinstance(found, nn.Parameter) and found.numel() == len(rows) == max(found.shape):
+        bias = Place(owner, apart, torch.arange(len(rows)),
+                     _join(path.rpartition(".")[0], apart), flat=found.ndim > 1)  # fmt: skip
     return Projection(role, weight, bias)
 
 

@@ -16,8 +16,13 @@ from dataclasses import dataclass, field
 import torch
 from torch.autograd.graph import GradientEdge
 
-from .kinds import PARTS
+from .hidden import Watch
+from .kinds import PARTS, Unknown
 from .precision import double_precision, plain_kernels
+
+NO_GRADIENT = "no gradient passes the layer: it is not run, or by operations of its own"
+#: How an operation in place on a whole view is called where it is not in place.
+_IN_PLACE = {"add_": "Add", "__iadd__": "Add"}
 
 
 @dataclass(eq=False)
@@ -54,13 +59,18 @@ class Step:
 
 
 class Record:
-    """The steps from a bias (a leaf that asks for a gradient) to some outputs, in their order."""
+    """The steps from a bias (a leaf that asks for a gradient) to some outputs, in their order.
 
-    def __init__(self, outputs, bias):
-        self.bias, self.steps = bias, []
-        made = {}
+    ``watch`` saw the run: ``hidden`` are the operations that no gradient shows (`hidden`).
+    """
+
+    def __init__(self, outputs, bias, watch):
+        self.bias, self.steps, self.hidden = bias, [], watch.found
+        self.made = made = {}
         for node in _in_order([output.grad_fn for output in outputs]):
-            step = Step(_name(node), node, [torch.Size(m.shape) for m in node._input_metadata])
+            step = Step(
+                _name(node, watch), node, [torch.Size(m.shape) for m in node._input_metadata]
+            )
             for place, (before, which) in enumerate(node.next_functions):
                 if before in made and self._carries(made[before], which):
                     step.reads.append((place, made[before], which))
@@ -120,9 +130,26 @@ class Record:
         return [step for step in self.steps if step in reached]
 
 
-def _name(node):
-    """ "Addmm" of "AddmmBackward0"."""
-    return re.sub(r"Backward\d*$", "", node.name()).rpartition("::")[2]
+def whole(record):
+    """The record; raises Unknown where there is none, or where it does not hold everything."""
+    if record is None:
+        raise Unknown(NO_GRADIENT)
+    if record.hidden:
+        raise Unknown(
+            f"{record.hidden[0].name} reads numbers that depend on the bias, and no gradient "
+            "shows what it makes of them"
+        )
+    return record
+
+
+def _name(node, watch):
+    """ "Addmm" of "AddmmBackward0"; a function that is not PyTorch's may be called like one of its."""
+    name = re.sub(r"Backwards?\d*$", "", node.name()).rpartition("::")[2]
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        return f"the function {name}"
+    if getattr(node, "_saved_rounding_mode", None):
+        return "a division that rounds"
+    return _IN_PLACE.get(watch.written.get(node), name)
 
 
 def _in_order(nodes):
@@ -173,16 +200,22 @@ def record_of(model, inputs, projections, module=None):
     projections = projections if isinstance(projections, tuple) else (projections,)
     place = projections[0].biases.parameter.device
     shift = torch.zeros(projections[0].size, dtype=torch.float64, device=place, requires_grad=True)
-    caught = []
-    hook = module and module.register_forward_hook(lambda m, args, out: caught.append(out))
+    caught, watch = [], Watch()
+
+    def catch(module, args, out):
+        caught.append(out)
+        watch.active = False  # what comes after the layer is not asked about
+
+    hook = module and module.register_forward_hook(catch)
     try:
-        found = run(model, inputs, dict.fromkeys(projections, shift))
+        with watch:
+            found = run(model, inputs, dict.fromkeys(projections, shift))
     finally:
         if hook:
             hook.remove()
     calls = [tensors(found)] if module is None else [_first_tensor(out) for out in caught]
     for outputs in ([t for t in call if t.requires_grad] for call in calls):
-        record = Record(outputs, shift) if outputs else None
+        record = Record(outputs, shift, watch) if outputs else None
         if record is not None and record.ends:
             return record
     return None

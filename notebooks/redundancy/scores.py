@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import torch
 
 from .kinds import (
+    LENGTHS,
     LINEAR,
     MOVES,
     NORM_STEPS,
     NORMALISERS,
+    REWRITES,
     STILL,
     WEIGHED,
     Lost,
     Unknown,
 )
-from .record import record_of
+from .record import record_of, whole
 
-NO_GRADIENT = "no gradient passes the layer: it is not run, or by operations of its own"
 ONE_KEY = "the inputs have one key only, and one key has all the weight: give more"
 
 
@@ -46,9 +47,7 @@ class Path:
 
 def _normalisers(record):
     """The softmax (or sigmoid) that the keys reach; a few models have two."""
-    if record is None:
-        raise Unknown(NO_GRADIENT)
-    found = [s for s in record if s.name in NORMALISERS]
+    found = [s for s in whole(record) if s.name in NORMALISERS]
     if not found:
         raise Unknown(f"there is no softmax behind the keys, but {_odd(record)}")
     return found
@@ -119,14 +118,22 @@ def _demand_same_for_all_keys(step, axis, weights):
             raise Lost("a finite mask replaces scores that softmax still sees: these stay")
         return
     if step.name == "Maximum":
-        if not _unseen(step.saved("self") <= step.saved("other"), step, weights):
-            raise Lost("scores are cut off from below, and softmax still sees those: they stay")
+        _demand_far_below(step, axis, weights)
         return
     factor = _factor(step)
     if factor is None or factor.numel() == 1 or factor.ndim < -axis or factor.shape[axis] == 1:
         return
     if not _unseen(factor != 1, step, weights):
         raise Unknown("the scores are multiplied by numbers that differ from key to key")
+
+
+def _demand_far_below(step, axis, weights):
+    """Raises Lost, or Unknown, where scores are cut off at a number that softmax sees."""
+    scores, least = step.saved("self"), step.saved("other")
+    if not _unseen(scores <= least, step, weights):
+        raise Lost("scores are cut off from below, and softmax still sees those: they stay")
+    if (least - scores.amax(axis, keepdim=True)).exp().any():
+        raise Unknown("scores are cut off from below: none here, but others may be")
 
 
 def _factor(step):
@@ -159,7 +166,7 @@ def _moved_axis(step, before, axis):
         dims = [_signed(d) % len(old) for d in step.saved("dims")]
         return dims.index(len(old) + axis) - len(dims)
     tail = len(old) + axis, len(shape) + axis
-    if step.name in MOVES and min(tail) >= 0 and old[tail[0] :] == shape[tail[1] :]:
+    if step.name in MOVES - REWRITES and min(tail) >= 0 and old[tail[0] :] == shape[tail[1] :]:
         return axis
     raise Unknown(f"an operation between scores and weights that is not known: {step}")
 
@@ -213,7 +220,7 @@ def _behind_a_norm(layer, path, bent, size, role):
     width = _centred_width(path, bent)
     names = {s.name for s in bent}
     if width is None:
-        if not names <= NORM_STEPS:
+        if not _is_norm(path, bent):
             raise Unknown(f"an operation on the {role} that is not known: {_odd(bent)}")
         kind = "RMSNorm" if "Rsqrt" in names or "FusedRmsNorm" in names else "division by length"
         return torch.zeros(0, size), [f"{kind} of every {role} bends the bias"]
@@ -222,6 +229,13 @@ def _behind_a_norm(layer, path, bent, size, role):
     erased = torch.eye(size // width).repeat_interleave(width, 1).double() / width**0.5
     each = "each head" if width < size else "the whole vector"
     return erased, [f"LayerNorm of every {role} erases the mean of {each}, and bends the rest"]
+
+
+def _is_norm(path, bent):
+    """Whether a vector is divided by its own length: a clamp then bounds that one number only."""
+    clamped = [s for s in path if s.name.startswith("Clamp") and s.shape[-1] != 1]
+    return {s.name for s in bent} <= NORM_STEPS and not LENGTHS.isdisjoint(
+        s.name for s in path) and not clamped  # fmt: skip
 
 
 def _centred_width(path, bent):

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .kinds import (
     ALIKE,
     LINEAR,
     MOVES,
-    NORM_STEPS,
     PARTS,
+    REWRITES,
     SEE,
     WEIGHED,
     Lost,
     Unknown,
 )
-from .record import record_of
+from .record import NO_GRADIENT, record_of, whole
 from .scores import (
-    NO_GRADIENT,
     _appends,
     _centred_width,
     _factor,
+    _is_norm,
     _is_quadratic,
     _moved_axis,
     _normalisers,
@@ -29,15 +31,16 @@ from .scores import (
     _signed,
 )
 
+#: The shift of a stream in which the entries of one token move alike, and other tokens otherwise.
+EACH = math.nan
+
 
 def predict_value(model, layer, inputs, keys, shown, foldable, moved):
     """R, what stands between weights and W_O, and whether there is a b_O to move into."""
     record = None
     if layer.output is not None:
         record = record_of(model, inputs, moved, layer.output.weights.module)
-    record = record or record_of(model, inputs, moved, layer.module)
-    if record is None:
-        raise Unknown(NO_GRADIENT)
+    record = whole(record or record_of(model, inputs, moved, layer.module))
     products = [s for s in record if s.name in WEIGHED]
     if not products or any(len(s.reads) > 1 for s in products):
         raise Unknown("the values do not meet the weights in a product")
@@ -72,7 +75,8 @@ def _demand_r(record, weights, shapes):
     axis = axis if axis < 0 else axis - len(weights.shape)
     for step in after[:stop]:
         before = step.reads[0][1]
-        if step.name in PARTS and step.shape[-1] != before.shape[-1]:
+        last = axis if len(step.shape) == len(before.shape) else -1
+        if step.name in PARTS and step.shape[last] != before.shape[last]:
             raise Lost("a sink takes a share of every row: the weights do not sum to one number")
         if step.name not in MOVES:
             raise Unknown(f"an operation on the weights that is not known: {step.name}")
@@ -92,7 +96,7 @@ def _from_weights_to_output(layer, record, products, shown, foldable):
     bent = [s for s in before if s.name not in MOVES | LINEAR or _is_quadratic(s)]
     if bent:
         width = _centred_width(before, bent)
-        if width is None and {s.name for s in bent} <= NORM_STEPS:
+        if width is None and _is_norm(before, bent):
             return 0, ["a norm before W_O bends the value bias"], None
         if width is None:
             raise Unknown(f"an operation before W_O that is not known: {_odd(bent)}")
@@ -102,6 +106,8 @@ def _from_weights_to_output(layer, record, products, shown, foldable):
         raise Unknown("the values are weighed in more than one place")
     axes = {}
     for step in before:
+        if step.name in REWRITES:
+            raise Unknown(f"{step.name} between weights and W_O: other tokens may lose the bias")
         axes[step] = axis = _token_axis(step, axes, products[0])
         if step.name in ("Mul", "Div") and _is_gate(_factor(step), step, axis):
             return 0, ["a gate multiplies the heads, differently at every token"], None
@@ -148,31 +154,81 @@ def _fold(layer, why, shown, foldable):
 
 
 def predict_output(model, layer, inputs):
-    """Only LayerNorms read the stream: the mean of b_O is not seen; otherwise all of it is."""
+    """Only LayerNorms read the stream: the mean of b_O is not seen; otherwise all of it is.
+
+    Where one linear map stands between, what it makes of b_O is asked about.
+    """
     if layer.output is None:
         raise Unknown("no output projection was found")
     record = record_of(model, inputs, layer.output)
     if record is None:
         raise Unknown(NO_GRADIENT)
-    shift = {record.steps[0]: 1.0}  # every entry of what a step made moves by this times c
-    free, seen = True, []
-    for step in record.steps[1:]:
+    maps = _maps_alone(record)
+    shift, seen = _shifts(record, maps[-1] if maps else record.steps[0])
+    erased = all(shift[end] == 0 for end in record.ends)
+    if erased:
+        _demand_shown(record, shift)
+        why = "only LayerNorms read what b_O is added to: its mean is erased"
+    else:
+        _demand_read_whole(record, layer, shift, seen)
+        why = _who_sees(seen[0] if seen else None)
+    left = int(erased)
+    for step in reversed(maps):
+        left = max(0, _read(step) - (step.shape[-1] - left))
+    if maps:
+        return left, [why, "a linear map stands between, and counts what it takes to that"], None
+    ones = torch.ones(1, layer.output.size).double() / layer.output.size**0.5
+    return left, [why], ones if erased else None
+
+
+def _read(step):
+    """How many numbers of each token a linear map reads."""
+    return step.reads[0][1].shape[-1]
+
+
+def _maps_alone(record):
+    """The linear maps, one after the other, through which all that is seen of a bias goes."""
+    step, maps = record.steps[0], []
+    while len(readers := {s for s, _ in record.readers[step]}) == 1:
+        (step,) = readers
+        if step.name == "Mm" or (step.name == "Addmm" and step.places != (0,)):
+            maps.append(step)
+        elif not (step.name in MOVES or step.name in ("Add", "Addmm") and len(step.reads) == 1):
+            break
+    return maps
+
+
+def _shifts(record, start):
+    """By how much every entry of what each step made moves if those of ``start`` move by 1.
+
+    None where they do not move alike; the second part are the steps at which this happens.
+    """
+    shift, free, seen = {start: 1.0}, True, []
+    for step in record.until(set(), start)[1:]:
         if free and len({s for s, _ in record.readers[step.reads[0][1]]}) > 1:
             free = False
-        shift[step] = None if any(shift[s] is None for _, s, _ in step.reads) else _shift(
-            step, shift, free)  # fmt: skip
-        if shift[step] is None and any(shift[s] is not None for _, s, _ in step.reads):
+        before = [shift[s] for _, s, _ in step.reads]
+        shift[step] = None if None in before else _shift(step, shift, free)
+        if shift[step] is None and any(b is not None for b in before):
             seen.append(step)
-    if all(shift[end] == 0 for end in record.ends):
-        ones = torch.ones(1, layer.output.size).double() / layer.output.size**0.5
-        return 1, ["only LayerNorms read what b_O is added to: its mean is erased"], ones
-    if any(_takes_features(step) for step in record if shift[step]):
+    return shift, seen
+
+
+def _demand_shown(record, shift):
+    """Raises Unknown where something that no gradient shows reads the stream before its norm."""
+    for hidden in record.hidden:
+        step = record.made.get(hidden.node)
+        if step is None or shift.get(step, 1.0) != 0:
+            raise Unknown(f"{hidden.name} reads the stream, and no gradient shows what it sees")
+
+
+def _demand_read_whole(record, layer, shift, seen):
+    """Raises Unknown where those who see the stream may each see a part of it only."""
+    if any(_takes_features(step) for step in record if shift.get(step)):
         raise Unknown("parts of the stream are read apart")
-    maps = ("Addmm", "Mm")
-    if seen and all(s.name in maps for s in seen):
+    if seen and all(s.name in ("Addmm", "Mm") for s in seen):
         if sum(s.shape[-1] for s in seen) < layer.output.size:
             raise Unknown("a linear map to fewer numbers is all that reads the stream")
-    return 0, [_who_sees(seen[0] if seen else None)], None
 
 
 def _takes_features(step):
@@ -180,23 +236,47 @@ def _takes_features(step):
     return step.name in PARTS and step.shape[-1] != step.reads[0][1].shape[-1]
 
 
+def _shift_of_each(step):
+    """The same where the entries of a token move alike, but those of two tokens need not."""
+    if step.name == "NativeLayerNorm" and len(step.saved("normalized_shape")) == 1:
+        return 0.0
+    if step.name == "Add" or (
+        step.name in MOVES - REWRITES and _moved_axis(step, step.reads[0][1], -1) == -1
+    ):
+        return EACH
+    raise Unknown("parts of the stream are read apart")
+
+
+def _leaves_some(step):
+    """Whether a step writes what does not depend on the bias into what does, or beside it."""
+    written = step.name in REWRITES - {"Gather"} and len(step.reads) < 2
+    return written and bool(step.reads[0][1].reads)  # the bias itself is written into its parameter
+
+
 def _shift(step, shift, free):
     """By how much every entry of an output moves if those of the inputs do; None if not alike."""
     moved = [shift[s] for _, s, _ in step.reads]
-    if all(m == 0 for m in moved) or step.name in ("NativeLayerNorm", "Var", "Std"):
+    if all(m == 0 for m in moved):
+        return 0.0
+    if any(map(math.isnan, moved)):
+        return _shift_of_each(step)
+    if step.name in ("NativeLayerNorm", "Var", "Std"):
         return 0.0
     if step.name in SEE:
         return None
     if step.name in MOVES - {"ConstantPadNd"} or (
         step.name in ALIKE and not any(step.saved("padding") or ())
     ):
-        if len(set(moved)) > 1 or _appends(step):
+        if len(set(moved)) > 1 or _appends(step) or _leaves_some(step):
+            if step.name == "Cat" and _signed(step.saved("dim")) not in (-1, len(step.shape) - 1):
+                return EACH
             raise Unknown("parts of the stream are read apart")
         return moved[0]
+    weight = step.saved("alpha") or 1  # torch.add(x, y, alpha=2) is x + 2 y
+    if step.name in ("Add", "Sub") and len(moved) == 2:
+        return moved[0] + moved[1] * (weight if step.name == "Add" else -weight)
     if step.name == "Add":
-        return sum(moved)
-    if step.name == "Sub" and len(moved) == 2:
-        return moved[0] - moved[1]
+        return moved[0] * (weight if step.places == (1,) else 1)
     if step.name in ("Sub", "Rsub"):
         return moved[0] if step.places == (0,) else -moved[0]
     if step.name == "Addmm":

@@ -368,3 +368,22 @@ def test_pytorch_encoder(norm_first, mean):
     report = audit(model, normal(3, 5, 8, dtype=torch.float32))
     assert [row.measured for row in report.rows[:4]] == [0, 8, 8, mean]
     assert not report.disagreements
+
+
+def test_an_output_bias_that_another_module_adds():
+    """GPT-NeoX-Japanese: the last layer hands its b_O on, and the block adds it."""
+    first, last = (la.output for la in find_attention(tiny("gpt_neox_japanese")))
+    assert not first.has_bias and last.bias_name == "layers.1.attention.dense_bias"
+    report = audit(tiny("gpt_neox_japanese"), inject=True)
+    assert [(r.predicted, r.measured) for r in report.rows if r.role == "value"] == [
+        (1, 1),
+        (32, 32),
+    ]
+
+
+def test_an_output_bias_behind_a_linear_map():
+    """TimeSformer: what its map makes of b_O has a mean that no norm sees, so W b_O = c 1 is free."""
+    model = tiny("timesformer", num_frames=3, num_hidden_layers=1)
+    report = audit(model, {"pixel_values": normal(2, 3, 3, 16, 16, dtype=torch.float32)})
+    assert not report.disagreements
+    assert {(r.predicted, r.measured) for r in report.rows if r.role == "output"} == {(1, 1)}

@@ -11,7 +11,7 @@ import functools
 import pytest
 import torch
 from derivation.checks import normal
-from redundancy import audit, fold, folding
+from redundancy import as_rms_norm, audit, fold, folding
 from redundancy.equality import CannotFold, NotEqual, difference, outputs
 from redundancy.layers import find_attention
 from redundancy.surgery import Surgeon
@@ -353,3 +353,33 @@ def test_who_reads_what(kind, norm, expected):
     wiring = trace(model, some_inputs(model))
     readers = wiring.readers(wiring.only_call(model.get_submodule(norm)))
     assert all(str(r).endswith(name) for r, name in zip(readers, expected, strict=True))
+
+
+# --- what a checkpoint cannot hold ---
+
+
+LOST = {
+    "qwen2": (lambda: fold(random_model("qwen2"), add_bias=True), "o_proj.bias would not come back"),
+    "glm": (lambda: fold(random_model("glm"), add_bias=True), "o_proj.bias would not come back"),
+    "stablelm": (
+        lambda: fold(random_model("stablelm", use_qkv_bias=True), add_bias=True),
+        "o_proj.bias would not come back"),
+    "another norm": (lambda: as_rms_norm(language_model()), "would not come back"),
+    "no checkpoint": (
+        lambda: fold(randomised(Watched()), {"x": normal(2, 5, d)}), "save its state_dict"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_would_not_come_back_is_not_saved(tmp_path, what):
+    ask, words = LOST[what]
+    with pytest.raises(CannotFold, match=words):
+        ask().save(tmp_path / "folded")
+    assert not (tmp_path / "folded").exists()
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    folded("gpt2").save(tmp_path)
+    again = type(random_model("gpt2")).from_pretrained(tmp_path).double().eval()
+    assert not changed(again, folded("gpt2").model)
+    assert apart(again, random_model("gpt2")) <= folded("gpt2").bound
