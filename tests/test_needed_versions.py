@@ -10,7 +10,7 @@ import colab
 import nbformat
 import pytest
 from derivation import versions
-from run_notebook import CellFailed, run
+from run_notebook import FAILURES, run
 
 ROOT = Path(__file__).resolve().parent.parent
 REFUSED = {
@@ -66,7 +66,7 @@ def test_the_first_cell_of_a_copy_says_so_without_a_traceback(tmp_path):
     copy.cells = [cell for cell in copy.cells if cell.cell_type == "code"][:2]
     # What starts in a kernel by itself would hide the stubs.
     dropped = (versions.VARIABLE, "PYTHONPATH", "PYTHONSTARTUP")
-    with pytest.raises(CellFailed):
+    with pytest.raises(FAILURES):
         run(copy, tmp_path, env={k: v for k, v in os.environ.items() if k not in dropped})
     said = copy.cells[1].outputs[-1]
     assert copy.cells[0].outputs == []
