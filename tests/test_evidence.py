@@ -1,7 +1,7 @@
 """A mark in a theorem's box is held to what its page prints."""
 
 import pytest
-from evidence import Clause, check_evidence, counted, read_clauses
+from evidence import check_evidence, read_clauses
 from files import Fault
 
 PAGE = """\
@@ -49,18 +49,3 @@ def test_evidence_that_is_missing_is_refused(bullet, why):
     clauses = read_clauses(f"- {bullet}")
     with pytest.raises(Fault, match=why):
         check_evidence(clauses, PAGE, elsewhere=["Theorem 1.1"])
-
-
-@pytest.mark.parametrize("bullet", ["all of it", "all: checked, “x”", "all: *proved*, “x”"])
-def test_a_clause_without_a_mark_is_refused(bullet):
-    with pytest.raises(Fault, match="has no mark"):
-        read_clauses(f"- {bullet}")
-
-
-def test_a_list_is_read_clause_by_clause():
-    clauses = read_clauses("- the first\n  part: *checked*, “A”\n- the rest: *measured*, “B”\n")
-    assert clauses == (
-        Clause("the first part", "checked", "“A”"),
-        Clause("the rest", "measured", "“B”"),
-    )
-    assert counted(clauses) == "1 checked, 1 measured"
