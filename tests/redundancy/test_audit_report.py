@@ -69,17 +69,6 @@ def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
 # --- the model given is left alone, and the report does not depend on chance
 
 
-def test_the_model_is_untouched(gpt2):
-    before = copy.deepcopy(gpt2.state_dict())
-    gpt2.train()
-    audit(gpt2, inject=True)
-    assert gpt2.training and gpt2.config._attn_implementation == "eager"
-    gpt2.eval()
-    after = gpt2.state_dict()
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
 def test_biases_that_are_not_there_stay_away():
     model = tiny("llama", num_hidden_layers=1)
     report = audit(model, inject=True)
@@ -88,13 +77,7 @@ def test_biases_that_are_not_there_stay_away():
     assert {row.verdict for row in audit(model).rows} == {"absent"}
 
 
-def test_the_report_is_the_same_again(gpt2):
-    state = torch.get_rng_state()
-    assert str(audit(gpt2)) == str(audit(gpt2))
-    assert torch.equal(state, torch.get_rng_state())
-
-
-def test_modes_and_chance_are_left_alone(gpt2):
+def test_the_model_its_modes_and_chance_are_left_alone():
     class Draws(nn.TransformerEncoderLayer):
         def forward(self, x):
             torch.rand(3)
@@ -102,10 +85,19 @@ def test_modes_and_chance_are_left_alone(gpt2):
 
     model, state = Draws(8, 2), torch.get_rng_state()
     model.dropout.eval()
+    before = copy.deepcopy(model.state_dict())
     with torch.inference_mode():
-        audit(model, torch.ones(2, 3, 8))
+        reports = [str(audit(model, torch.ones(2, 3, 8), inject=True)) for _ in range(2)]
+    assert reports[0] == reports[1] and torch.equal(state, torch.get_rng_state())
     assert model.training and not model.dropout.training
-    assert torch.equal(state, torch.get_rng_state())
+    after = model.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_the_attention_of_a_model_stays_as_it_was_set(gpt2):
+    audit(gpt2)
+    assert gpt2.config._attn_implementation == "eager"
 
 
 # --- float32 inside
