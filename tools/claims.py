@@ -21,7 +21,6 @@ from register import BookDirective, read_register
 from theorem_boxes import check_anchor
 
 VERDICTS = ("true", "true only if", "false", "not checkable")
-CLAIM_ID = re.compile(r"\d{3}-\d{2}")
 CITED_ID = re.compile(r"(?<=[\[ ])(\d{3}-\d{2})(?=[,\]])")
 THEOREM = re.compile(r"\d+[a-z]?\.\d+")
 PAGE = "book/claims"
@@ -60,8 +59,6 @@ def read_claims(path):
     for entry in data["claims"]:
         with naming(f"{path.name}: the claim “{entry.get('id')}”"):
             claims.append(read_claim(entry, texts))
-    twice = [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]
-    demand(not twice, f"{path.name}: claims are there twice: {', '.join(twice)}")
     return texts, claims
 
 
@@ -70,7 +67,6 @@ def read_claim(entry, texts):
         claim = Claim(**entry | {"verdict": str(entry.get("verdict")).lower()})
     except TypeError as wrong:
         raise Fault(f"{wrong}.") from None
-    demand(CLAIM_ID.fullmatch(claim.id), "this is no id of a claim")
     demand(claim.text in texts, "its text is not there")
     demand(claim.verdict in VERDICTS, f"it has none of the verdicts {', '.join(VERDICTS)}")
     demand(claim.settled or claim.verdict == "not checkable", "it is settled by nothing")

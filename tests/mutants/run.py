@@ -40,6 +40,7 @@ from mutants.places import ROOT, all_places, mutants_in
 
 INLINE = "module://matplotlib_inline.backend_inline"  # what the notebooks' outputs come from
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
+AT_A_TIME = 2  # places
 #: Seconds that the tests may take with a mistake: so many, and so many times what they take without.
 SECONDS, TIMES = 120, 6
 
@@ -53,14 +54,13 @@ def main(arguments=None):
     parser.add_argument("only", nargs="*", help="notebooks and modules; all, if none is named")
     parser.add_argument("--count", type=int, help="how many mistakes in each")
     parser.add_argument("--seed", type=int, default=1, help="what they are drawn from")
-    parser.add_argument("--workers", type=int, default=2, help="how many places at a time")
     options = parser.parse_args(arguments)
 
     places = [place for place in all_places() if place.name in options.only or not options.only]
     if unknown := set(options.only) - {place.name for place in places}:
         raise Fault(f"There is no notebook and no module {', '.join(sorted(unknown))}.")
     record, unexplained = {}, 0
-    with ThreadPoolExecutor(options.workers) as workers:
+    with ThreadPoolExecutor(AT_A_TIME) as workers:
         tried = workers.map(partial(try_place, count=options.count, seed=options.seed), places)
         for place, entry in zip(places, tried):
             add(record, place.part, entry, options.seed)
