@@ -67,10 +67,6 @@ def is_number(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS, f"There is no notebook in {FOLDER.name}/: nothing would be tested."
-
-
 @each_notebook
 def test_every_code_cell_says_something_and_was_run_once_in_order(path):
     counts = [cell.execution_count for _, cell in cells(path)]
