@@ -5,8 +5,8 @@ import json
 import gpu_record
 import pytest
 import torch
-from derivation.checks import SEEN, tolerance
-from gpu_record import EXPERIMENTS, FORMATS, KERNELS, SMALL, attempt, in_blocks, normal
+from derivation.checks import SEEN, normal, tolerance
+from gpu_record import EXPERIMENTS, FORMATS, KERNELS, SMALL, attempt, in_blocks
 
 CPU = "cpu"
 
@@ -52,7 +52,7 @@ def test_what_is_not_finite_is_said():
 
 
 def test_the_error_is_against_attention_itself():
-    q, k, v = normal(CPU, 3, 1, 2, 40, 8, seed=1)
+    q, k, v = normal(3, 1, 2, 40, 8, seed=1)
     exact = torch.softmax(q @ k.mT / 8**0.5, -1) @ v
     assert (in_blocks(q, k, v, chunk=7) - exact).abs().max() < 1e-14
     assert 1e-4 < gpu_record.long(CPU, torch.bfloat16, SMALL, 32)["error"] < 0.1

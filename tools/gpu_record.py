@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "notebooks"))
 
 from context_parallel import merge, partial_attention  # noqa: E402
+from derivation.checks import normal  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
 #: dtype, and whether products of float32 may be taken with ten bits of fraction
@@ -60,12 +61,6 @@ SMALL |= {"shifts": [1.0, 100.0], "lengths": [32, 64]}
 REPEATS, ROWS, CHUNK = 7, 64, 8192
 
 
-def normal(device, *shape, seed, dtype=torch.float64):
-    """Standard normal numbers, drawn on the CPU in float64 so that every device gets the same."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
-
-
 def ratio(found, expected):
     """max |found| / max |expected|; None, which JSON has a word for, where that is not finite."""
     value = (found.double().abs().max() / expected.double().abs().max()).item()
@@ -79,8 +74,8 @@ def shift(device, dtype, sizes, size):
     """The relative change that a shift of this size makes of the keys, and of the queries, by seed."""
     shape, found = (sizes["heads"], sizes["length"], sizes["width"]), {"keys": [], "queries": []}
     for seed in sizes["seeds"]:
-        q, k, v = normal(device, 3, 1, *shape, seed=seed, dtype=dtype)
-        b = size * normal(device, 1, shape[0], 1, shape[2], seed=seed).sign().to(dtype)
+        q, k, v = normal(3, 1, *shape, dtype=dtype, device=device, seed=seed)
+        b = size * normal(1, shape[0], 1, shape[2], device=device, seed=seed).sign().to(dtype)
         out = F.scaled_dot_product_attention(q, k, v)
         for what, shifted in {"keys": (q, k + b, v), "queries": (q + b, k, v)}.items():
             moved = F.scaled_dot_product_attention(*shifted)
@@ -94,8 +89,8 @@ def gradient(device, dtype, sizes, seed):
     torch.manual_seed(seed)
     layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True).to(device, dtype)
     with torch.no_grad():
-        layer.in_proj_bias.copy_(normal(device, 3 * width, seed=seed, dtype=dtype))
-    x, upstream = normal(device, 2, 2, sizes["length"], width, seed=seed, dtype=dtype)
+        layer.in_proj_bias.copy_(normal(3 * width, dtype=dtype, device=device, seed=seed))
+    x, upstream = normal(2, 2, sizes["length"], width, dtype=dtype, device=device, seed=seed)
     layer(x, x, x, need_weights=False)[0].backward(upstream)
     query, key, _ = layer.in_proj_bias.grad.chunk(3)
     return {"ratio": ratio(key, query)}
@@ -105,7 +100,7 @@ def gradient(device, dtype, sizes, seed):
 def long(device, dtype, sizes, length):
     """Seconds, bytes beyond the inputs, and error of one attention over so many keys."""
     shape = (1, sizes["heads"], length, sizes["width"])
-    q, k, v = (normal(device, *shape, seed=seed, dtype=dtype) for seed in range(3))
+    q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
     F.scaled_dot_product_attention(q, k, v)  # what a library sets up once is no kernel's need
     before = torch.cuda.memory_allocated()  # 0 on a CPU
     if device == "cuda":

@@ -196,12 +196,8 @@ def test_few_outputs_are_enough_whatever_was_predicted(monkeypatch, wrong):
 
 
 READERS = {
-    "LayerNorm": (centred, 1),
     "an average of neighbours, then LayerNorm": (
         lambda t: centred(F.avg_pool1d(t.mT, 2).mT), 1
-    ),
-    "an average with padding, then LayerNorm": (
-        lambda t: centred(F.avg_pool1d(t.mT, 2, padding=1).mT), 1
     ),
     "LayerNorm, written out": (
         lambda t: (t - t.mean(-1, keepdim=True)) * torch.rsqrt(t.var(-1, keepdim=True) + 1e-5), 1
@@ -210,7 +206,6 @@ READERS = {
         lambda t: centred(t * torch.arange(1.0, d + 1)), 1
     ),
     "half of it, then LayerNorm": (lambda t: centred(t / 2), 1),
-    "RMSNorm": (lambda t: F.rms_norm(t, t.shape[-1:]), 0),
     "an activation": (F.gelu, 0),
     "LayerNorm, and the stream itself": (lambda t: centred(t) + t, 0),
     "LayerNorm of one half": (lambda t: torch.cat([centred(t[..., :6]), t[..., 6:]], -1), 1),
