@@ -122,18 +122,6 @@ def test_only_those_change_that_pay(what):
     assert not changed(model, before)
 
 
-@pytest.mark.parametrize(("kind", "rotated"), [("phi", 4), ("gpt_neox", 2)])
-def test_of_a_partly_rotated_key_bias_the_rest_is_zero(kind, rotated):
-    for layer in find_attention(folded(kind).model):
-        b = layer.key.bias().view(layer.key_value_heads, layer.head_dim)
-        assert b[:, :rotated].all() and not b[:, rotated:].any()
-
-
-def test_a_bias_that_is_lent_to_pay_with_is_taken_back():
-    """Whisper's keys have no bias: what the query's shift puts there, softmax does not hear."""
-    assert folded("whisper").model.encoder.layers[0].self_attn.k_proj.bias is None
-
-
 def test_a_causal_language_model_with_its_head_generates_the_same_words():
     model = language_model()
     result = fold(model)
