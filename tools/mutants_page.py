@@ -13,9 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import yaml
-from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
+from register import BookDirective
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "book" / "records" / "mutants.json"
@@ -23,19 +21,14 @@ REASONS = ROOT / "tests" / "mutants" / "equivalent.yml"
 KEY = ("piece", "before", "after")  # of a survivor, and of the reason why it may survive
 
 
-class MutantsRecord(Directive):
+class MutantsRecord(BookDirective):
     """A part of the record: its totals, a table of kinds, and what was not noticed."""
 
     required_arguments = 1
 
     def run(self):
-        for path in (RECORD, REASONS):
-            self.state.document.settings.env.note_dependency(str(path))
         there = json.loads(RECORD.read_text(encoding="utf-8"))[self.arguments[0]]
-        box = nodes.container(classes=["mutants-record"])
-        text = "\n".join(shown(self.arguments[0], there))
-        self.state.nested_parse(StringList(text.splitlines(), source=str(RECORD)), 0, box)
-        return [box]
+        return [self.parse("\n".join(shown(self.arguments[0], there)), "mutants-record")]
 
 
 @cache
