@@ -96,23 +96,18 @@ class Claims(BookDirective):
 
     required_arguments = 2
 
-    def run(self):
+    def written(self):
         path, folder = (self.folder / name for name in self.arguments)
         self.theorems = {entry.number: entry for entry in read_register(folder)}
-        try:
-            texts, claims = read_claims(path)
-            return [self.summary(texts, claims), *self.sections(texts, claims)]
-        except Fault as wrong:
-            raise self.error(str(wrong)) from None
+        texts, claims = read_claims(path)
+        return [self.summary(texts, claims), *self.sections(texts, claims)]
 
     def summary(self, texts, claims):
         """How many claims have which verdict, in all and text by text."""
-        rows = [("**all**", claims)]
-        rows += [(n, [c for c in claims if c.text == n]) for n in texts]
         table = [f"| text | claims | {' | '.join(VERDICTS)} |", "|---" * (len(VERDICTS) + 2) + "|"]
-        for name, some in rows:
-            counts = Counter(claim.verdict for claim in some)
-            cells = [name, len(some), *(counts[verdict] for verdict in VERDICTS)]
+        for name in ["**all**", *texts]:
+            verdicts = [claim.verdict for claim in claims if name in ("**all**", claim.text)]
+            cells = [name, len(verdicts), *map(verdicts.count, VERDICTS)]
             table.append(f"| {' | '.join(map(str, cells))} |")
         return self.parse("\n".join(table), "claims-summary")
 
@@ -148,7 +143,7 @@ class ClaimsInShort(BookDirective):
     required_arguments = 1
     has_content = True
 
-    def run(self):
+    def written(self):
         by_id = {claim.id: claim for claim in read_claims(self.folder / self.arguments[0])[1]}
         counts = Counter(claim.verdict for claim in by_id.values())
         rows = [by_id[id] for id in " ".join(self.content).split()]

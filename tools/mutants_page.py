@@ -26,7 +26,7 @@ class MutantsRecord(BookDirective):
 
     required_arguments = 1
 
-    def run(self):
+    def written(self):
         there = json.loads(RECORD.read_text(encoding="utf-8"))[self.arguments[0]]
         return [self.parse("\n".join(shown(self.arguments[0], there)), "mutants-record")]
 

@@ -168,7 +168,13 @@ def table_cells(line):
 
 
 class BookDirective(SphinxDirective):
-    """A directive that writes Markdown into a page."""
+    """A directive that writes Markdown into a page; a Fault in `written` names its line there."""
+
+    def run(self):
+        try:
+            return list(self.written())
+        except Fault as wrong:
+            raise self.error(str(wrong)) from None
 
     @property
     def folder(self):
@@ -189,12 +195,8 @@ class TheoremRegister(BookDirective):
     required_arguments = 1
     option_spec = {"chapters": str.split}
 
-    def run(self):
-        folder = (self.folder / self.arguments[0]).resolve()
-        try:
-            entries = read_register(folder)
-        except Fault as wrong:
-            raise self.error(str(wrong)) from None
+    def written(self):
+        entries = read_register((self.folder / self.arguments[0]).resolve())
         wanted = self.options.get("chapters")
         shown = [e for e in entries if wanted is None or e.notebook.stem[:2].lstrip("0") in wanted]
         clauses = [clause for entry in shown for clause in entry.evidence]
