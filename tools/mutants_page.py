@@ -3,22 +3,16 @@
     ```{mutants-record} notebooks
     ```
 
-The argument is a part of `book/records/mutants.json`, which `tests/mutants/run.py` writes; why a
-mistake may go unnoticed stands in `tests/mutants/equivalent.yml`.
+The argument is a part of `book/records/mutants.json`, which `tests/mutants/run.py` writes.
 """
 
 import json
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
-import yaml
 from register import BookDirective
 
-ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "book" / "records" / "mutants.json"
-REASONS = ROOT / "tests" / "mutants" / "equivalent.yml"
-KEY = ("piece", "before", "after")  # of a survivor, and of the reason why it may survive
+RECORD = Path(__file__).resolve().parent.parent / "book" / "records" / "mutants.json"
 
 
 class MutantsRecord(BookDirective):
@@ -29,20 +23,6 @@ class MutantsRecord(BookDirective):
     def written(self):
         there = json.loads(RECORD.read_text(encoding="utf-8"))[self.arguments[0]]
         return [self.parse("\n".join(shown(self.arguments[0], there)), "mutants-record")]
-
-
-@cache
-def reasons():
-    """{part: {place: its entries in equivalent.yml}}"""
-    return yaml.safe_load(REASONS.read_text(encoding="utf-8"))
-
-
-def reason(part, survivor):
-    """Why a mistake makes no difference, or None where nobody has said so."""
-    for entry in reasons()[part].get(survivor["place"], ()):
-        if all(entry[name] == survivor[name] for name in KEY):
-            return entry["why"]
-    return None
 
 
 def shown(part, there):
@@ -60,7 +40,7 @@ def shown(part, there):
         name = one["place"]
         link = f"[{name}](../notebooks/{name}.ipynb)" if part == "notebooks" else f"`{name}`"
         yield f"\n{link}, `` {one['piece']} ``, line {one['line']}: {one['kind']}.\n"
-        yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{reason(part, one)}"
+        yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"
 
 
 def setup(app):
