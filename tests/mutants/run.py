@@ -172,7 +172,7 @@ def tell(place, entry):
     open_ones = [one for one in survivors if not one["why"]]
     print(f"{place.name}: {made} of {entry['possible']} made, {len(survivors)} not noticed")
     if open_ones:
-        print("Mend the check; or, where a run of all places has recorded it, say there why not:")
+        print("Mend the check; or say in the record, once it is there, why it makes no difference:")
         print(json.dumps(open_ones, indent=1, ensure_ascii=False))
     sys.stdout.flush()
     return len(open_ones)
