@@ -4,12 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
+from files import ROOT
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-ROOT = Path(__file__).resolve().parent.parent
 SUITE = (
     "-m pytest -rA -n 0 -p no:cacheprovider --color=no -p tests.notebook_kernels --nbval".split()
 )

@@ -1,15 +1,13 @@
 """Every claim of the five texts has a verdict, a reason, and something that settles it."""
 
 import re
-from pathlib import Path
 
 import pytest
 from cells import printed_in, text_of
 from claims import THEOREM, links, read_claims
-from files import Fault
+from files import ROOT, Fault
 from register import read_register
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 TEXTS, CLAIMS = read_claims(ROOT / "book" / "claims.yml")
 BY_ID = {claim.id: claim for claim in CLAIMS}

@@ -9,14 +9,13 @@ one that names none belongs to the section it stands in.
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 from cells import printed
-from files import read_notebook
+from files import NOTEBOOKS, read_notebook
 from register import HEADING, PROVED_KINDS, read_register
 
-PROVED = read_register(Path(__file__).resolve().parent.parent / "notebooks")
+PROVED = read_register(NOTEBOOKS)
 
 
 @cache

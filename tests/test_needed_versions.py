@@ -3,16 +3,15 @@
 import os
 import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import colab
 import nbformat
 import pytest
 from derivation import versions
+from files import ROOT
 from run_notebook import FAILURES, run
 
-ROOT = Path(__file__).resolve().parent.parent
 REFUSED = {
     ("sympy", "1.12.1"): "^SymPy 1.12.1 is too old for this book, which needs 1.13 or newer: .*pip",
     ("torch", "2.5.1+cpu"): "^torch 2.5.1.cpu is too old for this book, which needs 2.6 or newer",

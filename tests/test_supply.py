@@ -1,12 +1,10 @@
 """What a reader runs fetches no code: the notebooks, what they import, and the grader."""
 
 import re
-from pathlib import Path
 
 import pytest
-from files import read_notebook
+from files import ROOT, read_notebook
 
-ROOT = Path(__file__).resolve().parent.parent
 MODULES = [*ROOT.glob("notebooks/**/*.py"), *ROOT.glob("book/**/grade.py")]
 #: What would fetch something, or run it in a shell.
 FETCHES = re.compile(

@@ -25,13 +25,12 @@ from statistics import median
 
 import torch
 import torch.nn.functional as F
-from files import Fault, in_a_sentence, write
+from files import ROOT, Fault, in_a_sentence, write
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.benchmark import timer
 from torch.utils.collect_env import get_nvidia_driver_version, run
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "notebooks"))
 
 from context_parallel import merge, partial_attention  # noqa: E402

@@ -8,11 +8,11 @@ The argument is a part of `book/records/mutants.json`, which `tests/mutants/run.
 
 import json
 from collections import Counter
-from pathlib import Path
 
+from files import ROOT
 from register import BookDirective
 
-RECORD = Path(__file__).resolve().parent.parent / "book" / "records" / "mutants.json"
+RECORD = ROOT / "book" / "records" / "mutants.json"
 
 
 class MutantsRecord(BookDirective):

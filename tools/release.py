@@ -16,9 +16,8 @@ import colab
 import yaml
 from addresses import site_address
 from course import COURSE, SITE, files_of, write_zip
-from files import demand, in_a_sentence, write
+from files import ROOT, demand, in_a_sentence, write
 
-ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "_build" / "release"
 PDF = ROOT / "_build" / "pdf" / "where-did-the-bias-go.pdf"
 NAME, CHECKSUMS = "where-did-the-bias-go", "SHA256SUMS"

@@ -14,9 +14,10 @@ import re
 from functools import cached_property
 from pathlib import Path
 
+from files import ROOT
+
 from .mistakes import KINDS, mutants_of
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = Path("notebooks")
 CHECKER = NOTEBOOKS / "derivation"
 TOLERANCES = "tests/test_notebooks.py::test_a_tolerance_is_as_small_as_rounding_allows"
