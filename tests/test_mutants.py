@@ -43,10 +43,8 @@ def test_it_makes_exactly_this(kind):
 
 
 def test_what_says_nothing_is_left_alone():
-    made = [(m.line, m.before, m.after) for m in mutants_of(LEFT) if "deleted" not in m.kind]
-    assert made == [
-        (3, "(a - b).abs()", after) for after in ("(a + b).abs()", "a.abs()", "(-b).abs()")
-    ] + [(6, "assert p and q", "assert not (p and q)")]
+    made = [mutant.after for mutant in mutants_of(LEFT) if "deleted" not in mutant.kind]
+    assert made == ["(a + b).abs()", "a.abs()", "(-b).abs()", "assert not (p and q)"]
 
 
 @pytest.mark.nightly
@@ -55,7 +53,7 @@ def test_what_is_noticed_is_told_from_what_is_not(place, judge):
     """A mistake, and the same piece without one, written as a mutant is."""
     mistake = next(one for one in mutants_in(place) if one[1].kind == "a comparison turned")
     same = ast.unparse(ast.parse(place.pieces[mistake[0]]))
-    none = (mistake[0], Mutant("none", 1, "", "", same))
+    none = (mistake[0], Mutant("none", "", "", same))
     assert list(run.unnoticed(place, [mistake, none], judge)) == [none]
 
 

@@ -39,7 +39,7 @@ def shown(part, there):
     for one in there["survivors"]:
         name = one["place"]
         link = f"[{name}](../notebooks/{name}.ipynb)" if part == "notebooks" else f"`{name}`"
-        yield f"\n{link}, `` {one['piece']} ``, line {one['line']}: {one['kind']}.\n"
+        yield f"\n{link}, `` {one['piece']} ``: {one['kind']}.\n"
         yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"
 
 

@@ -49,10 +49,9 @@ TIMES, LARGEST_TOLERANCE = 1e6, 1e-3
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with one mistake: its line there, and that statement before and after."""
+    """A source with one mistake, and that statement before and after."""
 
     kind: str
-    line: int
     before: str
     after: str
     source: str
@@ -99,8 +98,8 @@ class Code:
     def edited(self, kind, edit):
         """The mutant that an edit makes: a copy of the tree, of which the new nodes are part."""
         copied = copy.deepcopy(self.tree, {id(old): new for old, new in edit.items()})
-        changed, line = ast.unparse(copied), min(old.lineno for old in edit)
-        return Mutant(kind, line, *differing(self.text, changed), changed)
+        changed = ast.unparse(copied)
+        return Mutant(kind, *differing(self.text, changed), changed)
 
 
 def differing(before, after):

@@ -53,9 +53,6 @@ class Notebook:
         cells = [c | {"source": text} if c["id"] == name else c for c in self._notebook["cells"]]
         return json.dumps(self._notebook | {"cells": cells})
 
-    def line(self, piece, line):
-        return line
-
 
 class Module:
     """A module of the checker.
@@ -99,9 +96,6 @@ class Module:
     def with_piece(self, name, text):
         start, end = self._spans[name]
         return "".join([*self._lines[:start], text, "\n", *self._lines[end:]])
-
-    def line(self, piece, line):
-        return self._spans[piece][0] + line
 
     def is_left(self, node):
         return isinstance(node, ast.FunctionDef) and bool(self.PRINTS.fullmatch(node.name))

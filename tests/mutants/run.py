@@ -142,8 +142,7 @@ def survivor(place, piece, mutant):
     """An entry of the record; why it makes no difference, where that is known of this piece."""
     where = {"place": place.name, "piece": piece, "digest": digest(place.pieces[piece])}
     said = {name: getattr(mutant, name) for name in ("kind", "before", "after")}
-    entry = where | {"line": place.line(piece, mutant.line)} | said
-    return entry | {"why": reasons().get(key(entry), "")}
+    return where | said | {"why": reasons().get(key(where | said), "")}
 
 
 @cache
