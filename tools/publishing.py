@@ -73,17 +73,9 @@ def give_copies(app, failed):
                 copy.write_text(colab_copy(source, site_address(Path(app.srcdir))), "utf-8")
 
 
-def lighten(app, failed):
-    """Icons come from the font of the style; the theme's script would draw them again, in 1.5 MB."""
-    script = Path(app.outdir) / "_static" / "scripts" / "fontawesome.js"
-    if script.is_file():
-        script.write_text("", encoding="utf-8")
-
-
 def setup(app):
     app.connect("config-inited", use_address, priority=100)
     app.connect("html-page-context", describe)
     app.connect("html-page-context", mend, priority=900)
     app.connect("build-finished", give_copies)
-    app.connect("build-finished", lighten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,86 @@
+"""What a page loads and nobody sees is left out: unused styles and icons, colours without end."""
+
+import re
+from io import BytesIO
+from pathlib import Path
+
+from fontTools import subset
+from PIL import Image
+
+#: A comment, or a rule without rules in it.
+PART = re.compile(r"/\*.*?\*/|[^{}/]+\{[^{}]*\}|/", re.DOTALL)
+CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+ICON = re.compile(r'"\\([0-9a-f]{2,5})"')
+#: Bootstrap puts these names together while the page is used.
+PUT_TOGETHER = ("bs-",)
+
+
+def words_of(folder):
+    """Every word of the pages and scripts: a class that they use is among them."""
+    files = [path for path in folder.rglob("*") if path.suffix in (".html", ".js")]
+    return set(re.findall(r"[A-Za-z_][\w-]*", " ".join(path.read_text("utf-8") for path in files)))
+
+
+def used(rule, words):
+    """Whether a selector of the rule could match: no class in it is one that no page has."""
+    selectors = rule.partition("{")[0]
+    if "(" in selectors:  # :not, :is and their like would have to be understood
+        return True
+    return any(
+        all(name in words or name.startswith(PUT_TOGETHER) for name in CLASS.findall(selector))
+        for selector in selectors.split(",")
+    )
+
+
+def lighter(css, words):
+    """The style sheet without the rules that nothing on the pages meets."""
+
+    def kept(part):
+        text = part[0]
+        return text if not text.endswith("}") or used(text, words) else ""
+
+    return PART.sub(kept, css)
+
+
+def lighter_font(path, css):
+    """The font with the icons that are left in the style sheet."""
+    options = subset.Options(flavor="woff2")
+    font = subset.load_font(path, options)
+    chosen = subset.Subsetter(options)
+    escaped = {int(number, 16) for number in ICON.findall(css)}
+    chosen.populate(unicodes=escaped | {ord(letter) for letter in css if not letter.isascii()})
+    chosen.subset(font)
+    written = BytesIO()
+    subset.save_font(font, written, options)
+    return written.getvalue()
+
+
+def lighter_picture(path):
+    """The picture in 256 colours; none of its points is seen to change."""
+    picture = Image.open(path).convert("RGBA")
+    if picture.getextrema()[3] == (255, 255):  # nothing shines through
+        method = Image.Quantize.MAXCOVERAGE
+        few = picture.convert("RGB").quantize(method=method, kmeans=1, dither=Image.Dither.NONE)
+        few.save(path, optimize=True)
+
+
+def lighten(app, failed):
+    if failed or app.builder.name != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    # icons come from the font; the theme's script would draw them again, in 1.5 MB
+    (static / "scripts" / "fontawesome.js").write_text("", encoding="utf-8")
+    words, ours, css = words_of(Path(app.outdir)), Path(app.srcdir, "book", "static"), ""
+    for sheet in static.rglob("*.css"):
+        if not (ours / sheet.relative_to(static)).is_file():
+            css += (left := lighter(sheet.read_text("utf-8"), words))
+            sheet.write_text(left, encoding="utf-8")
+    for font in (static / "vendor" / "fontawesome" / "webfonts").glob("*.woff2"):
+        font.write_bytes(lighter_font(font, css))
+    for picture in Path(app.outdir, "_images").glob("*.png"):
+        lighter_picture(picture)
+
+
+def setup(app):
+    app.connect("build-finished", lighten, priority=900)  # when every page is written
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
