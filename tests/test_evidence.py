@@ -1,4 +1,4 @@
-"""A mark in a theorem's box is held to what its page prints; that it may be there, every box shows."""
+"""A mark in a theorem's box is held to what its page prints.  Every box of the book passes."""
 
 import pytest
 from evidence import check_evidence, read_clauses

@@ -70,7 +70,7 @@ def ratio(found, expected):
 
 
 def shift(device, dtype, sizes, size):
-    """The relative change that a shift of this size makes of the keys, and of the queries, by seed."""
+    """By seed: the relative change of the output by a shift of the keys, and of the queries."""
     shape, found = (sizes["heads"], sizes["length"], sizes["width"]), {"keys": [], "queries": []}
     for seed in sizes["seeds"]:
         q, k, v = normal(3, 1, *shape, dtype=dtype, device=device, seed=seed)

@@ -15,7 +15,7 @@ def numbers(*shape, dtype=torch.float64):
     return torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype) + 0.25
 
 
-#: What it does to a result, and whether entries move.  Of what IEEE 754 fixes, every notebook is a test.
+#: A result, and whether its entries move.  Of what IEEE 754 fixes, every notebook is a test.
 RESULTS = {
     "a product added": (lambda x: torch.addmm(x[:, :1], x, x.T), True),
     "layer norm": (lambda x: F.layer_norm(x, x.shape[1:]), True),

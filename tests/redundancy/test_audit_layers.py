@@ -56,8 +56,8 @@ def whole(norm):
     return lambda t: split(norm(joined(t)))
 
 
-#: what is exchanged: redundant directions of b_Q, b_K, b_V (with b_O).  What a published architecture
-#: has (ALiBi, a soft cap, rotary positions, norms of queries and keys) stands in `test_audit.py`.
+#: what is exchanged: redundant directions of b_Q, b_K, b_V (with b_O).  What models have (ALiBi, a
+#: soft cap, rotary positions, norms of queries and keys) stands in `test_audit.py`.
 CASES = {
     "causal, -1e9": ({"weigh": causal(-1e9)}, 0, ALL, ALL),
     "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),

@@ -42,7 +42,7 @@ FAMILIES = {
     "qwen2": ([], [], []),
     "gpt_oss": ([], [], []),
 }
-#: Architectures that nothing here was written for: whatever moves or stays, the outputs are the same.
+#: Nothing here was written for these: whatever moves or stays, the outputs are the same.
 OTHERS = ["mixtral", "convbert", "deberta", "deberta-v2", "xlm", "siglip"]
 MOVING = [kind for kind, (roles, second, _) in FAMILIES.items() if roles or second]
 
