@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 from cells import printed
 from files import NOTEBOOKS, read_notebook
-from register import HEADING, PROVED_KINDS, read_register
+from register import HEADING, read_register
 
 PROVED = read_register(NOTEBOOKS)
 
@@ -27,8 +27,7 @@ def cells_of(path):
             found.append((here, calls(cell.source), printed(cell)))
             continue
         for line in cell.source.splitlines():
-            heading = HEADING.fullmatch(line.rstrip())
-            if heading and heading["kind"] in PROVED_KINDS:
+            if heading := HEADING.fullmatch(line.rstrip()):
                 here = heading["number"]
             elif line.startswith("## "):
                 here = None

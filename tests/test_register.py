@@ -65,23 +65,6 @@ def test_a_theorem_is_read_whole(tmp_path):
     }
 
 
-DEFINITION = "### Definition 3.2 · A key\n\n> **Definition 3.2 (A key).** A row."
-
-
-@pytest.mark.parametrize(
-    ("cells", "labels"),
-    [
-        (["# A page of prose", "> **Note.** Nothing is claimed."], []),
-        ([DEFINITION, HEADING, BOX, summary(ROW)], ["Theorem 3.2"]),
-        ([f"```\n{HEADING}\n\n{BOX}\n```"], []),
-    ],
-    ids=["prose", "a definition needs no row", "an example in a code fence"],
-)
-def test_what_is_no_theorem_needs_no_row(tmp_path, cells, labels):
-    write(tmp_path, *cells)
-    assert [theorem.label for theorem in read_register(tmp_path)] == labels
-
-
 @pytest.mark.parametrize(
     "cells, complaint",
     [
