@@ -186,12 +186,6 @@ def copy_from(source, destination, non_blocking=False):
     return destination
 
 
-def convolution_backward(gradient, image, weight, *how):
-    """The CPU's kernel takes one argument more: the shape that a bias has."""
-    op, *how, wanted = aten.convolution_backward.default, *how
-    return run(op, gradient, image, weight, [gradient.shape[1]], *how, wanted)
-
-
 def attention(query, key, value, mask=None, dropout=0.0, causal=False, *, scale=None, **rest):
     """Torch chooses between a fused kernel and plain operations, and asks only devices it knows."""
     rest["scale"] = scale
@@ -212,7 +206,6 @@ OWN = {
     # Zeros that stand for a derivative that vanishes; the CPU has no memory for them.
     "_efficientzerotensor": lambda size, **kwargs: torch.zeros(size, **kwargs),
     "convolution_overrideable": partial(run, aten.convolution.default),
-    "convolution_backward_overrideable": convolution_backward,
     # A GPU has kernels for these two; else torch composes them, and the last digits are others.
     "native_layer_norm": partial(run, aten.native_layer_norm.default),
     "native_group_norm": partial(run, aten.native_group_norm.default),
