@@ -71,30 +71,24 @@ class Module:
     def __init__(self, path):
         self.path = Path(path)
         self.name = ".".join(self.path.relative_to(CHECKER).with_suffix("").parts)
-        self._lines = (ROOT / path).read_text(encoding="utf-8").splitlines(keepends=True)
-        self.count = -(-len(self._lines) // LINES_TO_ONE_MISTAKE)
+        self._text = (ROOT / path).read_text(encoding="utf-8")
+        self.count = -(-self._text.count("\n") // LINES_TO_ONE_MISTAKE)
         tests = sorted(ROOT.glob("tests/derivation/test_*.py")) + [ROOT / "tests/test_checks.py"]
         tests.sort(key=lambda path: not FIRST.search(path.name))
         self.judge = [str(path.relative_to(ROOT)) for path in tests]
 
     @cached_property
-    def _spans(self):
-        """{name: (lines before it, its last line)} of what is tried."""
-        spans = {}
-        for node in ast.parse("".join(self._lines)).body:
+    def pieces(self):
+        lines, pieces = self._text.splitlines(keepends=True), {}
+        for node in ast.parse(self._text).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
                 name = getattr(node, "name", None) or ast.unparse(node.targets[0])
                 first = min(x.lineno for x in (node, *getattr(node, "decorator_list", ())))
-                spans[name] = first - 1, node.end_lineno
-        return spans
-
-    @cached_property
-    def pieces(self):
-        return {name: "".join(self._lines[a:b]) for name, (a, b) in self._spans.items()}
+                pieces[name] = "".join(lines[first - 1 : node.end_lineno])
+        return pieces
 
     def with_piece(self, name, text):
-        start, end = self._spans[name]
-        return "".join([*self._lines[:start], text, "\n", *self._lines[end:]])
+        return self._text.replace(f"\n{self.pieces[name]}", f"\n{text}\n", 1)
 
     def is_left(self, node):
         return isinstance(node, ast.FunctionDef) and bool(self.PRINTS.fullmatch(node.name))
