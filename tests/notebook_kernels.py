@@ -1,8 +1,7 @@
-"""A pytest plugin, ``-p tests.notebook_kernels``: how nbval's kernels start, and how they end.
+"""A pytest plugin, ``-p tests.notebook_kernels``: how nbval's kernels start.
 
 Each notebook gets a kernel of its own, forked from one process that has imported torch, SymPy and
-Matplotlib: a quarter of the time of all notebooks goes into these imports otherwise.  A kernel that
-dies is noticed within a second; nbval would wait as long as a cell may take.
+Matplotlib: a quarter of the time of all notebooks goes into these imports otherwise.
 
 On Linux, kernels are spoken to through sockets that have a name of their own and no file.  Jupyter's
 default are ports that were free when they were chosen: where another program takes one before the
@@ -13,14 +12,10 @@ import multiprocessing
 import os
 import runpy
 import sys
-import time
 from importlib.metadata import EntryPoint
 from multiprocessing import forkserver
 from pathlib import Path
-from queue import Empty
 
-import nbval.plugin
-import pytest
 from ipykernel.kernelspec import make_ipkernel_cmd
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
@@ -39,7 +34,6 @@ matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.wi
 """.split()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
 MODULE = make_ipkernel_cmd().index("-m")
-SECONDS_BETWEEN_LOOKS = 0.5
 #: The notebooks that take longest begin, or one worker would be left with them at the end.
 LONGEST = ("13-an-audit", "16-", "12c", "11e", "01b", "12-")
 
@@ -95,22 +89,7 @@ class Provisioner(LocalProvisioner):
         return self.connection_info
 
 
-class WatchedKernel(nbval.plugin.RunningKernel):
-    def get_message(self, stream, timeout=None):
-        end = time.monotonic() + (float("inf") if timeout is None else timeout)
-        while True:
-            left = end - time.monotonic()
-            try:
-                return super().get_message(stream, max(0, min(left, SECONDS_BETWEEN_LOOKS)))
-            except Empty:
-                if not self.is_alive():
-                    pytest.fail("the kernel died", pytrace=False)
-                if left <= SECONDS_BETWEEN_LOOKS:
-                    raise
-
-
 def pytest_configure():
-    nbval.plugin.RunningKernel = WatchedKernel
     factory = KernelProvisionerFactory.instance()
     name = factory.default_provisioner_name = "forked-from-the-tests"
     factory.provisioners[name] = EntryPoint(name, f"{__name__}:Provisioner", factory.GROUP_NAME)

@@ -4,17 +4,14 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import nbformat
+from files import ROOT
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-ROOT = Path(__file__).resolve().parent.parent
-SUITE = [
-    sys.executable, "-m", "pytest", "-rA", "-n", "0", "-p", "no:cacheprovider", "--color=no",
-    "-p", "tests.notebook_kernels", "--nbval", "--nbval-current-env",
-]  # fmt: skip
+SUITE = (
+    "-m pytest -rA -n 0 -p no:cacheprovider --color=no -p tests.notebook_kernels --nbval".split()
+)
 VERDICT = re.compile(r"^(PASSED|FAILED|XFAIL) .*?([\w-]+)\.ipynb::(Cell \d+)", re.M)
 
 
@@ -30,20 +27,15 @@ def written(path, *sources, said=()):
 
 def nbval(folder, *options, **variables):
     """What a run of nbval on a folder says, and {(notebook, test): verdict}."""
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    of_the_run = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    command = [*SUITE, *options, f"-c{folder / 'pytest.ini'}", str(folder)]
-    with tempfile.TemporaryDirectory() as short:  # sockets lie in it, whose names may not be long
-        environment = of_the_run | {
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-            "PYTHONPATH": str(ROOT / "notebooks"),
-            "IPYTHONDIR": str(folder / "ipython"),
-            "JUPYTER_RUNTIME_DIR": short,
-            "TMPDIR": short,
-            "COLUMNS": "200",
-        }
-        run = subprocess.run(
-            command, cwd=ROOT, env=environment | variables, capture_output=True, text=True
-        )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "PYTHONPATH": str(ROOT / "notebooks"),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "COLUMNS": "200",
+    }
+    command = [sys.executable, *SUITE, "--nbval-current-env", *options, "-c/dev/null", str(folder)]
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True
+    )
     found = VERDICT.findall(run.stdout)
     return run.stdout, {(notebook, test): verdict for verdict, notebook, test in found}

@@ -1,16 +1,14 @@
 """Every chapter has a sheet of exercises, each with a solution that is folded, and that runs."""
 
 import re
-from pathlib import Path
 from string import ascii_uppercase
 
 import pytest
 from cells import has_tag, printed, text_of
-from files import read_notebook
+from files import NOTEBOOKS, read_notebook
 
-FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-SHEETS = sorted(FOLDER.glob("*-exercises.ipynb"))
-CHAPTERS = sorted(set(FOLDER.glob("*.ipynb")) - set(SHEETS))
+SHEETS = sorted(NOTEBOOKS.glob("*-exercises.ipynb"))
+CHAPTERS = sorted(set(NOTEBOOKS.glob("*.ipynb")) - set(SHEETS))
 HEADING = re.compile(r"^### Exercise (\d+)([A-Z]) · (.+) \((recall|extend|discover)\)$", re.M)
 FOLDED = "<details><summary>Solution</summary>"
 UNWRITTEN = "still to be written, in place of ..."
@@ -42,7 +40,7 @@ def test_every_chapter_has_a_sheet():
 def test_a_chapter_leads_to_its_sheet(path):
     section = re.search(r"^## Exercises\n(.+?)(?=^## |\Z)", text_of(path), re.M | re.DOTALL)[1]
     (target,) = re.findall(r"\]\((\d\d-exercises\.ipynb)\)", section)
-    assert FOLDER / target in SHEETS and target[:2] == path.name[:2]
+    assert NOTEBOOKS / target in SHEETS and target[:2] == path.name[:2]
     assert "<details>" not in section, "the solutions stand in the sheet, where they run"
 
 

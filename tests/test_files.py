@@ -54,15 +54,6 @@ def test_a_full_disk_leaves_the_notebook_as_it_was(tmp_path, monkeypatch, capsys
     assert path.read_text(encoding="utf-8") == before and os.listdir(tmp_path) == ["03.ipynb"]
 
 
-def test_a_mistake_of_the_program_keeps_its_traceback():
-    @files.in_a_sentence
-    def main():
-        open("/no/such/file")
-
-    with pytest.raises(FileNotFoundError):
-        main()
-
-
 def test_a_checkout_that_cannot_be_written_is_named_once(tmp_path, monkeypatch, capsys):
     (tmp_path / "_build").mkdir()
     monkeypatch.setattr(ready.os, "access", lambda *_: False)

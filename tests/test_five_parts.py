@@ -9,14 +9,13 @@ one that names none belongs to the section it stands in.
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 from cells import printed
-from files import read_notebook
-from register import HEADING, PROVED_KINDS, read_register
+from files import NOTEBOOKS, read_notebook
+from register import HEADING, read_register
 
-PROVED = read_register(Path(__file__).resolve().parent.parent / "notebooks")
+PROVED = read_register(NOTEBOOKS)
 
 
 @cache
@@ -28,8 +27,7 @@ def cells_of(path):
             found.append((here, calls(cell.source), printed(cell)))
             continue
         for line in cell.source.splitlines():
-            heading = HEADING.fullmatch(line.rstrip())
-            if heading and heading["kind"] in PROVED_KINDS:
+            if heading := HEADING.fullmatch(line.rstrip()):
                 here = heading["number"]
             elif line.startswith("## "):
                 here = None

@@ -76,9 +76,6 @@ def test_no_line_is_accepted_that_is_false(first):
 FAULTS = {
     "linked sums are separated": (
         sums.Sums, "_separated", "not mine.isdisjoint(letters_of(part))]", "False]"),
-    "constants are summed away": (
-        sums.Sums, "_separated",
-        "self.product(outside), set(indices), []", "UNITY, set(indices), []"),
     "an exponential loses its sign": (
         normal.Normal, "_exp", "product_term(m)), c)", "product_term(m)), abs(c))"),
 }  # fmt: skip

@@ -3,13 +3,12 @@
 import ast
 import math
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
+from files import NOTEBOOKS
 
-FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 #: What float64 and exact arithmetic leave far behind: a bound above it needs a reason.
 TIGHT = 1e-9
 #: The bounds above it that have one: what they are bounds of was computed in float32, or is small
@@ -30,7 +29,7 @@ LOOSE = {
 }
 TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a-f]{4,}")
 
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
 def cells(path):
@@ -65,10 +64,6 @@ def loose_bounds(source):
 
 def is_number(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, float)
-
-
-def test_there_are_notebooks():
-    assert NOTEBOOKS, f"There is no notebook in {FOLDER.name}/: nothing would be tested."
 
 
 @each_notebook

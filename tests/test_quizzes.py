@@ -1,12 +1,11 @@
 """Each part has a quiz: five questions, one right answer each, and a reason for every answer."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from files import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "book" / "teaching").glob("quiz-*.md"))
 QUESTION = re.compile(r"^## (\d)\. (.+)$", re.M)
 ANSWER = re.compile(

@@ -3,9 +3,9 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from files import ROOT
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -26,10 +26,3 @@ def test_every_link_leads_to_a_file():
     assert len(links) > 10
     missing = [link for link in links if "://" not in link and not (ROOT / link).exists()]
     assert not missing
-
-
-def test_the_two_commands_are_what_ci_runs():
-    commands = [line.split("#")[0].strip() for line in fenced("sh")[0].strip().splitlines()]
-    assert set(commands) == {"make book", "make test"}
-    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert all(command in ci for command in commands)

@@ -65,38 +65,17 @@ def test_a_theorem_is_read_whole(tmp_path):
     }
 
 
-DEFINITION = "### Definition 3.2 · A key\n\n> **Definition 3.2 (A key).** A row."
-
-
-@pytest.mark.parametrize(
-    ("cells", "labels"),
-    [
-        (["# A page of prose", "> **Note.** Nothing is claimed."], []),
-        ([DEFINITION, HEADING, BOX, summary(ROW)], ["Theorem 3.2"]),
-        ([f"```\n{HEADING}\n\n{BOX}\n```"], []),
-    ],
-    ids=["prose", "a definition needs no row", "an example in a code fence"],
-)
-def test_what_is_no_theorem_needs_no_row(tmp_path, cells, labels):
-    write(tmp_path, *cells)
-    assert [theorem.label for theorem in read_register(tmp_path)] == labels
-
-
 @pytest.mark.parametrize(
     "cells, complaint",
     [
         ([HEADING, BOX, summary()], "a box asks for the row of the summary “[3.2](#the"),
-        ([HEADING, BOX], "a box asks for the row of the summary “[3.2](#the"),
         ([summary(ROW)], "no box makes the row of the summary “[3.2](#the"),
         ([HEADING, summary(ROW)], "no box makes the heading “### Theorem 3.2 ·"),
         ([BOX, summary(ROW)], "a box asks for the heading “### Theorem 3.2 ·"),
         ([HEADING, BOX, summary(ROW, ROW)], "is there twice"),
-        ([HEADING, HEADING, BOX, summary(ROW)], "is there twice"),
-        ([HEADING, BOX, summary(ROW.replace("cancels |", "goes |"))], "asks for the row"),
         ([HEADING, BOX, summary(ROW.replace("#the", "#a"))], "#the-key-bias-cancels"),
         ([HEADING, BOX, summary(ROW + " more |")], "not five cells"),
         ([HEADING, BOX, summary(ROW, columns="| theorem |\n|---|")], "needs the columns"),
-        ([HEADING + " not", BOX, summary(ROW)], "asks for the heading"),
         ([HEADING, BOX.split("\n> *Needs", maxsplit=1)[0], summary(ROW)], "“*Needs:* …”"),
         ([HEADING, BOX.split("\n>\n> *Evid", maxsplit=1)[0], summary(ROW)], "“*Evidence:* …”"),
         ([HEADING, BOX.replace("*by hand*", "proved"), summary(ROW)], "has no mark"),

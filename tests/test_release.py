@@ -7,6 +7,7 @@ import tomllib
 import pytest
 import release
 from derivation import versions
+from files import Fault
 
 
 @pytest.fixture
@@ -60,12 +61,12 @@ def test_every_archive_has_its_checksum_and_the_same_contents_give_the_same_byte
 
 def test_what_is_not_built_is_named(built):
     (built / "book.pdf").unlink()
-    with pytest.raises(release.CannotRelease, match=r"book\.pdf is not there: run `make pdf`"):
+    with pytest.raises(Fault, match=r"book\.pdf is not there: run `make release`"):
         release.archive(built / "out", "1.2")
 
 
 def test_two_versions_are_refused(tmp_path):
     (tmp_path / "CITATION.cff").write_text('version: "0.2"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 0.1\n")
-    with pytest.raises(release.CannotRelease, match=r"0\.2, CHANGELOG\.md begins with 0\.1"):
+    with pytest.raises(Fault, match=r"0\.2, CHANGELOG\.md begins with 0\.1"):
         release.version(tmp_path)

@@ -1,17 +1,15 @@
 """The decision page says what theorems and measurements say, and the code it gives does it."""
 
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from cells import printed
-from files import read_notebook
+from files import ROOT, read_notebook
 from register import read_register
 from torch import nn
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))
 GROUPS = ["Attention", "Before a norm", "Behind a norm, and in a block"]

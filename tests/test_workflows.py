@@ -1,13 +1,12 @@
 """The workflows run what the README says, from pinned actions, with no right they do not need."""
 
 import re
-from pathlib import Path
 
 import nightly
 import pytest
 import yaml
+from files import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
 WORKFLOWS = {
     path.stem: path.read_text(encoding="utf-8")

@@ -14,17 +14,16 @@ import os
 import platform
 import sys
 import time
-from pathlib import Path
+
+from files import NOTEBOOKS, Fault, in_a_sentence, write
 
 THREADS = 2
 os.environ["OMP_NUM_THREADS"] = str(THREADS)
 os.environ["OMP_WAIT_POLICY"] = "passive"  # a thread that waits sleeps: others can work
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 sys.path.insert(0, str(NOTEBOOKS))
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from files import Fault, in_a_sentence, write  # noqa: E402
 from redundancy import jacobian  # noqa: E402
 
 RECORD = NOTEBOOKS / "records" / "atlas_cost.json"

@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 import live_assets
-from files import in_a_sentence
+from files import ROOT, in_a_sentence
 
-ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 JUPYTER_BOOK = Path(sys.executable).with_name("jupyter-book")
 

@@ -4,14 +4,12 @@ import contextlib
 import io
 import json
 import time
-from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
 from derivation import Derivation, proofs
+from files import NOTEBOOKS
 from live_proofs import live_cells
-
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
 
 def proof_cells():

@@ -27,7 +27,7 @@ FEWEST_WORDS = 5  # of a proof by hand
 CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
 QUOTED = re.compile(r"“([^”]+)”")
 TITLE = re.compile(r"^(\S.*?)(?:, (?:base|step))?:\n {4}\S", re.MULTILINE)
-LABELLED = re.compile(r"^((?:Theorem|Lemma|Proposition|Corollary) \S+) \(")
+LABELLED = re.compile(r"^((?:Theorem|Lemma) \S+) \(")
 
 Clause = namedtuple("Clause", "words mark rests_on")
 

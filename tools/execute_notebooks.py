@@ -12,16 +12,15 @@ import time
 from pathlib import Path
 
 import nbformat
-from files import Fault, in_a_sentence, notebook_text, write
-from run_notebook import CellFailed, run
+from files import NOTEBOOKS, Fault, in_a_sentence, notebook_text, write
+from run_notebook import FAILURES, run
 
-FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 @in_a_sentence
 def main(names):
-    paths = [Path(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    paths = [Path(name) for name in names] or sorted(NOTEBOOKS.glob("*.ipynb"))
     for path in paths:
         if not path.is_file():
             raise Fault(f"There is no notebook {path}.")
@@ -32,7 +31,7 @@ def main(names):
         start = time.perf_counter()
         try:
             outcome = "written" if run_in_place(path) else "unchanged"
-        except CellFailed as why:
+        except FAILURES as why:
             failed, outcome = True, f"failed\n{why}\n"
         print(f"... {time.perf_counter() - start:.1f} s, {outcome}", flush=True)
     return int(failed)

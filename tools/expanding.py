@@ -16,7 +16,6 @@ from contextlib import contextmanager
 import sympy as sp
 from derivation import matrix
 from derivation.evaluation import EXACT, Instance
-from derivation.kernel.terms import NUM, fun
 from derivation.letters import Bijection, Family, scalar_letter, size_term
 from derivation.matrices import Expression
 from derivation.operations import DERIVATIVE, EXPECTATION, LETTER, OVER, PRODUCT_OF
@@ -74,9 +73,6 @@ def every_meaning(n, lhs, rhs):
     meant = {size_term(s): n for s in scalars if s.is_integer}
     meant |= {scalar_letter(s): s for s in scalars if not s.is_integer}
     meant |= {family.term: symbols(family) for family in atoms(Family)}
-    for letter in lhs.function.letters | rhs.function.letters:
-        if letter.args[1] == fun(NUM):  # a function that stands for any
-            meant[letter] = sp.Function(letter.args[0])
     swap, cycle = (2, 1, *range(3, n + 1)), (*range(2, n + 1), 1)
     permutations = [p.term for p in atoms(Bijection)]
     for images in itertools.product(sorted({swap, cycle}), repeat=len(permutations)):

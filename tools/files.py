@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
 #: A system that will not take a file: full, read-only, or not ours.  Anything else is a mistake
 #: of the program, and keeps its traceback.
 REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}

@@ -7,7 +7,7 @@ In five number formats and by each of PyTorch's kernels for attention: what a sh
 changes, which exactly is nothing (theorem 3.2), beside the same shift of the queries; the gradient
 of the key bias, exactly zero (theorem 3.5), beside that of the query bias; ever longer sequences,
 their time, memory, and error against attention in float64, merged from blocks (theorem 14.2).
-Every repeat stands in the record; the page shows medians and largest errors.
+Every repeat stands in the record; the page shows medians and the least favourable errors.
 """
 
 import argparse
@@ -23,20 +23,18 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
-import matplotlib.style
 import torch
 import torch.nn.functional as F
-from files import Fault, in_a_sentence, write
-from matplotlib.figure import Figure
+from files import ROOT, Fault, in_a_sentence, write
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.benchmark import timer
 from torch.utils.collect_env import get_nvidia_driver_version, run
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "notebooks"))
 
 from context_parallel import merge, partial_attention  # noqa: E402
+from derivation.checks import normal  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
 #: dtype, and whether products of float32 may be taken with ten bits of fraction
@@ -53,20 +51,13 @@ KERNELS = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "cudnn": SDPBackend.CUDNN_ATTENTION,
 }
-FULL = {
-    "heads": 8, "width": 64, "length": 1024, "seeds": 5, "repeats": 7, "rows": 64, "chunk": 8192,
-    "shifts": [1.0, 10.0, 100.0, 1e3, 1e4, 1e5], "lengths": [1024 * 2**i for i in range(8)],
-}  # fmt: skip
-SMALL = {
-    "heads": 2, "width": 8, "length": 32, "seeds": 2, "repeats": 2, "rows": 4, "chunk": 16,
-    "shifts": [1.0, 100.0], "lengths": [32, 64],
-}  # fmt: skip
-
-
-def normal(device, *shape, seed, dtype=torch.float64):
-    """Standard normal numbers, drawn on the CPU in float64 so that every device gets the same."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
+FULL = {"heads": 8, "width": 64, "length": 1024, "seeds": [0, 1, 2, 3, 4]}
+FULL |= {"shifts": [10.0**i for i in range(6)], "lengths": [1024 * 2**i for i in range(8)]}
+SMALL = {"heads": 2, "width": 8, "length": 32, "seeds": [0, 1]}
+SMALL |= {"shifts": [1.0, 100.0], "lengths": [32, 64]}
+#: Of a long attention: how often it is timed, for how many queries its error is measured, and over
+#: how many keys at a time.
+REPEATS, ROWS, CHUNK = 7, 64, 8192
 
 
 def ratio(found, expected):
@@ -75,53 +66,40 @@ def ratio(found, expected):
     return value if math.isfinite(value) else None
 
 
-def shifts(device, dtype, sizes):
-    """For each size of the shift, the relative change that it makes of keys and of queries, by seed."""
-    shape = (1, sizes["heads"], sizes["length"], sizes["width"])
-    found = [{"at": size, "keys": [], "queries": []} for size in sizes["shifts"]]
-    for row, seed in product(found, range(sizes["seeds"])):
-        q, k, v = normal(device, 3, *shape, seed=seed, dtype=dtype)
-        signs = normal(device, 1, shape[1], 1, shape[3], seed=seed).sign().to(dtype)
+# ---- the experiments ---------------------------------------------------------------------------
+
+
+def shift(device, dtype, sizes, size):
+    """By seed: the relative change of the output by a shift of the keys, and of the queries."""
+    shape, found = (sizes["heads"], sizes["length"], sizes["width"]), {"keys": [], "queries": []}
+    for seed in sizes["seeds"]:
+        q, k, v = normal(3, 1, *shape, dtype=dtype, device=device, seed=seed)
+        b = size * normal(1, shape[0], 1, shape[2], device=device, seed=seed).sign().to(dtype)
         out = F.scaled_dot_product_attention(q, k, v)
-        for what, shifted in {
-            "keys": (q, k + row["at"] * signs, v),
-            "queries": (q + row["at"] * signs, k, v),
-        }.items():
+        for what, shifted in {"keys": (q, k + b, v), "queries": (q + b, k, v)}.items():
             moved = F.scaled_dot_product_attention(*shifted)
-            row[what].append(ratio(moved.double() - out.double(), out))
+            found[what].append(ratio(moved.double() - out.double(), out))
     return found
 
 
-def gradients(device, dtype, sizes):
-    """max |gradient of the key bias| / max |gradient of the query bias|, by seed."""
-    width, found = sizes["heads"] * sizes["width"], []
-    for seed in range(sizes["seeds"]):
-        torch.manual_seed(seed)
-        layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True).to(device, dtype)
-        with torch.no_grad():
-            layer.in_proj_bias.copy_(normal(device, 3 * width, seed=seed, dtype=dtype))
-        x, upstream = normal(device, 2, 2, sizes["length"], width, seed=seed, dtype=dtype)
-        layer(x, x, x, need_weights=False)[0].backward(upstream)
-        query, key, _ = layer.in_proj_bias.grad.chunk(3)
-        found.append(ratio(key, query))
-    return found
-
-
-def lengths(device, dtype, sizes):
-    """Seconds, bytes beyond the inputs, and error, up to the first length that cannot be done."""
-    found = []
-    for length in sizes["lengths"]:
-        row = attempt(partial(one_length, device, dtype, sizes, length))
-        if isinstance(row, str):
-            return [*found, {"at": length, "stopped": row}] if found else row
-        found.append({"at": length, **row})
-    return found
+def gradient(device, dtype, sizes, seed):
+    """max |gradient of the key bias| / max |gradient of the query bias|."""
+    width = sizes["heads"] * sizes["width"]
+    torch.manual_seed(seed)
+    layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True).to(device, dtype)
+    with torch.no_grad():
+        layer.in_proj_bias.copy_(normal(3 * width, dtype=dtype, device=device, seed=seed))
+    x, upstream = normal(2, 2, sizes["length"], width, dtype=dtype, device=device, seed=seed)
+    layer(x, x, x, need_weights=False)[0].backward(upstream)
+    query, key, _ = layer.in_proj_bias.grad.chunk(3)
+    return {"ratio": ratio(key, query)}
 
 
 @torch.no_grad()
-def one_length(device, dtype, sizes, length):
+def long(device, dtype, sizes, length):
+    """Seconds, bytes beyond the inputs, and error of one attention over so many keys."""
     shape = (1, sizes["heads"], length, sizes["width"])
-    q, k, v = (normal(device, *shape, seed=seed, dtype=dtype) for seed in range(3))
+    q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
     F.scaled_dot_product_attention(q, k, v)  # what a library sets up once is no kernel's need
     before = torch.cuda.memory_allocated()  # 0 on a CPU
     if device == "cuda":
@@ -129,30 +107,31 @@ def one_length(device, dtype, sizes, length):
     out = F.scaled_dot_product_attention(q, k, v)
     peak = torch.cuda.max_memory_allocated() - before
     seconds = []
-    for _ in range(sizes["repeats"]):
+    for _ in range(REPEATS):
         start = timer()  # which waits for the device
         F.scaled_dot_product_attention(q, k, v)
         seconds.append(timer() - start)
-    rows = torch.linspace(0, length - 1, min(sizes["rows"], length), device=device).long()
-    exact = in_blocks(q[:, :, rows], k, v, sizes["chunk"])
+    rows = torch.linspace(0, length - 1, min(ROWS, length), device=device).long()
+    exact = in_blocks(q[:, :, rows], k, v)
     return {"seconds": seconds, "bytes": peak, "error": ratio(out[:, :, rows] - exact, exact)}
 
 
-def in_blocks(q, k, v, chunk):
+def in_blocks(q, k, v, chunk=CHUNK):
     """Attention in float64 over blocks of keys, merged (theorem 14.2)."""
     blocks = zip(*(x.double().split(chunk, dim=2) for x in (k, v)))
     parts = [partial_attention(q.double(), keys, values) for keys, values in blocks]
     return merge(*map(torch.stack, zip(*parts)))[0]
 
 
-EXPERIMENTS = {"shifts": shifts, "gradients": gradients, "lengths": lengths}
+#: What is measured, and at which of the sizes.
+EXPERIMENTS = {"shifts": shift, "seeds": gradient, "lengths": long}
 
 
-def attempt(run):
+def attempt(measure):
     """What it returns; or in words why PyTorch would not do it here."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            return run()
+            return measure()
     except torch.OutOfMemoryError:
         return "out of memory"
     except RuntimeError as error:
@@ -162,18 +141,18 @@ def attempt(run):
 
 
 def measured(device, sizes):
-    """{experiment: {format: {kernel: what was found, or why nothing was}}}"""
-    results = {name: {format: {} for format in FORMATS} for name in EXPERIMENTS}
-    for name, format, kernel in product(EXPERIMENTS, FORMATS, KERNELS):
+    """{experiment: {format: {size: {kernel: what was found, or why nothing was}}}}"""
+    results = {}
+    for (name, experiment), format in product(EXPERIMENTS.items(), FORMATS):
         dtype, tf32 = FORMATS[format]
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+        rows = results.setdefault(name, {})[format] = {f"{size:,}": {} for size in sizes[name]}
         start = time.monotonic()
-        with sdpa_kernel(KERNELS[kernel]):
-            found = attempt(partial(EXPERIMENTS[name], device, dtype, sizes))
-        results[name][format][kernel] = found
-        torch.cuda.empty_cache()
-        words = f" ({found})" if isinstance(found, str) else ""
-        print(f"{name}, {format}, {kernel}: {time.monotonic() - start:.1f} s{words}", flush=True)
+        for (row, size), kernel in product(zip(rows.values(), sizes[name]), KERNELS):
+            with sdpa_kernel(KERNELS[kernel]):
+                row[kernel] = attempt(partial(experiment, device, dtype, sizes, size))
+            torch.cuda.empty_cache()
+        print(f"{name}, {format}: {time.monotonic() - start:.1f} s", flush=True)
     return results
 
 
@@ -191,30 +170,18 @@ def machine(device):
     }
 
 
-#: Of each figure its experiment, what is drawn of a row, and along which axes.
-FIGURES = {
-    "shifts": (
-        "shifts",
-        lambda row: None if None in row["keys"] else max(row["keys"]),
-        "size of the shift",
-        "relative change",
-    ),
-    "times": ("lengths", lambda row: median(row["seconds"]), "length of the sequence", "seconds"),
-    "errors": ("lengths", lambda row: row["error"], "length of the sequence", "relative error"),
-}
+# ---- the page ----------------------------------------------------------------------------------
 
 
-def page(record, folder):
-    """The text of the page; its figures are written into the folder."""
-    results = record["results"]
-    for name, (experiment, *how) in FIGURES.items():
-        draw(results[experiment], *how, folder / f"gpu-{name}.png")
-    moved = lambda rows: shown(min, [x for row in rows for x in row["queries"]])
+def page(record):
+    """The text of the page."""
+    shifts, seeds, lengths = (record["results"][name] for name in EXPERIMENTS)
+    change = lambda found: f"{shown(max, found['keys'])}, {shown(min, found['queries'])}"
     return TEMPLATE.read_text(encoding="utf-8").format(
         machine=table(["what", "of this record"], record["machine"].items()),
-        control=grid(results["shifts"], moved),
-        gradients=grid(results["gradients"], partial(shown, max)),
-        longest=grid(results["lengths"], longest),
+        shifts=grid("shift", shifts, change),
+        gradients=grid("seed", seeds, lambda found: shown(max, [found["ratio"]])),
+        lengths=grid("keys", lengths, long_in_words),
     )
 
 
@@ -222,44 +189,20 @@ def shown(of, values):
     return "not finite" if None in values else f"{of(values):.1e}"
 
 
-def longest(found):
-    """The longest sequence that a kernel did, its time and its memory."""
-    *_, run = (run for run in found if "stopped" not in run)
-    memory = f", {run['bytes'] / 2**30:.2g} GiB" if run["bytes"] else ""
-    ending = f"; then {found[-1]['stopped']}" if "stopped" in found[-1] else ""
-    return f"{run['at']:,}: {1e3 * median(run['seconds']):.3g} ms{memory}{ending}"
+def long_in_words(found):
+    """The time, the memory and the error of one attention."""
+    memory = f", {found['bytes'] / 2**30:.2g} GiB" if found["bytes"] else ""
+    return f"{1e3 * median(found['seconds']):.3g} ms{memory}, {shown(max, [found['error']])}"
 
 
-def draw(results, value, across, up, path):
-    """A panel for each kernel, a line for each format.
-
-    What is exactly 0 is drawn at 1e-18, what is not finite as a cross at the upper edge.
-    """
-    done = [k for k in KERNELS if any(not isinstance(row[k], str) for row in results.values())]
-    with matplotlib.style.context(ROOT / "notebooks" / "figures.mplstyle"):
-        figure = Figure(figsize=(6.4, 0.9 + 2.1 * len(done)))
-        panels = figure.subplots(len(done), 1, sharex=True, sharey=True, squeeze=False)
-        for panel, kernel in zip(panels.flat, done):
-            panel.set(title=kernel, xscale="log", yscale="log", ylabel=up)
-            for color, (format, row) in enumerate(results.items()):
-                rows = () if isinstance(row[kernel], str) else row[kernel]
-                points = [(run["at"], value(run)) for run in rows if "stopped" not in run]
-                style = {"color": f"C{color}", "label": format}
-                if finite := [(x, max(y, 1e-18)) for x, y in points if y is not None]:
-                    panel.plot(*zip(*finite), "osD^v"[color] + "-", **style)
-                    style["label"] = None
-                if lost := [x for x, y in points if y is None]:
-                    edge = panel.get_xaxis_transform()
-                    panel.plot(lost, [0.95] * len(lost), "x", transform=edge, **style)
-            panel.legend()
-        panels.flat[-1].set_xlabel(across)
-        figure.savefig(path, format="png")
-
-
-def grid(results, cell):
-    """A line for each format, a column for each kernel; a word stands where nothing was measured."""
-    said = lambda row: [x if isinstance(x, str) else cell(x) for x in row.values()]
-    return table(["format", *KERNELS], ([format, *said(row)] for format, row in results.items()))
+def grid(what, results, cell):
+    """A line for each format and size, a column for each kernel."""
+    lines = (
+        [format, size, *(x if isinstance(x, str) else cell(x) for x in row.values())]
+        for format, rows in results.items()
+        for size, row in rows.items()
+    )
+    return table(["format", what, *KERNELS], lines)
 
 
 def table(head, rows):
@@ -280,7 +223,7 @@ def main(arguments=None):
     (book / "records").mkdir(parents=True, exist_ok=True)
     record = {"machine": machine(device), "sizes": sizes, "results": measured(device, sizes)}
     write(book / "records" / "gpu.json", json.dumps(record, indent=1) + "\n")
-    write(book / "gpu.md", page(record, book / "records"))
+    write(book / "gpu.md", page(record))
     print(f"The page: {book / 'gpu.md'}; `- file: book/gpu` in _toc.yml puts it into the book.")
     return 0
 

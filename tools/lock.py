@@ -7,9 +7,8 @@ is left out, and so are the packages that exist only beside a CUDA build of torc
 import re
 import sys
 from importlib.metadata import distributions
-from pathlib import Path
 
-from files import Fault, in_a_sentence, write
+from files import ROOT, Fault, in_a_sentence, write
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -23,8 +22,7 @@ LEFT_OUT = re.compile(r"pip|wheel|triton|nvidia-.*|cuda-.*")
 
 @in_a_sentence
 def main():
-    root = Path(__file__).resolve().parent.parent
-    requirements = (root / "requirements.txt").read_text(encoding="utf-8")
+    requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     direct = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", requirements, re.M)}
     pins = {}
     for found in distributions():
@@ -37,7 +35,7 @@ def main():
         if name not in direct and not LEFT_OUT.fullmatch(name):
             pins[name] = found.version.partition("+")[0]
     lines = [f"{name}=={version}\n" for name, version in sorted(pins.items())]
-    write(root / "constraints.txt", HEADER + "".join(lines))
+    write(ROOT / "constraints.txt", HEADER + "".join(lines))
     print(f"constraints.txt: {len(lines)} packages pinned")
 
 

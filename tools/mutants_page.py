@@ -3,53 +3,26 @@
     ```{mutants-record} notebooks
     ```
 
-The argument is a part of `book/records/mutants.json`, which `tests/mutants/run.py` writes; why a
-mistake may go unnoticed stands in `tests/mutants/equivalent.yml`.
+The argument is a part of `book/records/mutants.json`, which `tests/mutants/run.py` writes.
 """
 
 import json
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
-import yaml
-from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
+from files import ROOT
+from register import BookDirective
 
-ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "book" / "records" / "mutants.json"
-REASONS = ROOT / "tests" / "mutants" / "equivalent.yml"
-KEY = ("piece", "before", "after")  # of a survivor, and of the reason why it may survive
 
 
-class MutantsRecord(Directive):
+class MutantsRecord(BookDirective):
     """A part of the record: its totals, a table of kinds, and what was not noticed."""
 
     required_arguments = 1
 
-    def run(self):
-        for path in (RECORD, REASONS):
-            self.state.document.settings.env.note_dependency(str(path))
+    def written(self):
         there = json.loads(RECORD.read_text(encoding="utf-8"))[self.arguments[0]]
-        box = nodes.container(classes=["mutants-record"])
-        text = "\n".join(shown(self.arguments[0], there))
-        self.state.nested_parse(StringList(text.splitlines(), source=str(RECORD)), 0, box)
-        return [box]
-
-
-@cache
-def reasons():
-    """{part: {place: its entries in equivalent.yml}}"""
-    return yaml.safe_load(REASONS.read_text(encoding="utf-8"))
-
-
-def reason(part, survivor):
-    """Why a mistake makes no difference, or None where nobody has said so."""
-    for entry in reasons()[part].get(survivor["place"], ()):
-        if all(entry[name] == survivor[name] for name in KEY):
-            return entry["why"]
-    return None
+        return [self.parse("\n".join(shown(self.arguments[0], there)), "mutants-record")]
 
 
 def shown(part, there):
@@ -66,8 +39,8 @@ def shown(part, there):
     for one in there["survivors"]:
         name = one["place"]
         link = f"[{name}](../notebooks/{name}.ipynb)" if part == "notebooks" else f"`{name}`"
-        yield f"\n{link}, `` {one['piece']} ``, line {one['line']}: {one['kind']}.\n"
-        yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{reason(part, one)}"
+        yield f"\n{link}, `` {one['piece']} ``: {one['kind']}.\n"
+        yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"
 
 
 def setup(app):

@@ -23,9 +23,9 @@ import sys
 import time
 from collections import defaultdict
 from operator import itemgetter
-from pathlib import Path
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+from files import NOTEBOOKS, Fault, in_a_sentence, write
+
 RECORD = NOTEBOOKS / "records" / "proof_times.json"
 sys.path.insert(0, str(NOTEBOOKS))
 
@@ -34,7 +34,6 @@ import sympy  # noqa: E402
 from cell_proofs import proof_cells, proved_by  # noqa: E402
 from derivation import proofs  # noqa: E402
 from derivation.operations import PRODUCT_OF, SUM_OF  # noqa: E402
-from files import Fault, in_a_sentence, write  # noqa: E402
 from register import read_register  # noqa: E402
 
 REPEATS = 3

@@ -6,11 +6,8 @@ over it.
 
 import os
 import sys
-from pathlib import Path
 
-from files import Fault, in_a_sentence, notebook_text
-
-ROOT = Path(__file__).resolve().parent.parent
+from files import ROOT, Fault, in_a_sentence, notebook_text
 
 
 @in_a_sentence

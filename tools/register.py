@@ -35,12 +35,10 @@ from evidence import check_evidence, counted, read_clauses
 from files import Fault, demand, naming
 from sphinx.util.docutils import SphinxDirective
 
-KINDS = ("Theorem", "Lemma", "Proposition", "Corollary", "Definition", "Counterexample")
-PROVED_KINDS = KINDS[:4]  # these must stand in the summary; the others need no proof
 FACTS = ("hypotheses", "proved_for", "measured_against", "breaks_when")
 COLUMNS = ["theorem", *(fact.replace("_", " ") for fact in FACTS)]
 
-LABEL = rf"(?P<kind>{'|'.join(KINDS)}) (?P<number>\d+[a-z]?\.\d+)"
+LABEL = r"(?P<kind>Theorem|Lemma) (?P<number>\d+[a-z]?\.\d+)"
 HEADING = re.compile(rf"### {LABEL} · (?P<name>.+)")
 BOX_TITLE = re.compile(rf"{LABEL} \((?P<name>.+)\)\.?")
 BOX = re.compile(rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.*)", re.DOTALL)
@@ -74,10 +72,6 @@ class Entry:
         return nodes.make_id(self.name)
 
     @property
-    def is_proved(self):
-        return self.kind in PROVED_KINDS
-
-    @property
     def heading(self):
         return f"### {self.label} · {self.name}"
 
@@ -96,10 +90,10 @@ def read_register(folder):
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
             for entry in read_notebook(path):
-                for key in (entry.number if entry.is_proved else entry.label, entry.slug):
+                for key in (entry.number, entry.slug):
                     demand(key not in taken, f"{entry.label} uses “{key}”: {taken.get(key)} does")
                     taken[key] = f"{entry.label} in {path.name}"
-                entries += [entry] if entry.is_proved else []
+                entries.append(entry)
     for path, own in groupby(entries, key=lambda entry: entry.notebook):
         said = printed_in(path)
         elsewhere = [entry.label for entry in entries if entry.notebook != path]
@@ -114,11 +108,11 @@ def read_notebook(path):
     lines = [line.rstrip() for line in FENCE.sub("", text_of(path)).splitlines()]
     title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
     boxes, rows = list(read_boxes(path, title, lines)), summary_rows(lines)
-    firsts = [box.first_cell for box in boxes if box.is_proved]
+    firsts = [box.first_cell for box in boxes]
     compare("heading", [box.heading for box in boxes], list(filter(HEADING.fullmatch, lines)))
     compare("row of the summary", firsts, [row[0] for row in rows])
     facts = {first: dict(zip(FACTS, cells)) for first, *cells in rows}
-    return [replace(box, **facts.get(box.first_cell, {})) for box in boxes]
+    return [replace(box, **facts[box.first_cell]) for box in boxes]
 
 
 def compare(what, wanted, found):
@@ -139,8 +133,7 @@ def read_boxes(path, title, lines):
         kind, number, name = found["kind"], found["number"], found["name"]
         with naming(f"{kind} {number}"):
             for part, text in parts.items():
-                needless = kind not in PROVED_KINDS
-                demand(text or needless, f"the box has no paragraph “*{part}:* …”")
+                demand(text, f"the box has no paragraph “*{part}:* …”")
             clauses = read_clauses(parts["Evidence"])
         needs = parts["Needs"].strip()
         yield Entry(path, title, kind, number, name, statement.strip(), needs, clauses)
@@ -168,7 +161,13 @@ def table_cells(line):
 
 
 class BookDirective(SphinxDirective):
-    """A directive that writes Markdown into a page."""
+    """A directive that writes Markdown into a page; a Fault in `written` names its line there."""
+
+    def run(self):
+        try:
+            return list(self.written())
+        except Fault as wrong:
+            raise self.error(str(wrong)) from None
 
     @property
     def folder(self):
@@ -189,12 +188,8 @@ class TheoremRegister(BookDirective):
     required_arguments = 1
     option_spec = {"chapters": str.split}
 
-    def run(self):
-        folder = (self.folder / self.arguments[0]).resolve()
-        try:
-            entries = read_register(folder)
-        except Fault as wrong:
-            raise self.error(str(wrong)) from None
+    def written(self):
+        entries = read_register((self.folder / self.arguments[0]).resolve())
         wanted = self.options.get("chapters")
         shown = [e for e in entries if wanted is None or e.notebook.stem[:2].lstrip("0") in wanted]
         clauses = [clause for entry in shown for clause in entry.evidence]

@@ -16,16 +16,11 @@ import colab
 import yaml
 from addresses import site_address
 from course import COURSE, SITE, files_of, write_zip
-from files import Fault, in_a_sentence, write
+from files import ROOT, demand, in_a_sentence, write
 
-ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "_build" / "release"
 PDF = ROOT / "_build" / "pdf" / "where-did-the-bias-go.pdf"
 NAME, CHECKSUMS = "where-did-the-bias-go", "SHA256SUMS"
-
-
-class CannotRelease(Fault):
-    """Why there is no release, for the one who called."""
 
 
 @in_a_sentence
@@ -37,27 +32,21 @@ def main(arguments):
 
 
 def version(root=ROOT):
-    """The version that CITATION.cff states; CannotRelease where the changelog has another."""
+    """The version that CITATION.cff states; Fault where the changelog has another."""
     stated = str(yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))["version"])
     changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changes, re.M)[1]
-    if newest != stated:
-        raise CannotRelease(
-            f"CITATION.cff says version {stated}, CHANGELOG.md begins with {newest}: make them agree"
-        )
+    demand(
+        newest == stated, f"CITATION.cff says version {stated}, CHANGELOG.md begins with {newest}"
+    )
     return stated
 
 
 def archive(folder, number):
-    """Write the archives and their checksums; CannotRelease names what is not built yet."""
+    """Write the archives and their checksums; Fault names what is not built yet."""
     course = [COURSE / "student.zip", COURSE / "instructor.zip"]
-    for path, target in (
-        (SITE / "index.html", "book"),
-        (PDF, "pdf"),
-        *((p, "course") for p in course),
-    ):
-        if not path.is_file():
-            raise CannotRelease(f"{path.relative_to(ROOT)} is not there: run `make {target}` first")
+    for path in (SITE / "index.html", PDF, *course):
+        demand(path.is_file(), f"{path.relative_to(ROOT)} is not there: run `make release`")
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -67,6 +56,7 @@ def archive(folder, number):
     write_zip(folder / f"{named}-notebooks.zip", f"{named}-notebooks", copies())
     for path, to in ((PDF, f"{named}.pdf"), *((p, f"{named}-{p.name}") for p in course)):
         write(folder / to, path.read_bytes())
+    digest = lambda path: hashlib.sha256(path.read_bytes()).hexdigest()
     lines = [f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
     write(folder / CHECKSUMS, "".join(lines))
 
@@ -75,10 +65,6 @@ def copies():
     """The notebooks that run alone."""
     site, paths = site_address(ROOT), sorted(colab.NOTEBOOKS.glob("*.ipynb"))
     return {path.name: colab.colab_copy(path, site).encode() for path in paths}
-
-
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

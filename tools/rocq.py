@@ -15,9 +15,8 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from files import Fault, in_a_sentence
+from files import ROOT, Fault, in_a_sentence
 
-ROOT = Path(__file__).resolve().parent.parent
 INSTALL = "apt install coq libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra"
 
 CLOSED = "Closed under the global context"

@@ -31,7 +31,7 @@ class TheoremBoxes(SphinxTransform):
             slug = nodes.make_id(found["name"])
             anchors[slug] = (quote.line, slug, f"{found['kind']} {found['number']}")
             quote["ids"].append(slug)
-            quote["classes"] += ["theorem-box", f"theorem-box-{found['kind'].lower()}"]
+            quote["classes"].append("theorem-box")
             title["classes"].append("theorem-box-title")
             mark_parts(quote)
             for cell in list(self.document.findall(is_cell)):

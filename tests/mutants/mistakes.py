@@ -8,6 +8,7 @@ What is not tried, and why: book/mutants.md.
 """
 
 import ast
+import copy
 import re
 from dataclasses import dataclass
 from os.path import commonprefix
@@ -48,10 +49,9 @@ TIMES, LARGEST_TOLERANCE = 1e6, 1e-3
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with one mistake: its line there, and that statement before and after."""
+    """A source with one mistake, and that statement before and after."""
 
     kind: str
-    line: int
     before: str
     after: str
     source: str
@@ -96,24 +96,10 @@ class Code:
         return node is not None
 
     def edited(self, kind, edit):
-        """The mutant that an edit makes; the tree is afterwards as it was."""
-        slots = [(*self._slot(old), old, new) for old, new in edit.items()]
-        for holder, key, _, new in slots:
-            holder[key] = new
-        changed = ast.unparse(self.tree)
-        for holder, key, old, _ in slots:
-            holder[key] = old
-        line = min(old.lineno for old in edit)
-        return Mutant(kind, line, *differing(self.text, changed), changed)
-
-    def _slot(self, node):
-        """Where a node hangs in the tree: a list and an index, or the fields of its parent."""
-        fields = vars(self.parent[node])
-        for name, value in fields.items():
-            if value is node:
-                return fields, name
-            if isinstance(value, list) and node in value:
-                return value, value.index(node)
+        """The mutant that an edit makes: a copy of the tree, of which the new nodes are part."""
+        copied = copy.deepcopy(self.tree, {id(old): new for old, new in edit.items()})
+        changed = ast.unparse(copied)
+        return Mutant(kind, *differing(self.text, changed), changed)
 
 
 def differing(before, after):

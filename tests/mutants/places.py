@@ -14,16 +14,15 @@ import re
 from functools import cached_property
 from pathlib import Path
 
+from files import ROOT
+
 from .mistakes import KINDS, mutants_of
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = Path("notebooks")
 CHECKER = NOTEBOOKS / "derivation"
 TOLERANCES = "tests/test_notebooks.py::test_a_tolerance_is_as_small_as_rounding_allows"
 #: The tests of the checker that find most, and soon.
-FIRST = "lines kernel citations conditions definitions inductions".split()
-FIRST = [f"tests/derivation/test_{name}.py" for name in FIRST]
-FIRST += ["tests/test_checks.py"]
+FIRST = re.compile("lines|kernel|citations|conditions|definitions|inductions|checks")
 LINES_TO_ONE_MISTAKE = 25
 
 
@@ -52,9 +51,6 @@ class Notebook:
         cells = [c | {"source": text} if c["id"] == name else c for c in self._notebook["cells"]]
         return json.dumps(self._notebook | {"cells": cells})
 
-    def line(self, piece, line):
-        return line
-
 
 class Module:
     """A module of the checker.
@@ -75,32 +71,24 @@ class Module:
     def __init__(self, path):
         self.path = Path(path)
         self.name = ".".join(self.path.relative_to(CHECKER).with_suffix("").parts)
-        self._lines = (ROOT / path).read_text(encoding="utf-8").splitlines(keepends=True)
-        self.count = -(-len(self._lines) // LINES_TO_ONE_MISTAKE)
-        tests = (ROOT / "tests" / "derivation").glob("test_*.py")
-        self.judge = list(dict.fromkeys([*FIRST, *sorted(str(t.relative_to(ROOT)) for t in tests)]))
-
-    @cached_property
-    def _spans(self):
-        """{name: (lines before it, its last line)} of what is tried."""
-        spans = {}
-        for node in ast.parse("".join(self._lines)).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
-                name = getattr(node, "name", None) or ast.unparse(node.targets[0])
-                first = min(x.lineno for x in (node, *getattr(node, "decorator_list", ())))
-                spans[name] = first - 1, node.end_lineno
-        return spans
+        self._text = (ROOT / path).read_text(encoding="utf-8")
+        self.count = -(-self._text.count("\n") // LINES_TO_ONE_MISTAKE)
+        tests = sorted(ROOT.glob("tests/derivation/test_*.py")) + [ROOT / "tests/test_checks.py"]
+        tests.sort(key=lambda path: not FIRST.search(path.name))
+        self.judge = [str(path.relative_to(ROOT)) for path in tests]
 
     @cached_property
     def pieces(self):
-        return {name: "".join(self._lines[a:b]) for name, (a, b) in self._spans.items()}
+        lines, pieces = self._text.splitlines(keepends=True), {}
+        for node in ast.parse(self._text).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
+                name = getattr(node, "name", None) or ast.unparse(node.targets[0])
+                first = min(x.lineno for x in (node, *getattr(node, "decorator_list", ())))
+                pieces[name] = "".join(lines[first - 1 : node.end_lineno])
+        return pieces
 
     def with_piece(self, name, text):
-        start, end = self._spans[name]
-        return "".join([*self._lines[:start], text, "\n", *self._lines[end:]])
-
-    def line(self, piece, line):
-        return self._spans[piece][0] + line
+        return self._text.replace(f"\n{self.pieces[name]}", f"\n{text}\n", 1)
 
     def is_left(self, node):
         return isinstance(node, ast.FunctionDef) and bool(self.PRINTS.fullmatch(node.name))

@@ -6,9 +6,10 @@
     python tests/mutants/run.py 03-exercises --count 40
 
 Each mistake is made in a copy of the checkout, where the tests of the place then run, as far as
-the first that fails.  The exit code is 1 when a mistake without a reason in
-tests/mutants/equivalent.yml was not noticed, or when tests fail without a mistake.
-Only a run of all places writes book/records/mutants.json, which the page is drawn from.
+the first that fails.  Only a run of all places writes book/records/mutants.json, which the page is
+drawn from.  There stands why a mistake that was not noticed makes no difference ("why", written by
+hand), and a new record takes that over where the cell or function is as it was.  The exit code is 1
+when a mistake without a reason was not noticed, or when tests fail without a mistake.
 """
 
 import argparse
@@ -28,18 +29,17 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-import yaml
-
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("tests", "tools")]
 
 from files import Fault, in_a_sentence, write
-from mutants_page import KEY, RECORD, reason
+from mutants_page import RECORD
 
 from mutants.places import ROOT, all_places, mutants_in
 
 INLINE = "module://matplotlib_inline.backend_inline"  # what the notebooks' outputs come from
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
+AT_A_TIME = 2  # places
 #: Seconds that the tests may take with a mistake: so many, and so many times what they take without.
 SECONDS, TIMES = 120, 6
 
@@ -53,14 +53,13 @@ def main(arguments=None):
     parser.add_argument("only", nargs="*", help="notebooks and modules; all, if none is named")
     parser.add_argument("--count", type=int, help="how many mistakes in each")
     parser.add_argument("--seed", type=int, default=1, help="what they are drawn from")
-    parser.add_argument("--workers", type=int, default=2, help="how many places at a time")
     options = parser.parse_args(arguments)
 
     places = [place for place in all_places() if place.name in options.only or not options.only]
     if unknown := set(options.only) - {place.name for place in places}:
         raise Fault(f"There is no notebook and no module {', '.join(sorted(unknown))}.")
     record, unexplained = {}, 0
-    with ThreadPoolExecutor(options.workers) as workers:
+    with ThreadPoolExecutor(AT_A_TIME) as workers:
         tried = workers.map(partial(try_place, count=options.count, seed=options.seed), places)
         for place, entry in zip(places, tried):
             add(record, place.part, entry, options.seed)
@@ -140,10 +139,21 @@ def digest(text):
 
 
 def survivor(place, piece, mutant):
-    """An entry of the record."""
+    """An entry of the record; why it makes no difference, where that is known of this piece."""
     where = {"place": place.name, "piece": piece, "digest": digest(place.pieces[piece])}
     said = {name: getattr(mutant, name) for name in ("kind", "before", "after")}
-    return where | {"line": place.line(piece, mutant.line)} | said
+    return where | said | {"why": reasons().get(key(where | said), "")}
+
+
+@cache
+def reasons():
+    """{key of a survivor of the last record: why it makes no difference}"""
+    parts = json.loads(RECORD.read_text(encoding="utf-8")).values()
+    return {key(one): one["why"] for part in parts for one in part["survivors"]}
+
+
+def key(survivor):
+    return tuple(survivor[name] for name in ("place", "piece", "digest", "before", "after"))
 
 
 def add(record, part, entry, seed):
@@ -158,13 +168,11 @@ def add(record, part, entry, seed):
 def tell(place, entry):
     """Says what came of a place; how many survivors wait for a reason."""
     made, survivors = entry["made"].total(), entry["survivors"]
-    open_ones = [one for one in survivors if not reason(place.part, one)]
+    open_ones = [one for one in survivors if not one["why"]]
     print(f"{place.name}: {made} of {entry['possible']} made, {len(survivors)} not noticed")
     if open_ones:
-        print("Mend the check, or say in tests/mutants/equivalent.yml why it makes no difference:")
-        entries = [{name: one[name] for name in KEY} | {"why": ""} for one in open_ones]
-        text = {place.part: {place.name: entries}}
-        print(yaml.safe_dump(text, sort_keys=False, allow_unicode=True, width=100))
+        print("Mend the check; or say in the record, once it is there, why it makes no difference:")
+        print(json.dumps(open_ones, indent=1, ensure_ascii=False))
     sys.stdout.flush()
     return len(open_ones)
 

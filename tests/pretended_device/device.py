@@ -16,6 +16,7 @@ place that holds numbers cannot grow, and there is no generator to be had.  No n
 """
 
 import ctypes
+from contextlib import contextmanager
 from functools import partial
 from numbers import Number
 
@@ -30,6 +31,7 @@ IN_DLPACK = {"cpu": 1, NAME: 12}
 ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 NESTED_ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.NestedTensorCPU)
 FUSED = torch.nn.attention.SDPBackend.FLASH_ATTENTION.value
+DICE = torch.Generator()  # what the device draws comes next in it
 aten = torch.ops.aten
 
 #: Indices may lie on the CPU; so may a number without a shape (0-dim), here and in what is pointwise.
@@ -95,7 +97,7 @@ def run(op, *args, **kwargs):
     refuse_a_mix(op, args, kwargs)
     if kwargs.get("generator") is not None:
         raise RuntimeError(f"Expected a '{NAME}' device type for generator but found 'cpu'")
-    with Dice(op):
+    with own_dice(op):
         return compute(op, args, kwargs)
 
 
@@ -163,23 +165,16 @@ def refuse_a_mix(op, args, kwargs):
         )
 
 
-class Dice:
+@contextmanager
+def own_dice(op):
     """Random numbers of the device are others than the CPU's, which go on undisturbed."""
-
-    state = None
-
-    def __init__(self, op):
-        self.random = torch.Tag.nondeterministic_seeded in op.tags
-
-    def __enter__(self):
-        if self.random:
-            self.of_the_cpu = torch.get_rng_state()
-            torch.set_rng_state(Dice.state)
-
-    def __exit__(self, *_):
-        if self.random:
-            Dice.state = torch.get_rng_state()
-            torch.set_rng_state(self.of_the_cpu)
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(DICE.get_state())
+        yield
+        DICE.set_state(torch.get_rng_state())
 
 
 # ---- what torch does not leave to a fallback, or what is about both devices ---------------
@@ -189,12 +184,6 @@ def copy_from(source, destination, non_blocking=False):
     """Bring numbers from one device to the other, or from one place on the device to another."""
     seen_by_cpu(destination).copy_(seen_by_cpu(source))
     return destination
-
-
-def convolution_backward(gradient, image, weight, *how):
-    """The CPU's kernel takes one argument more: the shape that a bias has."""
-    op, *how, wanted = aten.convolution_backward.default, *how
-    return run(op, gradient, image, weight, [gradient.shape[1]], *how, wanted)
 
 
 def attention(query, key, value, mask=None, dropout=0.0, causal=False, *, scale=None, **rest):
@@ -217,7 +206,6 @@ OWN = {
     # Zeros that stand for a derivative that vanishes; the CPU has no memory for them.
     "_efficientzerotensor": lambda size, **kwargs: torch.zeros(size, **kwargs),
     "convolution_overrideable": partial(run, aten.convolution.default),
-    "convolution_backward_overrideable": convolution_backward,
     # A GPU has kernels for these two; else torch composes them, and the last digits are others.
     "native_layer_norm": partial(run, aten.native_layer_norm.default),
     "native_group_norm": partial(run, aten.native_group_norm.default),
@@ -235,13 +223,13 @@ class Module(backend_registration._DummyBackendModule):
 
     def manual_seed_all(self, seed):
         """What ``torch.manual_seed`` does to each device: the same seed, other numbers."""
-        Dice.state = torch.Generator().manual_seed(seed ^ 0x5EED).get_state()
+        DICE.manual_seed(seed ^ 0x5EED)
 
     def get_rng_state(self, device=None):
-        return Dice.state
+        return DICE.get_state()
 
     def set_rng_state(self, state, device=None):
-        Dice.state = state
+        DICE.set_state(state)
 
 
 def install():

@@ -4,11 +4,9 @@ That it computes what the CPU computes, every notebook shows that prints there w
 Run by ``make nightly ONLY=device``, not with the other tests: this process has an accelerator.
 """
 
-import ast
 import copy
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 import torch
@@ -103,30 +101,6 @@ def test_an_audit_draws_its_inputs_where_the_model_lies():
 
 
 # ---- notebooks
-
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-#: Nothing in these is for the device: two small measurements, and models that transformers makes on
-#: the CPU, which are on the device above.
-ON_THE_CPU = {
-    "00-exercises",
-    "13-an-audit-of-real-models",
-    "13-exercises",
-    "13b-what-an-audit-finds",
-    "14-exercises",
-    "14-the-bias-folded-away",
-}
-
-
-def names_read(path):
-    cells = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    nodes = ast.walk(ast.parse("\n".join(cells)))
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-
-
-def test_every_other_notebook_moves_something_to_the_device():
-    paths = [path for path in NOTEBOOKS.glob("*.ipynb") if "start" in names_read(path)]
-    assert {path.stem for path in paths if "device" not in names_read(path)} == ON_THE_CPU
-
 
 START = "from derivation.checks import control, normal, start\n\ndevice = start()"
 THERE = "x = normal(4, 4, device=device).square()"

@@ -19,6 +19,7 @@ operation at random, to see how many digits mean something.  Here a run is to pr
 """
 
 import math
+import re
 
 import torch
 from torch._decomp import decomposition_table
@@ -34,13 +35,8 @@ REDUCTIONS = frozenset(
     "sum nansum mean prod std std_mean var var_mean norm linalg_vector_norm".split()
 )
 
-#: They are taken apart where torch says how.
-NORMS = frozenset(
-    """
-native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit
-_native_batch_norm_legit_no_training _batch_norm_with_update _fused_rms_norm
-""".split()
-)
+#: Normalisations are taken apart where torch says how.
+NORMS = re.compile(r"_?(native|fused)?_?(layer|group|batch|rms)_norm(?!.*backward)")
 
 #: a + alpha b: one rounding if alpha is 1 or -1, else fused on some processors.
 SCALED = frozenset("add sub rsub".split())
@@ -87,7 +83,7 @@ class OtherProcessor(TorchDispatchMode):
         kwargs = kwargs or {}
         if called(func) == "_local_scalar_dense" and not isinstance(args[0], torch.Tensor):
             return args[0]  # a number that torch had wrapped, and has unwrapped for this mode
-        if called(func) in NORMS and func in decomposition_table and args[0].numel():
+        if NORMS.match(called(func)) and func in decomposition_table and args[0].numel():
             with self:
                 out = decomposition_table[func](*args, **kwargs)
         else:

@@ -15,18 +15,13 @@ def numbers(*shape, dtype=torch.float64):
     return torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype) + 0.25
 
 
-#: What it does to a result, and whether entries move.
+#: A result, and whether its entries move.  Of what IEEE 754 fixes, every notebook is a test.
 RESULTS = {
     "a product added": (lambda x: torch.addmm(x[:, :1], x, x.T), True),
-    "softmax": (lambda x: x.softmax(1), True),
     "layer norm": (lambda x: F.layer_norm(x, x.shape[1:]), True),
     "exp in place": (lambda x: x.clone().exp_(), True),
-    "square root": (torch.sqrt, True),
-    "a multiple added": (lambda x: torch.add(x, x.sqrt(), alpha=1 / 3), True),
     "a list": (lambda x: torch.stack(torch.std_mean(x, dim=1)), True),
-    # What IEEE 754 fixes: of this, every notebook is a test.
     "a product of two": (lambda x: x * x.flip(0), False),
-    "conversion": (lambda x: x.to(torch.bfloat16), False),
     "whole numbers": (lambda x: x[:, :6].round() @ x[:, :6].round().T, False),
 }
 

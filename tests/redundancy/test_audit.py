@@ -26,15 +26,11 @@ TABLE = [
     # softmax over bare scores, LayerNorm, a bias everywhere: b_K leaves, b_V folds, the mean of
     # b_O is not seen
     *((name, {}, (0, "all", "all", MEAN)) for name in """bert roberta electra distilbert albert
-        ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip convbert""".split()),
-    *((name, ONE_EACH, (0, "all", "all", MEAN)) for name in "bart pegasus marian m2m_100".split()),
-    ("whisper", ONE_EACH, (0, "all", "all", MEAN)),
-    ("gpt_neo", {}, (0, "all", "all", MEAN)),
-    ("gpt_bigcode", {}, (0, "all", "all", MEAN)),
+        ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip convbert gpt_neo
+        gpt_bigcode wav2vec2 hubert swin""".split()),
+    *((name, ONE_EACH, (0, "all", "all", MEAN))
+        for name in "bart pegasus marian m2m_100 whisper".split()),
     ("gpt_bigcode", {"multi_query": False}, (0, "all", "all", MEAN)),
-    ("wav2vec2", {}, (0, "all", "all", MEAN)),
-    ("hubert", {}, (0, "all", "all", MEAN)),
-    ("swin", {}, (0, "all", "all", MEAN)),
     # the stream itself is returned: nothing of b_O is hidden
     ("beit", {}, (0, "all", "all", 0)),
     # no b_O: b_V is one, and W_O shows d of its directions, or d - 1 where the mean is not seen

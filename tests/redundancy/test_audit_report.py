@@ -1,4 +1,7 @@
-"""What `audit` reports: disagreements loudly, bad input in a sentence, checkpoints from a folder."""
+"""What `audit` reports: disagreements loudly, bad input in a sentence, checkpoints from a folder.
+
+What chapter 13 prints is not tested again.
+"""
 
 import os
 
@@ -11,7 +14,7 @@ import torch
 from derivation.checks import normal, tolerance
 from redundancy import measure, predict
 from redundancy.auditing import WrongInputs, audit
-from redundancy.layers import CannotRead, NoAttention, find_attention
+from redundancy.layers import CannotRead, find_attention
 from redundancy.nullity import UnclearRank
 from redundancy.precision import double_precision, float64_copy, floor, generic_copy
 from redundancy.zoo import quiet, some_inputs, tiny
@@ -63,35 +66,7 @@ def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
     assert "too near the cut" in str(report)
 
 
-def test_a_model_changed_in_secret_is_seen(gpt2):
-    """The record shows one thing and the model does another: the measurement tells."""
-
-    class Sly(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model, self.calls = gpt2, 0
-
-        def forward(self, input_ids):
-            out = self.model(input_ids).last_hidden_state
-            bias = self.model.h[0].attn.c_attn.bias
-            return out + (bias[32:64] ** 2).sum().detach() * torch.arange(32)
-
-    row = audit(Sly(), some_inputs(gpt2)).row("key")
-    assert row.predicted == 32 and row.verdict == "DISAGREE"
-
-
 # --- the model given is left alone, and the report does not depend on chance
-
-
-def test_the_model_is_untouched(gpt2):
-    before = copy.deepcopy(gpt2.state_dict())
-    gpt2.train()
-    audit(gpt2, inject=True)
-    assert gpt2.training and gpt2.config._attn_implementation == "eager"
-    gpt2.eval()
-    after = gpt2.state_dict()
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_biases_that_are_not_there_stay_away():
@@ -102,28 +77,7 @@ def test_biases_that_are_not_there_stay_away():
     assert {row.verdict for row in audit(model).rows} == {"absent"}
 
 
-def test_the_report_is_the_same_again(gpt2):
-    state = torch.get_rng_state()
-    assert str(audit(gpt2)) == str(audit(gpt2))
-    assert torch.equal(state, torch.get_rng_state())
-
-
-def test_a_table_is_printed(gpt2):
-    lines = str(audit(gpt2)).splitlines()
-    assert lines[0] == "GPT2Model: attention biases"
-    assert any(
-        line.split() == ["h.0.attn", "b_K", "32", "32", "32", "agree", "32"] for line in lines
-    )
-    assert "numbers that could go: 65" in lines
-    assert any(line.startswith("b_K: S: softmax ignores a constant") for line in lines)
-
-
-def test_training_mode_is_said(gpt2):
-    report = audit(copy.deepcopy(gpt2).train())
-    assert any("training mode" in note and "R away" in note for note in report.notes)
-
-
-def test_modes_and_chance_are_left_alone(gpt2):
+def test_the_model_its_modes_and_chance_are_left_alone():
     class Draws(nn.TransformerEncoderLayer):
         def forward(self, x):
             torch.rand(3)
@@ -131,10 +85,19 @@ def test_modes_and_chance_are_left_alone(gpt2):
 
     model, state = Draws(8, 2), torch.get_rng_state()
     model.dropout.eval()
+    before = copy.deepcopy(model.state_dict())
     with torch.inference_mode():
-        audit(model, torch.ones(2, 3, 8))
+        reports = [str(audit(model, torch.ones(2, 3, 8), inject=True)) for _ in range(2)]
+    assert reports[0] == reports[1] and torch.equal(state, torch.get_rng_state())
     assert model.training and not model.dropout.training
-    assert torch.equal(state, torch.get_rng_state())
+    after = model.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_the_attention_of_a_model_stays_as_it_was_set(gpt2):
+    audit(gpt2)
+    assert gpt2.config._attn_implementation == "eager"
 
 
 # --- float32 inside
@@ -161,15 +124,6 @@ def test_no_floor_where_nothing_is_rounded():
 
 
 # --- checkpoints
-
-
-@pytest.mark.parametrize("name, b_k", [("gpt2", 32), ("phi", 8), ("qwen2", 0), ("gpt_oss", 0)])
-def test_a_checkpoint_in_a_folder(tmp_path, name, b_k):
-    with quiet():
-        tiny(name).save_pretrained(tmp_path)
-    report = audit(str(tmp_path))
-    assert not report.disagreements
-    assert {(r.predicted, r.measured) for r in report.rows if r.role == "key"} == {(b_k, b_k)}
 
 
 def test_a_checkpoint_with_its_own_weights(tmp_path):
@@ -199,11 +153,6 @@ def encoder(**spoilt):
     return layer
 
 
-def on_meta():
-    with torch.device("meta"):
-        return nn.TransformerEncoderLayer(8, 2)
-
-
 def quantised():
     model = tiny("gpt2", n_layer=1)
     model.is_quantized = True
@@ -218,15 +167,7 @@ class Noisy(nn.TransformerEncoderLayer):
 X, ONE_NAN = normal(2, 3, 8, dtype=torch.float32), torch.ones(2048, 8)
 ONE_NAN[0, 0] = torch.nan
 REFUSED = {
-    "no attention": (
-        lambda: audit(nn.Sequential(nn.Linear(4, 4)), X[..., :4]),
-        NoAttention, "no attention layer was found in Sequential"),
-    "the meta device": (
-        lambda: audit(on_meta(), X), CannotRead, "in_proj_weight is on the meta device"),
     "a quantised model": (lambda: audit(quantised()), CannotRead, "quantised"),
-    "whole numbers": (
-        lambda: audit(encoder(weight=torch.ones(16, 8, dtype=torch.int8)), X),
-        CannotRead, "linear1.weight is stored as int8"),
     "no numbers": (
         lambda: audit(encoder(weight=ONE_NAN), X),
         CannotRead, "linear1.weight holds NaN"),
@@ -234,15 +175,9 @@ REFUSED = {
     "empty inputs": (lambda: audit(encoder(), X[:0]), WrongInputs, "they are empty"),
     "no inputs": (
         lambda: audit(encoder()), WrongInputs, "it is not known what TransformerEncoderLayer takes"),
-    "other names": (
-        lambda: audit(tiny("gpt2", n_layer=1), {"pixels": torch.ones(2)}),
-        WrongInputs, "GPT2Model does not run on these inputs"),
     "a word too many": (
         lambda: audit(tiny("gpt2", n_layer=1), {"input_ids": torch.tensor([[99]])}),
         WrongInputs, "does not run on these inputs: index out of range"),
-    "a number": (
-        lambda: audit(tiny("gpt2", n_layer=1), 3),
-        WrongInputs, "inputs are a dict, a tuple or a tensor, not int"),
     "random numbers": (lambda: audit(Noisy(8, 2), X), WrongInputs, "draws random numbers"),
     "no checkpoint": (lambda: audit("/no/such/checkpoint"), OSError, "no model can be loaded"),
     "no architecture": (lambda: tiny("nonsense"), ValueError, "nonsense"),

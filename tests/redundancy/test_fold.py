@@ -2,7 +2,8 @@
 
 The models are tiny and random, from the library's own configurations, in float64.  Equality is
 asserted at 1e-8 and measured far below it; the bound that `fold` states, 1e-12 (1 + |t|), grows
-with the longest shift t, which is long where W_Q is nearly singular.
+with the longest shift t, which is long where W_Q is nearly singular.  What chapter 14 prints is not
+tested again.
 """
 
 import copy
@@ -11,11 +12,10 @@ import functools
 import pytest
 import torch
 from derivation.checks import normal
-from redundancy import as_rms_norm, audit, fold, folding
-from redundancy.equality import CannotFold, NotEqual, difference, outputs
+from redundancy import as_rms_norm, audit, fold
+from redundancy.equality import CannotFold, NotEqual, outputs
 from redundancy.layers import find_attention
 from redundancy.surgery import Surgeon
-from redundancy.wiring import trace
 from redundancy.zoo import quiet, some_inputs
 from shared_models import *
 
@@ -42,8 +42,9 @@ FAMILIES = {
     "qwen2": ([], [], []),
     "gpt_oss": ([], [], []),
 }
+#: Nothing here was written for these: whatever moves or stays, the outputs are the same.
+OTHERS = ["mixtral", "convbert", "deberta", "deberta-v2", "xlm", "siglip"]
 MOVING = [kind for kind, (roles, second, _) in FAMILIES.items() if roles or second]
-each_family = pytest.mark.parametrize("kind", FAMILIES)
 
 
 @functools.cache
@@ -65,7 +66,7 @@ def numbered(model, patterns):
 # --- what moves, and that it is equal ---
 
 
-@each_family
+@pytest.mark.parametrize("kind", FAMILIES)
 def test_what_is_said_to_be_zero_is_zero_and_nothing_more_moves(kind):
     roles, second, means = FAMILIES[kind]
     model = folded(kind).model
@@ -80,7 +81,7 @@ def test_what_is_said_to_be_zero_is_zero_and_nothing_more_moves(kind):
     assert fold(model).moved == [], "a second time"
 
 
-@each_family
+@pytest.mark.parametrize("kind", [*FAMILIES, *OTHERS])
 def test_the_outputs_are_equal(kind):
     assert folded(kind).error <= folded(kind).bound <= EQUAL
     assert apart(folded(kind).model, random_model(kind)) <= folded(kind).bound
@@ -99,14 +100,6 @@ def test_without_the_compensation_they_are_not(kind):
         for linear in numbered(spoilt, [pattern]):
             linear.bias.data.zero_()
         assert apart(spoilt, random_model(kind)) > 1e-3, pattern
-
-
-@pytest.mark.parametrize("kind", ["mixtral", "convbert", "deberta", "deberta-v2", "xlm", "siglip"])
-def test_architectures_that_nothing_here_was_written_for(kind):
-    """Whatever moves or stays, the outputs are those of the model."""
-    result = fold(random_model(kind))
-    assert result.error <= result.bound < EQUAL
-    assert apart(result.model, random_model(kind)) <= result.bound
 
 
 #: which constants pay for what moves, and the model given is not changed
@@ -129,28 +122,6 @@ def test_only_those_change_that_pay(what):
     assert not changed(model, before)
 
 
-@pytest.mark.parametrize(("kind", "rotated"), [("phi", 4), ("gpt_neox", 2)])
-def test_of_a_partly_rotated_key_bias_the_rest_is_zero(kind, rotated):
-    for layer in find_attention(folded(kind).model):
-        b = layer.key.bias().view(layer.key_value_heads, layer.head_dim)
-        assert b[:, :rotated].all() and not b[:, rotated:].any()
-
-
-def test_a_missing_output_bias_is_made_only_if_asked():
-    model = random_model("qwen2")
-    assert "add_bias=True" in folded("qwen2").refused[0].text
-    with_bias = fold(model, add_bias=True)
-    assert not any(p.bias().any() for p in projections(with_bias.model, V))
-    assert with_bias.model.layers[0].self_attn.o_proj.bias.any()
-    assert apart(with_bias.model, model) <= with_bias.bound
-    assert model.layers[0].self_attn.o_proj.bias is None
-
-
-def test_a_bias_that_is_lent_to_pay_with_is_taken_back():
-    """Whisper's keys have no bias: what the query's shift puts there, softmax does not hear."""
-    assert folded("whisper").model.encoder.layers[0].self_attn.k_proj.bias is None
-
-
 def test_a_causal_language_model_with_its_head_generates_the_same_words():
     model = language_model()
     result = fold(model)
@@ -163,14 +134,6 @@ def test_a_causal_language_model_with_its_head_generates_the_same_words():
             assert torch.equal(result.model.generate(ids, use_cache=cache, **asked), expected)
 
 
-def test_shifts_are_the_other_choice():
-    shifted = fold(random_model("gpt2"), move=["shifts", K, V])
-    for block in shifted.model.h:
-        assert not block.ln_1.bias.any() and not block.ln_2.bias.any()
-    assert projections(shifted.model, Q)[0].bias().any() and shifted.model.ln_f.bias.any()
-    assert [row.place for row in shifted.refused] == ["ln_f"]
-
-
 # --- refusals ---
 
 
@@ -178,13 +141,6 @@ def test_a_shared_block_keeps_what_its_two_calls_would_pay_differently():
     result = fold(random_model("albert"))
     assert {row.constant for row in result.moved} == {"b_K", "b_V"}
     assert "more than once" in result.refused[0].text
-
-
-def test_under_a_sink_nothing_moves():
-    result = folded("gpt_oss")
-    assert not result.moved
-    reasons = {row.constant: row.text for row in [*result.kept, *result.refused]}
-    assert "sink" in reasons["b_K"] and "sink" in reasons["b_V"] and "no shift" in reasons["b_Q"]
 
 
 def test_a_query_bias_out_of_range_is_kept_and_one_that_is_too_far_is_refused():
@@ -213,15 +169,11 @@ def changing_itself():
 
 
 REFUSED = {
-    "no checkpoint": (lambda: fold("/no/such/checkpoint"), "no model can be loaded from"),
     "quantised": (lambda: fold(quantised()), "quantised"),
     "meta": (lambda: fold(on_meta(), {"query": 0}), "meta device"),
-    "no attention": (lambda: fold(nn.Linear(2, 2), {"input": torch.ones(1, 2)}), "no attention"),
     "inputs needed": (lambda: fold(Watched()), "give inputs"),
     "inputs no dict": (lambda: fold(Watched(), [1]), "dict of keyword arguments"),
-    "wrong inputs": (lambda: fold(random_model("gpt2"), {"ids": 1}), "does not run on these inputs"),
     "a model that changes": (lambda: fold(changing_itself()), "another module after a run"),
-    "unknown move": (lambda: fold(random_model("gpt2"), move="biases"), "key, value, query"),
     "move is a number": (lambda: fold(random_model("gpt2"), move=3), "key, value, query"),
     "neither": (lambda: fold(5), "neither a model nor a checkpoint's name"),
     "nothing to move": (lambda: fold(random_model("gpt2"), move=()), "key, value, query"),
@@ -247,13 +199,6 @@ def wrong_sign(self, norm, t):
     return "nobody"
 
 
-def naive_value(self, layer):
-    b = layer.value.bias().view(layer.key_value_heads, -1)
-    layer.output.add_to_bias(layer.output.weight() @ b.repeat_interleave(layer.group, 0).flatten())
-    layer.value.set_bias(torch.zeros_like(b).flatten())
-    yield "b_O"
-
-
 def naive_key(self, layer):
     layer.key.set_bias(torch.zeros_like(layer.key.bias()))
     yield "nowhere"
@@ -273,7 +218,6 @@ def not_a_number(self, layer):
 
 FAULTS = {
     "nobody pays": ("bert", "slide", wrong_sign),
-    "a value bias under a sink": ("gpt_oss", "fold_value", naive_value),
     "a key bias under a sink": ("gpt_oss", "drop_key", naive_key),
     "a rotated key bias": ("llama", "drop_key", naive_key),
     "the second bias into the norm after": ("bert", "clear_second", into_the_norm_after),
@@ -290,18 +234,6 @@ def test_a_fault_is_caught_by_the_comparison(name, monkeypatch):
 
 
 # --- checkpoints and other precisions ---
-
-
-def test_a_checkpoint_is_loaded_folded_and_saved(tmp_path):
-    model = copy.deepcopy(random_model("gpt2")).float()
-    model.save_pretrained(tmp_path / "given")
-    result = fold(str(tmp_path / "given"))
-    result.model.save_pretrained(tmp_path / "folded")
-    again = type(model).from_pretrained(tmp_path / "folded").eval()
-    assert not again.h[0].attn.c_attn.bias.any()
-    # Each of the two differs from float64 by what `fold` measured, at inputs that it drew.
-    (inputs, *_) = folding.batches_for(model, None)
-    assert difference(again, model, inputs) <= 1.01 * sum(result.rounding)
 
 
 def test_a_checkpoint_is_loaded_in_the_class_it_was_saved_as(tmp_path):
@@ -333,26 +265,6 @@ def test_in_few_digits_a_long_shift_is_refused():
 def test_states_on_the_way_are_not_compared():
     found = outputs(random_model("bert"), some_inputs(random_model("bert")))
     assert set(found) == {"last_hidden_state", "pooler_output"}
-
-
-def test_the_account_prints_one_line_for_all_layers():
-    lines = str(folded("gpt2")).splitlines()
-    assert len(lines) == 5 and "h.*.attn (2 times)" in lines[0]
-
-
-@pytest.mark.parametrize(
-    ("kind", "norm", "expected"),
-    [
-        ("gpt2", "h.0.ln_1", ["h.0.attn.c_attn"]),
-        ("phi", "layers.0.input_layernorm", [*(f"self_attn.{i}_proj" for i in "qkv"), "mlp.fc1"]),
-        ("bert", "embeddings.LayerNorm", ["query", "key", "value", "add"]),
-    ],
-)
-def test_who_reads_what(kind, norm, expected):
-    model = random_model(kind)
-    wiring = trace(model, some_inputs(model))
-    readers = wiring.readers(wiring.only_call(model.get_submodule(norm)))
-    assert all(str(r).endswith(name) for r, name in zip(readers, expected, strict=True))
 
 
 # --- what a checkpoint cannot hold ---

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from files import ROOT
 from live_proofs import live_cells
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER, RUNNER = ROOT / "notebooks", ROOT / "book" / "static" / "live"
 #: Newer interpreters with the SymPy that is pinned, and the minor version before it.
 PAIRS = [("3.11", "1.13.3"), ("3.12", "1.14.0"), ("3.13", "1.14.0")]
