@@ -227,8 +227,11 @@ class _Printer:
         matrices = [self.matrix(a) for s, a in kinds if s.op == "FUN" and s != k.fun(k.NUM)]
         numbers = [self.tight(a) for s, a in kinds if s.op == "NUM"]
         taken, sizes = ", ".join([*matrices, *numbers]), self.told_sizes(head, rest)
+        if sizes:  # among numbers nobody would know which they are
+            said = self.style.text("sizes " if len(sizes) > 1 else "size ") + ", ".join(sizes)
+            taken = f"{taken}; {said}" if taken else said
         name, index = in_the_book(head.args[0])
-        call = self.style.call(name, "; ".join([taken, *sizes]), index=index)
+        call = self.style.call(name, taken, index=index)
         at = [*size, *[a for s, a in kinds if s.op == "POS"]]
         return self.entry(call, at)
 
@@ -306,7 +309,8 @@ class _Printer:
         pieces = []
         for f in branches:
             body, (mark,), (name,) = self.opened(f)
-            pieces.append(self.tight(body))
+            known = is_a_place_of_a_letter(mark, body)  # or the block says where it ends
+            pieces.append(self.tight(body) + ("" if known else f", {self.ranging(mark, body)}"))
         return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM
 
     def _deriv(self, f, at):

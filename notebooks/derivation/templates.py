@@ -20,12 +20,13 @@ class Template:
     """The body of a definition on fresh letters, and how arguments are put into it.
 
     Each letter is of the most general kind that the body takes: a mask only where it wants one,
-    a whole number is a size only where it wants one.
+    a whole number is a size (1) only where it wants one, and the size of a matrix beside it (2)
+    only where it has to be that one: otherwise a print would not tell which it is.
     """
 
     def __init__(self, name, args, params, body):
-        narrow = [is_mask(x) for x in args] + [_is_size(p) for p in params]
-        for kinds in sorted(itertools.product(*[(False, True)[: 1 + n] for n in narrow]), key=sum):
+        narrow = [is_mask(x) for x in args] + [2 * _is_size(p) for p in params]
+        for kinds in sorted(itertools.product(*[range(1 + n) for n in narrow]), key=sum):
             try:
                 self._read(name, args, params, body, kinds)
                 return
@@ -75,7 +76,7 @@ class Template:
         shape = [self._size(s) for s in x.shape]
         return mask(name, *shape) if as_mask else matrix(name, *shape)
 
-    def _fresh_parameter(self, name, p, as_size):
+    def _fresh_parameter(self, name, p, kind):
         if isinstance(p, Family):
             if p.random:
                 raise ProofError(f"{p.name} is a draw, which is no parameter of a definition")
@@ -83,7 +84,9 @@ class Template:
             return Family(name, p.kind, sizes)
         if isinstance(p, (Index, End)):  # the only place of a range is read as one of any range
             return Index(name, self._size(p.size if isinstance(p, Index) else sp.Symbol(name)))
-        return self._size(p) if as_size else sp.Symbol(name, real=True)
+        if kind == 1 and p != 1:
+            return self.sizes.setdefault(name, _fresh_size(f"sizeʼ{len(self.sizes)}"))
+        return self._size(p) if kind else sp.Symbol(name, real=True)
 
     def special_cases(self):
         """(arguments, parameters) of this kind where a body may branch: a size is 1 or another

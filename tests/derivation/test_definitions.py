@@ -153,7 +153,7 @@ test_it_is_refused = refused({
         "its own index": called(lambda f, i: over(i, f), Z[a], a),
     },
     "not justified": {"an index named like a place": an_index_that_is_named_like_a_place},
-    "many(u; n)[j] = ": {"a size that no matrix tells": called_at_two_sizes},
+    "many(u; size n)[j] = ": {"a size that no matrix tells": called_at_two_sizes},
     "keeps its name": {"another name": lambda: setattr(masked, "name", "softmax")},
     "two definitions": {
         "one name for two words": lambda: line(doubled(A), tripled(A)),

@@ -348,3 +348,33 @@ def test_a_grade_asks_what_a_condition_speaks_of():
 def test_a_word_may_be_called_derivative():
     same = define("derivative", lambda X: X)
     assert "derivative(A)" in str(theorem(same(A), A, unfold(same)))
+
+
+def entries(expression):
+    return tabulate(lambda i, j: entry_of(expression, i, j), *expression.shape)
+
+
+def test_a_size_that_a_word_takes_is_printed_also_where_a_matrix_has_the_same():
+    times = define("v", lambda X, p: hadamard(X, ones(X.shape[0], p) @ ones(p, X.shape[1])))
+    C = matrix("C", n, m)
+    proved = theorem(entries(times(C, n)) - entries(times(C, m)), (n - m) * C, unfold(times))
+    assert "v(C; size n)" in str(proved) and "v(C; size m)" in str(proved)
+
+
+def test_two_conditions_that_differ_in_a_size_are_both_printed():
+    count = lambda p: ones(p).T @ ones(p)
+    first = lambda z, y, p: count(p) @ z[1]
+    grow = lambda row, t, z, y, p: row + count(p) @ z[join(t, 1)] - z[1]
+    word, y = recursion("ψ", first, grow), sequence("y", m)
+    made = lambda p: word(k, z, y, p)
+    twice = lambda p: tabulate(lambda i, j: 1 / (1 / entry_of(made(p), i, j)), 1, n)
+    proved = theorem(twice(n) - twice(m), made(n) - made(m))
+    assert [f"size {s})" in row for s, row in zip("mn", shown(proved))] == [True, True]
+
+
+def test_a_stack_in_an_index_form_says_where_its_blocks_end():
+    blocks = lambda top, below: entries(stack(ones(top), zeros(below)))
+    one, other = blocks(n, join(m, k)), blocks(join(n, m), k)
+    total_of = lambda x: ones(x.shape[0]).T @ x
+    proved = str(theorem(total_of(one) - total_of(other), -m * ones(1, 1), SPLIT))
+    assert "1, l≤n; 0" in proved and "1, l≤n+m; 0" in proved

@@ -59,7 +59,7 @@ SHOWN = {
         table(lambda i, j: 2 * entry_of(last_row(position_numbers(join(n, m)))), 1, 1), "2 (n+m)"),
     "a size that no matrix tells": (
         table(lambda i, j: entry_of(many(u, n), None, j) - entry_of(many(u, m), None, j), 1, d),
-        "(many(u; n)[i] - many(u; m)[i])[i≤d]ᵀ"),
+        "(many(u; size n)[i] - many(u; size m)[i])[i≤d]ᵀ"),
     "a block of zeros": (stack(X, zeros(m, d)), "[X; 0[m×d]]"),
     "what a letter tells of a sum": ((X + ones(n, d)) @ ones(d), "(X + 11ᵀ) 1"),
     "what is true of every size": (causal(n) + causal(n).T - identity(n), "L + Lᵀ - I"),
