@@ -1,7 +1,7 @@
 // What the theme leaves undone. It takes the focus off a button that is pressed, and whoever works by
 // keyboard would begin at the top again: there the button gets it back. The list of contents, opened
 // over a narrow page, covers the section that was chosen in it: it closes. And the arrows that open a
-// chapter in the sidebar have no name.
+// chapter in the sidebar have no name. A formula that goes on beyond its line is scrolled by keyboard.
 {
   let pressed; // the last button, where it was pressed by keyboard
 
@@ -29,7 +29,16 @@
     }
   };
 
+  const reachFormulas = () => {
+    for (const formula of document.querySelectorAll("mjx-container[display]")) {
+      if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+      else formula.removeAttribute("tabindex");
+    }
+  };
+
   document.addEventListener("DOMContentLoaded", nameArrows);
+  window.addEventListener("load", () => window.MathJax?.startup.promise.then(reachFormulas));
+  window.addEventListener("resize", reachFormulas);
   document.addEventListener("click", remember, true);
   document.addEventListener("click", closeBehind);
   document.addEventListener("close", giveBack, true);

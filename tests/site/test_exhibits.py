@@ -169,11 +169,15 @@ def test_what_is_set_moves_what_the_theorem_says(page):
 
 def test_a_slider_moves_by_key_and_is_reset(page):
     biases = page.locator("[data-exhibit=three-biases]")
-    biases.get_by_role("button", name="Reset").click()
+    reset = biases.get_by_role("button", name="Reset")
+    if reset.is_enabled():  # another test has moved something
+        reset.click()
     assert moved(page, "three-biases") == []
     biases.get_by_label("key bias").focus()
     page.keyboard.press("ArrowRight")
     assert moved(page, "three-biases") == ["Scores"]
+    reset.click()
+    assert moved(page, "three-biases") == []
 
 
 def test_a_token_moves_by_key_and_by_hand(page):

@@ -2,7 +2,7 @@
 
 window.MathJax = {
   chtml: { matchFontHeight: false, displayAlign: "left" },
-  options: { enableMenu: false, ignoreHtmlClass: ".*", processHtmlClass: "math" },
+  options: { ignoreHtmlClass: ".*", processHtmlClass: "math" },
   startup: { typeset: false },
 }
 
