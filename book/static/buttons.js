@@ -30,7 +30,7 @@
   };
 
   const reachFormulas = () => {
-    for (const formula of document.querySelectorAll("mjx-container[display]")) {
+    for (const formula of document.querySelectorAll("mjx-container")) {
       if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
       else formula.removeAttribute("tabindex");
     }
