@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from lighter import lighter
 from site_files import SITE, anchors, links_of, links_out_of, soup
 
 START = "index.html"  # leads to the first page, and has nothing of its own
@@ -55,6 +56,40 @@ def faults_in(page):
 @each_page
 def test_its_links_lead_somewhere_and_its_pictures_have_words(page):
     assert not list(faults_in(SITE / page))
+
+
+#: Bytes of what a page names, as a server without compression sends it: with what is typeset by
+#: MathJax's fonts, some 150,000 more, that is a megabyte and a half.
+HEAVIEST = 1_350_000
+NAMED = "link[rel=stylesheet][href], link[rel=preload][href], script[src], img[src]"
+
+
+def weight(page):
+    """What is loaded before a click, in bytes."""
+    named = {e.get("href") or e["src"] for e in soup(page).select(NAMED)}
+    files = {(page.parent / address.split("?")[0]).resolve() for address in named}
+    return page.stat().st_size + sum(path.stat().st_size for path in files if path.is_file())
+
+
+@each_page
+def test_it_is_light(page):
+    assert weight(SITE / page) <= HEAVIEST
+
+
+def test_a_heavy_page_is_seen_to_be_heavy(tmp_path):
+    (tmp_path / "heavy.css").write_bytes(b" " * HEAVIEST)
+    (tmp_path / "page.html").write_text('<link rel="stylesheet" href="heavy.css?v=1">')
+    assert weight(tmp_path / "page.html") > HEAVIEST
+
+
+# ---- what a style sheet loses ------------------------------------------------------
+
+
+def test_a_style_that_no_page_uses_goes_and_one_that_may_be_used_stays():
+    kept = [".shown b{c:d}", ".lost,.shown{c:d}", "a:not(.lost){c:d}", ".bs-tooltip-top{c:d}",
+            "@media print{", ".shown:hover{c:d}", "}", "from{c:d}"]  # fmt: skip
+    gone = [".lost{c:d}", ".shown .lost{c:d}"]
+    assert lighter("".join(kept + gone), {"shown"}) == "".join(kept)
 
 
 # ---- in Chromium ------------------------------------------------------------------
