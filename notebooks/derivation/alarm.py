@@ -100,8 +100,14 @@ class Sample:
         return int(number(size).xreplace(self._sizes))
 
     def shape(self, x):
-        """A shape as ints."""
-        return tuple(map(self.size, x.shape))
+        """A shape as ints, of a matrix that can be kept."""
+        return self._kept([*map(self.size, x.shape)])
+
+    @staticmethod
+    def _kept(shape):
+        if math.prod(shape) > MOST_ENTRIES:
+            raise NotRun("its matrices are too large")
+        return tuple(shape)
 
     def scalar(self, scalar):
         """A scalar as a float; free symbols of both signs, positive ones positive."""
@@ -130,9 +136,8 @@ class Sample:
         if family in self._fixed:
             return self._fixed[family]
         if family not in self._families:
-            shape = [LONGEST_SEQUENCE if s is sp.S.Naturals else self.size(s) for s in family.sizes]
-            if math.prod(shape) > MOST_ENTRIES:
-                raise NotRun("its matrices are too large")
+            sizes = [LONGEST_SEQUENCE if s is sp.S.Naturals else self.size(s) for s in family.sizes]
+            shape = self._kept(sizes)
             values = torch.randn(shape, generator=self._generator, dtype=torch.float64)
             if family.kind == "mask":
                 values = (values > 0).double()

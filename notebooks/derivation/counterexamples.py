@@ -25,6 +25,7 @@ SCALARS = (1, 2, -1)
 LARGEST = 24  # of the sum of the sizes and the entries, which is what "smallest" goes by
 MOST_INSTANCES = 6_000
 MOST_ENTRIES = 200  # of letters whose sizes are numbers
+MOST_PLACES = 10**4  # at which the two sides are compared
 
 
 class NoCounterexample:
@@ -216,9 +217,10 @@ class _Search:
         return Instance(meant, functions), tables, read
 
     def _places(self, evaluated):
-        return itertools.product(
-            *[range(1, evaluated.size(s.args[0]) + 1) for s in self.functions[0].args[1:]]
-        )
+        sizes = [evaluated.size(s.args[0]) for s in self.functions[0].args[1:]]
+        if math.prod(sizes) > MOST_PLACES:
+            raise TooLong
+        return itertools.product(*[range(1, size + 1) for size in sizes])
 
     def differ(self, instance):
         """The first entry at which the two sides differ, or None.

@@ -224,9 +224,9 @@ class _Printer:
         sorts = head.args[1].args[1:]
         size, rest = (arguments[:1], arguments[1:]) if head.op == "rec" else ((), arguments)
         kinds = [*zip(sorts, rest)]
-        matrices = [self.matrix(a) for s, a in kinds if s.op == "FUN" and s != k.fun(k.NUM)]
-        numbers = [self.tight(a) for s, a in kinds if s.op == "NUM"]
-        taken, sizes = ", ".join([*matrices, *numbers]), self.told_sizes(head, rest)
+        data = [(self.tight if s.op == "NUM" else self.matrix)(a) for s, a in kinds
+                if s.op in ("NUM", "FUN") and s != k.fun(k.NUM)]  # fmt: skip
+        taken, sizes = ", ".join(data), self.told_sizes(head, rest)
         if sizes:  # among numbers nobody would know which they are
             said = self.style.text("sizes " if len(sizes) > 1 else "size ") + ", ".join(sizes)
             taken = f"{taken}; {said}" if taken else said

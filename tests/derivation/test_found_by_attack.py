@@ -378,3 +378,21 @@ def test_a_stack_in_an_index_form_says_where_its_blocks_end():
     total_of = lambda x: ones(x.shape[0]).T @ x
     proved = str(theorem(total_of(one) - total_of(other), -m * ones(1, 1), SPLIT))
     assert "1, l≤n; 0" in proved and "1, l≤n+m; 0" in proved
+
+
+def test_an_index_form_prints_what_a_word_takes_in_its_order():
+    y = sequence("y", n)
+    scaled = define("w", lambda X, p, b: p * X + ones(X.shape[0]) @ b[1])
+    taken = theorem(entries(scaled(A, c, y)), entries(c * A + ones(n) @ y[1]), unfold(scaled))
+    assert "w(A, c, y)[i,j]" in str(taken)
+    row = recursion("u", lambda p, b: p * b[1], lambda row, t, p, b: row + p * b[join(t, 1)])
+    grown = theorem(
+        entries(row(join(t, 1), c, y)), entries(row(t, c, y) + c * y[join(t, 1)]), unfold(row)
+    )
+    assert "u(c, y)[t+1,i]" in str(grown)
+
+
+def test_a_matrix_of_a_billion_rows_is_not_run():
+    large = ones(10**9)
+    assert "too large" in str(theorem(large + large, 2 * large))
+    refuse(lambda: line(large + large, 3 * large), "no instance could be worked out")
