@@ -7,6 +7,9 @@ import pytest
 import torch
 from cells import printed
 from files import ROOT, read_notebook
+from redundancy.precision import generic_copy
+from redundancy.predict import predict
+from redundancy.zoo import some_inputs, tiny
 from register import read_register
 from torch import nn
 
@@ -46,7 +49,8 @@ def found_by_the_audit():
             found |= dict.fromkeys(line.split(), facts)
         else:
             counts = re.findall(r"(\d+) of (\d+)", line[:40])[1:3]
-            facts = [*(how_much(*map(int, count)) for count in counts), line[40:].strip()]
+            keys, values = (how_much(*map(int, count)) for count in counts)
+            facts = [keys, short(line[40:].strip()), values]
     return found
 
 
@@ -54,10 +58,53 @@ def how_much(count, size):
     return "none" if count == 0 else "all" if count == size else "part"
 
 
+def short(why):
+    """A reason of the audit in the words of the page."""
+    why = why.replace("S: softmax ignores a constant in a row of scores", "softmax ignores it")
+    parts = {"8 of 8": "all", "4 of 8": "half", "2 of 8": "a quarter"}
+    turned = re.fullmatch(r"rotary positions turn (\d of \d) dimensions per head", why)
+    return f"RoPE turns {parts[turned[1]]} of each head" if turned else why
+
+
+MODELS = {
+    name: rest.split(" | ") for name, rest in re.findall(r"^\| `(.+?)` \| (.+) \|$", PAGE, re.M)
+}
+
+
 def test_the_architectures_are_those_of_the_audit():
-    rows = re.findall(r"^\| `(.+?)` \| (.+) \|$", PAGE, re.M)
-    assert {name: rest.split(" | ") for name, rest in rows} == found_by_the_audit()
-    assert len(rows) == 49 and "Forty-nine" in PAGE
+    assert {name: row[:3] for name, row in MODELS.items()} == found_by_the_audit()
+    assert len(MODELS) == 49 and "Forty-nine" in PAGE
+
+
+#: What the page says of a value bias, by the last of the reasons that the audit predicts from.
+VALUES = {
+    "W_O b_V moves into b_O": "it moves into $b_O$",
+    "there is no b_O, so b_V takes its place": "there is no $b_O$",
+    "W_O shows 31 of its 32 directions": "no $b_O$, but one direction is not seen",
+    "a sink takes a share of every row: the weights do not sum to one number": (
+        "the sink takes a share of the weights"
+    ),
+    "a norm before W_O bends the value bias": "a norm before $W_O$ bends it",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_reason_for_the_value_bias_is_that_of_the_audit(name):
+    model = tiny(name)
+    copied = generic_copy(model)
+    new = set(dict(copied.named_parameters())) - set(dict(model.named_parameters()))
+    found = predict(copied, ((), some_inputs(copied)), absent=new).values()
+    value = next(prediction for prediction in found if prediction.role == "value")
+    assert MODELS[name][3] == VALUES[value.why[-1]]
+
+
+def test_a_section_begins_with_what_the_table_says():
+    rows = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\) \| (.+) \| (.+) \|$", PAGE, re.M)
+    sections = {anchor(title): text for title, text in SECTIONS.items()}
+    said = re.compile(r"\s*\*\*Can go:\*\* (.+)\. \*\*Stays:\*\* (.+)\.\n")
+    begun = {name: match.groups() for name, text in sections.items() if (match := said.match(text))}
+    assert begun == {name: (goes, stays) for name, goes, stays in rows if name in begun}
+    assert len(begun) == 20
 
 
 def code(title):

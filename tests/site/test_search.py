@@ -43,19 +43,24 @@ UNSEEN = {
     "padding mask nan": "02c-masks-and-pytorch-traps",
     "deberta": "11d-around-the-softmax",
 }
+#: A question about a bias leads to the page of answers before any chapter.
+ASKED = [
+    "rope bias", "bias before batchnorm", "bias=False", "which bias", "qkv bias",
+    "layernorm bias", "rmsnorm bias", "gpt2 bias", "bias in_proj_weight",
+]  # fmt: skip
 #: The first results are on the page, or there are no more of them.
 ENOUGH = f"""() => document.querySelectorAll("ul.search > li").length >= {FIRST}
     || document.querySelector(".search-summary")?.textContent.includes("finished")"""
 PAGES = "es => es.map(e => new URL(e.href).pathname.split('/').pop().replace('.html', ''))"
 
 
-def missed(page, wanted):
+def missed(page, wanted, first=FIRST):
     """The queries whose page is not among the first, with what stands there instead."""
     found = {}
     for query, name in wanted.items():
         page.goto(f"{page.url.partition('?')[0]}?q={quote(query)}")
         page.wait_for_function(ENOUGH)
-        pages = page.eval_on_selector_all("ul.search > li > a:first-child", PAGES)[:FIRST]
+        pages = page.eval_on_selector_all("ul.search > li > a:first-child", PAGES)[:first]
         if name not in pages:
             found[query] = pages
     page.faults.clear()  # a search that is left at once breaks off what it still loads
@@ -66,6 +71,14 @@ def missed(page, wanted):
 def test_the_page_wanted_is_among_the_first(visit, wanted, allowed):
     not_first = missed(visit("search.html"), wanted)
     assert len(not_first) <= allowed, not_first
+
+
+def test_a_question_about_a_bias_leads_to_the_page_of_answers(visit):
+    page = visit("search.html")
+    assert missed(page, dict.fromkeys(ASKED, "which-bias-can-go"), first=1) == {}
+    # A word that is not on it, or no bias: the page is not pushed to the front.
+    others = dict.fromkeys(["weight decay bias", "group norm"], "which-bias-can-go")
+    assert len(missed(page, others, first=1)) == 2
 
 
 def without_order(route):
