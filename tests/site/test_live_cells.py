@@ -45,14 +45,14 @@ def disagreements(notebook, cells, results):
     for cell, result in zip(cells, results, strict=True):
         outputs = notebook["cells"][cell.index]["outputs"]
         printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()
-        shown = ["".join(o["data"].get("text/latex", "")) for o in outputs if "data" in o]
+        stored = ["".join(o["data"].get("text/latex", "")) for o in outputs if "data" in o]
         said = result["printed"].splitlines()
         if cell.shortened:  # what is left of it prints some of the stored lines, in their order
             rest = iter(printed)
             same = all(line in rest for line in said)
         else:
-            latex = result.get("latex", "")
-            same = said == printed and latex in [s.strip("$") for s in shown or [""]]
+            latex = result.get("latex", [])
+            same = said == printed and latex == [s.strip("$") for s in stored if s]
         if not same or {"error", "refusal"} & set(result):
             yield f"cell {cell.index}: {result}"
 

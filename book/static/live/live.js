@@ -2,7 +2,8 @@
 // first click on Run; then worker.mjs loads Python, once for all cells of the page.
 (() => {
   const SLOW = 20_000; // milliseconds after which a run is worth a word
-  const HINT = "Ctrl+Enter runs the cell. Tab indents; Escape leaves the field.";
+  const KEYS = "Ctrl+Enter runs the cell. Tab indents; Escape leaves the field.";
+  const HINT = matchMedia("(hover: none)").matches ? "" : KEYS; // a finger has no such keys
   const data = JSON.parse(document.getElementById("live-proofs").textContent);
 
   // ---- Python, one run at a time ----
@@ -182,21 +183,22 @@
       this.open.focus();
     }
 
-    async show({ printed, latex, text, refusal, error }) {
+    async show({ printed, latex = [], text = [], refusal, error }) {
       const pre = (content, className) => element("pre", { textContent: content, className });
       window.MathJax?.typesetClear?.([this.output]);
       this.output.replaceChildren();
       if (printed) this.output.append(pre(printed, "live-printed"));
       if (refusal) this.output.append(pre(refusal, "live-refusal"));
       if (error) this.output.append(pre(error, "live-error"));
-      if (text) this.output.append(pre(text, "live-printed"));
+      for (const shown of text) this.output.append(pre(shown, "live-printed"));
       this.output.hidden = false;
       if (this.stored) this.stored.hidden = true;
-      if (!latex) return;
-      const formula = element("div", { className: "math", textContent: `\\[${latex}\\]` });
-      this.output.append(formula);
+      if (!latex.length) return;
+      const formula = (tex) => element("div", { className: "math", textContent: `\\[${tex}\\]` });
+      const formulas = latex.map(formula);
+      this.output.append(...formulas);
       await window.MathJax?.startup?.promise;
-      await window.MathJax?.typesetPromise?.([formula]);
+      await window.MathJax?.typesetPromise?.(formulas);
     }
   }
 

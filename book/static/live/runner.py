@@ -15,18 +15,20 @@ LONGEST = 20_000  # characters: a page that has to set more would stand still
 
 
 def run(prelude, source):
-    """What a cell prints and shows, as JSON: printed, latex or text, and refusal or error."""
-    printed, result = io.StringIO(), {}
+    """What a cell prints and shows, as JSON: printed, all its latex and text, refusal or error."""
+    printed, values, result = io.StringIO(), [], {}
     try:
         namespace = namespace_after(prelude)
+        namespace["display"] = lambda *more: values.extend(more)
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            result = shown(last_value(source, namespace))
+            values.append(last_value(source, namespace))
+            result = shown(values)
     except ProofError as refusal:
         result = {"refusal": str(refusal)}
     except BaseException as error:
         result = {"error": in_a_sentence(error)}
     result["printed"] = printed.getvalue()
-    return json.dumps({kind: presentable(text) for kind, text in result.items()})
+    return json.dumps({kind: presentable(said) for kind, said in result.items()})
 
 
 _prepared = {}  # what stands before a cell: the namespace it leaves, and what that held
@@ -35,7 +37,7 @@ _prepared = {}  # what stands before a cell: the namespace it leaves, and what t
 def namespace_after(prelude):
     """The namespace in which a cell starts; its proofs are done once, not at every run."""
     if prelude not in _prepared:
-        namespace = {"__name__": "__main__"}
+        namespace = {"__name__": "__main__", "display": lambda *values: None}
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(prelude, BEFORE, "exec"), namespace)
         _prepared[prelude] = namespace, dict(namespace)
@@ -66,21 +68,25 @@ def last_value(source, namespace):
     return last and eval(compile(ast.Expression(last.value), CELL, "eval"), namespace)
 
 
-def shown(value):
-    """How Jupyter shows a value: as mathematics where it can be, else as text."""
-    if value is None:
-        return {}
-    latex = value._repr_latex_() if hasattr(value, "_repr_latex_") else None
-    if latex and len(latex) <= LONGEST:
-        return {"latex": latex.strip("$")}
-    return {"text": repr(value)}
+def shown(values):
+    """How Jupyter shows values: as mathematics where they can be, else as text."""
+    found = {"latex": [], "text": []}
+    for value in values:
+        latex = value._repr_latex_() if hasattr(value, "_repr_latex_") else None
+        if latex and len(latex) <= LONGEST:
+            found["latex"].append(latex.strip("$"))
+        elif value is not None:
+            found["text"].append(repr(value))
+    return {kind: several for kind, several in found.items() if several}
 
 
-def presentable(text):
+def presentable(said):
     """Without the remark, in plain text and in LaTeX, and no longer than a page can bear."""
+    if isinstance(said, list):
+        return [presentable(each) for each in said]
     for row in (f"\n  {UNTESTED}", f" \\\\\n& \\text{{{UNTESTED}}}"):
-        text = text.replace(row, "")
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … and so on"
+        said = said.replace(row, "")
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} … and so on"
 
 
 def in_a_sentence(error):
