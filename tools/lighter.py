@@ -70,6 +70,7 @@ def lighten(app, failed):
     static = Path(app.outdir) / "_static"
     # icons come from the font; the theme's script would draw them again, in 1.5 MB
     (static / "scripts" / "fontawesome.js").write_text("", encoding="utf-8")
+    (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
     words, ours, css = words_of(Path(app.outdir)), Path(app.srcdir, "book", "static"), ""
     for sheet in static.rglob("*.css"):
         if not (ours / sheet.relative_to(static)).is_file():

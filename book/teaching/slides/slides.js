@@ -1,6 +1,7 @@
 /* Typeset, fit, then show: a slide is as large as it can be and never cut off. */
 
 window.MathJax = {
+  tex: { macros: { epsilon: "\\varepsilon", phi: "\\varphi" } }, // as on the pages
   chtml: { matchFontHeight: false, displayAlign: "left" },
   options: { ignoreHtmlClass: ".*", processHtmlClass: "math" },
   startup: { typeset: false },
