@@ -23,11 +23,12 @@ from torch import nn
 from .checkpoints import load
 from .layers import find_attention, find_others
 from .layout import with_true_layout
-from .measure import Measurement, variations
+from .measure import Measurement
 from .nullity import UnclearRank
 from .precision import double_precision, generic_copy, halve_matrices, plain_kernels
 from .predict import Prediction, predict
 from .record import tensors
+from .variations import variations
 
 BIASES = {
     **{"query": "b_Q", "key": "b_K", "bias_k": "b_K, bias_k"},

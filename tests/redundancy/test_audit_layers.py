@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation.checks import normal
-from redundancy import audit, predict
+from redundancy import audit, fold, predict
 from redundancy.layers import find_attention, find_others
 from shared_models import *
 
@@ -51,6 +51,10 @@ def centred(t):
     return F.layer_norm(t, t.shape[-1:])
 
 
+def rms_norm(t):
+    return F.rms_norm(t, t.shape[-1:])
+
+
 def whole(norm):
     """A norm over all heads of a token together."""
     return lambda t: split(norm(joined(t)))
@@ -89,6 +93,15 @@ CASES = {
     ),
     "RMSNorm before W_O": (
         {"before_output": lambda out, x: F.rms_norm(out, out.shape[-1:])}, 0, ALL, 0
+    ),
+    "keys less the mean of the heads, then RMSNorm": (
+        {"on_keys": lambda t: rms_norm(t - t.mean(1, keepdim=True))}, 0, k, ALL
+    ),
+    "keys less their mean, then RMSNorm": (
+        {"on_keys": lambda t: rms_norm(t - t.mean(-2, keepdim=True))}, 0, ALL, ALL
+    ),
+    "LayerNorm across the heads": (
+        {"on_keys": lambda t: centred(t.transpose(1, 3)).transpose(1, 3)}, 0, k, ALL
     ),
     "keys less their mean": ({"on_keys": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
     "values less their mean": ({"on_values": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
@@ -157,6 +170,16 @@ UNKNOWN = {
         lambda: Attention(lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)),
         "value", ALL),
     "a LayerNorm of the keys alone": (lambda: Attention(on_keys=centred), "query", h),
+    "less the largest score of a column, the key bias": (
+        lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "key", 0),
+    "less the largest score of a column, the query bias": (
+        lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "query", ALL),
+    "a LayerNorm of one half of a head": (
+        lambda: Attention(on_keys=lambda t: torch.cat([centred(t[..., :2]), t[..., 2:]], -1)),
+        "key", 3 * h),
+    "another map before W_O": (
+        lambda: Attention(before_output=lambda out, x: F.linear(out, torch.eye(d, dtype=x.dtype))),
+        "value", ALL),
     "heads that talk": (
         lambda: Attention(
             lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())),
@@ -176,6 +199,15 @@ def test_what_is_unknown_is_measured_only(case):
     row = audit(layer(), x()).row(role)
     assert (row.predicted, row.measured, row.verdict) == (None, measured, "measured only"), row
     assert row.why[0].startswith("unknown architecture: ")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "mean" in c or "across" in c])
+def test_the_directions_that_a_norm_erases_can_go(case):
+    """As many as are measured is not enough: `fold` moves along them, and compares."""
+    model = randomised(Attention(**CASES[case][0]))
+    result = fold(model, {"x": normal(2, 5, d)}, move="key")
+    assert result.error <= result.bound and [row.constant for row in result.moved] == ["b_K"]
+    assert apart(result.model, model, {"x": normal(3, 7, d)}) < EQUAL
 
 
 def test_keys_that_do_not_span_a_head():
