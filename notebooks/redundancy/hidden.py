@@ -42,7 +42,7 @@ class Watch(TorchFunctionMode):
 
     ``found`` are the operations whose result no gradient shows, and which came back to a tensor
     that has one, or to the code.  ``written`` says of a CopySlices node, in which PyTorch hides
-    an operation in place on a view, which one it was, if it wrote on the whole tensor.
+    an operation in place on a view, which one it was, if it wrote on the whole tensor or only moved numbers there.
     ``accounted`` are the nodes of the calls that were followed: what a scripted function does, and
     whether it compares numbers, nobody sees.
     """
@@ -88,6 +88,8 @@ class Watch(TorchFunctionMode):
         for tensor in changed:
             if not (tensor.requires_grad and torch.is_grad_enabled()):
                 self.found += known | sources  # it shares its numbers with one that has a gradient
+            elif name in ("__setitem__", "copy_"):
+                self.written[(tensor if tensor._base is None else tensor._base).grad_fn] = name
             elif tensor._base is not None and tensor._base.numel() == tensor.numel():
                 self.written[tensor._base.grad_fn] = name
 

@@ -14,7 +14,8 @@ from .nullity import CUT, MARGIN, Jacobian, singular_values
 from .record import run, tensors
 
 #: A finite move along redundant directions may change the outputs by this share, and one along
-#: others must change them by more than `SEEN`.
+#: others must change them by more than `SEEN` (of what the layer does to them), and as many times
+#: more than the first.
 UNSEEN, SEEN = 1e-9, 1e-7
 #: So many rows of the Jacobian are computed at a time.
 CHUNK = 64
@@ -43,10 +44,29 @@ class Measurement:
         rows = self._more(batches, math.ceil((1 + MARGIN) * most))
         ranks, before = None, ()
         while ranks != before:
-            self.jacobian, before = Jacobian(rows, shapes), ranks
+            self.jacobian, before = Jacobian(rows.clone(), shapes), ranks
+            self._balance()
             ranks = [self._rank(group) for group in asked]
             if ranks != before:
                 rows = torch.cat([rows, self._more(batches, math.ceil(MARGIN * most))])
+
+    def _balance(self):
+        """Divide the columns of each layer by its largest singular value.
+
+        One layer may be heard a million times less than another: beside the whole Jacobian all
+        of it would count as zero.  Below what rounding leaves of zero, n u of the whole for n
+        rows or columns, a layer stays as it is.
+        """
+        jacobian, matrix = self.jacobian, self.jacobian.triangle.clone()
+        noise = max(matrix.shape) * torch.finfo(matrix.dtype).eps * jacobian.scale
+        self.heard = {}
+        for projections in self.blocks.values():
+            columns = jacobian.columns(*map(_name, projections))
+            largest = singular_values(matrix[:, columns])[0].item()
+            if largest > noise:
+                jacobian.triangle[:, columns] = matrix[:, columns] / largest
+                self.heard |= {_name(p): largest / jacobian.scale for p in projections}
+        jacobian.scale = 1.0
 
     def _rank(self, names):
         values = singular_values(self.jacobian.triangle[:, self.jacobian.columns(*names)])
@@ -128,8 +148,11 @@ class Measurement:
         redundant, other = (
             dict(zip(chosen, t.split(parts), strict=True)) for t in (along, drawn - along)
         )
-        unseen = not len(basis) or self._change(redundant) < UNSEEN
-        return unseen and (len(basis) == sum(parts) or self._change(other) > SEEN)
+        unseen = self._change(redundant) if len(basis) else 0.0
+        if unseen >= UNSEEN or len(basis) == sum(parts):
+            return unseen < UNSEEN
+        least = max(SEEN * self.heard.get(chosen[0], 1.0), unseen * SEEN / UNSEEN)
+        return self._change(other) > least
 
     def _change(self, shifts):
         """How far the outputs at a few inputs move, relative to the largest."""

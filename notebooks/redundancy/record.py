@@ -21,8 +21,11 @@ from .kinds import MOVES, PARTS, Unknown
 from .precision import double_precision, plain_kernels
 
 NO_GRADIENT = "no gradient passes the layer: it is not run, or by operations of its own"
-#: How an operation in place on a whole view is called where it is not in place.
-_IN_PLACE = {"add_": "Add", "__iadd__": "Add"}
+#: How an operation in place on a view is called where it is not in place.
+_IN_PLACE = {
+    **{"add_": "Add", "__iadd__": "Add"},
+    **{"__setitem__": "SliceScatter", "copy_": "SliceScatter"},
+}
 
 
 @dataclass(eq=False)
@@ -163,7 +166,7 @@ def _name(node, watch):
         return f"the function {name}"
     if getattr(node, "_saved_rounding_mode", None):
         return "a division that rounds"
-    return _IN_PLACE.get(watch.written.get(node), name)
+    return _IN_PLACE.get(watch.written.get(node), name) if name == "CopySlices" else name
 
 
 def _in_order(nodes):

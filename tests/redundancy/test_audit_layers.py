@@ -254,6 +254,16 @@ def test_who_reads_the_stream(reader):
         assert row.predicted == row.measured == theory, row
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-10])
+def test_a_layer_that_is_hardly_heard(size):
+    """Its Jacobian is small beside that of the layer that is heard: the cut is its own."""
+    model = Around(lambda layer, x, out: out + size * layer.faint(x))
+    model.faint = Attention()
+    report = audit(model, x())
+    assert [row.measured for row in report.rows] == 2 * [0, ALL, ALL, 0]
+    assert not report.disagreements
+
+
 class OddAttention(nn.Module):
     """Names that say nothing."""
 
@@ -338,6 +348,34 @@ def test_an_output_bias_that_another_module_adds():
         (1, 1),
         (32, 32),
     ]
+
+
+def test_a_decoder_that_sees_few_numbers():
+    """TimeSeriesTransformer: whether keys span a head is asked of them, not of a width."""
+    given = {"prediction_length": 4, "context_length": 4, "lags_sequence": [1, 2]}
+    model = tiny("time_series_transformer", num_time_features=2, **given)
+    past, future = ((2, 6), (2, 4))
+    named = {"past_values": past, "past_time_features": (*past, 2), "past_observed_mask": past,
+             "future_values": future, "future_time_features": (*future, 2)}  # fmt: skip
+    report = audit(model, {
+        name: normal(*shape, seed=i, dtype=torch.float32) if "mask" not in name else torch.ones(shape)
+        for i, (name, shape) in enumerate(named.items())
+    })  # fmt: skip
+    assert not report.disagreements
+    assert {r.predicted for r in report.rows if r.role == "query"} == {0}
+
+
+def test_mobilevit_disagrees_nowhere():
+    """Its later blocks are heard a billion times less than the first: each is judged alone."""
+    sizes = {"hidden_sizes": 3 * [16], "neck_hidden_sizes": [4, 4, 4, 4, 8, 8, 8]}
+    small = {"num_attention_heads": 2, "expand_ratio": 1.0, "mlp_ratio": 1.0, "patch_size": 2}
+    model = tiny("mobilevit", **sizes, **small)
+    report = audit(model, {"pixel_values": normal(2, 3, 64, 64, dtype=torch.float32)})
+    expected = {"key": 16, "value": 16, "output": 1}
+    for row in report.rows:
+        assert row.verdict != "DISAGREE", row
+        if row.predicted is not None and row.role in expected:
+            assert (row.predicted, row.measured) == 2 * (expected[row.role],), row
 
 
 def test_an_output_bias_behind_a_linear_map():
