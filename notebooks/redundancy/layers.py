@@ -187,7 +187,8 @@ def find_attention(model, demand=True):
     if demand and not found:
         raise NoAttention(
             f"no attention layer was found in {type(model).__name__}: none of its modules holds "
-            "projections for queries, keys and values under a name that is known"
+            "projections for queries, keys and values under a name that is known. (Where tokens are "
+            "mixed by a recurrence, a convolution or a Fourier transform, no theorem here speaks.)"
         )
     return found
 
@@ -203,7 +204,7 @@ def find_others(model):
         kin = (f"{name}.", *(f"{n}." for n in known | found.keys()))
         inside = any(f"{name}.".startswith(k) for k in kin[1:])
         holds = any(n.startswith(kin[0]) for n in known)
-        if inside or holds or not re.search("attention|attn", type(module).__name__.lower()):
+        if inside or holds or not _calls_itself_attention(name, module):
             continue
         maps = {n: m for n, m in module.named_modules() if n and _linear(m) is m}
         if maps:
@@ -212,6 +213,15 @@ def find_others(model):
                 for n, m in maps.items()
             }
     return found
+
+
+def _calls_itself_attention(name, module):
+    """Whether the class says so, or the name that its owner gives it: ``linear_attn``, say."""
+    words = type(module).__name__.lower()
+    return bool(
+        re.search("attention|attn", words)
+        or re.search(r"(?<!pre_)(?<!post_)(attention|attn)$", name.lower())
+    )
 
 
 def demand_values(model):

@@ -352,17 +352,24 @@ def test_an_output_bias_that_another_module_adds():
 
 def test_a_decoder_that_sees_few_numbers():
     """TimeSeriesTransformer: whether keys span a head is asked of them, not of a width."""
-    given = {"prediction_length": 4, "context_length": 4, "lags_sequence": [1, 2]}
-    model = tiny("time_series_transformer", num_time_features=2, **given)
-    past, future = ((2, 6), (2, 4))
-    named = {"past_values": past, "past_time_features": (*past, 2), "past_observed_mask": past,
-             "future_values": future, "future_time_features": (*future, 2)}  # fmt: skip
+    given = {"prediction_length": 2, "context_length": 4, "lags_sequence": [1]}
+    model = tiny("time_series_transformer", num_time_features=1, **given)
+    past, future = ((2, 5), (2, 2))
+    named = {"past_values": past, "past_time_features": (*past, 1), "past_observed_mask": past,
+             "future_values": future, "future_time_features": (*future, 1)}  # fmt: skip
     report = audit(model, {
         name: normal(*shape, seed=i, dtype=torch.float32) if "mask" not in name else torch.ones(shape)
         for i, (name, shape) in enumerate(named.items())
     })  # fmt: skip
     assert not report.disagreements
-    assert {r.predicted for r in report.rows if r.role == "query"} == {0}
+    few = {r.measured: r.why for r in report.rows if r.role == "query" and r.predicted is None}
+    assert set(few) == {4, 12}
+    assert all(f"span {32 - m} of 32" in why[0] for m, why in few.items())
+
+
+def test_attention_without_softmax_is_named():
+    model = tiny("qwen3_next", full_attention_interval=2, layer_types=None)
+    assert any("layers.*.linear_attn" in note for note in audit(model).notes)
 
 
 def test_mobilevit_disagrees_nowhere():
