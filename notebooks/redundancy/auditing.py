@@ -23,11 +23,12 @@ from torch import nn
 from .checkpoints import load
 from .layers import find_attention, find_others
 from .layout import with_true_layout
-from .measure import Measurement, variations
+from .measure import Measurement
 from .nullity import UnclearRank
 from .precision import double_precision, generic_copy, halve_matrices, plain_kernels
 from .predict import Prediction, predict
 from .record import tensors
+from .variations import variations
 
 BIASES = {
     **{"query": "b_Q", "key": "b_K", "bias_k": "b_K, bias_k"},
@@ -146,7 +147,7 @@ def _audit(model, inputs, inject, weights, seed):
         for q, measured in zip(questions, found)
     ]
     missing = [] if inject else _absent(layers, absent)
-    notes = _notes(model, patch, rows, stuck)
+    notes = [*_notes(model, patch, rows, stuck), *_unjudged(others, rows)]
     return Audit(type(model).__name__, tuple(rows + missing), tuple(notes))
 
 
@@ -347,6 +348,14 @@ def _notes(model, patch, rows, stuck):
         yield "asks for float32, computed in float64 here: " + ", ".join(sorted(patch.caught))
     if any(row.verdict == MEASURED for row in rows):
         yield "unknown architecture: where it says so, nothing was predicted"
+
+
+def _unjudged(others, rows):
+    """The layers that call themselves attention, and have no bias that a row could speak of."""
+    names = others.keys() - {row.layer for row in rows}
+    if names:
+        named = sorted({re.sub(r"\b\d+\b", "*", name) for name in names})
+        yield "not told apart, and without a bias to judge: " + ", ".join(named)
 
 
 def render(report):

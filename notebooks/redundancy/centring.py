@@ -16,7 +16,7 @@ from torch import nn
 
 from .equality import CannotFold
 from .folding import operated
-from .surgery import Row, Surgeon, is_linear
+from .surgery import Row, Surgeon, is_layer_norm, is_linear
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
@@ -55,7 +55,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 def centred(surgeon):
     """The modules that write to the stream, each centred; raises CannotFold before the first."""
     surgeon.demand_all_used(surgeon.model)
-    norms = [m for m in surgeon.names if isinstance(m, nn.LayerNorm)]
+    norms = [m for m in surgeon.names if is_layer_norm(m)]
     writers = dict.fromkeys(writer for norm in norms for writer in written_by(surgeon, norm))
     for writer in writers:
         demand_unheard(surgeon, writer)
@@ -99,7 +99,7 @@ def replace_norms(model):
     """Every LayerNorm becomes an RMSNorm with its gain, its eps, and its shift if it has one."""
     for holder in list(model.modules()):
         for name, norm in list(holder.named_children()):
-            if isinstance(norm, nn.LayerNorm):
+            if is_layer_norm(norm):
                 setattr(holder, name, rms_norm_of(norm))
 
 
@@ -107,7 +107,7 @@ def with_norms_of(model, changed):
     """A copy of a model with the norms of another in the place of its LayerNorms."""
     made = copy.deepcopy(model)
     for name, norm in list(made.named_modules(remove_duplicate=False)):
-        if isinstance(norm, nn.LayerNorm):
+        if is_layer_norm(norm):
             made.set_submodule(name, copy.deepcopy(changed.get_submodule(name)).to(norm.weight))
     return made
 

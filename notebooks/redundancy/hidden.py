@@ -42,12 +42,14 @@ class Watch(TorchFunctionMode):
 
     ``found`` are the operations whose result no gradient shows, and which came back to a tensor
     that has one, or to the code.  ``written`` says of a CopySlices node, in which PyTorch hides
-    an operation in place on a view, which one it was, if it wrote on the whole tensor.
+    an operation in place on a view, which one it was, if it wrote on the whole tensor or only moved numbers there.
+    ``accounted`` are the nodes of the calls that were followed: what a scripted function does, and
+    whether it compares numbers, nobody sees.
     """
 
     def __init__(self):
         super().__init__()
-        self.found, self.written, self.active = [], {}, True
+        self.found, self.written, self.accounted, self.active = [], {}, set(), True
         self._hidden, self._alive = {}, []  # by storage; one that is freed gives its place away
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -57,12 +59,23 @@ class Watch(TorchFunctionMode):
         read = tensors(args[:1] if name in FIRST_ONLY else args, kwargs)
         versions = [t._version for t in read]
         known = frozenset().union(*(self._of(t) for t in read))
+        before = {t.grad_fn for t in read}
         sources = {Hidden(name, t.grad_fn) for t in read if t.requires_grad}
         made = function(*args, **kwargs)
+        name += " scaled" * ("alpha" in kwargs)
         if self.active and not NO_NUMBERS.fullmatch(name):
             changed = [t for t, version in zip(read, versions) if t._version != version]
             self._enter(name, known, sources, tensors(made), changed)
+            self._account(before, [t.grad_fn for t in (*tensors(made), *changed)])
         return made
+
+    def _account(self, before, nodes):
+        """Enter the nodes of the graph that one call made."""
+        while nodes:
+            node = nodes.pop()
+            if node is not None and node not in before and node not in self.accounted:
+                self.accounted.add(node)
+                nodes += [source for source, _ in node.next_functions]
 
     def _enter(self, name, known, sources, made, changed):
         if name in TO_THE_CODE:
@@ -75,6 +88,8 @@ class Watch(TorchFunctionMode):
         for tensor in changed:
             if not (tensor.requires_grad and torch.is_grad_enabled()):
                 self.found += known | sources  # it shares its numbers with one that has a gradient
+            elif name in ("__setitem__", "copy_"):
+                self.written[(tensor if tensor._base is None else tensor._base).grad_fn] = name
             elif tensor._base is not None and tensor._base.numel() == tensor.numel():
                 self.written[tensor._base.grad_fn] = name
 

@@ -13,7 +13,7 @@ with the parts one after the other or head by head, GPT-2's `Conv1D` that keeps 
 it reads as (out x in) with the rows in head-major order, and writes go where the model reads.
 
 Layers are found by the names and shapes of their children, not by a list of models.  How a
-fused matrix is cut cannot be seen from names: `LAYOUTS` lists the classes that cut it head by
+fused matrix is cut cannot be seen from names: `cuts.LAYOUTS` lists the classes that cut it head by
 head, all others are taken to store the parts one after the other, and `audit`, which runs the
 model, checks that.
 """
@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import nn
+
+from .cuts import cut_apart, cut_fused, cut_half, is_transposed, width
 
 
 class NoAttention(ValueError):
@@ -185,7 +187,8 @@ def find_attention(model, demand=True):
     if demand and not found:
         raise NoAttention(
             f"no attention layer was found in {type(model).__name__}: none of its modules holds "
-            "projections for queries, keys and values under a name that is known"
+            "projections for queries, keys and values under a name that is known. (Where tokens are "
+            "mixed by a recurrence, a convolution or a Fourier transform, no theorem here speaks.)"
         )
     return found
 
@@ -201,15 +204,24 @@ def find_others(model):
         kin = (f"{name}.", *(f"{n}." for n in known | found.keys()))
         inside = any(f"{name}.".startswith(k) for k in kin[1:])
         holds = any(n.startswith(kin[0]) for n in known)
-        if inside or holds or not re.search("attention|attn", type(module).__name__.lower()):
+        if inside or holds or not _calls_itself_attention(name, module):
             continue
         maps = {n: m for n, m in module.named_modules() if n and _linear(m) is m}
         if maps:
             found[name] = {
-                n: _projection(n, _join(name, n), m, torch.arange(_width(m)[1]))
+                n: _projection(n, _join(name, n), m, torch.arange(width(m)[1]))
                 for n, m in maps.items()
             }
     return found
+
+
+def _calls_itself_attention(name, module):
+    """Whether the class says so, or the name that its owner gives it: ``linear_attn``, say."""
+    words = type(module).__name__.lower()
+    return bool(
+        re.search("attention|attn", words)
+        or re.search(r"(?<!pre_)(?<!post_)(attention|attn)$", name.lower())
+    )
 
 
 def demand_values(model):
@@ -247,6 +259,7 @@ _ROLES = {
     **{"attention out": "output", "final": "output", "": "output"},
     **{"qkv": "fused", "query key value": "fused", "att": "fused", "in": "fused"},
     **{"w pack": "fused", "kv": "key value", "key value": "key value"},
+    **{"q b": "query", "kv b": "key value"},  # behind a latent vector
 }
 
 
@@ -268,51 +281,6 @@ def _linear(module):
         return None
     wide = weight.ndim > 2 and weight[0, 0].numel() > 1
     return module if weight.ndim >= 2 and not wide else None
-
-
-def _is_transposed(linear):
-    return type(linear).__name__ == "Conv1D" and hasattr(linear, "nf")
-
-
-def _width(linear):
-    """(in, out) of a linear map."""
-    shape = linear.weight.shape
-    return (shape[0], shape[1]) if _is_transposed(linear) else (shape[1], shape[0])
-
-
-# --- how a fused matrix is cut ----------------------------------------------------------------
-
-
-def one_after_the_other(heads, groups, k, size):
-    """All queries, then all keys, then all values: GPT-2, ViT, Phi-3, nn.MultiheadAttention."""
-    return torch.arange(size).split([heads * k, groups * k, size - (heads + groups) * k])
-
-
-def head_by_head(heads, groups, k, size):
-    """(group, [its queries, its key, its value], k): BLOOM, GPT-NeoX, Persimmon, Falcon."""
-    places = torch.arange(size).view(groups, heads // groups + 2, k)
-    return places[:, :-2].flatten(), places[:, -2].flatten(), places[:, -1].flatten()
-
-
-def in_four_blocks(heads, groups, k, size):
-    """CodeGen: four blocks (it was trained on four devices), each query, value, key."""
-    places = torch.arange(size).view(4, 3, size // 12)
-    return places[:, 0].flatten(), places[:, 2].flatten(), places[:, 1].flatten()
-
-
-#: Classes that do not store the parts one after the other, by the beginning of their name.
-LAYOUTS = {
-    **{"Bloom": head_by_head, "GPTNeoX": head_by_head, "Persimmon": head_by_head},
-    **{"Falcon": head_by_head, "DisentangledSelfAttention": head_by_head},
-    **{"MiniMaxLightning": head_by_head, "CodeGen": in_four_blocks},
-}
-
-
-def _layout(module, heads, groups):
-    name = type(module).__name__
-    if name.startswith("GPTBigCode") and groups == heads:
-        return head_by_head
-    return next((LAYOUTS[n] for n in LAYOUTS if name.startswith(n)), one_after_the_other)
 
 
 # --- the two kinds of layers ------------------------------------------------------------------
@@ -357,14 +325,14 @@ def _by_names(name, module, parents):
         return None
     paths = {r: (_path(module, name, linear), linear) for r, (_, linear) in children.items()}
     output = paths.get("output") or _output_beside(name, module, parents)
-    cut = _cut_apart if apart else _cut_fused if fused else _cut_half
+    cut = cut_apart if apart else cut_fused if fused else cut_half
     found = cut(module, paths, parents.get(name))
     if found is None:
         return None
     (heads, groups, k), parts = found
     made = {r: _projection(r, *paths_and_rows, owner=module) for r, paths_and_rows in parts.items()}
     if output is not None:
-        size = _width(output[1])[1]
+        size = width(output[1])[1]
         made["output"] = _projection("output", *output, torch.arange(size), owner=module)
     return AttentionLayer(
         name, module, heads, groups, k, made["query"], made["key"], made["value"],
@@ -372,78 +340,8 @@ def _by_names(name, module, parents):
     )  # fmt: skip
 
 
-def _cut_apart(module, paths, parent):
-    """Heads and the rows of three separate maps."""
-    sizes = {r: _width(paths[r][1])[1] for r in ("query", "key", "value")}
-    heads, k = _heads(module, parent, sizes["query"])
-    if k is None or sizes["query"] % k or sizes["key"] % k:
-        return None
-    groups = sizes["key"] // k
-    if sizes["value"] % groups or heads % groups:
-        return None
-    return (heads, groups, k), {r: (*paths[r], torch.arange(n)) for r, n in sizes.items()}
-
-
-def _cut_fused(module, paths, parent):
-    """Heads and the rows of one fused map: out = (heads + 2 groups) k."""
-    size = _width(paths["fused"][1])[1]
-    groups = _number(module, "num_key_value_heads", "num_kv_heads", "kv_heads") or 0
-    heads, k = _heads(module, parent, None)
-    if heads is None:
-        return None
-    if k is None or k * (heads + 2) > size:
-        k = size // (heads + 2 * groups) if groups else size // (3 * heads)
-    groups = (size // k - heads) // 2
-    if groups < 1 or (heads + 2 * groups) * k != size or heads % groups:
-        return None
-    rows = _layout(module, heads, groups)(heads, groups, k, size)
-    return (heads, groups, k), {
-        r: (*paths["fused"], part) for r, part in zip(("query", "key", "value"), rows, strict=True)
-    }
-
-
-def _cut_half(module, paths, parent):
-    """Queries apart, keys and values fused: cross-attention of GPT-2."""
-    path, linear = paths.get("key value") or paths["fused"]
-    size = _width(paths["query"][1])[1]
-    heads, k = _heads(module, parent, size)
-    half = _width(linear)[1] // 2
-    if k is None or half % k or heads % (half // k):
-        return None
-    key, value = torch.arange(2 * half).split(half)
-    return (heads, half // k, k), {
-        "query": (*paths["query"], torch.arange(size)),
-        "key": (path, linear, key),
-        "value": (path, linear, value),
-    }
-
-
-def _heads(module, parent, size):
-    """(heads, head width), read from the module, its parent or its configuration."""
-    for holder in (module, parent, getattr(module, "config", None)):
-        if holder is None:
-            continue
-        heads = _number(holder, "num_heads", "num_attention_heads", "n_heads", "n_head", "heads")
-        width = _number(holder, "head_dim", "attention_head_size", "key_value_proj_dim", "depth",
-                        "dim_head", "head_size", "d_kv")  # fmt: skip
-        if width and size:
-            return size // width, width
-        if heads:
-            return heads, width or (size // heads if size else None)
-    return None, None
-
-
-def _number(holder, *names):
-    """The first attribute of these names that is a whole number."""
-    for name in names:
-        value = getattr(holder, name, None)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    return None
-
-
 def _projection(role, path, linear, rows, owner=None):
-    weight = Place(linear, "weight", rows, _join(path, "weight"), _is_transposed(linear))
+    weight = Place(linear, "weight", rows, _join(path, "weight"), is_transposed(linear))
     bias = Place(linear, "bias", rows, _join(path, "bias"))
     # DeBERTa adds q_bias after its fused map; GPT-NeoX-Japanese hands on dense_bias beside dense.
     own = {"query": "q_bias", "key": "k_bias", "value": "v_bias"}

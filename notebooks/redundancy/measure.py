@@ -6,7 +6,6 @@ once, in float64; its nullity by `jacobian`; and finite moves along what it call
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import torch
@@ -15,7 +14,8 @@ from .nullity import CUT, MARGIN, Jacobian, singular_values
 from .record import run, tensors
 
 #: A finite move along redundant directions may change the outputs by this share, and one along
-#: others must change them by more than `SEEN`.
+#: others must change them by more than `SEEN` (of what the layer does to them), and as many times
+#: more than the first.
 UNSEEN, SEEN = 1e-9, 1e-7
 #: So many rows of the Jacobian are computed at a time.
 CHUNK = 64
@@ -44,10 +44,29 @@ class Measurement:
         rows = self._more(batches, math.ceil((1 + MARGIN) * most))
         ranks, before = None, ()
         while ranks != before:
-            self.jacobian, before = Jacobian(rows, shapes), ranks
+            self.jacobian, before = Jacobian(rows.clone(), shapes), ranks
+            self._balance()
             ranks = [self._rank(group) for group in asked]
             if ranks != before:
                 rows = torch.cat([rows, self._more(batches, math.ceil(MARGIN * most))])
+
+    def _balance(self):
+        """Divide the columns of each layer by its largest singular value.
+
+        One layer may be heard a million times less than another: beside the whole Jacobian all
+        of it would count as zero.  Below what rounding leaves of zero, n u of the whole for n
+        rows or columns, a layer stays as it is.
+        """
+        jacobian, matrix = self.jacobian, self.jacobian.triangle.clone()
+        noise = max(matrix.shape) * torch.finfo(matrix.dtype).eps * jacobian.scale
+        self.heard = {}
+        for projections in self.blocks.values():
+            columns = jacobian.columns(*map(_name, projections))
+            largest = singular_values(matrix[:, columns])[0].item()
+            if largest > noise:
+                jacobian.triangle[:, columns] = matrix[:, columns] / largest
+                self.heard |= {_name(p): largest / jacobian.scale for p in projections}
+        jacobian.scale = 1.0
 
     def _rank(self, names):
         values = singular_values(self.jacobian.triangle[:, self.jacobian.columns(*names)])
@@ -129,8 +148,11 @@ class Measurement:
         redundant, other = (
             dict(zip(chosen, t.split(parts), strict=True)) for t in (along, drawn - along)
         )
-        unseen = not len(basis) or self._change(redundant) < UNSEEN
-        return unseen and (len(basis) == sum(parts) or self._change(other) > SEEN)
+        unseen = self._change(redundant) if len(basis) else 0.0
+        if unseen >= UNSEEN or len(basis) == sum(parts):
+            return unseen < UNSEEN
+        least = max(SEEN * self.heard.get(chosen[0], 1.0), unseen * SEEN / UNSEEN)
+        return self._change(other) > least
 
     def _change(self, shifts):
         """How far the outputs at a few inputs move, relative to the largest."""
@@ -144,37 +166,3 @@ class Measurement:
 
 def _name(projection):
     return projection.bias_name + "/" + projection.role
-
-
-def variations(model, inputs, seed=0):
-    """The inputs given, and then others like them without end: other tokens, other pixels."""
-    try:
-        words = getattr(model.get_input_embeddings(), "num_embeddings", None)
-    except (AttributeError, NotImplementedError):
-        words = None
-    positional, named = inputs
-    yield inputs
-    for i in itertools.count(seed + 1):
-        generator = torch.Generator().manual_seed(i)
-        yield (
-            tuple(_varied("", value, generator, words) for value in positional),
-            {name: _varied(name, value, generator, words) for name, value in named.items()},
-        )
-
-
-def _varied(name, value, generator, words=None):
-    """Other numbers, or other tokens, of the same shape; masks stay as they are."""
-    if not isinstance(value, torch.Tensor) or "mask" in name:
-        return value
-    if value.is_floating_point():
-        if not value.isfinite().all() or (value.numel() > 2 and len(value.unique()) == 2):
-            return value  # a mask that is not called one
-        return torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
-    if value.dtype == torch.long and (name.endswith("input_ids") or not name):
-        low, high = int(value.min()), int(value.max()) + 1
-        if high - low < 4 and words and words > high:  # too little variety: zeros, for instance
-            low, high = 0, words
-        other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
-        other[..., -1:] = value[..., -1:]  # some models read from the last token, the end
-        return other
-    return value

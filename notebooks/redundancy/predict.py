@@ -14,8 +14,9 @@ passes (`record`), and each of them is looked up in what the book has proved:
     query    reweights the keys (4.5): nothing is redundant, but its mean behind a LayerNorm
     output   its mean, if nothing but LayerNorms reads the stream (8.1 to 8.3)
 
-No parameter's value is read, but for a factor that is one number.  An operation that no
-theorem speaks of is not guessed at: the prediction then says which it is, and no dimension.
+No parameter's value is read, but for a factor that is one number; where a bias is linear, what a
+norm erases and what the keys span are read off Jacobians.  An operation that no theorem speaks of
+is not guessed at: the prediction then says which it is, and no dimension.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def predict_layer(model, layer, inputs, absent=frozenset(), calls=None):
         return predict_value(model, layer, inputs, keys, shown, foldable, moved)
 
     asked = {
-        "query": lambda: predict_query(model, layer, inputs, keys),
+        "query": lambda: predict_query(model, layer, inputs),
         "key": lambda: predict_key(layer, keys),
         "value": lambda: value(layer.value),
     }

@@ -14,15 +14,18 @@ import re
 from dataclasses import dataclass, field
 
 import torch
-from torch.autograd.graph import GradientEdge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from .hidden import Watch
-from .kinds import PARTS, Unknown
+from .hidden import Hidden, Watch
+from .kinds import MOVES, PARTS, Unknown
 from .precision import double_precision, plain_kernels
 
 NO_GRADIENT = "no gradient passes the layer: it is not run, or by operations of its own"
-#: How an operation in place on a whole view is called where it is not in place.
-_IN_PLACE = {"add_": "Add", "__iadd__": "Add"}
+#: How an operation in place on a view is called where it is not in place.
+_IN_PLACE = {
+    **{"add_": "Add", "__iadd__": "Add"},
+    **{"__setitem__": "SliceScatter", "copy_": "SliceScatter"},
+}
 
 
 @dataclass(eq=False)
@@ -65,7 +68,7 @@ class Record:
     """
 
     def __init__(self, outputs, bias, watch):
-        self.bias, self.steps, self.hidden = bias, [], watch.found
+        self.bias, self.steps, self.hidden = bias, [], list(watch.found)
         self.made = made = {}
         for node in _in_order([output.grad_fn for output in outputs]):
             step = Step(
@@ -77,7 +80,10 @@ class Record:
             if step.reads or getattr(node, "variable", None) is bias:
                 made[node] = step
                 self.steps.append(step)
+                if step.name not in MOVES and node not in watch.accounted:
+                    self.hidden.append(Hidden("a function out of Python's sight", node))
         self.ends = {made[output.grad_fn] for output in outputs if output.grad_fn in made}
+        self.edges = [get_gradient_edge(o) for o in outputs if o.grad_fn in made]
         self.readers = {step: [] for step in self.steps}
         for step in self.steps:
             for place, before, _ in step.reads:
@@ -112,6 +118,17 @@ class Record:
             retain_graph=True, is_grads_batched=True,
         )  # fmt: skip
         return found.view(*shape, -1)
+
+    def used(self, step):
+        """Where the outputs depend on what a step made: a gradient that is not zero."""
+        generator = torch.Generator().manual_seed(0)
+        shapes = [edge.node._input_metadata[edge.output_nr].shape for edge in self.edges]
+        drawn = [torch.randn(tuple(s), dtype=torch.float64, generator=generator) for s in shapes]
+        (found,) = torch.autograd.grad(
+            self.edges, [GradientEdge(step.node, 0)], [d.to(self.bias.device) for d in drawn],
+            retain_graph=True,
+        )  # fmt: skip
+        return found != 0
 
     def behind(self, step):
         """The steps that a step depends on, and itself, in their order."""
@@ -149,7 +166,7 @@ def _name(node, watch):
         return f"the function {name}"
     if getattr(node, "_saved_rounding_mode", None):
         return "a division that rounds"
-    return _IN_PLACE.get(watch.written.get(node), name)
+    return _IN_PLACE.get(watch.written.get(node), name) if name == "CopySlices" else name
 
 
 def _in_order(nodes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +20,10 @@ from .kinds import (
     Unknown,
 )
 from .record import record_of, whole
+from .variations import variations
 
+#: What rounding may leave of a zero in a Jacobian, relative to its largest entry.
+NOTHING = 1e-9
 ONE_KEY = "the inputs have one key only, and one key has all the weight: give more"
 
 
@@ -28,7 +32,10 @@ def predict_key(layer, record):
     paths = _score_paths(record)
     for path in paths:
         _demand_s(path)
-    found = [_same_at_every_token(layer, record, p.product, "key", p.axis) for p in paths]
+    found = [
+        _same_at_every_token(layer, record, p.product, "key", p.axis, _seen_in(record, p))
+        for p in paths
+    ]
     (kept, why), others = found[0], found[1:]
     if any(len(other) != len(kept) for other, _ in others):
         raise Unknown("the keys make scores in two places, and differently")
@@ -98,13 +105,18 @@ def _demand_s(path):
         elif step.name in ("MaskedFill", "Where", "Mul", "Div", "Maximum"):
             _demand_same_for_all_keys(step, axis, weights)
         elif step.name in ("Add", "Sub", "Rsub"):
-            others = [s for _, s, _ in step.reads if s.name not in ("Max", "Amax")]
+            others = [s for _, s, _ in step.reads if not _is_one_for_all_keys(s, axis)]
             if len(others) > 1:
                 raise Unknown("two sets of scores that depend on the keys are added")
-        elif step.name not in ("Max", "Amax"):
+        elif not _is_one_for_all_keys(step, axis):
             axis = _moved_axis(step, before, axis)
     if _signed(weights.saved("dim") or 0) not in (axis, len(weights.shape) + axis):
         raise Lost("softmax does not run over the keys")
+
+
+def _is_one_for_all_keys(step, axis):
+    """Whether a step took the largest score of a row: softmax ignores it, whatever it is."""
+    return step.name in ("Max", "Amax") and (len(step.shape) < -axis or step.shape[axis] == 1)
 
 
 def _demand_same_for_all_keys(step, axis, weights):
@@ -165,44 +177,94 @@ def _moved_axis(step, before, axis):
     if step.name == "Permute":
         dims = [_signed(d) % len(old) for d in step.saved("dims")]
         return dims.index(len(old) + axis) - len(dims)
-    tail = len(old) + axis, len(shape) + axis
-    if step.name in MOVES - REWRITES and min(tail) >= 0 and old[tail[0] :] == shape[tail[1] :]:
+    if step.name == "Unsqueeze":
+        new = _signed(step.saved("dim")) % len(shape)
+        return axis - 1 if new > len(old) + axis else axis
+    place = len(old) + axis
+    if _is_view(step) and old[place] > 1:
+        for new, size in enumerate(shape):
+            if size == old[place] and math.prod(shape[:new]) == math.prod(old[:place]):
+                return new - len(shape)
+    tail = place, len(shape) + axis
+    if (
+        step.name in MOVES - REWRITES - {"AsStrided"}
+        and min(tail) >= 0
+        and old[tail[0] :] == shape[tail[1] :]
+    ):
         return axis
     raise Unknown(f"an operation between scores and weights that is not known: {step}")
+
+
+def _is_view(step):
+    """Whether a step gives the same numbers, in the same order, another shape."""
+    if step.name == "AsStrided":
+        shape = torch.empty(step.saved("size"), device="meta")
+        same = shape.numel() == step.reads[0][1].shape.numel()
+        return same and tuple(step.saved("stride")) == shape.stride()
+    return step.name in ("View", "UnsafeView", "ReshapeAlias")
 
 
 def _signed(number):
     return number - 2**64 if number >= 2**63 else number
 
 
-def _same_at_every_token(layer, record, product, role, token_axis):
-    """A basis of the directions in which the bias is the same at every token, and why."""
+def _seen(seen, axis):
+    """Which keys any query sees, (keys, matrices, 1, 1), of who sees whom in matrices."""
+    return seen.any(-3 - axis).T[..., None, None]
+
+
+def _seen_in(record, path):
+    """Which keys have a weight for a query that is read, where weights lie as the scores do."""
+    result, shape = path.normaliser.saved("result"), path.product.shape
+    for step in path.between:
+        moves = step.name in MOVES - STILL and not _is_view(step)
+        if moves or step.shape[-2:] != shape[-2:]:
+            return None
+    if result.numel() != shape.numel():
+        return None
+    read = record.used(path.normaliser).any(path.axis, keepdim=True)
+    return _seen((read & (result != 0)).reshape(shape), path.axis)
+
+
+def _same_at_every_token(layer, record, product, role, token_axis, seen=None):
+    """A basis of the directions in which the bias is the same at every token seen, and why."""
     _, operand, which = product.reads[0]
     path = record.behind(operand)
     bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
     size = len(record.bias)
     if bent:
-        return _behind_a_norm(layer, path, bent, size, role)
+        return _behind_a_norm(record, path, bent, role)
     moved = record.jacobian(operand, which).movedim(token_axis - 1, 0)
-    rows = (moved - moved[:1]).reshape(-1, size)
-    cut = 1e-9 * moved.abs().max()
-    if cut < 1e-18:
-        return torch.eye(size).to(rows), [f"the bias is taken off every {role} again"]
-    if rows.norm() <= cut:  # no singular value is longer than all of them together
-        return torch.eye(size).to(rows), [f"the same vector is added to every {role}"]
-    values, right = torch.linalg.svd(rows, full_matrices=True)[1:]
-    rank = int((values > cut).sum())
+    scale = moved.abs().max()
+    if NOTHING * scale < 1e-18:
+        return torch.eye(size).to(moved), [f"the bias is taken off every {role} again"]
+    if seen is None:
+        seen = torch.ones(operand.shapes[which][token_axis], 1, 1, 1)
+    seen = seen.to(moved)
+    mean = (seen * moved).sum(0) / seen.sum(0).clamp(min=1)
+    kept = _unmoved(seen * (moved - mean), scale)
+    rank = size - len(kept)
     if rank == 0:
-        return right, [f"the same vector is added to every {role}"]
+        return kept, [f"the same vector is added to every {role}"]
     if rank == size and any(map(_appends, path)):
-        return right[rank:], [f"an extra {role} is appended that does not have the bias"]
+        return kept, [f"an extra {role} is appended that does not have the bias"]
     k = size // layer.key_value_heads
     turned, rest = divmod(rank, layer.key_value_heads)
     what = f"{turned} of {k} dimensions per head" if not rest else f"{rank} of {size} dimensions"
     factors = [_factor(s) for s in path if s.name == "Mul"]
     if not any(f is not None and f.ndim > 1 and f.numel() > f.shape[-1] for f in factors):
-        return right[rank:], [f"the bias differs from {role} to {role} in {what}"]
-    return right[rank:], [f"rotary positions turn {what}, differently at every token"]
+        return kept, [f"the bias differs from {role} to {role} in {what}"]
+    return kept, [f"rotary positions turn {what}, differently at every token"]
+
+
+def _unmoved(jacobian, scale):
+    """A basis of the shifts that a Jacobian (…, shifts) maps to nothing, beside a scale."""
+    size = jacobian.shape[-1]
+    rows, cut = jacobian.reshape(-1, size), NOTHING * scale
+    if rows.norm() <= cut:  # no singular value is longer than all of them together
+        return torch.eye(size).to(rows)
+    values, right = torch.linalg.svd(rows, full_matrices=True)[1:]
+    return right[int((values > cut).sum()) :]
 
 
 def _appends(step):
@@ -215,20 +277,64 @@ def _is_quadratic(step):
     return step.name in ("Mul", "Div", "Bmm", "Mm", "Baddbmm") and len(step.reads) > 1
 
 
-def _behind_a_norm(layer, path, bent, size, role):
+def _behind_a_norm(record, path, bent, role):
     """The directions that a norm of the queries or keys erases: the mean, where it centres."""
-    width = _centred_width(path, bent)
-    names = {s.name for s in bent}
-    if width is None:
-        if not _is_norm(path, bent):
-            raise Unknown(f"an operation on the {role} that is not known: {_odd(bent)}")
+    erased = _erased(record, path, bent)
+    if erased is None:
+        raise Unknown(f"an operation on the {role} that is not known: {_odd(bent)}")
+    if len(erased) == 0:
+        names = {s.name for s in bent}
         kind = "RMSNorm" if "Rsqrt" in names or "FusedRmsNorm" in names else "division by length"
-        return torch.zeros(0, size), [f"{kind} of every {role} bends the bias"]
-    if size % width:
-        raise Unknown(f"a LayerNorm over {width} numbers of the {role}")
-    erased = torch.eye(size // width).repeat_interleave(width, 1).double() / width**0.5
-    each = "each head" if width < size else "the whole vector"
+        return erased, [f"{kind} of every {role} bends the bias"]
+    if len(erased) == len(record.bias):
+        return erased, [f"the bias is taken off every {role} again"]
+    if not _are_means(erased):
+        return erased, [f"centring erases {len(erased)} directions of every {role}"]
+    each = "each head" if len(erased) > 1 else "the whole vector"
     return erased, [f"LayerNorm of every {role} erases the mean of {each}, and bends the rest"]
+
+
+def _are_means(basis):
+    """Whether a basis spans the means of as many parts of a vector, one after the other."""
+    width = basis.shape[1] // len(basis)
+    means = torch.eye(len(basis)).to(basis).repeat_interleave(width, 1) / width**0.5
+    return means.shape == basis.shape and torch.allclose(means @ basis.T @ basis, means)
+
+
+def _erased(record, path, bent):
+    """A basis of the shifts that a norm takes away before it bends the rest; None for no norm.
+
+    They are those that nothing sees which does not depend on the bias in a linear way.
+    """
+    if not _is_norm(path, bent):
+        return None
+    curved, seen = set(), {}
+    for step in path:
+        if step in bent or any(before in curved for _, before, _ in step.reads):
+            curved.add(step)
+            axes = _centres(step)
+            if step not in bent and any(s not in curved for _, s, _ in step.reads):
+                raise Unknown("a norm of a part only, or of some of what is added up")
+            seen |= {(s, which, axes): None for _, s, which in step.reads if s not in curved}
+    moved = torch.cat([_less_mean(record.jacobian(s, w), axes) for s, w, axes in seen])
+    return _unmoved(moved, max(1.0, moved.abs().max()))
+
+
+def _centres(step):
+    """The axes over which a step takes off the mean, counted from the end."""
+    if step.name == "NativeLayerNorm":
+        return tuple(range(-len(step.saved("normalized_shape")), 0))
+    if step.name not in ("Var", "Std"):
+        return ()
+    rank = len(step.reads[0][1].shape)
+    axes = step.saved("dim")
+    return tuple(_signed(d) % rank - rank for d in (range(rank) if axes is None else axes))
+
+
+def _less_mean(jacobian, axes):
+    """The rows of a Jacobian (…, shifts) of what is left when the mean over some axes is taken off."""
+    mean = jacobian.mean([a - 1 for a in axes], keepdim=True) if axes else 0
+    return (jacobian - mean).flatten(0, -2)
 
 
 def _is_norm(path, bent):
@@ -238,30 +344,13 @@ def _is_norm(path, bent):
         s.name for s in path) and not clamped  # fmt: skip
 
 
-def _centred_width(path, bent):
-    """Over how many numbers a LayerNorm centres, native or written out; None for other norms."""
-    first = bent[0]
-    if first.name == "NativeLayerNorm":
-        return first.saved("normalized_shape")[-1] if _only_moves(path, first) else None
-    for step in path:
-        if step.name == "Sub" and len(step.reads) == 2 and step.reads[1][1].name == "Mean":
-            return step.shape[-1] if _only_moves(path, step) else None
-    return None
-
-
-def _only_moves(path, step):
-    """Whether nothing but moves (and the step's own mean) stands before it on the path."""
-    before = path[: path.index(step)]
-    return all(s.name in MOVES | {"AccumulateGrad", "Mean", "Addmm", "Add"} for s in before)
-
-
 def _odd(steps):
     """The names of the operations that are neither moves nor linear."""
     names = {s.name for s in steps if s.name not in MOVES | LINEAR | {"AccumulateGrad"}}
     return ", ".join(sorted(names)) or "linear operations only"
 
 
-def predict_query(model, layer, inputs, keys):
+def predict_query(model, layer, inputs):
     """The query bias reweights the keys; only what a LayerNorm of the queries erases is not seen."""
     record = record_of(model, inputs, layer.query, layer.module)
     normalisers = _normalisers(record)
@@ -273,25 +362,46 @@ def predict_query(model, layer, inputs, keys):
     path = record.behind(products[0].reads[0][1])
     bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
     if bent:
-        kept, why = _behind_a_norm(layer, path, bent, layer.query.size, "query")
+        kept, why = _behind_a_norm(record, path, bent, "query")
         return len(kept), why, kept
     if normalisers[0].name != "Sigmoid" and _over_queries(record):
         raise Unknown("softmax runs over the queries")
-    if layer.key.weight().shape[1] <= layer.head_dim:
-        raise Unknown("keys are made from so few numbers that they may not span a head")
-    if _keys_are_centred(keys):
-        raise Unknown("a LayerNorm of the keys alone: they do not span a head")
+    spanned = _spanned(model, layer, inputs)
+    if spanned < layer.query.size:
+        raise Unknown(f"the keys span {spanned} of {layer.query.size} dimensions at these inputs")
     return 0, ["the query bias adds another number to the score of every key"], None
 
 
-def _keys_are_centred(record):
-    """Whether a LayerNorm of the keys stands before the product that makes the scores."""
-    normalisers = [] if record is None else [s for s in record if s.name in NORMALISERS]
-    before = record.until(set(normalisers)) if normalisers else []
-    product = next((s for s in before if s.name in WEIGHED), None)
-    path = record.behind(product) if product else []
-    bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
-    return bool(bent) and _centred_width(path, bent) is not None
+def _spanned(model, layer, inputs):
+    """In how many directions a query bias moves scores apart; more inputs until it is no more."""
+    rows, found = [], [-1]
+    for batch in variations(model, inputs):
+        try:
+            record = record_of(model, batch, layer.query, layer.module)
+            rows += [_apart(record, normaliser) for normaliser in _normalisers(record)]
+        except Exception:  # whatever a model raises that runs on the inputs given only
+            return found[-1]
+        moved = torch.cat(rows)
+        found.append(layer.query.size - len(_unmoved(moved, max(1.0, moved.abs().max()))))
+        if found[-1] in (found[-2], layer.query.size):
+            return found[-1]
+
+
+def _apart(record, normaliser):
+    """Mixtures of the derivatives of the scores that are seen, each less their mean over keys."""
+    _, scores, which = normaliser.reads[0]
+    result = normaliser.saved("result")
+    seen, generator = (result != 0).to(result), torch.Generator().manual_seed(0)
+    axis = _signed(normaliser.saved("dim") or 0) if normaliser.name != "Sigmoid" else None
+    rows = []
+    for _ in range(len(record.bias) * 5 // 4 + 1):
+        drawn = torch.randn(result.shape, dtype=torch.float64, generator=generator)
+        drawn = seen * drawn.to(result)
+        if axis is not None:
+            count = seen.sum(axis, keepdim=True).clamp(min=1)
+            drawn -= seen * drawn.sum(axis, keepdim=True) / count
+        rows.append(record.pull_back(scores, which, drawn))
+    return torch.stack(rows)
 
 
 def _over_queries(record):

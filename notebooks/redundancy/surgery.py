@@ -16,16 +16,19 @@ might read anything, and stops a move that it might hear.
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
-from .layers import find_attention
+from .kinds import MOVES, REWRITES
+from .layers import Place, Projection, find_attention
 from .layout import with_true_layout
 from .precision import generic_copy
 from .predict import predict
+from .record import record_of
 from .wiring import trace
 
 #: A shift t longer than this costs more digits than it is worth: the bias stays.
@@ -354,7 +357,7 @@ class Surgeon:
                 if reader.kind == "add" and reader not in seen:
                     seen.add(reader)
                     waiting.append(reader)
-                elif reader.kind != "add" and not isinstance(reader.module, nn.LayerNorm):
+                elif reader.kind != "add" and not is_layer_norm(reader.module):
                     return False
         return True
 
@@ -396,13 +399,49 @@ def dropout_rate(attention):
 
 def is_linear(module):
     """Whether a module computes x W^T + b: nn.Linear, or the Conv1D of GPT-2."""
-    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
+    if type(module).__name__ == "Conv1D" and type(module).__module__.startswith("transformers."):
+        return runs_as(module, type(module))
+    return runs_as(module, nn.Linear)
+
+
+def is_layer_norm(module):
+    """Whether a module computes what nn.LayerNorm does."""
+    return runs_as(module, nn.LayerNorm)
+
+
+def runs_as(module, kind):
+    """Whether a module is of a class and runs its code and no other: no hook, no code of its own."""
+    own = getattr(getattr(module, "forward", None), "__func__", None)
+    hooks = own and (module._forward_hooks or module._forward_pre_hooks)
+    return isinstance(module, kind) and own is kind.forward and not hooks
 
 
 def has_shift(module):
-    """Whether a module is a norm that adds a vector of its own at the end."""
+    """Whether a module is a norm that adds a vector of its own at the end, and does nothing more."""
     bias = getattr(module, "bias", None)
-    return "Norm" in type(module).__name__ and isinstance(bias, nn.Parameter) and bias.ndim == 1
+    if "Norm" not in type(module).__name__ or not isinstance(bias, nn.Parameter):
+        return False
+    return bias.ndim == 1 and (is_layer_norm(module) or adds_its_bias(module))
+
+
+def adds_its_bias(module):
+    """Whether a run of a module alone does nothing to its bias but add it."""
+    module = copy.deepcopy(module).eval()
+    place = Place(module, "bias", torch.arange(len(module.bias)), "bias")
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 3, len(module.bias), generator=generator).to(module.bias)
+    try:
+        with torch.enable_grad():
+            record = record_of(module, ((x,), {}), Projection("bias", place, place))
+    except Exception:  # whatever a module raises that reads something else
+        return False
+    if record is None or record.hidden:
+        return False
+    added = {"Add": [(0,), (1,)], "NativeLayerNorm": [(2,)]}
+    return all(
+        step.name in MOVES - REWRITES | {"IndexAdd"} or step.places in added.get(step.name, ())
+        for step in record
+    )
 
 
 def weight_of(linear):

@@ -20,14 +20,14 @@ from .kinds import (
 from .record import NO_GRADIENT, record_of, whole
 from .scores import (
     _appends,
-    _centred_width,
+    _erased,
     _factor,
-    _is_norm,
     _is_quadratic,
     _moved_axis,
     _normalisers,
     _odd,
     _same_at_every_token,
+    _seen,
     _signed,
 )
 
@@ -41,7 +41,7 @@ def predict_value(model, layer, inputs, keys, shown, foldable, moved):
     if layer.output is not None:
         record = record_of(model, inputs, moved, layer.output.weights.module)
     record = whole(record or record_of(model, inputs, moved, layer.module))
-    products = [s for s in record if s.name in WEIGHED]
+    products = [s for s in record if s.name in WEIGHED and not _is_map(s, layer)]
     if not products or any(len(s.reads) > 1 for s in products):
         raise Unknown("the values do not meet the weights in a product")
     if record.ends & set(record.until(set(products))):
@@ -50,7 +50,10 @@ def predict_value(model, layer, inputs, keys, shown, foldable, moved):
         _demand_r(keys, weights, {s.shape for s in products})
     for product in products:
         place = product.places[0] - (product.name == "Baddbmm")
-        kept, why = _same_at_every_token(layer, record, product, "value", (-1, -2)[place])
+        axis, weights = (-1, -2)[place], product.saved(("mat2", "self")[place])
+        read = record.used(product).any(-3 - axis, keepdim=True)
+        seen = None if weights is None else _seen(read & (weights != 0), -3 - axis)
+        kept, why = _same_at_every_token(layer, record, product, "value", axis, seen)
         if len(kept) == 0:
             raise Lost(why[0])
         if len(products) == 1 and len(kept) < layer.value.size:
@@ -85,25 +88,37 @@ def _demand_r(record, weights, shapes):
         raise Lost("softmax does not run over the keys: the rows do not sum to one number")
 
 
+def _is_map(step, layer):
+    """Whether a step is a linear map: of a slice, PyTorch makes a product of each text with W_O."""
+    other = step.saved("mat2") if step.name == "Bmm" and step.places == (0,) else None
+    if other is None or layer.output is None:
+        return step.name in ("Addmm", "Mm")
+    places = [t.untyped_storage()._cdata for t in (other, layer.output.weights.parameter)]
+    return places[0] == places[1]
+
+
 def _from_weights_to_output(layer, record, products, shown, foldable):
     """What becomes of the averaged value bias on its way through W_O."""
     first = record.steps.index(products[0])
     after = set(record.until(set(), start=products[0])) - set(products)
     steps = [s for s in record.steps[first:] if s in after]
-    projected = next((i for i, s in enumerate(steps) if s.name in ("Addmm", "Mm")), None)
-    before = steps if projected is None else steps[:projected]
+    maps = [i for i, s in enumerate(steps) if _is_map(s, layer)]
+    last = maps[-1 if layer.output else 0] if maps else len(steps)
+    before = steps[:last]
     why = ["R: rows of weights sum to one, so b_V leaves attention as it is"]
     bent = [s for s in before if s.name not in MOVES | LINEAR or _is_quadratic(s)]
     if bent:
-        width = _centred_width(before, bent)
-        if width is None and _is_norm(before, bent):
-            return 0, ["a norm before W_O bends the value bias"], None
-        if width is None:
+        erased = _erased(record, before, bent)
+        if erased is None:
             raise Unknown(f"an operation before W_O that is not known: {_odd(bent)}")
-        erased = max(1, layer.key_value_heads * layer.value_dim // width)
-        return erased, [*why, "a LayerNorm before W_O erases its mean, and bends the rest"], None
+        if len(erased) == 0:
+            return 0, ["a norm before W_O bends the value bias"], None
+        why.append("a LayerNorm before W_O erases its mean, and bends the rest")
+        return len(erased), why, None
     if len(products) > 1:
         raise Unknown("the values are weighed in more than one place")
+    if layer.output and len(maps) > 1:
+        raise Unknown("another linear map stands between the weights and W_O")
     axes = {}
     for step in before:
         if step.name in REWRITES:

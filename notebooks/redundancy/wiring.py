@@ -146,13 +146,15 @@ def trace(model, inputs):
 
     def enter(module, args, kwargs):
         watch.inside += 1
-        entered.append([t._version for t in tensors(args, kwargs)])
+        given = tensors(args, kwargs)
+        entered.append((given, [t._version for t in given]))
 
-    def leave(name):
+    def leave(name, plain):
         def record(module, args, kwargs, output):
             watch.inside -= 1
-            read, made = tensors(args, kwargs), tensors(output)
-            same = entered.pop() == [t._version for t in read]
+            made = tensors(output)
+            read, versions = entered.pop()  # a hook of the module's own may have changed its inputs
+            same = versions == [t._version for t in read] and plain
             if "Rotary" in type(module).__name__:  # asks its input for dtype and device only
                 wiring.add("module", name, module, [], made)
             elif same and is_wire(module, read, made):
@@ -164,8 +166,9 @@ def trace(model, inputs):
 
     for name, module in model.named_modules():
         if not any(True for _ in module.children()):
+            plain = not (module._forward_pre_hooks or module._forward_hooks)
             hooks.append(module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True))
-            hooks.append(module.register_forward_hook(leave(name), with_kwargs=True))
+            hooks.append(module.register_forward_hook(leave(name, plain), with_kwargs=True))
     try:
         with torch.no_grad(), watch:
             output = model(**inputs)

@@ -18,6 +18,12 @@ d, h, g, k = 32, 4, 2, 8
 ALL, SHARED, MEAN = h * k, g * k, 1
 
 ONE_EACH = {"encoder_layers": 1, "decoder_layers": 1}
+LATENT = {
+    **{"kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8},
+    **{"head_dim": 4, "num_key_value_heads": 4, "attention_bias": True, "first_k_dense_replace": 1},
+    **{"moe_intermediate_size": 16, "n_routed_experts": 4, "n_group": 2, "topk_group": 1},
+    "num_experts_per_tok": 2,
+}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 
 #: architecture, configuration: redundant directions of b_Q, b_K, b_V (with b_O), b_O.
@@ -64,6 +70,12 @@ TABLE = [
     ("deberta-v2", RELATIVE, (0, 0, "all", MEAN)),
     ("deberta-v2", {}, (0, "all", "all", MEAN)),
     ("diffllama", {}, (0, 0, 0, 0)),
+    # latent attention: of a key, the part without positions is made for each head
+    *((name, LATENT | {"q_lora_rank": rank}, (0, "all", "all", 0))
+        for name in ("deepseek_v2", "deepseek_v3") for rank in (None, 12)),
+    ("deepseek_v3", LATENT | {"q_lora_rank": 12, "attention_bias": False}, (0, "all", 0, 0)),
+    # blocks filled up with keys that no query sees
+    ("longt5", {"num_layers": 1, "num_decoder_layers": 1, "local_radius": 3}, (0, "all", 0, 0)),
 ]  # fmt: skip
 
 

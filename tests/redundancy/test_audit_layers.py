@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation.checks import normal
-from redundancy import audit, predict
+from redundancy import audit, fold, predict
 from redundancy.layers import find_attention, find_others
 from shared_models import *
 
@@ -51,6 +51,10 @@ def centred(t):
     return F.layer_norm(t, t.shape[-1:])
 
 
+def rms_norm(t):
+    return F.rms_norm(t, t.shape[-1:])
+
+
 def whole(norm):
     """A norm over all heads of a token together."""
     return lambda t: split(norm(joined(t)))
@@ -89,6 +93,15 @@ CASES = {
     ),
     "RMSNorm before W_O": (
         {"before_output": lambda out, x: F.rms_norm(out, out.shape[-1:])}, 0, ALL, 0
+    ),
+    "keys less the mean of the heads, then RMSNorm": (
+        {"on_keys": lambda t: rms_norm(t - t.mean(1, keepdim=True))}, 0, k, ALL
+    ),
+    "keys less their mean, then RMSNorm": (
+        {"on_keys": lambda t: rms_norm(t - t.mean(-2, keepdim=True))}, 0, ALL, ALL
+    ),
+    "LayerNorm across the heads": (
+        {"on_keys": lambda t: centred(t.transpose(1, 3)).transpose(1, 3)}, 0, k, ALL
     ),
     "keys less their mean": ({"on_keys": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
     "values less their mean": ({"on_values": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
@@ -157,6 +170,16 @@ UNKNOWN = {
         lambda: Attention(lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)),
         "value", ALL),
     "a LayerNorm of the keys alone": (lambda: Attention(on_keys=centred), "query", h),
+    "less the largest score of a column, the key bias": (
+        lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "key", 0),
+    "less the largest score of a column, the query bias": (
+        lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "query", ALL),
+    "a LayerNorm of one half of a head": (
+        lambda: Attention(on_keys=lambda t: torch.cat([centred(t[..., :2]), t[..., 2:]], -1)),
+        "key", 3 * h),
+    "another map before W_O": (
+        lambda: Attention(before_output=lambda out, x: F.linear(out, torch.eye(d, dtype=x.dtype))),
+        "value", ALL),
     "heads that talk": (
         lambda: Attention(
             lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())),
@@ -176,6 +199,15 @@ def test_what_is_unknown_is_measured_only(case):
     row = audit(layer(), x()).row(role)
     assert (row.predicted, row.measured, row.verdict) == (None, measured, "measured only"), row
     assert row.why[0].startswith("unknown architecture: ")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "mean" in c or "across" in c])
+def test_the_directions_that_a_norm_erases_can_go(case):
+    """As many as are measured is not enough: `fold` moves along them, and compares."""
+    model = randomised(Attention(**CASES[case][0]))
+    result = fold(model, {"x": normal(2, 5, d)}, move="key")
+    assert result.error <= result.bound and [row.constant for row in result.moved] == ["b_K"]
+    assert apart(result.model, model, {"x": normal(3, 7, d)}) < EQUAL
 
 
 def test_keys_that_do_not_span_a_head():
@@ -220,6 +252,16 @@ def test_who_reads_the_stream(reader):
     assert row.verdict in ("agree", "measured only") and row.measured >= theory, row
     if row.predicted is not None:
         assert row.predicted == row.measured == theory, row
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-10])
+def test_a_layer_that_is_hardly_heard(size):
+    """Its Jacobian is small beside that of the layer that is heard: the cut is its own."""
+    model = Around(lambda layer, x, out: out + size * layer.faint(x))
+    model.faint = Attention()
+    report = audit(model, x())
+    assert [row.measured for row in report.rows] == 2 * [0, ALL, ALL, 0]
+    assert not report.disagreements
 
 
 class OddAttention(nn.Module):
@@ -306,6 +348,41 @@ def test_an_output_bias_that_another_module_adds():
         (1, 1),
         (32, 32),
     ]
+
+
+def test_a_decoder_that_sees_few_numbers():
+    """TimeSeriesTransformer: whether keys span a head is asked of them, not of a width."""
+    given = {"prediction_length": 2, "context_length": 4, "lags_sequence": [1]}
+    model = tiny("time_series_transformer", num_time_features=1, **given)
+    past, future = ((2, 5), (2, 2))
+    named = {"past_values": past, "past_time_features": (*past, 1), "past_observed_mask": past,
+             "future_values": future, "future_time_features": (*future, 1)}  # fmt: skip
+    report = audit(model, {
+        name: normal(*shape, seed=i, dtype=torch.float32) if "mask" not in name else torch.ones(shape)
+        for i, (name, shape) in enumerate(named.items())
+    })  # fmt: skip
+    assert not report.disagreements
+    few = {r.measured: r.why for r in report.rows if r.role == "query" and r.predicted is None}
+    assert set(few) == {4, 12}
+    assert all(f"span {32 - m} of 32" in why[0] for m, why in few.items())
+
+
+def test_attention_without_softmax_is_named():
+    model = tiny("qwen3_next", full_attention_interval=2, layer_types=None)
+    assert any("layers.*.linear_attn" in note for note in audit(model).notes)
+
+
+def test_mobilevit_disagrees_nowhere():
+    """Its later blocks are heard a billion times less than the first: each is judged alone."""
+    sizes = {"hidden_sizes": 3 * [16], "neck_hidden_sizes": [4, 4, 4, 4, 8, 8, 8]}
+    small = {"num_attention_heads": 2, "expand_ratio": 1.0, "mlp_ratio": 1.0, "patch_size": 2}
+    model = tiny("mobilevit", **sizes, **small)
+    report = audit(model, {"pixel_values": normal(2, 3, 64, 64, dtype=torch.float32)})
+    expected = {"key": 16, "value": 16, "output": 1}
+    for row in report.rows:
+        assert row.verdict != "DISAGREE", row
+        if row.predicted is not None and row.role in expected:
+            assert (row.predicted, row.measured) == 2 * (expected[row.role],), row
 
 
 def test_an_output_bias_behind_a_linear_map():

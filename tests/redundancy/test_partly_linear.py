@@ -3,6 +3,8 @@
 Each of them is the identity, or nearly, where numbers are small, and the Jacobian cannot tell.
 """
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -46,6 +48,15 @@ def under_no_grad(t):
         t.clamp_(-FAR, FAR)
 
 
+def doubled_far_out(t: torch.Tensor):
+    return torch.where(t > 50.0, 2 * t, t)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # deprecated, and in use
+    scripted = torch.jit.script(doubled_far_out)
+
+
 def overwrite(t):
     t[t > FAR] = FAR
 
@@ -70,6 +81,8 @@ PARTLY = {
     "masked_fill on values": lambda t: t.masked_fill(t > FAR, 0),
     "a factor": lambda t: t * (t < FAR),
     "written over": in_place(overwrite),
+    "a scripted function": lambda t: scripted(t),
+    "behind another linear map": lambda t: F.relu(t @ torch.eye(t.shape[-1]) + FAR) - FAR,
     "a branch": lambda t: t.tanh() if t.abs().max() > FAR else t,
     "routing": lambda t: t.gather(-1, t.clamp(max=FAR).lt(FAR).long() * 0 + torch.arange(t.shape[-1])),
 }  # fmt: skip
@@ -110,6 +123,66 @@ def test_the_comparison_would_not_have_seen_it():
     folded.on_values = model.on_values
     assert difference(folded, model, {"x": x}) < EQUAL
     assert difference(folded, model, {"x": 100 * x}) > 1e-3
+
+
+class ClampedLinear(nn.Linear):
+    def forward(self, x):
+        return super().forward(x.clamp(-FAR, FAR))
+
+
+class ClampedNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x.clamp(-FAR, FAR))
+
+
+class NormClamped(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x).clamp(-FAR, FAR)
+
+
+class NormLessOne(nn.LayerNorm):
+    """Another code, and the same shift: what stands in the way is what is done to the shift."""
+
+    def forward(self, x):
+        return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
+
+
+class Block(nn.Module):
+    """Attention, and a feed-forward network between two norms; the last reads the stream alone."""
+
+    def __init__(self, linear=nn.Linear, norm=nn.LayerNorm, last=nn.LayerNorm, hook=None):
+        super().__init__()
+        self.attn, self.norm, self.last = Attention(), norm(d), last(d)
+        self.up, self.down = linear(d, 9), nn.Linear(9, d)
+        if hook:
+            self.up.register_forward_pre_hook(hook)
+
+    def forward(self, x):
+        x = x + self.attn(x)
+        return self.last(x + self.down(torch.tanh(self.up(self.norm(x)))))
+
+
+def clamp_first(module, args):
+    return tuple(t.clamp(-FAR, FAR) for t in args)
+
+
+#: a block, what is asked to move, and whether it may
+MODULES = {
+    "nothing between": ({}, "shifts", True),
+    "nothing between, the second bias": ({}, "second", True),
+    "a gain that is stored less one": ({"norm": NormLessOne}, "shifts", True),
+    "a Linear that clamps": ({"linear": ClampedLinear}, "shifts", False),
+    "a hook before a Linear": ({"hook": clamp_first}, "shifts", False),
+    "a norm that clamps what it made": ({"norm": NormClamped}, "shifts", False),
+    "a norm that clamps what it reads": ({"last": ClampedNorm}, "second", False),
+}
+
+
+@pytest.mark.parametrize("what", MODULES)
+def test_a_class_of_its_own_is_not_taken_for_what_it_is_called(what):
+    given, move, may = MODULES[what]
+    result = fold(randomised(Block(**given)), {"x": normal(2, 5, d)}, move=move)
+    assert bool(result.moved) == may, str(result)
 
 
 @pytest.mark.parametrize("kind", ["olmo", "olmoe"])
