@@ -42,7 +42,8 @@ class Watch(TorchFunctionMode):
 
     ``found`` are the operations whose result no gradient shows, and which came back to a tensor
     that has one, or to the code.  ``written`` says of a CopySlices node, in which PyTorch hides
-    an operation in place on a view, which one it was, if it wrote on the whole tensor or only moved numbers there.
+    an operation in place on a view, which one it was, if it wrote on the whole tensor or only
+    moved numbers there.
     ``accounted`` are the nodes of the calls that were followed: what a scripted function does, and
     whether it compares numbers, nobody sees.
     """

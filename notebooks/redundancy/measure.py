@@ -13,9 +13,8 @@ import torch
 from .nullity import CUT, MARGIN, Jacobian, singular_values
 from .record import run, tensors
 
-#: A finite move along redundant directions may change the outputs by this share, and one along
-#: others must change them by more than `SEEN` (of what the layer does to them), and as many times
-#: more than the first.
+#: A finite move along redundant directions may change the outputs by this share of what the layer
+#: does to them, and one along others must change them by more than `SEEN`.
 UNSEEN, SEEN = 1e-9, 1e-7
 #: So many rows of the Jacobian are computed at a time.
 CHUNK = 64
@@ -58,12 +57,12 @@ class Measurement:
         rows or columns, a layer stays as it is.
         """
         jacobian, matrix = self.jacobian, self.jacobian.triangle.clone()
-        noise = max(matrix.shape) * torch.finfo(matrix.dtype).eps * jacobian.scale
+        self.noise = max(matrix.shape) * torch.finfo(matrix.dtype).eps
         self.heard = {}
         for projections in self.blocks.values():
             columns = jacobian.columns(*map(_name, projections))
             largest = singular_values(matrix[:, columns])[0].item()
-            if largest > noise:
+            if largest > self.noise * jacobian.scale:
                 jacobian.triangle[:, columns] = matrix[:, columns] / largest
                 self.heard |= {_name(p): largest / jacobian.scale for p in projections}
         jacobian.scale = 1.0
@@ -139,7 +138,11 @@ class Measurement:
         return self.jacobian.nullity(_name(projection), *theirs).dimension - alone
 
     def moves(self, projection, partners=()):
-        """Whether a finite move along what is redundant is not seen, and another one is."""
+        """Whether a finite move along what is redundant is not seen, and another one is.
+
+        Of a layer that is hardly heard, rounding would hide a move, or pass for one: what is seen
+        stands as far above rounding as above what is not seen.
+        """
         chosen = [_name(p) for p in (projection, *partners)]
         basis = self.jacobian.redundant(*chosen)
         parts = [self.jacobian.shapes[name].numel() for name in chosen]
@@ -148,11 +151,9 @@ class Measurement:
         redundant, other = (
             dict(zip(chosen, t.split(parts), strict=True)) for t in (along, drawn - along)
         )
-        unseen = self._change(redundant) if len(basis) else 0.0
-        if unseen >= UNSEEN or len(basis) == sum(parts):
-            return unseen < UNSEEN
-        least = max(SEEN * self.heard.get(chosen[0], 1.0), unseen * SEEN / UNSEEN)
-        return self._change(other) > least
+        hidden = max(UNSEEN * self.heard.get(chosen[0], 1.0), self.noise)
+        unseen = not len(basis) or self._change(redundant) < hidden
+        return unseen and (len(basis) == sum(parts) or self._change(other) > hidden * SEEN / UNSEEN)
 
     def _change(self, shifts):
         """How far the outputs at a few inputs move, relative to the largest."""

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit, fold, predict
 from redundancy.layers import find_attention, find_others
+from redundancy.measure import Measurement
+from redundancy.nullity import Jacobian
 from shared_models import *
 
 ALL = h * k
@@ -257,11 +259,34 @@ def test_who_reads_the_stream(reader):
 @pytest.mark.parametrize("size", [1.0, 1e-6, 1e-10])
 def test_a_layer_that_is_hardly_heard(size):
     """Its Jacobian is small beside that of the layer that is heard: the cut is its own."""
-    model = Around(lambda layer, x, out: out + size * layer.faint(x))
-    model.faint = Attention()
-    report = audit(model, x())
+    report = audit(with_a_faint_layer(size), x())
     assert [row.measured for row in report.rows] == 2 * [0, ALL, ALL, 0]
     assert not report.disagreements
+
+
+def with_a_faint_layer(size):
+    model = Around(lambda layer, x, out: out + size * layer.faint(x))
+    model.faint = Attention()
+    return model
+
+
+def only_the_noise(measurement):
+    matrix = measurement.jacobian.triangle
+    measurement.noise, measurement.heard = max(matrix.shape) * torch.finfo(matrix.dtype).eps, {}
+
+
+def test_on_the_scale_of_the_whole_a_layer_that_is_hardly_heard_is_misjudged(monkeypatch):
+    monkeypatch.setattr(Measurement, "_balance", only_the_noise)
+    assert audit(with_a_faint_layer(1e-10), x()).disagreements
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e-10])
+def test_a_move_that_is_seen_is_seen_of_a_layer_that_is_hardly_heard(size, monkeypatch):
+    """The control of the finite moves: all of a query bias is said to be redundant, and is not."""
+    monkeypatch.setattr(Jacobian, "redundant", lambda self, *names: torch.eye(
+        sum(self.shapes[name].numel() for name in names), dtype=torch.float64))  # fmt: skip
+    report = audit(with_a_faint_layer(size), x())
+    assert [row.role for row in report.disagreements if row.role == "query"] == 2 * ["query"]
 
 
 class OddAttention(nn.Module):
