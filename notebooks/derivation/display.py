@@ -15,6 +15,7 @@ import sympy as sp
 from .kernel.terms import SIZE
 from .letters import Bijection, Family, Index, size_symbol
 from .matrices import operations_in
+from .notation import names_in
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
 from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
 from .sizes_told import telling_sizes
@@ -86,7 +87,7 @@ def _style_and_names(proof, lines, style):
     sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
     style = style(brief_words([*[x for x, *_ in lines], *sides]))
     conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
-    taken = {x.args[0] for about in conditions for x in about.letters}
+    taken = set().union(*map(names_in, conditions))
     taken |= {f.name for f in getattr(proof, "random", ())}
     style.reserved = style.plain.reserved = taken | {
         x.name for y in [*[x for x, *_ in lines], *sides] for x in _named_in(y)
@@ -95,9 +96,10 @@ def _style_and_names(proof, lines, style):
 
 
 def _named_in(x):
-    """The letters, indices and sizes that an expression prints, or tells in a shape."""
+    """What an expression prints, or tells in a shape: letters, indices, sizes, words."""
     kinds = Family, Bijection, Index, sp.Symbol
-    return set().union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.shape])
+    words = {y.operation.word for y in x.walk()} - {None}
+    return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.shape])
 
 
 def _reasons_stand_below(lines, names, style):
@@ -165,9 +167,12 @@ def _kinds(proof, style):
         x for x in letters if isinstance(x, sp.Symbol) and x.is_positive and not x.is_integer
     ]
     sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer}
-    sizes -= set().union(*[_counting(y) for x in expressions for y in x.walk()])
+    counting = set().union(*[_counting(y) for x in expressions for y in x.walk()])
+    sizes -= {
+        s for s in counting if not s.name[0].isupper() or not _stands_as_a_number(s, expressions)
+    }
     numbers = [x for x in letters if isinstance(x, sp.Symbol) and x.name[0].isupper()]
-    numbers = [x for x in numbers if not x.is_integer and not x.is_positive]
+    numbers = [x for x in numbers if not x.is_integer]
     told = [
         (sizes, style.text(" is a size"), style.text(" are sizes")),
         (masks, style.text(" is a mask"), style.text(" are masks")),
@@ -190,6 +195,12 @@ def _kinds_in_conditions(proof, printed):
     of = lambda *wanted: {name for name, kind in kinds.items() if kind in wanted}
     positive = of(("NUM", ("positive",)), ("FUN", ("positive",)))
     return of(("SIZE", ())), of(("FUN", ("mask",))), of(("FUN", ("perm",))), set(), positive
+
+
+def _stands_as_a_number(size, expressions):
+    """Whether a size is a factor somewhere: one called N would read as a matrix there."""
+    factors = [p for x in expressions for y in x.walk() for p in y.params if isinstance(p, sp.Expr)]
+    return any(size in p.free_symbols for p in factors)
 
 
 def _counting(x):

@@ -12,7 +12,7 @@ from .kernel.polynomials import term_of
 from .kernel.sums import SPLIT, split_positions
 from .kernel.terms import ProofError
 from .letters import LINEARITY
-from .notation import show_position, show_term
+from .notation import names_in, show_position, show_term
 from .printing import Text
 
 LONGEST = 160  # letters of a side
@@ -44,10 +44,11 @@ def _first_difference(f, g, words, laws):
     for at in split_positions(marks) if SPLIT in laws else [marks]:
         left, right = (k.opened(x, *at) for x in (f, g))
         if not normal.same(left, right):
-            names = _names(at, {x.args[0] for x in f.letters | g.letters})
+            taken = names_in(f) | names_in(g)
+            names = _names(at, taken)
             sides = _without_common_terms(normal.poly(left), normal.poly(right))
             style = Text()
-            style.reserved = {x.args[0] for x in f.letters | g.letters}
+            style.reserved = taken
             shown = [show_term(style, term_of(side), names) for side in sides]
             return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
     return ""

@@ -187,6 +187,10 @@ PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sq
            "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
            "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
            *KNOWN}  # fmt: skip
+#: What reads as a function or an operator, however it is written; and before brackets, as its call.
+FUNCTIONS = {name.lower() for name in PRINTED if len(name) > 2} | {
+    "relu", "gelu", "silu", "softplus", "sign", "norm", "floor", "ceil", "erf", "argmax", "argmin",
+    "arcsin", "arccos", "coth", "sin", "cos", "var", "cov", "std", "mean", "vec"}  # fmt: skip
 #: Letters that the notation needs for itself have a mark inside that no reader's has.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
 #: Greek letters in words that print like Latin ones.
@@ -212,14 +216,19 @@ def _named(name):
         )
     if _LATIN & set(_parts(name)):
         raise ProofError(f"{name!r} prints like a Latin letter: choose another")
-    if len(name) > 1 and is_printed(name):
-        raise ProofError(f"{name!r} prints like a word of the book: choose another letter")
+    if len(name) > 1 and (is_printed(name) or _parts(name)[0].lower() in FUNCTIONS):
+        raise ProofError(
+            f"{name!r} prints like a word of the book, or a function: choose another letter"
+        )
     return Str(name)
 
 
 def is_printed(name):
     """Whether the book prints something by this name already, with or without a number."""
-    return _parts(name)[0] in PRINTED
+    first = _parts(name)[0]
+    return first in PRINTED or first.lower() in {
+        known.lower() for known in PRINTED if len(known) > 2
+    }
 
 
 def check_word(what, name):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from .kernel.terms import ProofError, Term
+from .kernel.terms import ProofError
 from .letters import Bijection, Family, scalar_letter, size_term
 from .matrices import operations_in
-from .notation import KIND, in_the_kernel
+from .notation import KIND, in_the_kernel, words_in
 from .operations import (
     CAUSAL,
     DERIVATIVE,
@@ -93,12 +93,6 @@ def kernels_letters(x):
     numbers = {size_term(s) if s.is_integer else scalar_letter(s) for s in x.free_scalars()}
     others = families | x.atoms(Bijection) | x.free_positions()
     return laws | numbers | {basic.term for basic in others}
-
-
-def words_in(term):
-    """The words of the kernel in a term."""
-    found = {term} if term.op in ("word", "rec") else set()
-    return found.union(*[words_in(a) for a in term.args if type(a) is Term])
 
 
 def _cut(name):

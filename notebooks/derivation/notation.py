@@ -21,7 +21,7 @@ LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4
 
 def show_term(style, term, names=None, tightness=0):
     """A number in index form; ``names`` maps letters for free positions to what they print as."""
-    piece, holds = _Printer(style, names or {}, term.letters).show(term)
+    piece, holds = _Printer(style, names or {}, term).show(term)
     return piece if holds >= tightness else style.brackets(piece)
 
 
@@ -32,7 +32,7 @@ def show_place(style, index):
 
 def show_position(style, term, names):
     """A position as a term of the kernel."""
-    return _Printer(style, names, term.letters).position(term)
+    return _Printer(style, names, term).position(term)
 
 
 def is_a_place_of_a_letter(mark, body):
@@ -51,7 +51,7 @@ def _looks(names):
 def show_table(style, function, sizes=("", "")):
     """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
     body, (i, j) = k.looked_into(function)
-    taken = _looks({x.args[0] for x in body.letters} | style.reserved)
+    taken = _looks(names_in(body) | style.reserved)
     names = chain("ijpqrstuvwxyz", (f"i_{number}" for number in count(1)))
     free = (name for name in names if name.replace("_", "") not in taken)
     letters = {p: next(free) for p in (i, j) if p.args[1].args[0] != k.UNIT}
@@ -77,12 +77,28 @@ def in_the_book(name):
     return name.removesuffix("'1").replace("'", " "), index
 
 
-class _Printer:
-    """``names`` are those given to letters; nothing bound is called like one of ``letters``."""
+def words_in(term):
+    """The words of the kernel in a term, and in the words in it."""
+    found, todo = {term}, [term]
+    while todo:
+        below = {a for a in todo.pop().args if type(a) is k.Term} - found
+        found |= below
+        todo += below
+    return {t for t in found if t.op in ("word", "rec")}
 
-    def __init__(self, style, names, letters):
+
+def names_in(term):
+    """What the letters and the words of a term are called."""
+    called = {in_the_book(word.args[0])[0] for word in words_in(term)}
+    return called | {x.args[0] for x in term.letters}
+
+
+class _Printer:
+    """``names`` are those given to letters; nothing bound is called like what is in ``term``."""
+
+    def __init__(self, style, names, term):
         self.style, self.names = style, dict(names)
-        self.reserved = _looks({x.args[0] for x in letters} | style.reserved)
+        self.reserved = _looks(names_in(term) | style.reserved)
 
     def show(self, t):
         """(print, how tightly it holds together)."""
@@ -335,7 +351,7 @@ def readable(error):
 def _in_text(part):
     if type(part) is not k.Term:
         return part
-    printer = _Printer(Text(), {}, part.letters)
+    printer = _Printer(Text(), {}, part)
     try:
         return printer.matrix(part) if part.op == "abs" else printer.place_or_number(part)
     except AttributeError:  # a sort, or what makes no sense
@@ -346,7 +362,7 @@ def show_condition(style, relation, x):
     """A condition of a theorem: "… ≠ 0 for every k"."""
     if x.op == "let":
         return style.name(x.args[0]) + style.text(" is smooth")
-    printer = _Printer(style, {}, x.letters)
+    printer = _Printer(style, {}, x)
     body, marks, names = printer.opened(x)
     told = [m for m in marks if m in body.letters and not printer.is_only(m)]
     told.sort(key=_places(body).index)

@@ -17,8 +17,8 @@ from .kernel import rules, sorts
 from .kernel.terms import NUM, SIZE, ProofError
 from .letters import Bijection, Family, written
 from .matrices import _shape, operations_in
-from .names import check_indices, check_names, kernels_letters, words_in
-from .notation import readable
+from .names import check_indices, check_names, kernels_letters
+from .notation import readable, words_in
 from .printing import Text, check_words
 from .reasons import (
     Definition,
@@ -256,7 +256,8 @@ def proves(theorem, lhs, rhs, needs=()):
     """Whether ``theorem`` was proved by this checker and says that lhs = rhs.
 
     Each side may be written otherwise, as long as plain algebra shows it to be equal.  ``needs``
-    are the hypotheses that it may have, each in plain text as the theorem prints it.
+    are the hypotheses that it may have, each in plain text as the theorem prints it, about letters
+    of these sides.
     Raises ProofError for sides that are no expressions.
     """
     for side in (lhs, rhs):
@@ -276,9 +277,9 @@ def proves(theorem, lhs, rhs, needs=()):
 
 
 def _needs_are_about(theorem, sides):
-    """Whether the hypotheses say of other letters than the sides' only what any matrix may be.
+    """Whether the hypotheses speak of the letters and words of the sides alone.
 
-    Their text names neither a permutation, a mask or a positive scalar as such, nor a reader's word.
+    Their text tells the shape and the kind of no other letter: one who asks may mean another.
     """
     assumed = [x for h in theorem.hypotheses for x in h.sides()]
     letters = lambda xs: set().union(
@@ -287,10 +288,9 @@ def _needs_are_about(theorem, sides):
     words = lambda xs: {
         o for x in xs for y in x.walk() for o in operations_in(y) if type(o.word) not in _BOOKS
     }
-    others = letters(assumed) - letters(sides)
     return (
         words(assumed) <= words(sides)
-        and all(_is_plain(x) for x in others)
+        and letters(assumed) <= letters(sides)
         and all(_condition_is_about(h.about, sides) for h in theorem.hypotheses if not h.sides())
     )
 
@@ -304,12 +304,6 @@ def _condition_is_about(about, sides):
 
 
 _BOOKS = (type(None), Word)  # no word, or one of the book's, which all readers share
-
-
-def _is_plain(x):
-    if isinstance(x, Family):
-        return x.kind == "matrix"
-    return not isinstance(x, Bijection) and bool(x.is_integer or not x.is_positive)
 
 
 def _says_no_more(theorem, mine, asked):

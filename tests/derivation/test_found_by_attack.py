@@ -396,3 +396,52 @@ def test_a_matrix_of_a_billion_rows_is_not_run():
     large = ones(10**9)
     assert "too large" in str(theorem(large + large, 2 * large))
     refuse(lambda: line(large + large, 3 * large), "no instance could be worked out")
+
+
+def test_nothing_bound_is_called_like_a_word():
+    word = define("k", lambda x: x)
+    summed = tabulate(lambda i, j: total(lambda p: entry_of(word(x)), n))
+    proof = theorem(summed, n * x, unfold(word))
+    assert "Σ_l≤n k(x)" in str(proof) and "Σ_l≤2 k(1)" in str(proof(n=2, x=ones(1, 1)))
+    at = define("i", lambda X: X + X)
+    told = theorem(entries(at(A)), entries(2 * A), unfold(at))
+    assert "(i(A)[j,p])[j,p]" in str(told)
+
+
+def test_no_display_name_is_that_of_a_word_in_a_condition():
+    zero, word = zeros(1, 1), recursion("A", lambda: zeros(1, 1), lambda row, t: row + row)
+    same = Induction("A is zero", t, word(t), zero)
+    same.base(lambda line: line.by(zero, unfold(word)))
+    same.step(
+        lambda line, claim: line.by(word(t) + word(t), unfold(word)).by(zero + zero, claim).by(zero)
+    )
+    inverse = tabulate(lambda i, j: 1 / entry_of(word(t)), 1, 1)
+    start = Derivation("T", ones(1, 1)).by(word(t) @ inverse).by(zero @ inverse, same.qed())
+    one_is_zero = start.by(zero).qed()
+    rows = matrix("X", t, n)
+    shown_in_full = softmax(rows @ matrix("K", n, n) @ rows.T) @ rows @ v
+    fourth = shown_in_full * shown_in_full * shown_in_full * shown_in_full
+    proof = Derivation("T", fourth).by(fourth * (ones(t) @ ones(1, 1)))
+    printed = str(proof.by(fourth * (ones(t) @ zero), one_is_zero()).by(zeros(t)).qed()())
+    assert "where" in printed and "where A =" not in printed
+
+
+def test_a_hypothesis_about_letters_of_its_own_is_no_answer():
+    U, W, J_n = matrix("U", n, 1), matrix("W", 1, n), ones(n, n)
+    rank_one, square = given(U @ W, A), theorem(U @ W, A, given(U @ W, A))
+    lhs, rhs = A @ J_n @ A, A * (J_n @ A @ J_n)
+    proof = Derivation("T", lhs).by(U @ W @ J_n @ U @ W, square().reversed())
+    proof = proof.by((U @ W) * (J_n @ (U @ W) @ J_n)).by(rhs, rank_one).qed()
+    assert not proves(proof, lhs, rhs, shown(proof))
+
+
+def test_a_capital_that_is_a_number_is_said_to_be_one():
+    X_, N = scalars("X", positive=True), sizes("N")
+    P_, Q_ = matrix("A", N, N), matrix("B", N, N)
+    assert "X is a number" in str(theorem(A @ (X_ * B), X_ * (A @ B)))
+    assert "N is a size" in str(theorem(P_ @ (N * Q_), N * (P_ @ Q_)))
+
+
+@pytest.mark.parametrize("name", ["ReLU", "Softmax", "Det", "Exp", "norm", "GELU_2"])
+def test_no_letter_is_called_like_a_function(name):
+    refuse(lambda: matrix(name, n, n), "prints like a word")
