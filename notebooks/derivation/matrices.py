@@ -104,7 +104,9 @@ class NonZero:
             rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
             (rows,) = telling_sizes(rows, all_of_them=True)
             shown = rows.show(style, SUM, names)
-            return style.text("no row of ") + shown + style.text(" sums to zero") + every
+            # the comma: no row of any of them, not "not of every one"
+            comma = style.text(",") if every else ""
+            return style.text("no row of ") + shown + style.text(" sums to zero") + comma + every
         relation = style.greater if self.positive else style.unequal
         each = "" if x.shape == (1, 1) else style.text("each entry of ")
         (x,) = telling_sizes(x, all_of_them=True)

@@ -126,13 +126,13 @@ NEEDED = {
             derivative(masked_softmax(M, S + s * (u @ one.T)), s), zeros(m, n),
             unfold(masked_softmax)),
         ["no row of M ⊙ exp(S) sums to zero"]),
-    "every head": (rows_of_heads, ["no row of Z[a] sums to zero for every a"]),
+    "every head": (rows_of_heads, ["no row of Z[a] sums to zero, for every a"]),
     "the only head": (lambda: rows_of_heads()(h=1), ["no row of Z[1] sums to zero"]),
     "one head and every head": (
         lambda: theorem(
             normalise(Z[a]) @ ones(d) + over(b, normalise(Z[b]) @ ones(d)), (1 + h) * one,
             unfold(normalise)),
-        ["no row of Z[a] sums to zero", "no row of Z[b] sums to zero for every b"]),
+        ["no row of Z[a] sums to zero", "no row of Z[b] sums to zero, for every b"]),
     "what was divided by midway": (divided_midway, ["no row of X sums to zero"]),
     "what a quotient makes evident": (evident_by_a_quotient,
         ["no row of Y - 1/d Y 1 · 1ᵀ + w(v) 1ᵀ sums to zero"]),

@@ -175,7 +175,7 @@ def test_hypotheses_are_printed_before_qed_as_well_and_for_the_heads_they_are_of
     of_heads = Heads("K", h, m, n)[a] + Heads("V", h, m, n)[a]
     every = over(a, masked_softmax(M, of_heads) @ one)
     cited = theorem(every, over(a, ones(m)), rows.qed()(S=of_heads))
-    assert "needs no row of M ⊙ exp(K[a] + V[a]) sums to zero for every a" in repr(cited)
+    assert "needs no row of M ⊙ exp(K[a] + V[a]) sums to zero, for every a" in repr(cited)
 
 
 def test_a_condition_says_its_range_where_no_letter_tells_it():
