@@ -125,7 +125,7 @@ def _other_shapes(theorem, put):
     changed = {s for s, size in put.symbols.items() if s.is_integer and s != size}
     told = changed & _sizes_that_stay(theorem, put)
     row = ", ".join(f"{s} = {show_number(Text(), put.symbols[s])}" for s in sorted(told, key=str))
-    return tuple(dict.fromkeys((*theorem.sizes, *([row] if row else []))))
+    return (*theorem.sizes, *([row] if row else []))
 
 
 def _sizes_that_stay(theorem, put):

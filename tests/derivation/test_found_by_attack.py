@@ -445,3 +445,9 @@ def test_a_capital_that_is_a_number_is_said_to_be_one():
 @pytest.mark.parametrize("name", ["ReLU", "Softmax", "Det", "Exp", "norm", "GELU_2"])
 def test_no_letter_is_called_like_a_function(name):
     refuse(lambda: matrix(name, n, n), "prints like a word")
+
+
+def test_sizes_swapped_twice_are_told_twice():
+    swapped = theorem(matrix("A", m, n) @ ones(n), matrix("A", m, n) @ ones(n))(m=n, n=m)
+    assert str(swapped).count("(m = n, n = m)") == 1
+    assert str(swapped(m=n, n=m)).count("(m = n, n = m)") == 2
