@@ -83,6 +83,7 @@ Silu                   sees
 Slice                  moves still part
 SliceScatter           moves rewrites
 Softmax                normalises
+SoftmaxOffByOne        normalises
 Softplus               sees
 Split                  moves part
 SplitWithSizes         moves part
@@ -128,3 +129,8 @@ MOVES, PARTS, STILL = of_kind("moves"), of_kind("part"), of_kind("still")
 LINEAR, WEIGHED, NORMALISERS = of_kind("linear"), of_kind("weighs"), of_kind("normalises")
 NORM_STEPS, ALIKE, SEE = of_kind("norm"), of_kind("alike"), of_kind("sees")
 LENGTHS, REWRITES = of_kind("length"), of_kind("rewrites")
+
+
+def signed(number):
+    """An axis as PyTorch saves it, a number without a sign, as it was given."""
+    return number - 2**64 if number >= 2**63 else number

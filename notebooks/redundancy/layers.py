@@ -185,12 +185,23 @@ def find_attention(model, demand=True):
         if layer is not None:
             found.append(layer)
     if demand and not found:
-        raise NoAttention(
-            f"no attention layer was found in {type(model).__name__}: none of its modules holds "
-            "projections for queries, keys and values under a name that is known. (Where tokens are "
-            "mixed by a recurrence, a convolution or a Fourier transform, no theorem here speaks.)"
-        )
+        raise NoAttention(_no_attention(model))
     return found
+
+
+def _no_attention(model):
+    """The sentence for a model in which no layer was recognised."""
+    kinds = {type(m).__name__ for n, m in model.named_modules() if _calls_itself_attention(n, m)}
+    if kinds:
+        return (
+            f"no attention layer of {type(model).__name__} can be read: {', '.join(sorted(kinds))} "
+            "keeps no linear maps for queries, keys and values under a name that is known"
+        )
+    return (
+        f"no attention layer was found in {type(model).__name__}: none of its modules holds "
+        "projections for queries, keys and values under a name that is known. (Where tokens are "
+        "mixed by a recurrence, a convolution or a Fourier transform, no theorem here speaks.)"
+    )
 
 
 def find_others(model):
@@ -198,7 +209,9 @@ def find_others(model):
 
     {name of the module: {name of the map in it: Projection}}.  What part they play is unknown.
     """
-    known = {layer.name for layer in find_attention(model, demand=False)}
+    layers = find_attention(model, demand=False)
+    known = {layer.name for layer in layers}
+    told = {p.weights.module for layer in layers for p in layer.projections.values()}
     found = {}
     for name, module in model.named_modules():
         kin = (f"{name}.", *(f"{n}." for n in known | found.keys()))
@@ -207,7 +220,8 @@ def find_others(model):
         if inside or holds or not _calls_itself_attention(name, module):
             continue
         maps = {n: m for n, m in module.named_modules() if n and _linear(m) is m}
-        if maps:
+        maps = {n: m for n, m in maps.items() if "router" not in n}  # it sends tokens to experts
+        if maps and not told.issuperset(maps.values()):
             found[name] = {
                 n: _projection(n, _join(name, n), m, torch.arange(width(m)[1]))
                 for n, m in maps.items()
@@ -252,7 +266,10 @@ def demand_values(model):
 # --- what a name says -------------------------------------------------------------------------
 
 #: Words in the name of a projection that say nothing about its part.
-_FILLING = {"proj", "projection", "project", "lin", "linear", "layer", "to", "attn", "c"}
+_FILLING = {
+    *("proj", "projection", "project", "lin", "linear", "layer", "to", "attn", "c"),
+    *("head", "conv1d"),
+}
 _ROLES = {
     **{"q": "query", "query": "query", "k": "key", "key": "key", "v": "value", "value": "value"},
     **{"o": "output", "out": "output", "output": "output", "dense": "output", "post": "output"},
@@ -361,7 +378,7 @@ def _output_beside(name, module, parents):
     prefix, _, own = name.rpartition(".")
     after = False
     for child, inside in parent.named_children():
-        if after and "out" in child.lower():
+        if after and ("out" in child.lower() or child.startswith("post_att")):
             for inner, candidate in inside.named_modules(prefix=_join(prefix, child)):
                 if _linear(candidate) is candidate and _role(inner.rpartition(".")[2]) == "output":
                     return inner, candidate

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from .by_hand import with_softmax
 from .hidden import Hidden, Watch
 from .kinds import MOVES, PARTS, Unknown
 from .precision import double_precision, plain_kernels
@@ -40,6 +41,7 @@ class Step:
     node: object
     shapes: list
     reads: list = field(default_factory=list)
+    given: dict = field(default_factory=dict)  # what is known of it besides what PyTorch saves
 
     @property
     def shape(self):
@@ -52,6 +54,8 @@ class Step:
 
     def saved(self, name):
         """A number or tensor that was saved for the gradient, or None."""
+        if name in self.given:
+            return self.given[name]
         try:
             return getattr(self.node, f"_saved_{name}", None)
         except RuntimeError:
@@ -82,6 +86,7 @@ class Record:
                 self.steps.append(step)
                 if step.name not in MOVES and node not in watch.accounted:
                     self.hidden.append(Hidden("a function out of Python's sight", node))
+        self.steps = with_softmax(self.steps)
         self.ends = {made[output.grad_fn] for output in outputs if output.grad_fn in made}
         self.edges = [get_gradient_edge(o) for o in outputs if o.grad_fn in made]
         self.readers = {step: [] for step in self.steps}

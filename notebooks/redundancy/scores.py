@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .by_hand import OFF_BY_ONE
 from .kinds import (
     LENGTHS,
     LINEAR,
@@ -18,12 +19,15 @@ from .kinds import (
     WEIGHED,
     Lost,
     Unknown,
+    signed,
 )
 from .record import record_of, whole
 from .variations import variations
 
 #: What rounding may leave of a zero in a Jacobian, relative to its largest entry.
 NOTHING = 1e-9
+#: A share of the sum of exponentials; below it, what is added may be lost in rounding.
+GUARD = 1e-4
 ONE_KEY = "the inputs have one key only, and one key has all the weight: give more"
 
 
@@ -90,11 +94,23 @@ def _score_path(record, before, normaliser):
     return Path(product, (-2, -1)[place], between, normaliser)
 
 
+def demand_no_guard(weights):
+    """Raises Unknown where what is added to the sum of exponentials is there against 0/0 only."""
+    added = weights.saved("added")
+    if added is not None and (added < GUARD).any():
+        raise Unknown("a small number is added to the sum of exponentials")
+
+
 def _demand_s(path):
     """Raises Lost where a constant added to a row of scores is seen in the weights."""
     axis, weights = path.axis, path.normaliser
     if weights.name == "Sigmoid":
         raise Lost("sigmoid: each weight sees its own score, so a constant in a row is seen")
+    demand_no_guard(weights)
+    if weights.name == OFF_BY_ONE:
+        raise Lost(
+            "a sink: what is added to the sum of exponentials stays, and no key's score is it"
+        )
     for step in path.between:
         before = step.reads[0][1]
         if step.name == "Tanh":
@@ -110,7 +126,7 @@ def _demand_s(path):
                 raise Unknown("two sets of scores that depend on the keys are added")
         elif not _is_one_for_all_keys(step, axis):
             axis = _moved_axis(step, before, axis)
-    if _signed(weights.saved("dim") or 0) not in (axis, len(weights.shape) + axis):
+    if signed(weights.saved("dim") or 0) not in (axis, len(weights.shape) + axis):
         raise Lost("softmax does not run over the keys")
 
 
@@ -171,14 +187,14 @@ def _moved_axis(step, before, axis):
     if step.name in STILL and len(shape) == len(old):
         return axis
     if step.name in ("Transpose", "T"):
-        dims = [_signed(step.saved(f"dim{i}")) for i in (0, 1)] if step.name == "Transpose" else []
+        dims = [signed(step.saved(f"dim{i}")) for i in (0, 1)] if step.name == "Transpose" else []
         dims = [d if d < 0 else d - len(shape) for d in dims] or [-1, -2]
         return dims[1 - dims.index(axis)] if axis in dims else axis
     if step.name == "Permute":
-        dims = [_signed(d) % len(old) for d in step.saved("dims")]
+        dims = [signed(d) % len(old) for d in step.saved("dims")]
         return dims.index(len(old) + axis) - len(dims)
     if step.name == "Unsqueeze":
-        new = _signed(step.saved("dim")) % len(shape)
+        new = signed(step.saved("dim")) % len(shape)
         return axis - 1 if new > len(old) + axis else axis
     place = len(old) + axis
     if _is_view(step) and old[place] > 1:
@@ -202,10 +218,6 @@ def _is_view(step):
         same = shape.numel() == step.reads[0][1].shape.numel()
         return same and tuple(step.saved("stride")) == shape.stride()
     return step.name in ("View", "UnsafeView", "ReshapeAlias")
-
-
-def _signed(number):
-    return number - 2**64 if number >= 2**63 else number
 
 
 def _seen(seen, axis):
@@ -328,7 +340,7 @@ def _centres(step):
         return ()
     rank = len(step.reads[0][1].shape)
     axes = step.saved("dim")
-    return tuple(_signed(d) % rank - rank for d in (range(rank) if axes is None else axes))
+    return tuple(signed(d) % rank - rank for d in (range(rank) if axes is None else axes))
 
 
 def _less_mean(jacobian, axes):
@@ -361,6 +373,7 @@ def predict_query(model, layer, inputs):
         raise Unknown(ONE_KEY)
     path = record.behind(products[0].reads[0][1])
     bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
+    bent = [s for s in bent if not _pools_alike(record, s)]
     if bent:
         kept, why = _behind_a_norm(record, path, bent, "query")
         return len(kept), why, kept
@@ -370,6 +383,18 @@ def predict_query(model, layer, inputs):
     if spanned < layer.query.size:
         raise Unknown(f"the keys span {spanned} of {layer.query.size} dimensions at these inputs")
     return 0, ["the query bias adds another number to the score of every key"], None
+
+
+def _pools_alike(record, step):
+    """Whether a maximum is over tokens that the bias moves alike: it moves with them then."""
+    axes = step.saved("dim") if step.name in ("Max", "Amax") else None
+    if axes is None:
+        return False
+    moved = record.jacobian(*step.reads[0][1:])
+    axes = [signed(a) for a in (axes if isinstance(axes, tuple) else (axes,))]
+    axes = [a - 1 if a < 0 else a for a in axes]  # the last one counts the bias
+    apart = (moved - moved.mean(axes, keepdim=True)).abs().max()
+    return bool(axes) and bool(apart <= NOTHING * moved.abs().max())
 
 
 def _spanned(model, layer, inputs):
@@ -392,7 +417,7 @@ def _apart(record, normaliser):
     _, scores, which = normaliser.reads[0]
     result = normaliser.saved("result")
     seen, generator = (result != 0).to(result), torch.Generator().manual_seed(0)
-    axis = _signed(normaliser.saved("dim") or 0) if normaliser.name != "Sigmoid" else None
+    axis = signed(normaliser.saved("dim") or 0) if normaliser.name != "Sigmoid" else None
     rows = []
     for _ in range(len(record.bias) * 5 // 4 + 1):
         drawn = torch.randn(result.shape, dtype=torch.float64, generator=generator)

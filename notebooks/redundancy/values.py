@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from .by_hand import OFF_BY_ONE
 from .kinds import (
     ALIKE,
     LINEAR,
@@ -16,6 +17,7 @@ from .kinds import (
     WEIGHED,
     Lost,
     Unknown,
+    signed,
 )
 from .record import NO_GRADIENT, record_of, whole
 from .scores import (
@@ -28,7 +30,7 @@ from .scores import (
     _odd,
     _same_at_every_token,
     _seen,
-    _signed,
+    demand_no_guard,
 )
 
 #: The shift of a stream in which the entries of one token move alike, and other tokens otherwise.
@@ -70,11 +72,14 @@ def _demand_r(record, weights, shapes):
         if any(s.name == "Div" and len(s.reads) > 1 for s in record.until(set(), start=weights)):
             raise Unknown("sigmoid, and then a division by something that depends on the keys")
         raise Lost("sigmoid: the rows of the weights do not sum to one number")
+    demand_no_guard(weights)
+    if weights.name == OFF_BY_ONE:
+        raise Lost("a sink takes a share of every row: the weights do not sum to one number")
     after = [s for s in record.until(set(), start=weights) if s is not weights]
     stop = next((i for i, s in enumerate(after) if s.name in WEIGHED), None)
     if stop is None or after[stop].shape not in shapes:
         raise Unknown("something other than the values meets the weights")
-    axis = _signed(weights.saved("dim") or 0)
+    axis = signed(weights.saved("dim") or 0)
     axis = axis if axis < 0 else axis - len(weights.shape)
     for step in after[:stop]:
         before = step.reads[0][1]
@@ -277,13 +282,15 @@ def _shift(step, shift, free):
         return _shift_of_each(step)
     if step.name in ("NativeLayerNorm", "Var", "Std"):
         return 0.0
+    if step.name == "Convolution" and step.places == (2,):
+        return moved[0]  # its bias
     if step.name in SEE:
         return None
     if step.name in MOVES - {"ConstantPadNd"} or (
         step.name in ALIKE and not any(step.saved("padding") or ())
     ):
         if len(set(moved)) > 1 or _appends(step) or _leaves_some(step):
-            if step.name == "Cat" and _signed(step.saved("dim")) not in (-1, len(step.shape) - 1):
+            if step.name == "Cat" and signed(step.saved("dim")) not in (-1, len(step.shape) - 1):
                 return EACH
             raise Unknown("parts of the stream are read apart")
         return moved[0]

@@ -34,6 +34,16 @@ def off_by_one(scores):
     return torch.softmax(F.pad(scores, (0, 1)), -1)[..., :-1]
 
 
+def by_hand(added=0, axis=-1, mask=1.0):
+    """Softmax as it stands in textbooks."""
+
+    def weigh(scores):
+        e = scores.exp() * mask
+        return e / (e.sum(axis, keepdim=True) + added) if added else e / e.sum(axis, keepdim=True)
+
+    return weigh
+
+
 def causal(value):
     def weigh(scores):
         hidden = torch.ones(scores.shape[-2:]).triu(1).bool()
@@ -81,6 +91,20 @@ CASES = {
     ),
     "sigmoid": ({"weigh": torch.sigmoid}, 0, 0, 0),
     "softmax off by one": ({"weigh": off_by_one}, 0, 0, 0),
+    "off by one, written out": ({"weigh": by_hand(added=1)}, 0, 0, 0),
+    "softmax, written out": ({"weigh": by_hand()}, 0, ALL, ALL),
+    "exponentials under a mask": ({"weigh": by_hand(mask=torch.ones(6, 6).tril())}, 0, ALL, ALL),
+    "exponentials taken twice": (
+        {"weigh": lambda s: s.exp() / s.exp().sum(3, keepdim=True)}, 0, ALL, ALL
+    ),
+    "softmax by logarithms": ({"weigh": lambda s: s.log_softmax(-1).exp()}, 0, ALL, ALL),
+    "less the logarithm of the sum": (
+        {"weigh": lambda s: (s - s.logsumexp(-1, keepdim=True)).exp()}, 0, ALL, ALL
+    ),
+    "less the logarithm of a column's sum": (
+        {"weigh": lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()}, None, 0, 0
+    ),
+    "over the queries, written out": ({"weigh": by_hand(axis=-2)}, None, 0, 0),
     "softmax over the queries": ({"weigh": lambda s: torch.softmax(s, -2)}, None, 0, 0),
     "rotary values": ({"on_values": rotated}, 0, ALL, 0),
     "LayerNorm of all heads": ({"on_queries": whole(centred), "on_keys": whole(centred)}, 1, 1, ALL),
@@ -171,6 +195,14 @@ UNKNOWN = {
     "sigmoid, divided by its sum": (
         lambda: Attention(lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)),
         "value", ALL),
+    "a small number beside the sum": (
+        lambda: Attention(weigh=by_hand(added=1e-13)), "value", ALL),
+    "a mask above, and not below": (
+        lambda: Attention(weigh=lambda s: s.exp().tril() / s.exp().sum(-1, keepdim=True)),
+        "key", ALL),
+    "another exponential below": (
+        lambda: Attention(weigh=lambda s: s.exp() / (2 * s).exp().sum(-1, keepdim=True)),
+        "key", 0),
     "a LayerNorm of the keys alone": (lambda: Attention(on_keys=centred), "query", h),
     "less the largest score of a column, the key bias": (
         lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "key", 0),
