@@ -2,6 +2,8 @@
 // keyboard would begin at the top again: there the button gets it back. The list of contents, opened
 // over a narrow page, covers the section that was chosen in it: it closes. And the arrows that open a
 // chapter in the sidebar have no name. A formula that goes on beyond its line is scrolled by keyboard.
+// What the search found is not painted over the page, where "bias" stands 200 times, and an excerpt
+// is of the text: not of the list of contents beside it, nor with the signs around a formula.
 {
   let pressed; // the last button, where it was pressed by keyboard
 
@@ -36,7 +38,19 @@
     }
   };
 
+  const quoteText = () => {
+    if (typeof Search === "undefined") return localStorage.removeItem("sphinx_highlight_terms");
+    Search.htmlToText = (html, anchor) => {
+      const page = new DOMParser().parseFromString(html, "text/html");
+      const text = page.querySelector("article.bd-article") ?? page.body;
+      text.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
+      text.querySelectorAll(".math").forEach((part) => part.replaceChildren(part.textContent.replace(/\\[()[\]]/g, "")));
+      return ((anchor && text.querySelector(anchor)) || text).textContent;
+    };
+  };
+
   document.addEventListener("DOMContentLoaded", nameArrows);
+  document.addEventListener("DOMContentLoaded", quoteText, true);
   window.addEventListener("load", () => window.MathJax?.startup.promise.then(reachFormulas));
   window.addEventListener("resize", reachFormulas);
   document.addEventListener("click", remember, true);

@@ -81,6 +81,17 @@ def test_a_question_about_a_bias_leads_to_the_page_of_answers(visit):
     assert len(missed(page, others, first=1)) == 2
 
 
+def test_what_is_found_is_quoted_and_not_painted_over_the_page(visit):
+    page = visit("search.html")
+    page.goto(f"{page.url.partition('?')[0]}?q=fused+width")
+    page.wait_for_function("document.querySelectorAll('ul.search p.context').length > 8")
+    said = page.locator("ul.search p.context").all_text_contents()
+    assert not any("Contents" in quote or r"\(" in quote for quote in said), said
+    page.locator("ul.search > li > a").first.click()
+    page.wait_for_load_state("load")
+    assert page.locator("article").count() == 1 and page.locator("span.highlighted").count() == 0
+
+
 def without_order(route):
     response = route.fetch()
     text = response.text()
