@@ -88,9 +88,16 @@ lint: $(STAMP)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+# constraints.txt: what requirements.txt has pulled in, torch's CUDA packages aside, and that each
+# version is there for the oldest Python.
 lock: | $(BIN)/python
 	$(PIP) install --upgrade --upgrade-strategy eager -r requirements.txt
-	$(BIN)/python tools/lock.py
+	@{ head -n 2 constraints.txt; $(PIP) freeze --all -r requirements.txt \
+	  | sed -e '1,/^## The following/d' -e 's/+.*//' \
+	  | grep -Ev '^(pip|wheel|triton|nvidia-|cuda-)'; } > constraints.txt.new
+	@$(PIP) install --quiet --dry-run --no-deps --only-binary=:all: --python-version 3.11.0 \
+	  --target _build/none -r requirements.txt -r constraints.txt.new
+	@mv constraints.txt.new constraints.txt
 	@touch $(STAMP)
 
 clean:

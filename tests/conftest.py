@@ -25,10 +25,6 @@ EVERY_TIME = {
     "course/test_slides.py": r"lecture|tagged|refused|too_full",
     # the second judge on three chapters, the others at night; nbval runs every proof of all of them
     "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
-    # a rehearsal of the record of a GPU
-    "test_gpu_record.py": r"no_record|error_is|not_finite",
-    # a forked kernel beside a plain one
-    "test_notebook_kernels.py": "nothing",
     # attention across two processes
     "test_context_parallel.py::test_every_check": r"\[2",
     # other Pythons, another proof assistant

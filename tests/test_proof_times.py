@@ -11,18 +11,17 @@ from register import read_register
 RECORD = json.loads(proof_times.RECORD.read_text(encoding="utf-8"))
 
 n, m, h = sizes("n m h")
-eps, s = scalars("epsilon", positive=True), scalars("s")
 S, c, w, P = matrix("S", m, n), matrix("c", m), matrix("w", n), permutation("Π", n)
 A, B, a, one = heads("A", h, n, n), heads("B", h, n, 1), head("a", h), ones(n)
 attend = define("attend", lambda Q, K, V: softmax(Q @ K.T) @ V)
+norm = lambda x: layer_norm(x, scalars("epsilon", positive=True))
 
 
 def test_the_record_is_of_the_theorems_of_the_book():
     timed = [(theorem["label"], theorem["name"]) for theorem in RECORD["theorems"]]
     stated = [(entry.label, entry.name) for entry in read_register(proof_times.NOTEBOOKS)]
     assert timed == stated, f"Run `python tools/proof_times.py`: {set(timed) ^ set(stated)}"
-    for theorem in RECORD["theorems"]:
-        assert len(theorem["seconds"]) == proof_times.REPEATS and min(theorem["seconds"]) > 0
+    assert all(len(theorem["seconds"]) == proof_times.REPEATS for theorem in RECORD["theorems"])
 
 
 def test_operations_are_counted_and_an_abbreviation_makes_none_less():
@@ -35,11 +34,7 @@ def test_operations_are_counted_and_an_abbreviation_makes_none_less():
 EQUATIONS = [
     (attend(P @ w, P @ w, P @ w), P @ attend(w, w, w), attend(w, w, w)),
     (over(a, A[a] + one @ B[a].T), over(a, A[a]) + one @ over(a, B[a]).T, over(a, A[a])),
-    (
-        layer_norm(S + c @ one.T, eps),
-        layer_norm(S, eps),
-        layer_norm(S + ones(m) @ w.T, eps),
-    ),
+    (norm(S + c @ one.T), norm(S), norm(S + ones(m) @ w.T)),
 ]
 
 
@@ -50,15 +45,3 @@ def test_expanding_proves_what_is_true_and_nothing_else(way):
         assert not expanding.holds_at(2, left, false, way)
     assert expanding.holds_at(2, P @ P, identity(n), way)
     assert not expanding.holds_at(3, P @ P, identity(n), way)
-
-
-@pytest.mark.parametrize("x", [derivative(s * S, s), expectation(S), softmax(mask("M", m, n))])
-def test_what_cannot_be_written_out_is_refused(x):
-    with pytest.raises(ValueError, match="not written out"):
-        expanding.holds_at(2, x, x)
-
-
-def test_what_takes_too_long_is_stopped():
-    with pytest.raises(expanding.Stopped, match="after 0.05 s"), expanding.at_most(0.05):
-        while True:
-            pass

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from files import ROOT, read_notebook
 
 MODULES = [*ROOT.glob("notebooks/**/*.py"), *ROOT.glob("book/**/grade.py")]
@@ -21,17 +20,5 @@ def test_what_a_reader_runs_fetches_no_code():
     for path in sheets:
         code += [cell.source for cell in read_notebook(path).cells if cell.cell_type == "code"]
     assert list(filter(FETCHES.search, code)) == []
-
-
-@pytest.mark.parametrize(
-    "code, fetches",
-    [
-        ("x = 1\nimport json, urllib.request", True),
-        ("!pip install that", True),
-        ("torch.hub.load('a', 'b')", True),
-        ("AutoModel.from_pretrained(name, trust_remote_code=True)", True),
-        ("AutoModel.from_pretrained(name, trust_remote_code=False)", False),
-    ],
-)
-def test_what_fetches_code_would_be_found(code, fetches):
-    assert bool(FETCHES.search(code)) == fetches
+    for found in ("import json, urllib.request", "!pip install it", "f(trust_remote_code=True)"):
+        assert FETCHES.search(found)

@@ -2,7 +2,6 @@
 
 import re
 
-import nightly
 import pytest
 import yaml
 from files import ROOT
@@ -25,14 +24,3 @@ def test_actions_are_pinned_rights_are_few_and_make_targets_exist(name):
             action = step.get("uses", "run")
             assert action == "run" or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
             assert set(re.findall(r"\bmake ([a-z-]+)", step.get("run", ""))) <= TARGETS
-
-
-def test_ci_runs_what_the_readme_says():
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    stages = re.findall(r"^stage \d+ make (.+)$", script, re.M)
-    assert stages == ["test", "book", "test-site"]
-
-
-def test_every_stage_of_the_night_has_a_job():
-    stages = yaml.safe_load(WORKFLOWS["nightly"])["jobs"]["stage"]["strategy"]["matrix"]["stage"]
-    assert stages == list(nightly.STAGES)

@@ -81,8 +81,7 @@ def every_meaning(n, lhs, rhs):
 
 def symbols(family):
     """A symbol for each entry of a letter, real as the letters of the book are."""
-    if family.kind != "matrix":
-        raise ValueError(f"{family.name} is no plain matrix: a {family.kind} is not written out")
+    assert family.kind == "matrix", f"{family.name} is a {family.kind}, which is not written out"
     return lambda *at: sp.Symbol("_".join([family.name, *map(str, at)]), real=True)
 
 
@@ -90,8 +89,7 @@ def written_out(x, meant):
     """The entries of an expression, as a function of two positions that works each out once."""
     if x.operation.expand is not None:
         return written_out(x.operation.expand(x), meant)
-    if x.operation in (DERIVATIVE, EXPECTATION):
-        raise ValueError(f"{x.operation.name} depends on more than entries: not written out")
+    assert x.operation not in (DERIVATIVE, EXPECTATION), "it depends on more than entries"
     if x.operation is LETTER:
         return Instance(meant, EXACT).value(x.function)
     if x.operation is OVER:

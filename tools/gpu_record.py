@@ -55,18 +55,14 @@ FULL = {"heads": 8, "width": 64, "length": 1024, "seeds": [0, 1, 2, 3, 4]}
 FULL |= {"shifts": [10.0**i for i in range(6)], "lengths": [1024 * 2**i for i in range(8)]}
 SMALL = {"heads": 2, "width": 8, "length": 32, "seeds": [0, 1]}
 SMALL |= {"shifts": [1.0, 100.0], "lengths": [32, 64]}
-#: Of a long attention: how often it is timed, for how many queries its error is measured, and over
-#: how many keys at a time.
-REPEATS, ROWS, CHUNK = 7, 64, 8192
+#: Of a long attention: how often it is timed, and for how many queries its error is measured.
+REPEATS, ROWS = 7, 64
 
 
 def ratio(found, expected):
     """max |found| / max |expected|; None, which JSON has a word for, where that is not finite."""
     value = (found.double().abs().max() / expected.double().abs().max()).item()
     return value if math.isfinite(value) else None
-
-
-# ---- the experiments ---------------------------------------------------------------------------
 
 
 def shift(device, dtype, sizes, size):
@@ -116,7 +112,7 @@ def long(device, dtype, sizes, length):
     return {"seconds": seconds, "bytes": peak, "error": ratio(out[:, :, rows] - exact, exact)}
 
 
-def in_blocks(q, k, v, chunk=CHUNK):
+def in_blocks(q, k, v, chunk=8192):
     """Attention in float64 over blocks of keys, merged (theorem 14.2)."""
     blocks = zip(*(x.double().split(chunk, dim=2) for x in (k, v)))
     parts = [partial_attention(q.double(), keys, values) for keys, values in blocks]
@@ -168,9 +164,6 @@ def machine(device):
         "commit": subprocess.run(commit, cwd=ROOT, capture_output=True, text=True).stdout.strip(),
         "taken": time.strftime("%Y-%m-%d", time.gmtime()),
     }
-
-
-# ---- the page ----------------------------------------------------------------------------------
 
 
 def page(record):

@@ -15,9 +15,9 @@ import re
 from dataclasses import dataclass
 
 import torch
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import TorchFunctionMode
 
-from .wiring import tensors
+from .wiring import name_of, tensors
 
 #: These hand numbers to the code itself, which may branch on them.
 TO_THE_CODE = {
@@ -55,7 +55,7 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = (resolve_name(function) or "").removesuffix(".__get__").rpartition(".")[2]
+        name = name_of(function).removesuffix(".__get__").rpartition(".")[2]
         name = name or getattr(function, "__name__", "an operation")
         read = tensors(args[:1] if name in FIRST_ONLY else args, kwargs)
         versions = [t._version for t in read]

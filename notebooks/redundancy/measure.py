@@ -66,6 +66,7 @@ class Measurement:
                 jacobian.triangle[:, columns] = matrix[:, columns] / largest
                 self.heard |= {_name(p): largest / jacobian.scale for p in projections}
         jacobian.scale = 1.0
+        del jacobian.values  # they were those of the triangle before
 
     def _rank(self, names):
         values = singular_values(self.jacobian.triangle[:, self.jacobian.columns(*names)])

@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 
 import torch
@@ -94,7 +95,12 @@ class Jacobian:
             name: torch.arange(start, start + shape.numel()).view(shape)
             for (name, shape), start in zip(shapes.items(), starts, strict=True)
         }
-        self.scale = singular_values(triangle)[0].item()
+        self.scale = self.values[0].item()
+
+    @cached_property
+    def values(self):
+        """The singular values of the triangle, the largest first."""
+        return singular_values(self.triangle)
 
     def columns(self, *chosen):
         """The places of the parameters chosen: each a name or a pair (name, index)."""
@@ -111,7 +117,8 @@ class Jacobian:
         Raises KeyError for an unknown name and UnclearRank where there is no clear gap.
         """
         columns = self.columns(*chosen)
-        values = singular_values(self.triangle[:, columns]) / self.scale
+        values = singular_values(self.triangle[:, columns]) if chosen else self.values
+        values = values / self.scale
         near = values[(values > CUT / GAP) & (values < CUT * GAP)]
         if len(near):
             raise UnclearRank(
@@ -162,12 +169,12 @@ def jacobian(function, draw, parameters=None, chunk=256):
         return _with_rows(triangle, pending)
 
     nothing = next(iter(parameters.values())).new_empty(0, size)
-    triangle = folded(nothing, math.ceil((1 + MARGIN) * size))
-    rank, before = _rank(triangle), None
-    while rank != before:
-        triangle = folded(triangle, math.ceil(MARGIN * size))
-        rank, before = _rank(triangle), rank
-    return Jacobian(triangle, {name: value.shape for name, value in parameters.items()})
+    shapes = {name: value.shape for name, value in parameters.items()}
+    found, before = Jacobian(folded(nothing, math.ceil((1 + MARGIN) * size)), shapes), None
+    while (rank := _rank(found)) != before:
+        before = rank
+        found = Jacobian(folded(found.triangle, math.ceil(MARGIN * size)), shapes)
+    return found
 
 
 def singular_values(matrix):
@@ -188,14 +195,15 @@ def _converged(decompose, matrix):
     """
     size = matrix.shape[1]
     turned = torch.eye(size, dtype=matrix.dtype, device=matrix.device)
-    generator = torch.Generator().manual_seed(0)
+    generator, product = torch.Generator().manual_seed(0), matrix
     for _ in range(TURNS):
         try:
-            return decompose(matrix @ turned), turned
+            return decompose(product), turned
         except torch.linalg.LinAlgError:
             turned = torch.randn(size, size, dtype=matrix.dtype, generator=generator)
             turned = torch.linalg.qr(turned.to(matrix.device)).Q
-    return decompose(matrix @ turned), turned
+            product = matrix @ turned
+    return decompose(product), turned
 
 
 def functional(module, parameters=None):
@@ -252,9 +260,8 @@ def _with_rows(triangle, rows):
     return torch.linalg.qr(torch.cat([triangle, rows]), mode="r").R
 
 
-def _rank(triangle):
-    values = singular_values(triangle)
-    return int((values > CUT * values[0]).sum())
+def _rank(found):
+    return int((found.values > CUT * found.scale).sum())
 
 
 def _demand_float64(parameters):

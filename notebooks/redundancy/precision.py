@@ -19,9 +19,10 @@ import sys
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import TorchFunctionMode
 
 from .layers import demand_values, find_attention, find_others
+from .wiring import name_of
 
 _NARROW = {torch.float32, torch.bfloat16, torch.float16}
 _NAMED = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16}
@@ -50,7 +51,7 @@ class double_precision(TorchFunctionMode):  # noqa: N801, used as a function
         kwargs = kwargs or {}
         tensor = args[0] if args else kwargs.get("input")
         if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64:
-            name = (resolve_name(function) or "").rpartition(".")[2]
+            name = name_of(function).rpartition(".")[2]
             if name in _NAMED:
                 self._catch()
                 return tensor

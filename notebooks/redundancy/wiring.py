@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, resolve_name
 
 #: Operations that hand on what they get; believed only where the values are in fact the same.
 WIRES = {
@@ -186,6 +187,15 @@ def is_wire(module, read, made):
     with torch._C.DisableTorchFunction():
         idle = isinstance(module, (nn.Dropout, nn.Identity)) and same_rows(read[0], made[0])
     return idle or made[0] is read[0]
+
+
+@lru_cache(maxsize=4096)
+def name_of(function):
+    """What a function of PyTorch is called, "torch.Tensor.float"; empty for any other.
+
+    `resolve_name` sets up a filter of warnings for each call, which is longer than most calls take.
+    """
+    return resolve_name(function) or ""
 
 
 def tensors(*things):

@@ -7,13 +7,12 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import live_proofs
 import pytest
+from files import NOTEBOOKS as FOLDER
+from files import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "notebooks"
 RUNNER = ROOT / "book" / "static" / "live"
 
 WITHOUT_TORCH = """
@@ -29,12 +28,12 @@ def live_cells(notebook):
     return list(live_proofs.live_cells(notebook))
 
 
-def run(cells):
+def run(cells, python=sys.executable):
     """What the runner makes of the cells, one after the other, where there is no torch."""
     jobs = [("\n".join(s.source for s in cell.prelude), cell.source) for cell in cells]
     # no compiled copy of the runner: its folder is published as it is
     env = {"PYTHONPATH": f"{FOLDER}:{RUNNER}", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command, given = [sys.executable, "-c", WITHOUT_TORCH], json.dumps(jobs)
+    command, given = [python, "-c", WITHOUT_TORCH], json.dumps(jobs)
     done = subprocess.run(command, input=given, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
