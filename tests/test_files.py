@@ -8,7 +8,6 @@ import colab
 import execute_notebooks
 import files
 import nbformat
-import pytest
 import ready
 from small_notebooks import written
 
@@ -19,20 +18,23 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("expected", BROKEN)
-def test_a_file_that_is_no_notebook_is_named_in_a_sentence(tmp_path, monkeypatch, capsys, expected):
+def test_what_is_no_notebook_or_cannot_be_written_is_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "notebooks").mkdir()
     path = tmp_path / "notebooks" / "03.ipynb"
-    path.write_text(BROKEN[expected](written(path, "1")), encoding="utf-8")
     monkeypatch.setattr(colab, "NOTEBOOKS", path.parent)
-    for main, argument in (
-        (ready.main, tmp_path),  # before `make test` and `make book`
-        (execute_notebooks.main, [str(path)]),
-        (colab.main, [str(tmp_path / "copies")]),
-    ):
-        assert main(argument) == 1
-        said = capsys.readouterr().err
-        assert re.fullmatch(rf".*03\.ipynb is no notebook: {expected}.*\.\n", said), said
+    for expected, broken in BROKEN.items():
+        path.write_text(broken(written(path, "1")), encoding="utf-8")
+        for main, argument in (
+            (ready.main, tmp_path),  # before `make test` and `make book`
+            (execute_notebooks.main, [str(path)]),
+            (colab.main, [str(tmp_path / "copies")]),
+        ):
+            assert main(argument) == 1
+            said = capsys.readouterr().err
+            assert re.fullmatch(rf".*03\.ipynb is no notebook: {expected}.*\.\n", said), said
+    monkeypatch.setattr(ready.os, "access", lambda *_: False)
+    assert ready.main(tmp_path) == 1
+    assert capsys.readouterr().err.startswith(f"{tmp_path} cannot be written, and `make` keeps")
 
 
 def half_of_it(path, content):
@@ -52,12 +54,3 @@ def test_a_full_disk_leaves_the_notebook_as_it_was(tmp_path, monkeypatch, capsys
     assert execute_notebooks.main([str(path)]) == 1
     assert "cannot be written: no space left on device.\n" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == before and os.listdir(tmp_path) == ["03.ipynb"]
-
-
-def test_a_checkout_that_cannot_be_written_is_named_once(tmp_path, monkeypatch, capsys):
-    (tmp_path / "_build").mkdir()
-    monkeypatch.setattr(ready.os, "access", lambda *_: False)
-    assert ready.main(tmp_path) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"{tmp_path} cannot be written, and `make` keeps its work there: copy")
-    assert said.count("\n") == 1

@@ -10,59 +10,41 @@ from derivation import versions
 from files import Fault
 
 
-@pytest.fixture
-def built(tmp_path, monkeypatch):
-    """What `make release` builds first, in little."""
-    (tmp_path / "site").mkdir()
-    for name in ("site/index.html", "book.pdf", "student.zip", "instructor.zip"):
-        (tmp_path / name).write_text(name)
-    for name, path in {
-        "ROOT": tmp_path,
-        "SITE": tmp_path / "site",
-        "PDF": tmp_path / "book.pdf",
-        "COURSE": tmp_path,
-    }.items():
-        monkeypatch.setattr(release, name, path)
-    monkeypatch.setattr(release, "copies", lambda: {"03.ipynb": b"{}"})
-    return tmp_path
-
-
-def test_the_packages_have_the_version_of_the_book_and_take_what_has_been_tried():
+def test_the_packages_have_the_version_and_the_pins_of_the_book_and_take_what_has_been_tried():
     text = (release.ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    project = tomllib.loads(text)["project"]
+    pins = (release.ROOT / "requirements.txt").read_text(encoding="utf-8")
+    read = tomllib.loads(text)
+    project, grouped = read["project"], set().union(*read["dependency-groups"].values())
     assert project["version"] == release.version()
     asked = [*project["dependencies"], *project["optional-dependencies"]["audit"]]
     oldest = dict(re.findall(r"(\w+)>=([\d.]+)", " ".join(asked)))
     for name, version in versions.OLDEST.items():
         assert tuple(map(int, oldest[name].split("."))) == version
+    assert grouped | {"sympy", "torch", "transformers"} == set(
+        re.findall(r"^([\w-]+)==", pins, re.M)
+    )
 
 
-def test_each_package_that_is_pinned_has_a_group_and_the_other_way_round():
-    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    pins = (release.ROOT / "requirements.txt").read_text(encoding="utf-8")
-    of_the_packages = {"sympy", "torch", "transformers"}
-    grouped = set().union(*project["dependency-groups"].values())
-    assert grouped | of_the_packages == set(re.findall(r"^([\w-]+)==", pins, re.M))
-
-
-def test_every_archive_has_its_checksum_and_the_same_contents_give_the_same_bytes(built):
-    for folder in ("out", "again"):
-        release.archive(built / folder, "1.2")
-    lines = (built / "out" / "SHA256SUMS").read_text()
-    assert lines == (built / "again" / "SHA256SUMS").read_text()
+def test_every_archive_has_its_checksum_and_what_is_not_built_is_named(tmp_path, monkeypatch):
+    for name in ("html/index.html", "book.pdf", "student.zip", "instructor.zip"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    places = {"ROOT": tmp_path, "SITE": tmp_path / "html", "PDF": tmp_path / "book.pdf"}
+    for name, path in places.items() | {"COURSE": tmp_path}.items():
+        monkeypatch.setattr(release, name, path)
+    monkeypatch.setattr(release, "copies", lambda: {"03.ipynb": b"{}"})
+    for folder in ("out", "again"):  # the same contents give the same bytes
+        release.archive(tmp_path / folder, "1.2")
+    lines = (tmp_path / "out" / "SHA256SUMS").read_text()
+    assert lines == (tmp_path / "again" / "SHA256SUMS").read_text()
     sums = dict(reversed(line.split("  ")) for line in lines.splitlines())
-    assert set(sums) == {
-        f"where-did-the-bias-go-1.2{end}"
-        for end in ("-html.zip", "-notebooks.zip", ".pdf", "-student.zip", "-instructor.zip")
-    }
+    ends = ("-html.zip", "-notebooks.zip", ".pdf", "-student.zip", "-instructor.zip")
+    assert set(sums) == {f"where-did-the-bias-go-1.2{end}" for end in ends}
     for name, expected in sums.items():
-        assert hashlib.sha256((built / "out" / name).read_bytes()).hexdigest() == expected
-
-
-def test_what_is_not_built_is_named(built):
-    (built / "book.pdf").unlink()
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == expected
+    (tmp_path / "book.pdf").unlink()
     with pytest.raises(Fault, match=r"book\.pdf is not there: run `make release`"):
-        release.archive(built / "out", "1.2")
+        release.archive(tmp_path / "out", "1.2")
 
 
 def test_two_versions_are_refused(tmp_path):

@@ -17,10 +17,8 @@ from pathlib import Path
 import nbformat
 from addresses import site_address
 from cells import FENCE, has_tag
-from files import in_a_sentence, read_notebook, write
+from files import NOTEBOOKS, ROOT, in_a_sentence, read_notebook, write
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = ROOT / "notebooks"
 COPIES = ROOT / "_build" / "colab" / "notebooks"
 
 #: A file that code may name: inside the folder of the notebooks.

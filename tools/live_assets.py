@@ -14,9 +14,9 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import distribution
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from files import ROOT
+
 SOURCE = ROOT / "tools" / "live"
 CHECKER = ROOT / "notebooks" / "derivation"
 LIVE = ROOT / ".venv" / "live"

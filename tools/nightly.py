@@ -11,9 +11,9 @@ import shlex
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from files import ROOT
+
 PYTHON = shlex.quote(sys.executable)
 PYTEST = f"{PYTHON} -m pytest -n 2 -rs"
 NBVAL = f"{PYTEST} --dist loadscope --nbval --nbval-current-env -p tests.notebook_kernels"

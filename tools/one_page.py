@@ -14,9 +14,9 @@ import yaml
 from addresses import PDF
 from bs4 import BeautifulSoup
 from docutils.nodes import make_id
+from files import ROOT
 from jinja2 import Template
 
-ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = Path(__file__).with_suffix(".html")
 #: What only a reader of the site needs.
 ON_SCREEN = f'a.headerlink, script, .toctree-wrapper, p:has(> a[href$="{PDF}"])'

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pikepdf
 from addresses import PDF as NAME
-from files import Fault, in_a_sentence, write
+from files import ROOT, Fault, in_a_sentence, write
 from one_page import one_page
 from playwright.sync_api import sync_playwright
 
-BUILD = Path(__file__).resolve().parent.parent / "_build"
+BUILD = ROOT / "_build"
 PDF = BUILD / "pdf" / NAME
 ONE_PAGE = BUILD / "one-page.html"
 SCRIPT = Path(__file__).with_suffix(".js")

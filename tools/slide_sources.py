@@ -6,14 +6,12 @@ the comments `<!-- slide -->` and `<!-- /slide -->` is shown, or all of it where
 
 import re
 from collections import namedtuple
-from pathlib import Path
 
 from claims import read_claims
-from files import Fault, demand, read_notebook
+from files import NOTEBOOKS, ROOT, Fault, demand, read_notebook
 from register import read_register
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS, CLAIMS = ROOT / "notebooks", ROOT / "book" / "claims.yml"
+CLAIMS = ROOT / "book" / "claims.yml"
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 #: An exercise of a sheet: what stands between its heading and its solution.
 EXERCISE = re.compile(

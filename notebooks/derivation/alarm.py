@@ -116,7 +116,8 @@ class Sample:
                 drawn = self._random.uniform(0.3, 1.5)
                 self._scalars[symbol] = drawn if symbol.is_positive else self._sign * drawn
                 self._sign = -self._sign
-        return float(number(scalar).subs({**self._sizes, **self._scalars, **self._fixed_scalars()}))
+        known = {**self._sizes, **self._scalars, **self._fixed_scalars()}
+        return float(known[scalar] if scalar in known else number(scalar).subs(known))
 
     def _fixed_scalars(self):
         return {k: v for k, v in self._fixed.items() if isinstance(k, sp.Symbol)}

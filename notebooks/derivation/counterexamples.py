@@ -163,6 +163,9 @@ class _Search:
         self.families = _sorted(families)
         self.permutations = _sorted(lhs.atoms(Bijection) | rhs.atoms(Bijection))
         self.indices = _sorted(lhs.free_positions() | rhs.free_positions())
+        self.terms = {s: size_term(s) for s in self.sizes}
+        self.terms |= {s: scalar_letter(s) for s in self.scalars}
+        self.terms |= {x: x.term for x in (*self.families, *self.permutations, *self.indices)}
         unknown = {x for x in letters if x.args[1] == k.fun(k.NUM)}
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
@@ -203,16 +206,15 @@ class _Search:
     def _instance(self, instance, functions):
         """What the letters are, and for each sequence the last place that was read."""
         sizes, chosen = instance
-        meant = {size_term(s): n for s, n in sizes.items()}
+        meant = {self.terms[s]: n for s, n in sizes.items()}
         tables, read = {f: {} for f in self.families}, {}
         for what, at, value in chosen:
             if at is not None:
                 tables[what][at] = value
             else:
-                letter = scalar_letter(what) if isinstance(what, sp.Symbol) else what.term
-                meant[letter] = value
+                meant[self.terms[what]] = value
         for f, table in tables.items():
-            meant[f.term] = _reader(f, table, functions["number"], read)
+            meant[self.terms[f]] = _reader(f, table, functions["number"], read)
         meant |= {x: lambda v, e=e: v**e for e, x in enumerate(self.unknown, start=2)}
         return Instance(meant, functions), tables, read
 
@@ -248,9 +250,8 @@ class _Search:
         if not gap.is_finite or abs(gap) < 1e-20:
             return None
         values = {f.name: _array(_used(f, table, read)) for f, table in tables.items()}
-        values |= {p.name: evaluated.meant[p.term] for p in self.permutations}
-        values |= {s.name: evaluated.meant[scalar_letter(s)] for s in self.scalars}
-        values |= {i.name: evaluated.meant[i.term] for i in self.indices}
+        others = (*self.permutations, *self.scalars, *self.indices)
+        values |= {x.name: evaluated.meant[self.terms[x]] for x in others}
         values |= {x.args[0]: f"x ↦ x{superscript(e)}" for e, x in enumerate(self.unknown, 2)}
         sizes = {s.name: n for s, n in instance[0].items()}
         return Counterexample(sizes, values, at, left, right, self.claim)

@@ -185,7 +185,8 @@ class Instance:
         return [range(1, self.any(s.args[0], around) + 1) for s, around in sorts]
 
     def _sum(self, env, f):
-        return sum(self.any(f, env)(*at) for at in itertools.product(*self._ranges(f, env)))
+        places = itertools.product(*self._ranges(f, env))
+        return sum(self.any(f.args[0], (*env, *at)) for at in places)
 
     def _deriv(self, env, f, at):
         f, at = self.any(f, env), self.any(at, env)

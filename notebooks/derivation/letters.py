@@ -11,6 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import sympy as sp
 from sympy import Basic, Expr, S, Tuple
@@ -208,6 +209,11 @@ def letter(name, sort):
 def _named(name):
     """A name as SymPy keeps it; ProofError for what does not print as it is written."""
     name = getattr(name, "name", name)
+    return (_checked if type(name) is str else _checked.__wrapped__)(name)
+
+
+@lru_cache(maxsize=4096)
+def _checked(name):
     plain = type(name) is str and READERS.fullmatch(name) and not _is_signed(name)
     if not plain and not (isinstance(name, str) and _INNER.fullmatch(name)):
         raise ProofError(

@@ -55,6 +55,8 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if not self.active:
+            return function(*args, **kwargs)
         name = name_of(function).removesuffix(".__get__").rpartition(".")[2]
         name = name or getattr(function, "__name__", "an operation")
         read = tensors(args[:1] if name in FIRST_ONLY else args, kwargs)
@@ -64,7 +66,7 @@ class Watch(TorchFunctionMode):
         sources = {Hidden(name, t.grad_fn) for t in read if t.requires_grad}
         made = function(*args, **kwargs)
         name += " scaled" * ("alpha" in kwargs)
-        if self.active and not NO_NUMBERS.fullmatch(name):
+        if not NO_NUMBERS.fullmatch(name):
             changed = [t for t, version in zip(read, versions) if t._version != version]
             self._enter(name, known, sources, tensors(made), changed)
             self._account(before, [t.grad_fn for t in (*tensors(made), *changed)])

@@ -22,10 +22,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from .layers import demand_values, find_attention, find_others
-from .wiring import name_of
 
 _NARROW = {torch.float32, torch.bfloat16, torch.float16}
-_NAMED = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16}
+_ROUNDING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
 
 class double_precision(TorchFunctionMode):  # noqa: N801, used as a function
@@ -51,11 +50,11 @@ class double_precision(TorchFunctionMode):  # noqa: N801, used as a function
         kwargs = kwargs or {}
         tensor = args[0] if args else kwargs.get("input")
         if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64:
-            name = name_of(function).rpartition(".")[2]
-            if name in _NAMED:
+            if function in _ROUNDING:
                 self._catch()
                 return tensor
-            if any(v in _NARROW for v in (*args[1:], *kwargs.values()) if _is_dtype(v)):
+            asked = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.dtype)]
+            if not _NARROW.isdisjoint(asked):
                 self._catch()
                 args = tuple(torch.float64 if _is_dtype(a) else a for a in args)
                 kwargs = {k: torch.float64 if _is_dtype(v) else v for k, v in kwargs.items()}

@@ -1,12 +1,12 @@
 """The built site as files: which anchors a page has, and where its links lead."""
 
 from functools import cache
-from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 from bs4 import BeautifulSoup
+from files import ROOT
 
-SITE = Path(__file__).resolve().parents[2] / "_build" / "html"
+SITE = ROOT / "_build" / "html"
 
 
 @cache

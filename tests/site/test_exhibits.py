@@ -5,14 +5,14 @@ fewer than a hundred operations on numbers below ten: 1e-12 is far above what th
 """
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
 from browser import served, visited
+from files import ROOT
 from torch import nn
 
-STATIC = Path(__file__).resolve().parents[2] / "book" / "static"
+STATIC = ROOT / "book" / "static"
 CLOSE = 1e-12
 EXHIBITS = ["three-biases", "drag-tokens", "bias-before-norm"]
 EXHIBITS += ["through-a-block", "fused-or-separate", "large-key-bias"]

@@ -6,22 +6,19 @@ REQUIRE_BROWSER=1. `make pdf` makes the PDF; one that is older than the book cou
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 from browser import demand_means
+from files import ROOT
 from pdf_download import NAME, is_current, pdf_of
 from print_pdf import CannotPrint, find_chromium, prepared
 from pypdf import PdfReader
 from register import read_register
 from site_files import SITE, soup
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 ONE_PAGE = ROOT / "_build" / "one-page.html"
-
-# ---- the PDF ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +47,11 @@ def plain(words):
     return words.replace("’", "'").replace("$", "").replace("`", "")
 
 
-def test_it_is_tagged_and_says_what_it_is(pdf):
+def test_it_is_tagged_says_what_it_is_and_has_no_empty_page(pdf, text):
     root = pdf.root_object
     assert root["/MarkInfo"]["/Marked"] and "/StructTreeRoot" in root and root["/Lang"] == "en"
     assert (pdf.metadata.title, pdf.metadata.author) == (CONFIG["title"], CONFIG["author"])
+    assert [i for i, words in enumerate(text[1:], 2) if len(words) < 120] == []
 
 
 def test_its_outline_has_parts_and_chapters_and_the_contents_name_their_pages(pdf, text):
@@ -92,13 +90,6 @@ def test_every_picture_and_every_formula_has_words(pdf):
         assert found and all(o.get("/Alt", "").strip() for o in found)
 
 
-def test_no_page_is_empty(text):
-    assert [i for i, words in enumerate(text[1:], 2) if len(words) < 120] == []
-
-
-# ---- the site -----------------------------------------------------------------------
-
-
 def test_the_site_offers_it_only_where_it_is():
     index = (SITE / "book" / "index.html").read_text(encoding="utf-8")
     assert (f'"../{NAME}"' in index) == (SITE / NAME).is_file()
@@ -114,9 +105,6 @@ def test_a_pdf_that_is_older_than_the_book_is_not_offered(tmp_path):
     assert is_current(tmp_path)
     os.utime(chapter, (pdf.stat().st_mtime + 10,) * 2)
     assert not is_current(tmp_path)
-
-
-# ---- the page that is printed ---------------------------------------------------------
 
 
 def test_on_one_page_every_anchor_is_one_of_a_kind(pdf):

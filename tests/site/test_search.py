@@ -92,19 +92,6 @@ def test_what_is_found_is_quoted_and_not_painted_over_the_page(visit):
     assert page.locator("article").count() == 1 and page.locator("span.highlighted").count() == 0
 
 
-def without_order(route):
-    response = route.fetch()
-    text = response.text()
-    assert "Scorer.score = " in text
-    route.fulfill(response=response, body=text.replace("Scorer.score = ", "Scorer.unused = "))
-
-
-def test_the_alphabet_would_not_do(visit):
-    page = visit("search.html", routes={"**/language_data.js*": without_order})
-    not_first = missed(page, WANTED)
-    assert "key bias" in not_first and len(not_first) > 10
-
-
 def test_a_word_is_found_by_its_other_spellings():
     words = SearchWords({}).split("FlashAttention, an RMSNorm, batch norm and Rotary positions")
     assert {"Flash", "Attention", "RMS", "Norm", "batchnorm", "RoPE"} <= set(words)

@@ -76,15 +76,6 @@ def test_it_is_light(page):
     assert weight(SITE / page) <= HEAVIEST
 
 
-def test_a_heavy_page_is_seen_to_be_heavy(tmp_path):
-    (tmp_path / "heavy.css").write_bytes(b" " * HEAVIEST)
-    (tmp_path / "page.html").write_text('<link rel="stylesheet" href="heavy.css?v=1">')
-    assert weight(tmp_path / "page.html") > HEAVIEST
-
-
-# ---- what a style sheet loses ------------------------------------------------------
-
-
 def test_a_style_that_no_page_uses_goes_and_one_that_may_be_used_stays():
     kept = [".shown b{c:d}", ".lost,.shown{c:d}", "a:not(.lost){c:d}", ".bs-tooltip-top{c:d}",
             "@media print{", ".shown:hover{c:d}", "}", "from{c:d}"]  # fmt: skip
