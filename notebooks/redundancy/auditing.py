@@ -26,7 +26,13 @@ from .layers import find_attention, find_others
 from .layout import with_true_layout
 from .measure import Measurement
 from .nullity import UnclearRank
-from .precision import double_precision, generic_copy, halve_matrices, plain_kernels
+from .precision import (
+    double_precision,
+    generic_copy,
+    halve_matrices,
+    one_thread_if_small,
+    plain_kernels,
+)
 from .predict import Prediction, predict
 from .report import ABSENT, AGREE, DISAGREE, MEASURED, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 from .shrinking import shrink
@@ -58,11 +64,22 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0):
         model, changes = small.model, small.changes
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         model = model.module
-    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng([]):
+    _demand_module(model)
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.random.fork_rng([]),
+        one_thread_if_small(model),
+    ):
         report = _audit(model, inputs, inject, weights, seed)
     if not changes:
         return report
     return replace(report, shrunk=changes, notes=(*report.notes, small.account()))
+
+
+def _demand_module(model):
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
 
 
 def _audit(model, inputs, inject, weights, seed):

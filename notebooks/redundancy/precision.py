@@ -23,6 +23,8 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from .layers import demand_values, find_attention, find_others
 
+#: A model of fewer numbers than this is small.
+FEW_NUMBERS = 5_000_000
 _NARROW = {torch.float32, torch.bfloat16, torch.float16}
 _NAMED = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -162,6 +164,18 @@ def floor(model, *positional, **named):
 
 def _first(outputs):
     return outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+
+
+@contextlib.contextmanager
+def one_thread_if_small(model):
+    """A context in which a small model uses one thread: many would wait for each other."""
+    threads = torch.get_num_threads()
+    if sum(p.numel() for p in model.parameters()) < FEW_NUMBERS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def plain_kernels():
