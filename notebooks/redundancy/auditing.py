@@ -15,13 +15,31 @@ model given is never changed.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from .checkpoints import config_of, is_config, is_name, load
-from .inputs import WrongInputs, as_call, demand_runs, first_line, in_float64
+from .inputs import (
+    WrongInputs,
+    as_call,
+    demand_runs,
+    first_line,
+    in_float64,
+    some_inputs_within,
+    words_in,
+)
+from .large import (
+    WORDS,
+    CannotCarry,
+    Moves,
+    carried_over,
+    generic_lean_copy,
+    is_large,
+    small_like,
+)
 from .layers import find_attention, find_others
 from .layout import with_true_layout
 from .measure import Measurement
@@ -34,7 +52,19 @@ from .precision import (
     plain_kernels,
 )
 from .predict import Prediction, predict
-from .report import ABSENT, AGREE, DISAGREE, MEASURED, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
+from .progress import progress
+from .report import (
+    ABSENT,
+    AGREE,
+    DISAGREE,
+    MEASURED,
+    UNCLEAR,
+    UNKNOWN,
+    UNMEASURED,
+    UNREACHED,
+    Audit,
+    Row,
+)
 from .shrinking import shrink
 from .variations import variations
 
@@ -82,7 +112,83 @@ def _demand_module(model):
         raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
 
 
+@dataclass(frozen=True)
+class Examined:
+    """A model, its ``layers`` in a float64 copy, what was predicted of them, and the ``report``."""
+
+    model: nn.Module
+    layers: list
+    predictions: dict
+    report: Audit
+
+
 def _audit(model, inputs, inject, weights, seed):
+    layers = find_attention(model, demand=False)
+    if is_large(model, layers):
+        try:
+            return _audit_large(model, inputs, inject, weights, seed)
+        except CannotCarry as reason:
+            print(f"redundancy: {reason}; its whole Jacobian may take long", file=sys.stderr)
+    return examine(model, inputs, inject, weights, seed).report
+
+
+def _audit_large(model, inputs, inject, weights, seed):
+    """The report on a large model: ranks from a small one like it, finite moves on itself."""
+    small = small_like(model, seed)
+    with one_thread_if_small(small.model):
+        examined = examine(small.model, None, True, "random", seed)
+    inputs = as_call(model, some_inputs_within(model, WORDS) if inputs is None else inputs)
+    demand_runs(model, inputs, times=1)
+    own = _names(_blocks(find_attention(model), {}))
+    copied = generic_lean_copy(model, words_in(inputs, WORDS), seed, weights == "random")
+    layers = find_attention(copied)
+    predictions = carried_over(layers, examined)
+    with double_precision(), plain_kernels():
+        moves = Moves(copied, in_float64(inputs))
+        asked = [
+            (layer, predictions[layer.name, role], _folds(layer, own))
+            for layer in layers
+            for role in layer.projections
+        ]
+        moves.listen([a for a in asked if a[1].dimension])
+        rows = [
+            _row_of_large(moves, *one, examined, own, inject) for one in progress(asked, "biases")
+        ]
+    note = (
+        f"{sum(p.size for la in layers for p in la.projections.values())} numbers in the biases: "
+        "ranks were counted on a small model of the same structure; on the model itself each bias "
+        "was moved along all that is redundant, and along the rest"
+    )
+    return Audit(type(model).__name__, tuple(rows), (note, *examined.report.notes))
+
+
+def _folds(layer, own):
+    """Whether a layer has a b_O that can take b_V."""
+    return layer.output is not None and layer.output.bias_name in own
+
+
+def _row_of_large(moves, layer, found, foldable, examined, own, inject):
+    """The row of one bias of a large model."""
+    projection = layer.projections[found.role]
+    has = projection.bias_name in own
+    if not (has or inject):
+        return Row(layer.name, found.role, found.size, None, None, ABSENT, (), 0)
+    row = (layer.name, found.role, found.size, found.dimension)
+    if found.dimension is None:
+        return Row(*row, None, UNMEASURED, tuple(UNKNOWN + w for w in found.why), 0)
+    wrong = [r for r in examined.report.disagreements if r.role == found.role]
+    said = wrong[0].why[-1] if wrong else moves.confirm(layer, found, foldable)
+    if said:
+        return Row(*row, None, DISAGREE, (*found.why, said), 0)
+    alone = found.dimension
+    if found.role == "value" and foldable:
+        alone = max(0, found.size - layer.output.size)
+    counts = (found.dimension, alone) if has else (0, 0)
+    return Row(*row, found.dimension, AGREE, found.why, *counts)
+
+
+def examine(model, inputs, inject, weights, seed):
+    """Predict and measure; an `Examined`."""
     layers, others = find_attention(model, demand=False), find_others(model)
     if not layers and not others:
         find_attention(model)
@@ -122,7 +228,8 @@ def _audit(model, inputs, inject, weights, seed):
     ]
     missing = [] if inject else _absent(layers, absent)
     notes = [*_notes(model, patch, rows, stuck), *_unjudged(others, rows)]
-    return Audit(type(model).__name__, tuple(rows + missing), tuple(notes))
+    report = Audit(type(model).__name__, tuple(rows + missing), tuple(notes))
+    return Examined(model, layers, predictions, report)
 
 
 @dataclass(frozen=True)
@@ -175,11 +282,19 @@ def _measured(measurement, old, question):
     try:
         dimension = measurement.dimension(projection, partners)
         if old.dimension is None or (dimension, old.moved) < (old.dimension, True):
-            alone = measurement.dimension(projection) if partners else dimension
+            alone = _alone(measurement, projection) if partners else dimension
             return Measured(dimension, measurement.moves(projection, partners), alone=alone)
     except UnclearRank as reason:
         return Measured(unclear=str(reason)) if old.dimension is None else old
     return old
+
+
+def _alone(measurement, projection):
+    """How many directions are redundant without partners; none where it is not clear."""
+    try:
+        return measurement.dimension(projection)
+    except UnclearRank:
+        return 0
 
 
 def _blocks(layers, others):

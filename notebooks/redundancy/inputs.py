@@ -47,13 +47,35 @@ def first_line(problem):
     return (str(problem).strip() or type(problem).__name__).splitlines()[0]
 
 
-def demand_runs(model, inputs):
-    """Raises WrongInputs unless the model runs, the same way twice, and returns finite numbers."""
+def some_inputs_within(model, words):
+    """Short random inputs for a large model, their words among the first few of its vocabulary."""
+    from .zoo import some_inputs
+
+    return within(some_inputs(model, tokens=6), words)
+
+
+def within(inputs, words):
+    """A dict of inputs with all words among the first few of the vocabulary."""
+    return {
+        name: value % words if value.dtype == torch.long and "mask" not in name else value
+        for name, value in inputs.items()
+    }
+
+
+def words_in(inputs, least):
+    """How many rows of a table of words these inputs need, and at least so many."""
+    ids = [t for t in (*inputs[0], *inputs[1].values()) if isinstance(t, torch.Tensor)]
+    largest = [int(t.max()) + 1 for t in ids if t.dtype == torch.long and t.numel()]
+    return max(least, *largest, 0)
+
+
+def demand_runs(model, inputs, times=2):
+    """Raises WrongInputs unless the model runs, the same way each time, and returns finite numbers."""
     modes = {module: module.training for module in model.modules()}
     try:
         with torch.no_grad():
             model.eval()
-            first, second = (tensors(model(*inputs[0], **inputs[1])) for _ in range(2))
+            first, *again = (tensors(model(*inputs[0], **inputs[1])) for _ in range(times))
     except Exception as problem:
         raise WrongInputs(
             f"{type(model).__name__} does not run on these inputs: {first_line(problem)}"
@@ -69,7 +91,7 @@ def demand_runs(model, inputs):
         raise WrongInputs(
             f"{type(model).__name__} returns infinite numbers, or NaN, on these inputs"
         )
-    if not all(torch.equal(a, b) for a, b in zip(first, second, strict=True)):
+    if not all(torch.equal(a, b) for one in again for a, b in zip(first, one, strict=True)):
         raise WrongInputs(
             f"{type(model).__name__} returns other numbers when it runs again: it draws random "
             "numbers in eval mode, and no bias can be judged"

@@ -79,7 +79,11 @@ def float64_copy(model):
     The model itself is not touched.  Raises CannotRead as `find_attention` does.
     """
     demand_values(model)
-    copied = copy.deepcopy(model).double().eval().requires_grad_(False)
+    return plainly_attending(copy.deepcopy(model).double().eval().requires_grad_(False))
+
+
+def plainly_attending(copied):
+    """The model, changed: eager attention, plain experts, no caches."""
     for switch in ("set_attn_implementation", "set_experts_implementation"):
         with contextlib.suppress(Exception):  # some models have one implementation only
             getattr(copied, switch)("eager")

@@ -27,6 +27,7 @@ BIASES = {
 UNKNOWN = "unknown architecture: "
 AGREE, DISAGREE, MEASURED = "agree", "DISAGREE", "measured only"
 UNREACHED, ABSENT, UNCLEAR = "not reached", "absent", "UNCLEAR"
+UNMEASURED = "not measured"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
 HEAD = ("layer", "bias", "size", "predicted", "measured", "answer")

@@ -290,13 +290,13 @@ def _behind_a_norm(record, path, bent, role):
         return erased, [f"{kind} of every {role} bends the bias"]
     if len(erased) == len(record.bias):
         return erased, [f"the bias is taken off every {role} again"]
-    if not _are_means(erased):
+    if not are_means(erased):
         return erased, [f"centring erases {len(erased)} directions of every {role}"]
     each = "each head" if len(erased) > 1 else "the whole vector"
     return erased, [f"LayerNorm of every {role} erases the mean of {each}, and bends the rest"]
 
 
-def _are_means(basis):
+def are_means(basis):
     """Whether a basis spans the means of as many parts of a vector, one after the other."""
     width = basis.shape[1] // len(basis)
     means = torch.eye(len(basis)).to(basis).repeat_interleave(width, 1) / width**0.5

@@ -43,7 +43,7 @@ PLANS = ((2, 8), (4, 8), (2, 16), (4, 16), (8, 8), (2, 32), (4, 32))
 
 
 #: Attributes of a module that say where it stands, or how it is run, and not what it does.
-PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id")
+PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
 UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
 
 
@@ -69,31 +69,33 @@ def _short(value):
     return text if len(text) < 40 else text[:36] + " ..."
 
 
-def shrink(config, seed=0):
+def shrink(config, seed=0, full=None):
     """The `Shrunk` model of a configuration of transformers; the same in every run.
 
+    ``full`` is the full model, if there is one: the small one is then of its class, and like it.
     Raises CannotShrink where no smaller model has the structure of the full one.
     """
     with quiet(), torch.random.fork_rng([]):
-        full, fields = _full(config), plain_fields(config)
+        kind, fields = type(full) if full is not None else class_of(config), plain_fields(config)
+        full = _full(config, kind) if full is None else full
         if sum(p.numel() for p in full.parameters()) < SMALL_ENOUGH:
-            return Shrunk(_made(config, seed), ())
+            return Shrunk(_made(config, kind, seed), ())
         wanted = signature(full)
-        shallow = _shallow(config, fields, wanted)
-        return _smallest(config, fields, shallow, wanted, seed)
+        shallow = _shallow(config, kind, fields, wanted)
+        return _smallest(config, kind, fields, shallow, wanted, seed)
 
 
-def _full(config):
+def _full(config, kind):
     """The full model without numbers; CannotShrink where the library makes none of it."""
     try:
-        return built(config, "meta")
+        return built(config, kind, "meta")
     except Exception as problem:  # whatever a configuration or a missing package raises
         raise CannotShrink(
             f"{type(config).__name__}: transformers makes no model of it: {first_line(problem)}"
         ) from None
 
 
-def _smallest(config, fields, shallow, wanted, seed):
+def _smallest(config, kind, fields, shallow, wanted, seed):
     """The first of the `PLANS` whose model is alike and runs; or that is alike, if none runs.
 
     What does not run may want other inputs than those that can be made up: `audit` says so.
@@ -103,8 +105,8 @@ def _smallest(config, fields, shallow, wanted, seed):
         try:
             narrow = narrower(shallow, heads, width, greedy)
             small = _config_like(config, narrow)
-            _demand_alike(small, wanted)
-            model = _made(small, seed)
+            _demand_alike(small, kind, wanted)
+            model = _made(small, kind, seed)
         except Exception as problem:  # whatever a configuration or a model raises
             reason = first_line(problem)
             continue
@@ -124,23 +126,28 @@ def _smallest(config, fields, shallow, wanted, seed):
 # --- models and what is to be kept of them ----------------------------------------------------
 
 
-def built(config, device="cpu"):
-    """A fresh model of a configuration, in the class that it names, or without a head."""
+def class_of(config):
+    """The class that a configuration names, if the library has it; None for one without a head."""
     import transformers
 
-    name = (getattr(config, "architectures", None) or ["AutoModel"])[0]
-    named = getattr(transformers, name, None)
+    named = getattr(transformers, (getattr(config, "architectures", None) or [""])[0] or "_", None)
+    return named if hasattr(named, "_from_config") else None
+
+
+def built(config, kind=None, device="cpu"):
+    """A fresh model of a configuration, of a class or without a head, in eval mode."""
+    import transformers
+
+    make = kind._from_config if kind else transformers.AutoModel.from_config
     with torch.device(device):
-        if named is None or not hasattr(named, "_from_config"):
-            return transformers.AutoModel.from_config(copy.deepcopy(config)).eval()
-        return named._from_config(copy.deepcopy(config)).eval()
+        return make(copy.deepcopy(config)).eval()
 
 
-def _made(config, seed):
+def _made(config, kind, seed):
     torch.manual_seed(seed)
     config = copy.deepcopy(config)
     config.dtype = torch.float32
-    return built(config)
+    return built(config, kind)
 
 
 def signature(model):
@@ -150,14 +157,14 @@ def signature(model):
     """
     found, first = set(), {}
     for name, module in model.named_modules():
-        found.add((_plain(name), type(module).__qualname__, _switches(module)))
+        found.add((plain(name), type(module).__qualname__, _switches(module)))
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        shared = first.setdefault(id(parameter), _plain(name))
-        found.add((_plain(name), parameter.ndim, shared))
+        shared = first.setdefault(id(parameter), plain(name))
+        found.add((plain(name), parameter.ndim, shared))
     return found | {_heads(layer) for layer in layers_of(model)}
 
 
-def _plain(name):
+def plain(name):
     return re.sub(r"\b\d+\b", "*", name)
 
 
@@ -165,14 +172,24 @@ def _switches(module):
     """What the attributes of a module say: yes or no, a word, nothing, and of a number if it is 0."""
     own = {k: v for k, v in vars(module).items() if not PLACE.search(k)}
     words = {(k, v) for k, v in own.items() if v is None or isinstance(v, bool | str)}
-    return frozenset(words | {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)})
+    numbers = {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)}
+    hooked = bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+    return frozenset(words | numbers | {("hooked", hooked)})
+
+
+def kind_of(module):
+    """The classes and switches of a module and all that is in it, without numbers."""
+    return frozenset(
+        (plain(name), type(inside).__qualname__, _switches(inside))
+        for name, inside in module.named_modules()
+    )
 
 
 def _heads(layer):
     """How the heads of an attention layer are grouped, and which biases it has."""
     width = layer.output.size if layer.output else 0
     return (
-        _plain(layer.name), layer.heads == 1, layer.key_value_heads == 1, layer.group == 1,
+        plain(layer.name), layer.heads == 1, layer.key_value_heads == 1, layer.group == 1,
         _sign(layer.value.size - width), _sign(layer.query.size - width),
         tuple((role, p.has_bias) for role, p in layer.projections.items()),
     )  # fmt: skip
@@ -182,9 +199,9 @@ def _sign(number):
     return (number > 0) - (number < 0)
 
 
-def _demand_alike(config, wanted):
+def _demand_alike(config, kind, wanted):
     """Raises CannotShrink, naming what would be lost or gained, and for a model that stays large."""
-    model = built(config, "meta")
+    model = built(config, kind, "meta")
     found = signature(model)
     if missing := sorted(map(str, wanted - found)):
         raise CannotShrink(f"it would lose {missing[0]}")
@@ -233,14 +250,14 @@ def _changes(path, before, after):
             yield f"{path}{name}", value, after.get(name)
 
 
-def _shallow(config, fields, wanted):
+def _shallow(config, kind, fields, wanted):
     """The fields with as few layers as have one of each kind, counted from the first."""
     deepest = max((f[n] for f in parts_of(fields) for n in DEPTHS & f.keys() if is_count(f[n])),
                   default=0)  # fmt: skip
     for layers in range(2, min(deepest, DEEPEST)):
         cut = fewer_layers(fields, layers)
         try:
-            found = signature(built(_config_like(config, cut), "meta"))
+            found = signature(built(_config_like(config, cut), kind, "meta"))
         except Exception:  # too few layers for what the configuration asks
             continue
         if found == wanted:
