@@ -152,7 +152,8 @@ def _audit_large(model, inputs, inject, weights, seed):
         ]
         moves.listen([a for a in asked if a[1].dimension])
         rows = [
-            _row_of_large(moves, *one, examined, own, inject) for one in progress(asked, "biases")
+            _row_of_large(moves, *one, examined, own, inject, predictions)
+            for one in progress(asked, "biases")
         ]
     note = (
         f"{sum(p.size for la in layers for p in la.projections.values())} numbers in the biases: "
@@ -167,7 +168,7 @@ def _folds(layer, own):
     return layer.output is not None and layer.output.bias_name in own
 
 
-def _row_of_large(moves, layer, found, foldable, examined, own, inject):
+def _row_of_large(moves, layer, found, foldable, examined, own, inject, predictions):
     """The row of one bias of a large model."""
     projection = layer.projections[found.role]
     has = projection.bias_name in own
@@ -182,7 +183,8 @@ def _row_of_large(moves, layer, found, foldable, examined, own, inject):
         return Row(*row, None, DISAGREE, (*found.why, said), 0)
     alone = found.dimension
     if found.role == "value" and foldable:
-        alone = max(0, found.size - layer.output.size)
+        mean = predictions[layer.name, "output"].dimension or 0
+        alone = max(0, found.size - layer.output.size + mean)
     counts = (found.dimension, alone) if has else (0, 0)
     return Row(*row, found.dimension, AGREE, found.why, *counts)
 

@@ -14,6 +14,7 @@ with the model given, 12 bytes for each number in it, and 8 while it is drawn an
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import replace
 
 import torch
@@ -113,8 +114,10 @@ def carried(found, layer, small):
     """
     projection = layer.projections[found.role]
     made = replace(found, layer=layer.name, size=projection.size, directions=None)
+    made = replace(made, why=tuple(_at_size(why, found, made, layer, small) for why in found.why))
     if found.dimension is None or found.dimension == 0:
-        return made
+        none = found.directions is not None
+        return replace(made, directions=torch.zeros(0, made.size).double()) if none else made
     if found.dimension == found.size:
         return replace(made, dimension=projection.size, directions=_whole(found, projection))
     if found.role == "value" and found.directions is None:
@@ -125,6 +128,17 @@ def carried(found, layer, small):
         why = "part of it is redundant on a small model, and it is not clear which part here"
         return replace(made, dimension=None, why=(*found.why, why))
     return replace(made, dimension=len(directions), directions=directions)
+
+
+def _at_size(sentence, found, made, layer, small):
+    """A sentence that counts dimensions of a small head, with those of a large one."""
+    if "per head" in sentence:
+        times = made.size * small.key_value_heads // (found.size * layer.key_value_heads)
+        return re.sub(r"\d+", lambda number: str(times * int(number[0])), sentence)
+    if sentence.startswith("W_O shows"):
+        seen = layer.output.size - (small.output.size - (found.size - found.dimension))
+        return f"W_O shows {seen} of its {made.size} directions"
+    return sentence
 
 
 def _whole(found, projection):
