@@ -12,7 +12,17 @@ holds, and a float64 copy of it); ``kinds``, ``hidden`` and ``record`` (what a b
 
 from .auditing import audit
 from .centring import as_rms_norm
+from .comparing import compare
 from .folding import fold
 from .nullity import Jacobian, Nullity, UnclearRank, jacobian
 
-__all__ = ["Jacobian", "Nullity", "UnclearRank", "as_rms_norm", "audit", "fold", "jacobian"]
+__all__ = [
+    "Jacobian",
+    "Nullity",
+    "UnclearRank",
+    "as_rms_norm",
+    "audit",
+    "compare",
+    "fold",
+    "jacobian",
+]

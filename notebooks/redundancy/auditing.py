@@ -1,7 +1,9 @@
 """Ask a model which of its attention biases are redundant: predict, then measure.
 
-    report = audit(model, inputs)          # or audit("a/checkpoint")
-    print(report)                          # a table: layer, bias, predicted, measured, verdict
+    report = audit(model, inputs)          # a module: the model itself
+    report = audit(config)                 # a configuration, or the name or folder of a
+    report = audit("org/name")             # checkpoint: its structure, shrunk; no weights
+    print(report)                          # a table: layer, bias, predicted, measured, answer
     report.disagreements                   # the rows in which theory and model differ
 
 For each bias of each attention layer, `predict` says from the operations which directions are
@@ -12,118 +14,198 @@ model given is never changed.
 
 from __future__ import annotations
 
-import os
 import re
-import textwrap
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
-from .checkpoints import load
+from .checkpoints import config_of, is_config, is_name, load
+from .inputs import (
+    WrongInputs,
+    as_call,
+    demand_runs,
+    first_line,
+    in_float64,
+    some_inputs_within,
+    words_in,
+)
+from .large import (
+    WORDS,
+    CannotCarry,
+    Moves,
+    carried_over,
+    generic_lean_copy,
+    is_large,
+    small_like,
+)
 from .layers import find_attention, find_others
 from .layout import with_true_layout
 from .measure import Measurement
 from .nullity import UnclearRank
-from .precision import double_precision, generic_copy, halve_matrices, plain_kernels
+from .precision import (
+    double_precision,
+    generic_copy,
+    halve_matrices,
+    one_thread_if_small,
+    plain_kernels,
+)
 from .predict import Prediction, predict
-from .record import tensors
+from .progress import progress
+from .report import (
+    ABSENT,
+    AGREE,
+    DISAGREE,
+    MEASURED,
+    UNCLEAR,
+    UNKNOWN,
+    UNMEASURED,
+    UNREACHED,
+    Audit,
+    Row,
+)
+from .shrinking import shrink
 from .variations import variations
-
-BIASES = {
-    **{"query": "b_Q", "key": "b_K", "bias_k": "b_K, bias_k"},
-    **{"value": "b_V", "bias_v": "b_V, bias_v", "output": "b_O"},
-}
-AGREE, DISAGREE, MEASURED = "agree", "DISAGREE", "measured only"
-#: Sentences in the report are broken into lines of so many characters.
-WIDE = 72
-UNREACHED, ABSENT, UNCLEAR = "not reached", "absent", "UNCLEAR"
-
-
-class WrongInputs(ValueError):
-    """The model does not run on the inputs given, or cannot be judged on them."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One bias of one layer: what was predicted, what was measured, and why."""
-
-    layer: str
-    role: str
-    size: int
-    predicted: int | None
-    measured: int | None
-    verdict: str
-    why: tuple[str, ...]
-    could_go: int
-
-    @property
-    def bias(self):
-        return BIASES.get(self.role, self.role)
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The report of `audit`: ``rows``, and ``notes`` on how it was made."""
-
-    model: str
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def disagreements(self):
-        return [row for row in self.rows if row.verdict in (DISAGREE, UNCLEAR)]
-
-    @property
-    def could_go(self):
-        """How many numbers the model could do without, at no change to what it computes."""
-        return sum(row.could_go for row in self.rows)
-
-    def row(self, role, layer=None):
-        """The row of a bias: in the layer named, or in the first one."""
-        return next(r for r in self.rows if r.role == role and layer in (None, r.layer))
-
-    def __str__(self):
-        return render(self)
 
 
 def audit(model, inputs=None, inject=False, weights="random", seed=0):
-    """Predict and measure which attention biases of a model are redundant.
+    """Predict and measure which attention biases of a model are redundant; an `Audit`.
 
-    ``model`` is a module, or the name of a checkpoint (a folder, or one of the hub's);
-    ``inputs`` a dict, a tuple or a tensor, by default random ones of the kind it takes.
+    ``model`` is a module; or a configuration of transformers, the name or folder of a checkpoint,
+    or a configuration's file: of these the structure is audited, shrunk to a small model with
+    random weights (`shrinking`), in seconds for a model of any size; the report says what was
+    shrunk.  ``inputs`` is a dict, a tuple or a tensor, by default random ones of the kind it takes.
     ``inject`` also audits biases that the model does not have, as if they were zero.
     ``weights`` says where the Jacobian is taken: "random" replaces every matrix of a copy, so
-    that the answer is the architecture's; "own" keeps them.  Biases, gains and sinks are moved
-    off their special values in both.
+    that the answer is the architecture's; "own" keeps them, and loads those of a checkpoint.
+    Biases, gains and sinks are moved off their special values in both.
 
-    Raises NoAttention, CannotRead (quantised, or on the meta device), WrongInputs.
+    Raises NoAttention, CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs,
+    NoCheckpoint.
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights is "random" or "own", not {weights!r}')
-    if isinstance(model, str | os.PathLike):
+    changes = ()
+    if is_name(model) and weights == "own":
         model = load(model)
+    elif is_name(model) or is_config(model):
+        small = shrink(config_of(model), seed)
+        model, changes = small.model, small.changes
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         model = model.module
-    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng([]):
-        return _audit(model, inputs, inject, weights, seed)
+    _demand_module(model)
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.random.fork_rng([]),
+        one_thread_if_small(model),
+    ):
+        report = _audit(model, inputs, inject, weights, seed)
+    if not changes:
+        return report
+    return replace(report, shrunk=changes, notes=(*report.notes, small.account()))
+
+
+def _demand_module(model):
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A model, its ``layers`` in a float64 copy, what was predicted of them, and the ``report``."""
+
+    model: nn.Module
+    layers: list
+    predictions: dict
+    report: Audit
 
 
 def _audit(model, inputs, inject, weights, seed):
+    layers = find_attention(model, demand=False)
+    if is_large(model, layers):
+        try:
+            return _audit_large(model, inputs, inject, weights, seed)
+        except CannotCarry as reason:
+            print(f"redundancy: {reason}; its whole Jacobian may take long", file=sys.stderr)
+    return examine(model, inputs, inject, weights, seed).report
+
+
+def _audit_large(model, inputs, inject, weights, seed):
+    """The report on a large model: ranks from a small one like it, finite moves on itself."""
+    small = small_like(model, seed)
+    with one_thread_if_small(small.model):
+        examined = examine(small.model, None, True, "random", seed)
+    inputs = as_call(model, some_inputs_within(model, WORDS) if inputs is None else inputs)
+    demand_runs(model, inputs, times=1)
+    own = _names(_blocks(find_attention(model), {}))
+    copied = generic_lean_copy(model, words_in(inputs, WORDS), seed, weights == "random")
+    layers = find_attention(copied)
+    predictions = carried_over(layers, examined)
+    with double_precision(), plain_kernels():
+        moves = Moves(copied, in_float64(inputs))
+        asked = [
+            (layer, predictions[layer.name, role], _folds(layer, own))
+            for layer in layers
+            for role in layer.projections
+        ]
+        moves.listen([a for a in asked if a[1].dimension])
+        rows = [
+            _row_of_large(moves, *one, examined, own, inject, predictions)
+            for one in progress(asked, "biases")
+        ]
+    note = (
+        f"{sum(p.size for la in layers for p in la.projections.values())} numbers in the biases: "
+        "ranks were counted on a small model of the same structure; on the model itself each bias "
+        "was moved along all that is redundant, and along the rest"
+    )
+    return Audit(type(model).__name__, tuple(rows), (note, *examined.report.notes))
+
+
+def _folds(layer, own):
+    """Whether a layer has a b_O that can take b_V."""
+    return layer.output is not None and layer.output.bias_name in own
+
+
+def _row_of_large(moves, layer, found, foldable, examined, own, inject, predictions):
+    """The row of one bias of a large model."""
+    projection = layer.projections[found.role]
+    has = projection.bias_name in own
+    if not (has or inject):
+        return Row(layer.name, found.role, found.size, None, None, ABSENT, (), 0)
+    row = (layer.name, found.role, found.size, found.dimension)
+    if found.dimension is None:
+        return Row(*row, None, UNMEASURED, tuple(UNKNOWN + w for w in found.why), 0)
+    wrong = [r for r in examined.report.disagreements if r.role == found.role]
+    said = wrong[0].why[-1] if wrong else moves.confirm(layer, found, foldable)
+    if said:
+        return Row(*row, None, DISAGREE, (*found.why, said), 0)
+    alone = found.dimension
+    if found.role == "value" and foldable:
+        mean = predictions[layer.name, "output"].dimension or 0
+        alone = max(0, found.size - layer.output.size + mean)
+    counts = (found.dimension, alone) if has else (0, 0)
+    return Row(*row, found.dimension, AGREE, found.why, *counts)
+
+
+def examine(model, inputs, inject, weights, seed):
+    """Predict and measure; an `Examined`."""
     layers, others = find_attention(model, demand=False), find_others(model)
     if not layers and not others:
         find_attention(model)
-    inputs = _as_call(model, inputs)
-    _demand_runs(model, inputs)
+    inputs = as_call(model, inputs)
+    demand_runs(model, inputs)
     own = _names(_blocks(layers, others))
     copied = generic_copy(model, seed, weights=weights == "random")
-    inputs = _in_float64(inputs)
+    inputs = in_float64(inputs)
     with double_precision() as patch, plain_kernels():
         try:
             copied(*inputs[0], **inputs[1])
         except Exception as problem:
             raise WrongInputs(
-                f"{type(model).__name__} runs on these inputs, but not in float64: {_line(problem)}"
+                f"{type(model).__name__} runs on these inputs, but not in float64: "
+                f"{first_line(problem)}"
             ) from problem
     layers = [with_true_layout(copied, la, inputs) for la in find_attention(copied, demand=False)]
     others = find_others(copied)
@@ -148,7 +230,8 @@ def _audit(model, inputs, inject, weights, seed):
     ]
     missing = [] if inject else _absent(layers, absent)
     notes = [*_notes(model, patch, rows, stuck), *_unjudged(others, rows)]
-    return Audit(type(model).__name__, tuple(rows + missing), tuple(notes))
+    report = Audit(type(model).__name__, tuple(rows + missing), tuple(notes))
+    return Examined(model, layers, predictions, report)
 
 
 @dataclass(frozen=True)
@@ -179,12 +262,13 @@ def _at_one_point(copied, inputs, blocks, questions, found, seed):
 class Measured:
     """What was measured of one bias at one point: its redundant directions, or why none is said.
 
-    ``moved`` tells whether finite moves confirm it.
+    ``moved`` tells whether finite moves confirm it, ``alone`` counts without the partners.
     """
 
     dimension: int | None = None
     moved: bool = False
     unclear: str | None = None
+    alone: int = 0
 
 
 def _measured(measurement, old, question):
@@ -200,10 +284,19 @@ def _measured(measurement, old, question):
     try:
         dimension = measurement.dimension(projection, partners)
         if old.dimension is None or (dimension, old.moved) < (old.dimension, True):
-            return Measured(dimension, measurement.moves(projection, partners))
+            alone = _alone(measurement, projection) if partners else dimension
+            return Measured(dimension, measurement.moves(projection, partners), alone=alone)
     except UnclearRank as reason:
         return Measured(unclear=str(reason)) if old.dimension is None else old
     return old
+
+
+def _alone(measurement, projection):
+    """How many directions are redundant without partners; none where it is not clear."""
+    try:
+        return measurement.dimension(projection)
+    except UnclearRank:
+        return 0
 
 
 def _blocks(layers, others):
@@ -253,84 +346,14 @@ def _judge(prediction, found, projection, absent):
         return Row(*row[:3], None, None, UNREACHED, why, 0)
     if predicted is None:
         verdict = MEASURED if found.moved else UNCLEAR
-        why = tuple("unknown architecture: " + w for w in why)
+        why = tuple(UNKNOWN + w for w in why)
     else:
         verdict = AGREE if predicted == found.dimension and found.moved else DISAGREE
     if not found.moved:
         why = (*why, "a finite move along the measured directions changes the outputs")
     goes = projection.bias_name not in absent and verdict == AGREE
-    return Row(*row, found.dimension, verdict, why, found.dimension if goes else 0)
-
-
-# --- what may be wrong with what was given ----------------------------------------------------
-
-
-def _as_call(model, inputs):
-    """Positional and named inputs, whatever form they were given in."""
-    if inputs is None:
-        if not hasattr(model, "main_input_name"):
-            raise WrongInputs(f"give inputs: it is not known what {type(model).__name__} takes")
-        from .zoo import some_inputs
-
-        inputs = some_inputs(model)
-    if isinstance(inputs, torch.Tensor):
-        inputs = (inputs,)
-    if hasattr(inputs, "items"):
-        return (), dict(inputs)
-    if isinstance(inputs, tuple | list):
-        return tuple(inputs), {}
-    raise WrongInputs(
-        f"inputs are a dict, a tuple or a tensor, not {type(inputs).__name__}: "
-        'say {"input_ids": ids}, for instance'
-    )
-
-
-def _in_float64(inputs):
-    positional, named = inputs
-    return tuple(map(_wide, positional)), {name: _wide(value) for name, value in named.items()}
-
-
-def _wide(value):
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().double() if value.is_floating_point() else value.clone()
-
-
-def _line(problem):
-    """The first line of what an error says."""
-    return (str(problem).strip() or type(problem).__name__).splitlines()[0]
-
-
-def _demand_runs(model, inputs):
-    """Raises WrongInputs unless the model runs, the same way twice, and returns finite numbers."""
-    modes = {module: module.training for module in model.modules()}
-    try:
-        with torch.no_grad():
-            model.eval()
-            first, second = (tensors(model(*inputs[0], **inputs[1])) for _ in range(2))
-    except Exception as problem:
-        raise WrongInputs(
-            f"{type(model).__name__} does not run on these inputs: {_line(problem)}"
-        ) from problem
-    finally:
-        for module, training in modes.items():
-            module.training = training
-    if not first:
-        raise WrongInputs(f"{type(model).__name__} returns no tensor of numbers")
-    if not all(t.numel() for t in first):
-        raise WrongInputs(f"{type(model).__name__} returns nothing on these inputs: they are empty")
-    if not all(t.isfinite().all() for t in first):
-        raise WrongInputs(
-            f"{type(model).__name__} returns infinite numbers, or NaN, on these inputs"
-        )
-    if not all(torch.equal(a, b) for a, b in zip(first, second, strict=True)):
-        raise WrongInputs(
-            f"{type(model).__name__} returns other numbers when it runs again: it draws random "
-            "numbers in eval mode, and no bias can be judged"
-        )
-
-
-# --- the report -------------------------------------------------------------------------------
+    counts = (found.dimension, found.alone) if goes else (0, 0)
+    return Row(*row, found.dimension, verdict, why, *counts)
 
 
 def _notes(model, patch, rows, stuck):
@@ -356,46 +379,3 @@ def _unjudged(others, rows):
     if names:
         named = sorted({re.sub(r"\b\d+\b", "*", name) for name in names})
         yield "not told apart, and without a bias to judge: " + ", ".join(named)
-
-
-def render(report):
-    """The report as a table; layers with the same answers share a line."""
-    table = [("layer", "bias", "size", "predicted", "measured", "verdict", "could go")]
-    for rows in _alike(report.rows):
-        row = rows[0]
-        name = row.layer if len(rows) == 1 else re.sub(r"\b\d+\b", "*", row.layer)
-        table.append((
-            (name or "(the model)") + (f" ({len(rows)} layers)" if len(rows) > 1 else ""),
-            row.bias, row.size, _shown(row.predicted), _shown(row.measured), row.verdict,
-            sum(r.could_go for r in rows),
-        ))  # fmt: skip
-    widths = [max(len(str(line[i])) for line in table) for i in range(7)]
-    form = "{:{}}  {:{}} {:>{}} {:>{}} {:>{}}  {:{}} {:>{}}"
-    lines = [f"{report.model}: attention biases", ""]
-    for line in table:
-        lines.append(form.format(*(part for pair in zip(line, widths) for part in pair)))
-    lines += ["", f"numbers that could go: {report.could_go}", ""]
-    for rows in _alike(report.rows):
-        if rows[0].why:
-            loud = "!!! " if rows[0].verdict in (DISAGREE, UNCLEAR) else ""
-            said = f"{loud}{rows[0].bias}: " + "; ".join(rows[0].why)
-            lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
-    notes = [line for note in report.notes for line in textwrap.wrap(note, WIDE)]
-    return "\n".join([*lines, "", *notes] if notes else lines)
-
-
-def _shown(number):
-    return "-" if number is None else str(number)
-
-
-def _alike(rows):
-    """Rows of layers that differ only in their number and agree in everything else, together."""
-
-    def key(row):
-        return (row.bias, re.sub(r"\d+", "*", row.layer), row.size, row.predicted,
-                row.measured or 0, row.verdict, row.why)  # fmt: skip
-
-    order = {}
-    for row in rows:
-        order.setdefault(key(row), []).append(row)
-    return list(order.values())

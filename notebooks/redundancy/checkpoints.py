@@ -1,4 +1,4 @@
-"""Load the model of a checkpoint, in the class it was saved as: with its head, if it has one."""
+"""Load a checkpoint, in the class it was saved as (with its head, if it has one), or its configuration."""
 
 from __future__ import annotations
 
@@ -11,12 +11,43 @@ class NoCheckpoint(OSError):
     """There is nothing that can be loaded under this name; says why, in one line."""
 
 
+def is_name(thing):
+    """Whether something is a name of a checkpoint, and no model."""
+    return isinstance(thing, str | os.PathLike)
+
+
+def is_config(thing):
+    """Whether something is a configuration of transformers."""
+    return hasattr(thing, "model_type") and hasattr(thing, "to_dict")
+
+
+def config_of(thing):
+    """The configuration: given as it is, or in a file, a folder, or under a name on the hub.
+
+    Raises NoCheckpoint.
+    """
+    if is_config(thing):
+        return thing
+    with quiet():
+        import transformers
+
+        try:
+            return transformers.AutoConfig.from_pretrained(thing, trust_remote_code=False)
+        except Exception as error:  # a library of its own kinds, and those of the network
+            raise NoCheckpoint(_refusal("configuration", thing, error)) from None
+
+
+def _refusal(what, name, error):
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"no {what} can be loaded from {str(name)!r}: {reason}"
+
+
 def load(name):
     """The model of a checkpoint: a folder, or a name on the hub, in the class it was saved as.
 
     A checkpoint that does not say its class is loaded without a head.  Raises NoCheckpoint.
     """
-    if not isinstance(name, str | os.PathLike):
+    if not is_name(name):
         raise NoCheckpoint(f"a {type(name).__name__} is neither a model nor a checkpoint's name")
     with quiet():
         import transformers
@@ -27,5 +58,4 @@ def load(name):
             saved_as = getattr(transformers, saved_as or "AutoModel")
             return saved_as.from_pretrained(name)
         except Exception as error:  # a library of its own kinds, and those of the network
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise NoCheckpoint(f"no model can be loaded from {str(name)!r}: {reason}") from None
+            raise NoCheckpoint(_refusal("model", name, error)) from None

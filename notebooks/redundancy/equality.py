@@ -22,7 +22,7 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from .precision import double_precision
+from .inputs import within
 from .zoo import quiet, some_inputs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
@@ -57,16 +57,14 @@ def demand_equal(found, expected, batches, longest):
     return error, bound
 
 
-def demand_rounding(found, given, exact, inputs):
+def demand_rounding(found, given, expected, inputs):
     """The errors (before, after) of two models in their own dtype, against float64.
 
-    ``exact`` is the model given, in float64.  Raises NotEqual where rounding costs too much.
+    ``expected`` are the `outputs` in float64.  Raises NotEqual where rounding costs too much.
     """
     dtype = next(given.parameters()).dtype
     if dtype == torch.float64:
         return 0.0, 0.0
-    with double_precision():
-        expected = outputs(exact, as_dtype(inputs, torch.float64))
     inputs = as_dtype(inputs, dtype)
     before, after = (_largest(_outputs_of_copy(one, inputs), expected) for one in (given, found))
     if not after <= max(LOSS * before, HARMLESS):
@@ -163,20 +161,22 @@ def _named(name, made):
 
 
 def _outputs_of_copy(model, inputs):
-    """The outputs of a copy: in training mode a run would change what a BatchNorm tracks."""
-    return outputs(copy.deepcopy(model), inputs)
+    """The outputs of a model; in training, of a copy: a run would change what a BatchNorm tracks."""
+    return outputs(copy.deepcopy(model) if model.training else model, inputs)
 
 
-def batches_for(model, inputs):
+def batches_for(model, inputs, words=None):
     """The inputs given, or two batches of random ones; a list of dicts, in float64.
 
-    The first is small: the record of every bias on its way is made with it.
+    The first is small: the record of every bias on its way is made with it.  ``words`` bounds the
+    vocabulary that is drawn from.
     """
     if inputs is None:
         if not hasattr(model, "config"):
             raise CannotFold("give inputs: they can only be drawn for a model of transformers")
         try:
             drawn = [some_inputs(model, batch=1, tokens=5), some_inputs(model, seed=1)]
+            drawn = [within(batch, words) if words else batch for batch in drawn]
         except Exception as error:
             raise CannotFold(f"give inputs: none can be drawn for this model ({error})") from None
     elif isinstance(inputs, Mapping):
@@ -231,30 +231,73 @@ def as_dtype(inputs, dtype, device=None):
     return {name: moved(value) for name, value in inputs.items()}
 
 
-def in_float64(model):
-    """A deep copy in float64; its experts in plain PyTorch, whose fast kernels have no float64."""
-    copied = copy.deepcopy(model).double()
+def in_float64(model, words=None):
+    """A deep copy in float64; its experts in plain PyTorch, whose fast kernels have no float64.
+
+    ``words`` cuts tables of words that nothing but an embedding reads.  No parameter is there
+    twice on the way.
+    """
+    memo = dict(_in_float64(model, words))
+    copied = copy.deepcopy(model, memo).double()
+    for module in copied.modules():
+        if words and isinstance(module, nn.Embedding):
+            module.num_embeddings = len(module.weight)
     if _experts(model):
         copied.set_experts_implementation("eager")
     return copied
 
 
-def with_constants_of(model, changed):
-    """A copy of a model with the parameters of one in float64, rounded to its own dtypes.
+def _in_float64(model, words):
+    """(id of a parameter, the same in float64) for all parameters."""
+    holders = {}
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            holders.setdefault(id(parameter), []).append(isinstance(module, nn.Embedding))
+    for parameter in model.parameters():
+        value = parameter.detach()
+        if words and all(holders[id(parameter)]):
+            value = value[:words]
+        # .to copies where the dtype changes, and only there
+        value = value.clone() if value.dtype == torch.float64 else value.double()
+        yield id(parameter), nn.Parameter(value, requires_grad=parameter.requires_grad)
+
+
+def sharing_matrices(model):
+    """A copy of a model that has vectors of its own, and the same matrices."""
+    memo = {id(p): p for p in model.parameters() if p.squeeze().ndim > 1}
+    return copy.deepcopy(model, memo)
+
+
+def constants_of(changed, model):
+    """{name: values} of the parameters of a changed model that are new, or are not what they were."""
+    before = dict(model.named_parameters(remove_duplicate=False))
+    return {
+        name: value.detach()
+        for name, value in changed.named_parameters(remove_duplicate=False)
+        if name not in before
+        or (value is not before[name] and not torch.equal(value, before[name]))
+    }
+
+
+def with_constants(model, constants, gone=()):
+    """A copy of a model with other ``constants`` in float64, rounded to its own dtypes.
 
     The copy has never run, so that it carries no state of the runs that the other went through.
-    A new bias takes the dtype and the device of the weight beside it.
+    A new bias takes the dtype and the device of the weight beside it; biases ``gone`` are None.
     """
     made = copy.deepcopy(model)
     given = dict(made.named_parameters(remove_duplicate=False))
-    for name, value in changed.named_parameters():
+    for name, value in constants.items():
         if name in given:
-            given[name].data.copy_(value.detach())
+            given[name].data.copy_(value)
         else:
             path, _, attribute = name.rpartition(".")
             beside = given.get(name.removesuffix("bias") + "weight", next(iter(given.values())))
-            new = nn.Parameter(value.detach().to(beside), requires_grad=beside.requires_grad)
+            new = nn.Parameter(value.to(beside), requires_grad=beside.requires_grad)
             setattr(made.get_submodule(path), attribute, new)
+    for name in gone:
+        path, _, attribute = name.rpartition(".")
+        setattr(made.get_submodule(path), attribute, None)
     return made
 
 

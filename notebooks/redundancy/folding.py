@@ -16,21 +16,28 @@ import copy
 import re
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
+from .auditing import examine
 from .checkpoints import NoCheckpoint, load
 from .equality import (
     CannotFold,
     batches_for,
+    constants_of,
     demand_equal,
     demand_loads_again,
     demand_rounding,
     demand_runs,
     in_float64,
     other_ways,
-    with_constants_of,
+    outputs,
+    sharing_matrices,
+    with_constants,
 )
-from .layers import CannotRead, NoAttention, demand_values
+from .inputs import WrongInputs, words_in
+from .large import WORDS, CannotCarry, carried_over, is_large, small_like
+from .layers import CannotRead, NoAttention, demand_values, find_attention, layers_of
 from .precision import double_precision
 from .surgery import Row, Stays, Surgeon
 from .zoo import quiet
@@ -99,34 +106,55 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
     except NoCheckpoint as reason:
         raise CannotFold(str(reason)) from None
 
+    predicted = _carried_over(model) if isinstance(model, nn.Module) else None
+
     def operate(after, batches):
-        at_work = surgeon(after, batches, move, add_bias)
+        at_work = surgeon(after, batches, move, add_bias, predicted)
         return at_work.operate(), at_work.longest
 
-    return operated(model, inputs, operate)
+    return operated(model, inputs, operate, copied=sharing_matrices)
 
 
-def operated(model, inputs, operate, shaped=lambda model, after: model):
+def _carried_over(model):
+    """The predictions for a model too large to be run at random; None for others."""
+    try:
+        demand_values(model)
+        layers = find_attention(model, demand=False)
+        if not is_large(model, layers):
+            return None
+        with torch.random.fork_rng([]):
+            return carried_over(layers, examine(small_like(model).model, None, True, "random", 0))
+    except (CannotRead, TypeError) as reason:
+        raise CannotFold(str(reason)) from None
+    except (CannotCarry, WrongInputs):
+        return None
+
+
+def operated(model, inputs, operate, shaped=lambda model, after: model, copied=copy.deepcopy):
     """A `Folded`: the model after an operation on a float64 copy, if its outputs are the same.
 
     ``operate(after, batches)`` changes the copy and returns (rows, the longest shift moved);
     ``shaped(model, after)`` is the model given with the modules of the changed one, its
-    constants still the old.  Raises CannotFold with a reason, and NotEqual.
+    constants still the old, and ``copied`` makes the copy that is changed.  Raises CannotFold with a reason, and NotEqual.
     """
     try:
         demand_values(model)
-        batches = batches_for(model, inputs)
-        before = in_float64(model)
-        after = copy.deepcopy(before)
+        words = WORDS if is_large(model, layers_of(model)) else None
+        batches = batches_for(model, inputs, words)
+        before = in_float64(model, max(words, words_in(((), batches[-1]), 0)) if words else None)
+        after = copied(before)
         with double_precision():
             demand_runs(before, batches)
             batches = [*batches, *other_ways(before, batches)]
             rows, longest = operate(after, batches)
             error, bound = demand_equal(after, before, batches, longest)
+            expected = outputs(before, batches[0])
     except (CannotRead, NoAttention, Stays) as reason:
         raise CannotFold(str(reason)) from None
-    made = with_constants_of(shaped(model, after), after)
-    rounding = demand_rounding(made, model, before, batches[0])
+    constants, like = constants_of(after, before), shaped(model, after)
+    del before, after  # a large model is there twice at most
+    made = with_constants(like, constants)
+    rounding = demand_rounding(made, model, expected, batches[0])
     return Folded(made, tuple(rows), error, bound, rounding)
 
 

@@ -179,11 +179,7 @@ def find_attention(model, demand=True):
     no layer with queries, keys and values is found, unless ``demand`` is false.
     """
     demand_values(model)
-    found, parents = [], _parents(model)
-    for name, module in model.named_modules():
-        layer = _packed(name, module) or _by_names(name, module, parents)
-        if layer is not None:
-            found.append(layer)
+    found = layers_of(model)
     if demand and not found:
         raise NoAttention(_no_attention(model))
     return found
@@ -202,6 +198,16 @@ def _no_attention(model):
         "projections for queries, keys and values under a name that is known. (Where tokens are "
         "mixed by a recurrence, a convolution or a Fourier transform, no theorem here speaks.)"
     )
+
+
+def layers_of(model):
+    """The attention layers of a model, whether its parameters have values or not."""
+    parents = _parents(model)
+    found = (
+        _packed(name, module) or _by_names(name, module, parents)
+        for name, module in model.named_modules()
+    )
+    return [layer for layer in found if layer is not None]
 
 
 def find_others(model):

@@ -23,6 +23,8 @@ from torch.overrides import TorchFunctionMode
 
 from .layers import demand_values, find_attention, find_others
 
+#: A model of fewer numbers than this is small.
+FEW_NUMBERS = 5_000_000
 _NARROW = {torch.float32, torch.bfloat16, torch.float16}
 _ROUNDING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
@@ -77,7 +79,11 @@ def float64_copy(model):
     The model itself is not touched.  Raises CannotRead as `find_attention` does.
     """
     demand_values(model)
-    copied = copy.deepcopy(model).double().eval().requires_grad_(False)
+    return plainly_attending(copy.deepcopy(model).double().eval().requires_grad_(False))
+
+
+def plainly_attending(copied):
+    """The model, changed: eager attention, plain experts, no caches."""
     for switch in ("set_attn_implementation", "set_experts_implementation"):
         with contextlib.suppress(Exception):  # some models have one implementation only
             getattr(copied, switch)("eager")
@@ -162,6 +168,18 @@ def floor(model, *positional, **named):
 
 def _first(outputs):
     return outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+
+
+@contextlib.contextmanager
+def one_thread_if_small(model):
+    """A context in which a small model uses one thread: many would wait for each other."""
+    threads = torch.get_num_threads()
+    if sum(p.numel() for p in model.parameters()) < FEW_NUMBERS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def plain_kernels():

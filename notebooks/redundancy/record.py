@@ -21,6 +21,8 @@ from .hidden import Hidden, Watch
 from .kinds import MOVES, PARTS, Unknown
 from .precision import double_precision, plain_kernels
 
+#: So many rows of a Jacobian are computed at a time: each takes as much room as the layer's run.
+CHUNK = 128
 NO_GRADIENT = "no gradient passes the layer: it is not run, or by operations of its own"
 #: How an operation in place on a view is called where it is not in place.
 _IN_PLACE = {
@@ -117,12 +119,23 @@ class Record:
     def jacobian(self, step, which=0):
         """The Jacobian of a step's output by the bias, of shape (*output, bias)."""
         shape = step.shapes[which]
-        rows = torch.eye(shape.numel(), dtype=torch.float64, device=self.bias.device)
-        (found,) = torch.autograd.grad(
-            [GradientEdge(step.node, which)], [self.bias], [rows.view(-1, *shape)],
-            retain_graph=True, is_grads_batched=True,
-        )  # fmt: skip
-        return found.view(*shape, -1)
+        count, found = shape.numel(), []
+        for start in range(0, count, CHUNK):
+            rows = self.bias.new_zeros(min(CHUNK, count - start), count)
+            rows[:, start : start + CHUNK].fill_diagonal_(1)
+            found.append(self.pull_back_all(step, which, rows.view(-1, *shape)))
+        return torch.cat(found).view(*shape, -1)
+
+    def pull_back_all(self, step, which, cotangents):
+        """The gradients of <cotangent, that output of the step> by the bias, one row for each."""
+        try:
+            (found,) = torch.autograd.grad(
+                [GradientEdge(step.node, which)], [self.bias], [cotangents.to(self.bias.device)],
+                retain_graph=True, is_grads_batched=True,
+            )  # fmt: skip
+        except RuntimeError:  # a function of somebody's own that takes one at a time
+            found = torch.stack([self.pull_back(step, which, one) for one in cotangents])
+        return found
 
     def used(self, step):
         """Where the outputs depend on what a step made: a gradient that is not zero."""

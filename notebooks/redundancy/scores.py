@@ -21,7 +21,7 @@ from .kinds import (
     Unknown,
     signed,
 )
-from .record import record_of, whole
+from .record import CHUNK, record_of, whole
 from .variations import variations
 
 #: What rounding may leave of a zero in a Jacobian, relative to its largest entry.
@@ -275,6 +275,8 @@ def _unmoved(jacobian, scale):
     rows, cut = jacobian.reshape(-1, size), NOTHING * scale
     if rows.norm() <= cut:  # no singular value is longer than all of them together
         return torch.eye(size).to(rows)
+    if len(rows) > size:  # the triangle has the same singular values and the same null space
+        rows = torch.linalg.qr(rows, mode="r").R
     values, right = torch.linalg.svd(rows, full_matrices=True)[1:]
     return right[int((values > cut).sum()) :]
 
@@ -300,13 +302,13 @@ def _behind_a_norm(record, path, bent, role):
         return erased, [f"{kind} of every {role} bends the bias"]
     if len(erased) == len(record.bias):
         return erased, [f"the bias is taken off every {role} again"]
-    if not _are_means(erased):
+    if not are_means(erased):
         return erased, [f"centring erases {len(erased)} directions of every {role}"]
     each = "each head" if len(erased) > 1 else "the whole vector"
     return erased, [f"LayerNorm of every {role} erases the mean of {each}, and bends the rest"]
 
 
-def _are_means(basis):
+def are_means(basis):
     """Whether a basis spans the means of as many parts of a vector, one after the other."""
     width = basis.shape[1] // len(basis)
     means = torch.eye(len(basis)).to(basis).repeat_interleave(width, 1) / width**0.5
@@ -418,15 +420,17 @@ def _apart(record, normaliser):
     result = normaliser.saved("result")
     seen, generator = (result != 0).to(result), torch.Generator().manual_seed(0)
     axis = signed(normaliser.saved("dim") or 0) if normaliser.name != "Sigmoid" else None
-    rows = []
-    for _ in range(len(record.bias) * 5 // 4 + 1):
-        drawn = torch.randn(result.shape, dtype=torch.float64, generator=generator)
+    rows, wanted = [], len(record.bias) * 5 // 4 + 1
+    for start in range(0, wanted, CHUNK):
+        some = min(CHUNK, wanted - start)
+        drawn = torch.randn(some, *result.shape, dtype=torch.float64, generator=generator)
         drawn = seen * drawn.to(result)
         if axis is not None:
+            axis = axis if axis < 0 else axis - result.ndim
             count = seen.sum(axis, keepdim=True).clamp(min=1)
             drawn -= seen * drawn.sum(axis, keepdim=True) / count
-        rows.append(record.pull_back(scores, which, drawn))
-    return torch.stack(rows)
+        rows.append(record.pull_back_all(scores, which, drawn))
+    return torch.cat(rows)
 
 
 def _over_queries(record):

@@ -64,21 +64,28 @@ class Stays(Exception):
 class Surgeon:
     """The moves, on a model in float64 that is changed in place.
 
-    ``batches`` are the inputs that it runs on; the operations are read from the first.
+    ``batches`` are the inputs that it runs on; the operations are read from the first, unless
+    it is known what is ``predicted``.
     ``rows`` is the account, ``longest`` the length of the longest shift that was moved.
     """
 
-    def __init__(self, model, batches, move, add_bias=False):
+    def __init__(self, model, batches, move, add_bias=False, predicted=None):
         self.model, self.move, self.add_bias = model, move, add_bias
         self.names = {module: name for name, module in model.named_modules()}
-        generic, call = generic_copy(model), ((), batches[0])
-        true = [with_true_layout(generic, layer, call) for layer in find_attention(generic)]
-        self.predicted = predict(generic, call, true)
-        self.layers = [cut_like(*pair) for pair in zip(find_attention(model), true)]
+        self.predicted, self.layers = predicted, find_attention(model)
+        if predicted is None:
+            self.predict(((), batches[0]))
         self.runs = [trace(model, batch) for batch in batches]
         self.wiring = self.runs[0]
         self.unused = [m for m in self.names if matrices(m) and not self.is_used(m)]
         self.rows, self.lent, self.longest = [], set(), 0.0
+
+    def predict(self, call):
+        """Predict what is redundant, on a copy with random weights; read how matrices are cut."""
+        generic = generic_copy(self.model)
+        true = [with_true_layout(generic, layer, call) for layer in find_attention(generic)]
+        self.predicted = predict(generic, call, true)
+        self.layers = [cut_like(*pair) for pair in zip(self.layers, true)]
 
     @torch.no_grad()
     def operate(self):

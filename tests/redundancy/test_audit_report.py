@@ -179,7 +179,7 @@ REFUSED = {
         lambda: audit(tiny("gpt2", n_layer=1), {"input_ids": torch.tensor([[99]])}),
         WrongInputs, "does not run on these inputs: index out of range"),
     "random numbers": (lambda: audit(Noisy(8, 2), X), WrongInputs, "draws random numbers"),
-    "no checkpoint": (lambda: audit("/no/such/checkpoint"), OSError, "no model can be loaded"),
+    "no checkpoint": (lambda: audit("/no/such/checkpoint", weights="own"), OSError, "no model can be loaded"),
     "no architecture": (lambda: tiny("nonsense"), ValueError, "nonsense"),
 }  # fmt: skip
 

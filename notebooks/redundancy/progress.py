@@ -1,0 +1,23 @@
+"""A line on the error stream that says how far long work has come; nothing for short work.
+
+for layer in progress(layers, "layers"): ...       # "redundancy: 3 of 12 layers"
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+#: Work is long after so many seconds, and then so many pass between two lines.
+QUIET, EVERY = 5.0, 5.0
+
+
+def progress(things, what):
+    """The things one by one, and after some seconds a line on how many are done."""
+    things = list(things)
+    next_line = time.monotonic() + QUIET
+    for done, thing in enumerate(things):
+        if time.monotonic() > next_line:
+            print(f"redundancy: {done} of {len(things)} {what}", file=sys.stderr, flush=True)
+            next_line = time.monotonic() + EVERY
+        yield thing
