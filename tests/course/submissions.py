@@ -1,6 +1,7 @@
 """What the tests of the assignments share: a small assignment, and submissions to all."""
 
 import copy
+import re
 import textwrap
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def in_the_place_of_the_solution(source, code):
 
 
 def answers_to(part):
-    """{question: {"wrong": [code], "otherwise": [code]}} of an assignment."""
+    """{question: {"wrong": [code], "half": [code], "otherwise": [code]}} of an assignment."""
     stored = yaml.safe_load((ANSWERS / f"{part}.yml").read_text(encoding="utf-8"))
     code = lambda entry: entry["code"] if isinstance(entry, dict) else entry
     return {
@@ -103,8 +104,18 @@ def graded(notebook, folder, source, **options):
 
 
 def points(report):
-    """{question: its points} of what tests grade."""
+    """{part of a question: its points} of what tests grade."""
     return {v.question: v.points for v in report.verdicts if v.points is not None}
+
+
+def by_question(report):
+    """{question: (its points, of how many)}: those of its parts, together."""
+    sums = {}
+    for verdict in [v for v in report.verdicts if v.points is not None]:
+        name = re.match(r"q\d+", verdict.question)[0]
+        got, of = sums.get(name, (0, 0))
+        sums[name] = got + verdict.points, of + verdict.of
+    return sums
 
 
 def reason(report, question):

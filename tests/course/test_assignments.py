@@ -1,6 +1,7 @@
 """The assignments: what is written of each, and which sources are refused."""
 
 import ast
+import re
 
 import nbformat
 import pytest
@@ -12,11 +13,14 @@ each_part = pytest.mark.parametrize("part", PARTS)
 
 
 @each_part
-def test_each_question_has_wrong_answers_and_one_written_otherwise(course, part):
+def test_each_question_has_parts_and_wrong_half_right_and_other_answers(course, part):
     kinds, answers = kinds_of(course.read("source", part)), answers_to(part)
     assert answers.keys() == {name for name, kind in kinds.items() if kind == "answer"}
-    assert list(kinds.values()).count("tests") >= 5 and list(kinds.values()).count("person") == 1
-    assert all(len(a["wrong"]) >= 2 and a["otherwise"] for a in answers.values())
+    assert len(answers) >= 5 and list(kinds.values()).count("person") == 1
+    for name, stored in answers.items():
+        parts = [other for other, kind in kinds.items() if kind == "tests" and name in other]
+        assert len(parts) >= 2 and all(len(part) <= len("q1a-tests") for part in parts)
+        assert len(stored["wrong"]) >= 2 and stored["half"] and stored["otherwise"], name
 
 
 @each_part
@@ -43,7 +47,7 @@ def test_an_assertion_says_what_is_wrong(course, part):
 
 @each_part
 def test_its_cells_are_marked_as_nbgrader_has_it(course, part):
-    source, answered = course.read("source", part), False
+    source, answered = course.read("source", part), "no answer yet"
     assert source.metadata.assignment.id == part
     for one in source.cells:
         mark = one.metadata.get("nbgrader", {})
@@ -51,9 +55,12 @@ def test_its_cells_are_marked_as_nbgrader_has_it(course, part):
         assert bool(mark.get("solution")) == ("### BEGIN SOLUTION" in one.source)
         assert bool(mark.get("grade")) == bool(mark.get("points")), "a graded cell has points"
         if mark.get("grade") and not mark.get("solution"):
-            assert answered, "tests follow their answer"
-            answered = False
-        answered = answered or bool(mark.get("solution"))
+            assert mark["grade_id"].startswith(answered), "tests follow their answer"
+            said = re.match(r"# (\w+) · (\d) points?: ", one.source)
+            assert said and f"q{said[1]}-tests" == mark["grade_id"], "a part says what it asks for"
+            assert int(said[2]) == mark["points"], mark["grade_id"]
+        if mark.get("solution"):
+            answered = mark["grade_id"]
 
 
 def test_a_solution_without_an_end_is_handed_out_to_nobody(tmp_path):

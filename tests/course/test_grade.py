@@ -9,6 +9,7 @@ import pytest
 from submissions import (
     PARTS,
     answers_to,
+    by_question,
     cell,
     graded,
     in_the_place_of_the_solution,
@@ -34,15 +35,22 @@ def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, par
     assert {v.reason for v in untouched.verdicts} == {"not answered"} and untouched.notes == []
 
 
+#: What an answer of a kind gets, of how many points.
+EARNS = {
+    "wrong": lambda points, of: points == 0,
+    "half": lambda points, of: 0 < points < of,
+    "otherwise": lambda points, of: points == of,
+}
+
+
 @each_part
-def test_wrong_answers_score_zero_and_right_ones_full_marks(course, part, tmp_path):
+def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course, part, tmp_path):
     """Every variant of every answer, in each submission another of each question.
 
     So right and wrong ones stand side by side, and none may change what another gets.
     """
     listed = {
-        name: [(code, False) for code in kinds["wrong"]]
-        + [(code, True) for code in kinds["otherwise"]]
+        name: [(code, kind) for kind in EARNS for code in kinds[kind]]
         for name, kinds in answers_to(part).items()
     }
     source, student = course.read("source", part), course.read("student", part)
@@ -56,10 +64,11 @@ def test_wrong_answers_score_zero_and_right_ones_full_marks(course, part, tmp_pa
             for name, (code, _) in chosen.items()
         }
         report = graded(with_answers(student, **answers), tmp_path, course.path("source", part))
-        for verdict in [v for v in report.verdicts if v.question in chosen]:
-            code, is_right = chosen[verdict.question]
-            assert verdict.points == verdict.of * is_right, (verdict, code)
-            assert not re.search("SyntaxError|IndentationError", verdict.reason), (verdict, code)
+        for name, (got, of) in by_question(report).items():
+            code, kind = chosen[name]
+            assert EARNS[kind](got, of), (name, kind, got, of, code, report.verdicts)
+        said = " ".join(verdict.reason for verdict in report.verdicts)
+        assert not re.search("SyntaxError|IndentationError", said), said
 
 
 # ── What can go wrong in a submission ─────────────────────────────────────────────────────

@@ -18,11 +18,11 @@ from filelock import FileLock
 from submissions import (
     PARTS,
     answers_to,
+    by_question,
     cell,
     graded,
     in_the_place_of_the_solution,
     points,
-    reason,
     with_answers,
 )
 
@@ -89,12 +89,12 @@ def classroom(nbgrader, tmp_path_factory):
     return run
 
 
-def with_one_mistake(course, part):
-    """(the solution with a wrong answer to one question, which question)."""
+def with_another_first_answer(course, part, kind):
+    """(the solution with a wrong or half-right answer to one question, which question)."""
     source, solution = course.read("source", part), course.read("solution", part)
     name, kinds = next(iter(answers_to(part).items()))
-    wrong = in_the_place_of_the_solution(cell(source, name).source, kinds["wrong"][0])
-    return with_answers(solution, **{name: wrong}), name
+    code = in_the_place_of_the_solution(cell(source, name).source, kinds[kind][0])
+    return with_answers(solution, **{name: code}), name
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -103,7 +103,8 @@ def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, c
     shutil.copy(course.path("source", part), classroom.folder / "source" / part)
     classroom("nbgrader", "generate_assignment", part)
     students = {name: course.read(name, part) for name in ("solution", "student")}
-    students["mistaken"], question = with_one_mistake(course, part)
+    for kind in ("wrong", "half"):
+        students[kind], question = with_another_first_answer(course, part, kind)
     for student, notebook in students.items():
         folder = classroom.folder / "submitted" / student / part
         folder.mkdir(parents=True)
@@ -118,9 +119,11 @@ def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, c
         assert by_tests == {f"{name}-tests": of for name, of in points(report).items()}, student
         waiting = {name for name, of in told[student].items() if of is None}
         assert waiting == {v.question for v in report.verdicts if v.reason == "see the rubric"}
-    assert points(plain["mistaken"]) == {**points(plain["solution"]), question: 0}
+    (wrong, of), (half, _) = (by_question(plain[kind])[question] for kind in ("wrong", "half"))
+    assert wrong == 0 < half < of
 
     classroom("nbgrader", "generate_feedback", part)
-    page = classroom.folder / "feedback" / "mistaken" / part / f"{part}.html"
+    page = classroom.folder / "feedback" / "half" / part / f"{part}.html"
     shown = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").get_text()
-    assert "".join(reason(plain["mistaken"], question).split()) in "".join(shown.split())
+    missing = next(v.reason for v in plain["half"].verdicts if v.points == 0)
+    assert "".join(missing.split()) in "".join(shown.split())

@@ -1,4 +1,4 @@
-"""Grade submitted notebooks: points for each question, with the reason.
+"""Grade submitted notebooks: points for each part of a question, with the reason.
 
     python grade.py submission.ipynb                      # one
     python grade.py submissions/*.ipynb --csv marks.csv   # a class
@@ -58,7 +58,7 @@ get_ipython().events.register("pre_run_cell", _restore)
 
 #: Its kind is setup, answer, tests or text; or person, for an answer that a person grades.
 Cell = namedtuple("Cell", "name kind points source")
-#: Points for a question, and why; ``points`` is None where a person gives them.
+#: Points for a part of a question, and why; ``points`` is None where a person gives them.
 Verdict = namedtuple("Verdict", "question points of reason")
 Report = namedtuple("Report", "file assignment verdicts notes")
 
@@ -156,22 +156,22 @@ def error_of(cell):
 
 
 def verdicts_on(cells, found, errors):
-    """A Verdict for each question: only tests that ran and passed give points."""
-    answers = []  # to the question whose tests come next
+    """A Verdict for each part of a question: only tests that ran and passed give points."""
+    answers, tested = [], False  # to the question whose tests come next
     for name, kind, of, _ in cells:
         if kind == "answer":
-            answers.append(name)
+            answers, tested = [*([] if tested else answers), name], False
         elif kind == "person":
             reason = "not answered" if UNANSWERED.search(found.get(name, "")) else "see the rubric"
             yield Verdict(name, None, of, reason)
         elif kind == "tests":
             reason = shortcoming(name, answers, found, errors)
             yield Verdict(name.removesuffix("-tests"), 0 if reason else of, of, reason or "right")
-            answers = []
+            tested = True
 
 
 def shortcoming(tests, answers, found, errors):
-    """Why a question scores nothing; empty where it scores."""
+    """Why a part scores nothing; empty where it scores."""
     if any(UNANSWERED.search(found.get(answer, "")) for answer in answers):
         return "not answered"
     reasons = [f"the answer {errors[answer]}" for answer in answers if answer in errors]
