@@ -58,6 +58,7 @@ from .symbols import (
     sequence,
     sizes,
 )
+from .operations import complete as _complete
 from .proofs import Derivation, Induction, attempt, proves, refusal
 from .reasons import given, unfold
 from .theorems import Theorem
@@ -77,3 +78,5 @@ from .vocabulary import (
     softmax_one,
     tanh,
 )
+
+_complete()

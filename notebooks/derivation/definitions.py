@@ -34,7 +34,6 @@ def define(name, body, shown=None):
     an argument, expressions first.  ``shown`` prints that many arguments only, for words with
     many weights.
     """
-    check_word("a word", name)
     return _Abbreviation(name, body, shown)
 
 
@@ -83,6 +82,7 @@ def _refuse_mixture(name, template, earlier):
 
 class _Abbreviation(Word):
     def __init__(self, name, body, shown):
+        check_word("a word", name)
         self.name, self._body, self.shown, self._known = name, body, shown, []
 
     def __call__(self, *arguments):
@@ -135,12 +135,12 @@ def recursion(name, first, step):
     ``first(*data)`` and ``step(previous, t, *data)`` are expressions of one row; data are
     sequences, heads or scalars.  Call the result as ``name(t, *data)``.
     """
-    check_word("a word", name)
     return _Recursion(name, first, step)
 
 
 class _Recursion(_Abbreviation):
     def __init__(self, name, first, step):
+        check_word("a word", name)
         self.name, self._first, self._step, self._known = name, first, step, []
 
     def __call__(self, t, *data):

@@ -13,6 +13,10 @@ import sympy as sp
 from .kernel import terms as k
 from .kernel.terms import ProofError, Term
 from .letters import exact, scalar_term, size_term, written
+from .notation import heads_in, in_the_book
+
+#: The sorts of letters whose kind a print has to tell.
+KINDS_TOLD = ("FUN", "NUM", "SIZE")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +164,13 @@ def _tabled(marks, found):
         raise ProofError(
             "an index form may use the two indices it is given and those of its sums only"
         )
-    own = {_term_of(letter) for letter in found.uses} | set(marks)
-    letters = [x for x in found.term.letters - own if x.args[1].op in ("FUN", "NUM")]
-    if forgotten := [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]:
+    own = {term for term in map(_term_of, found.uses) if term is not None} | set(marks)
+    sizes = frozenset().union(*[term.letters for term in own])
+    letters = [x for x in found.term.letters - own - sizes if x.args[1].op in KINDS_TOLD]
+    forgotten = [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]
+    told = {term for x in found.uses for term in getattr(getattr(x, "word", None), "terms", ())}
+    forgotten += [in_the_book(t.args[0])[0] for t in heads_in(found.term) - told]
+    if forgotten:
         raise ProofError(f"an index form forgets what {forgotten[0]} is")
     if any(x.args[1].op == "DRAW" for x in found.term.letters):
         raise ProofError("an index form takes no draws: write the mean outside of it")

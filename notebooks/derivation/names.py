@@ -7,7 +7,7 @@ import re
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, scalar_letter, size_term
 from .matrices import operations_in
-from .notation import KIND, in_the_kernel, words_in
+from .notation import KIND, heads_in, in_the_kernel, words_in
 from .operations import (
     CAUSAL,
     DERIVATIVE,
@@ -65,12 +65,16 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         named = in_the_kernel(word.name)
         if known.setdefault(named, word) is not word:
             raise ProofError(f"{where}: the word {word.name} is used with two definitions")
-    abouts = [h.about for h in hypotheses if not h.sides()]
+    abouts, alone = [h.about for h in hypotheses if not h.sides()], {}
+    heads = set().union(*map(heads_in, abouts))
     for term in set().union(*map(words_in, abouts)):
         name = term.args[0].partition(KIND)[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
+        # two kinds of one word, or two words: where no line has them, nobody can tell
+        if name not in known and term in heads and alone.setdefault(name, term) != term:
+            raise ProofError(f"{where}: conditions speak of two words {name}: name one otherwise")
 
 
 def _check_letters(where, expressions, hypotheses):

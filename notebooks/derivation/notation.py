@@ -87,6 +87,17 @@ def words_in(term):
     return {t for t in found if t.op in ("word", "rec")}
 
 
+def heads_in(term):
+    """The words of the kernel that stand in a term, and not only in the definitions of others."""
+    found, todo = {term}, [term]
+    while todo:
+        t = todo.pop()
+        below = {a for a in t.args if type(a) is k.Term} if t.op not in ("word", "rec") else set()
+        todo += below - found
+        found |= below
+    return {t for t in found if t.op in ("word", "rec")}
+
+
 def names_in(term):
     """What the letters and the words of a term are called."""
     called = {in_the_book(word.args[0])[0] for word in words_in(term)}

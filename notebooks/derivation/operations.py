@@ -30,6 +30,14 @@ class _LazyTorch:
 torch = _LazyTorch()
 
 
+_complete = []  # holds something once all of the book's own operations are made
+
+
+def complete():
+    """From here on only ``define``, ``recursion`` and ``entrywise`` make operations."""
+    _complete.append(True)
+
+
 @dataclass(frozen=True, eq=False)
 class Operation:
     """One kind of expression.
@@ -50,6 +58,10 @@ class Operation:
     build: Callable | None = None
     expand: Callable | None = None
     word: object = None
+
+    def __post_init__(self):
+        if _complete and type(self) is Operation:
+            raise TypeError("there is no other Operation: it could print what it likes; see define")
 
     def atoms(self, kind):
         """Itself, of its own kind: an index form knows what it is made of."""

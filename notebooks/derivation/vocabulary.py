@@ -133,6 +133,10 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
 # ── Functions of one entry ────────────────────────────────────────────────────────────────
 
 
+class _Function(Operation):
+    """Any function whatever of one number, by the name that a reader gives it."""
+
+
 def entrywise(name):
     """A function of one number, applied to each entry; unless it is known, any function whatever.
 
@@ -141,7 +145,7 @@ def entrywise(name):
     if name not in KNOWN:
         check_word("a function", name)
     if name not in _ENTRYWISE:
-        operation = Operation(
+        operation = _Function(
             f"entrywise {name}",
             entry=lambda x, i, j: _value(name, x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),

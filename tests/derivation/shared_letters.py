@@ -2,6 +2,7 @@
 
 import pytest
 from derivation import *
+from derivation import operations, vocabulary
 from derivation.printing import Text
 
 n, m, d, k, h, t = sizes("n m d k h t")
@@ -13,6 +14,15 @@ M, P = mask("M", m, n), permutation("Π", n)
 J, one = ones(n, n), ones(n)
 a, b = head("a", h), head("b", h)
 R = random_matrix("R", n, n, 1)
+
+
+def book_word(*parts, **more):
+    """A word as the vocabulary makes its own; a reader cannot."""
+    operations._complete.clear()
+    try:
+        return vocabulary.word(*parts, **more)
+    finally:
+        operations.complete()
 
 
 def line(before, claim, *reasons):

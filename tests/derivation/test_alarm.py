@@ -6,7 +6,6 @@ import torch
 from derivation import alarm, proofs
 from derivation.alarm import RUNS, Sample, listen
 from derivation.matrices import NonZero
-from derivation.vocabulary import word
 from shared_letters import *
 
 NOT_MET = ("not run in torch: no sample met its hypotheses",)
@@ -68,7 +67,7 @@ def test_it_rings_for_a_false_line_and_not_for_a_true_one(case):
 
 
 def test_torch_code_that_fails_is_heard():
-    twice = word("w", entry=lambda x, i, j, s: 2 * s(i, j), run=raising)
+    twice = book_word("w", entry=lambda x, i, j, s: 2 * s(i, j), run=raising)
     refuse(lambda: line(twice(X), 2 * X, unfold(twice)), "the torch run failed")
 
 

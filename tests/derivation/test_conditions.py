@@ -3,7 +3,6 @@
 import pytest
 import sympy as sp
 from derivation.matrices import NonZero
-from derivation.vocabulary import word
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_alarm")
@@ -75,7 +74,7 @@ roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
 def dividing(name, entry, **how):
     """A word that divides, and says that what it takes is not zero."""
     needs = lambda x: [NonZero(x.args[0], **how)]
-    return word(name, lambda x, i, j, s: 1 / entry(s(i, j)), None, needs=needs)
+    return book_word(name, lambda x, i, j, s: 1 / entry(s(i, j)), None, needs=needs)
 
 
 inverse = dividing("inverse", lambda entry: entry)

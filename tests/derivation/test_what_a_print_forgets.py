@@ -1,0 +1,65 @@
+"""What would be true and print as something else: forgotten letters, words of one name, own prints."""
+
+import dataclasses
+
+import pytest
+from shared_letters import *
+
+
+def without_uses(entry):
+    """A number in index form that has forgotten what it is made of."""
+    return dataclasses.replace(entry, uses=frozenset())
+
+
+def two_kinds_of_a_word():
+    """2 A, by a word w that is used on two shapes, in an index form that forgets it."""
+    double = define("w", lambda X: 2 * X)
+    double(matrix("x", 1, 1))
+    letters = lambda e: frozenset(x for x in e.uses if not isinstance(x, operations.Operation))
+    forgets = lambda e: dataclasses.replace(e, uses=letters(e))
+    return tabulate(lambda i, j: forgets(entry_of(double(A), i, j)), n, n)
+
+
+SIZE_S = sizes("s")
+FORGOTTEN = {
+    "a size": lambda: tabulate(lambda i, j: without_uses(entry_of(SIZE_S * ones(1, 1))), 1, 1),
+    "a word": two_kinds_of_a_word,
+}
+
+
+@pytest.mark.parametrize("what", FORGOTTEN)
+def test_an_index_form_forgets_nothing_that_is_printed(what):
+    refuse(FORGOTTEN[what], "forgets what")
+
+
+def test_two_recursions_of_one_name_do_not_stand_in_conditions():
+    """Their conditions would print as one: that a running sum does not vanish, nor 0."""
+    y, q, t = sequence("y", m), sequence("q"), sizes("t")
+    total_ = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
+    nothing = recursion("r", lambda z: z[1] - z[1], lambda row, t, z: row + row)
+    total_(t, y), nothing(t, q)
+    sums = total_(t, y) @ ones(m), nothing(t, y) @ ones(m)
+    x, words, known = (
+        matrix("x", 1, 1),
+        {k: define(f"w_{k}", lambda X, k=k: k * X) for k in (2, 3)},
+        [],
+    )
+    for (k, word), s in zip(words.items(), sums):
+        one = s @ tabulate(lambda i, j, s=s: 1 / entry_of(s), 1, 1)
+        known.append(Derivation(f"{k} x", word(x)).by(k * x @ one, unfold(word)).by(k * x).qed())
+    proof = Derivation("T", words[2](x) + words[3](x)).by(2 * x + words[3](x), known[0]())
+    refuse(lambda: proof.by(5 * x, known[1]()), "two words r")
+
+
+OPERATION = A.operation
+OTHERS = {
+    "made": lambda: type(OPERATION)("zero", None, None, lambda x, style, show: ("A", 9)),
+    "changed": lambda: dataclasses.replace(OPERATION, show=lambda x, style, show: ("B", 9)),
+    "of a word": lambda: type(softmax)("softmax", (1, 0), None, None, run=None, show=None),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_there_is_no_other_operation(other):
+    with pytest.raises(TypeError, match="no other Operation"):
+        OTHERS[other]()
