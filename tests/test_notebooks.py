@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+from functools import cache
 
 import nbformat
 import pytest
@@ -32,6 +33,7 @@ TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
+@cache
 def cells(path):
     """The code cells, each with its place in the notebook."""
     notebook = nbformat.read(path, as_version=4)

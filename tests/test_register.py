@@ -2,6 +2,7 @@
 
 import nbformat
 import pytest
+from evidence import check_evidence, read_clauses
 from files import Fault
 from register import read_register
 
@@ -88,13 +89,46 @@ def test_disagreement_is_refused_in_one_sentence(tmp_path, cells, complaint):
     assert complaint in refusal(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("other", "taken"),
-    [("3.2", "“3.2”"), ("4.1", "“the-key-bias-cancels”")],
-    ids=["number", "name"],
-)
-def test_a_number_and_a_name_are_used_once_in_the_book(tmp_path, other, taken):
+def test_a_number_and_a_name_are_used_once_in_the_book(tmp_path):
     cells = [HEADING, BOX, summary(ROW)]
-    write(tmp_path, *cells, name="03-a.ipynb")
-    write(tmp_path, *(cell.replace("3.2", other) for cell in cells), name="04-b.ipynb")
-    assert f"04-b.ipynb: Theorem {other} uses {taken}: Theorem 3.2 in 03-a" in refusal(tmp_path)
+    for other, taken in (("3.2", "“3.2”"), ("4.1", "“the-key-bias-cancels”")):
+        folder = tmp_path / other
+        folder.mkdir()
+        write(folder, *cells, name="03-a.ipynb")
+        write(folder, *(cell.replace("3.2", other) for cell in cells), name="04-b.ipynb")
+        said = f"04-b.ipynb: Theorem {other} uses {taken}: Theorem 3.2 in 03-a"
+        assert said in refusal(folder)
+
+
+# ---- a mark in a box is held to what its page prints: every box of the book passes --------------
+
+PAGE = """\
+Theorem 3.2 (The key bias cancels):
+    softmax(Q (K + 1 bᵀ)ᵀ)
+  = softmax(Q Kᵀ)                                               -- shift invariance
+the running mean, step:
+    r[t+1]
+  = (1 - m) r[t]                                                -- definition of r
+without the mask, line 1 is not justified.
+  Claimed: x = y
+  It is false: n = 2; x = (0, 1): 1/2 ≠ 1.
+PASS  control: another mask: seen in float64, float32
+"""
+
+REFUSED = [
+    ("all: *checked*, Theorem 3.2", "quotes no evidence"),
+    ("all: *checked*, “Theorem 3.3”", "does not print"),
+    ("what was refused: *checked*, “without the mask”", "does not print"),
+    ("what was claimed: *checked*, “Claimed: x = y”", "does not print"),
+    ("half of it: *checked*, “Theorem 3.2” and “the running variance”", "does not print"),
+    ("what was measured: *checked*, “another mask”", "does not print"),
+    ("only if: *by hand*, it is obvious", "does not say how"),
+    ("speed: *measured*, “faster”", "does not print"),
+]
+
+
+@pytest.mark.parametrize(("bullet", "why"), REFUSED)
+def test_evidence_that_is_missing_is_refused(bullet, why):
+    clauses = read_clauses(f"- {bullet}")
+    with pytest.raises(Fault, match=why):
+        check_evidence(clauses, PAGE, elsewhere=["Theorem 1.1"])

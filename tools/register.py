@@ -26,6 +26,7 @@ The directive `{theorem-register}` renders what was read, so that nothing is typ
 import os
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby, takewhile
 from pathlib import Path
 
@@ -81,6 +82,7 @@ class Entry:
         return f"[{self.number}](#{self.slug}) {self.name}"
 
 
+@cache
 def read_register(folder):
     """Every theorem of the notebooks in `folder`, in the order in which they are read.
 
@@ -100,7 +102,7 @@ def read_register(folder):
         for entry in own:
             with naming(path.name), naming(entry.label):
                 check_evidence(entry.evidence, said, elsewhere)
-    return entries
+    return tuple(entries)
 
 
 def read_notebook(path):

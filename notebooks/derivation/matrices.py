@@ -247,13 +247,13 @@ class Expression:
 
     def atoms(self, kind):
         """All of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
-        return set().union(*[b.atoms(kind) for x in self.walk() for b in (*x.params, *x.shape)])
+        return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.shape)])
 
     def free_scalars(self):
         """The scalar and size symbols that no derivative binds."""
         found = set().union(*[x.free_scalars() for x in self.args], set())
         for basic in (*self.params, *self.shape):
-            found |= basic.atoms(sp.Symbol)
+            found |= _atoms(basic, sp.Symbol)
         return found - {self.params[0]} if self.operation is DERIVATIVE else found
 
     def index_names(self):
@@ -264,7 +264,7 @@ class Expression:
         """The indices that nothing binds."""
         found = set().union(*[x.free_positions() for x in self.args], set())
         for basic in self.params:
-            found |= basic.atoms(Index)
+            found |= _atoms(basic, Index)
         return found - {self.params[0]} if self.operation is OVER else found
 
     # -- print
@@ -284,6 +284,11 @@ class Expression:
 
     def __repr__(self):
         return telling_sizes(self)[0].show(Text())
+
+
+@functools.lru_cache(maxsize=None)
+def _atoms(basic, kind):
+    return frozenset(basic.atoms(kind))
 
 
 @functools.lru_cache(maxsize=None)

@@ -319,7 +319,7 @@ def _says_no_more(theorem, mine, asked):
 
 def forget():
     """What was worked out before is worked out anew: for who measures times, or plants mistakes."""
-    by_shape = (matrices.free_names, matrices._function, matrices._operations)
+    by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
     for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
         remembered.cache_clear()
     sorts._words.clear()
