@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -39,9 +39,18 @@ from .inputs import WrongInputs, words_in
 from .large import WORDS, CannotCarry, carried_over, is_large, small_like
 from .layers import CannotRead, NoAttention, demand_values, find_attention, layers_of
 from .precision import double_precision
+from .removing import remove as take_out
+from .removing import without_zeros
+from .report import BIASES as BIAS_NAMES
 from .surgery import Row, Stays, Surgeon
 from .zoo import quiet
 
+#: What it takes that numbers of a bias may go, as `report` names it.
+HOW = {
+    "b_K": "alone",
+    "b_V": "jointly with b_O",
+    "b_Q": "with the shift of the norm before",
+}
 #: What `fold` moves unless told otherwise.
 BIASES = ("key", "value", "query", "second")
 
@@ -53,8 +62,10 @@ class Folded:
     ``moved`` are zero now (or what the row says of them); ``kept`` do something that no other
     constant can do; ``refused`` might have moved, but not in the model as it was given.
     ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding``
-    the error (before, after) in the dtype of the model, against float64.  Caches of keys and
-    values, and the states between layers, are not the same.
+    the error (before, after) in the dtype of the model, against float64.  ``zeroed`` counts the
+    numbers of b_K, b_V and b_Q that are zero now; ``removable`` lists the biases that the model
+    can do without, each (name, numbers, bytes), and ``removed`` says whether they are out.  Caches
+    of keys and values, and the states between layers, are not the same.
     """
 
     model: nn.Module
@@ -62,6 +73,9 @@ class Folded:
     error: float
     bound: float
     rounding: tuple[float, float]
+    zeroed: dict = field(default_factory=dict)
+    removable: tuple[tuple[str, int, int], ...] = ()
+    removed: bool = False
 
     moved = property(lambda self: [row for row in self.rows if row.verdict == "moved"])
     kept = property(lambda self: [row for row in self.rows if row.verdict == "kept"])
@@ -79,10 +93,21 @@ class Folded:
 
     def __str__(self):
         lines = [*table(self.moved), *table(self.kept), *table(self.refused)]
-        return "\n".join(lines) or "no bias that could move"
+        lines = lines or ["no bias that could move"]
+        return "\n".join([*lines, *self._counts()])
+
+    def _counts(self):
+        """How many numbers are zero now, by what it took; and what may be taken out."""
+        said = [f"{n} of {name} {HOW[name]}" for name, n in self.zeroed.items() if n]
+        if said:
+            yield f"numbers now zero: {sum(self.zeroed.values())}: " + ", ".join(said)
+        numbers, size = (sum(r[i] for r in self.removable) for i in (1, 2))
+        if numbers:
+            what = "taken out" if self.removed else "remove=True takes out"
+            yield f"{what}: {len(self.removable)} biases, {numbers} numbers, {size} bytes"
 
 
-def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
+def fold(model, inputs=None, *, move=BIASES, add_bias=False, remove=False, surgeon=Surgeon):
     """A `Folded`: an equal model in which every constant that can move has moved.
 
     ``model`` is a module, which is not changed, or the name or folder of a checkpoint.
@@ -95,7 +120,8 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
     bias of a feed-forward network) and "shifts" (every norm's shift into what reads it, instead
     of "query" and "second", which need the shifts).  ``add_bias=True`` gives a bias to a Linear
     that has none and needs one; a configuration may have no word for it, and then
-    ``Folded.save`` refuses.  ``surgeon`` is the class that makes the moves: another
+    ``Folded.save`` refuses.  ``remove=True`` takes biases that are zero then out of the model: by
+    the word that the configuration has for it, or as ``bias=None``.  ``surgeon`` is the class that makes the moves: another
     may be tried, for what it returns is compared all the same.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
@@ -112,7 +138,7 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, surgeon=Surgeon):
         at_work = surgeon(after, batches, move, add_bias, predicted)
         return at_work.operate(), at_work.longest
 
-    return operated(model, inputs, operate, copied=sharing_matrices)
+    return operated(model, inputs, operate, copied=sharing_matrices, remove=remove)
 
 
 def _carried_over(model):
@@ -130,7 +156,9 @@ def _carried_over(model):
         return None
 
 
-def operated(model, inputs, operate, shaped=lambda model, after: model, copied=copy.deepcopy):
+def operated(
+    model, inputs, operate, shaped=lambda model, after: model, copied=copy.deepcopy, remove=False
+):
     """A `Folded`: the model after an operation on a float64 copy, if its outputs are the same.
 
     ``operate(after, batches)`` changes the copy and returns (rows, the longest shift moved);
@@ -154,8 +182,26 @@ def operated(model, inputs, operate, shaped=lambda model, after: model, copied=c
     constants, like = constants_of(after, before), shaped(model, after)
     del before, after  # a large model is there twice at most
     made = with_constants(like, constants)
+    names, words = without_zeros(made)
+    sizes = {n: (p.numel(), p.numel() * p.itemsize) for n, p in made.named_parameters()}
+    if remove:
+        take_out(made, names, words)
     rounding = demand_rounding(made, model, expected, batches[0])
-    return Folded(made, tuple(rows), error, bound, rounding)
+    zeroed = _zeroed(model, made)
+    removed = tuple((n, *sizes[n]) for n in names)
+    return Folded(made, tuple(rows), error, bound, rounding, zeroed, removed, remove)
+
+
+def _zeroed(model, made):
+    """{constant: how many of its numbers are zero now, or gone, and were not before}."""
+    counts = dict.fromkeys(("b_K", "b_V", "b_Q"), 0)
+    for old, new in zip(layers_of(model), layers_of(made)):
+        for role in ("query", "key", "value"):
+            before, after = old.projections[role].bias(), new.projections[role].bias()
+            if before is not None:
+                zero = torch.ones_like(before) if after is None else after == 0
+                counts[BIAS_NAMES[role]] += int(((before != 0) & (zero != 0)).sum())
+    return counts
 
 
 def table(rows):

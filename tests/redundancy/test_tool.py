@@ -8,12 +8,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
-from redundancy import audit, compare
+from redundancy import audit, compare, fold
 from redundancy.command import main
 from redundancy.layers import find_attention
 from redundancy.precision import with_every_bias_random
 from redundancy.shrinking import CannotShrink, shrink, signature
 from redundancy.zoo import quiet, tiny
+from shared_models import apart
 
 ALL, HALF, NONE, MEAN = "all", "half", "none", "mean"
 #: a configuration at the size it is published in, what is kept, and what can go of b_K, b_V, b_O
@@ -189,3 +190,45 @@ def test_a_report_in_html_links_each_reason_to_its_theorem():
     shown = audit(tiny("gpt2", n_layer=1))._repr_html_()
     link = "03b-every-head-and-a-zero-gradient.ipynb#the-key-bias-cancels-in-every-head"
     assert f'<a href="{link}">3.3</a>' in shown and "softmax ignores it" in shown
+
+
+# --- how many numbers can go, and what is taken out
+
+#: architecture; b_K, b_V, b_Q that a fold makes zero; biases taken out; a word of the configuration
+TAKEN = {
+    "gpt2": ({}, (64, 64, 64), 0, {}),  # one fused matrix, which cannot do without its bias
+    "vit": ({}, (64, 64, 64), 6, {"qkv_bias": False}),
+    "bert": ({}, (64, 64, 64), 6, {}),
+    "llama": ({"attention_bias": True}, (0, 32, 0), 2, {"attention_bias": True}),  # b_O stays
+}
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_what_a_fold_makes_zero_is_counted_and_taken_out(kind, tmp_path):
+    given, zero, out, words = TAKEN[kind]
+    model = with_every_bias_random(tiny(kind, **given))
+    kept, result = fold(model), fold(model, remove=True)
+    assert tuple(result.zeroed.values()) == tuple(kept.zeroed.values()) == zero
+    assert len(result.removable) == len(kept.removable) == out
+    count = lambda m: sum(p.numel() for p in m.parameters())
+    assert count(model) == count(kept.model)
+    assert count(model) - count(result.model) == sum(r[1] for r in result.removable)
+    assert {n: getattr(result.model.config, n) for n in words} == words
+    result.save(tmp_path)
+    with quiet():
+        again = type(model).from_pretrained(tmp_path)
+    assert apart(again, result.model) < 1e-12  # a bias of zeros is added, or is not there
+    assert apart(again, model) < 1e-5  # float32 rounds b_O
+    assert ("taken out" in str(result)) == ("takes out" in str(kept)) == bool(out)
+
+
+def test_the_counts_have_names():
+    """Of the 130 directions two are means of b_O, which make no number zero; b_Q needs the shift."""
+    model = with_every_bias_random(tiny("gpt2"))
+    report, folded = audit(model), fold(model)
+    assert (report.alone, report.could_go) == (68, 130)
+    assert "numbers now zero: 192" in str(folded) and "with the shift of the norm before" in str(
+        folded
+    )
+    with_shift = folded.zeroed["b_Q"]
+    assert sum(folded.zeroed.values()) == report.could_go - 2 + with_shift == 192
