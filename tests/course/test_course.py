@@ -61,7 +61,7 @@ def test_a_student_gets_every_question_and_no_solution(packed):
 
 def test_a_teacher_gets_every_assignment_in_each_version(packed):
     files = packed["instructor"]
-    for n in range(1, 5):
+    for n in range(1, 7):
         for kind in ("source", "student", "solution"):
             assert f"assignments/{kind}/part-{n}.ipynb" in files
         assert f"nbgrader/source/part-{n}/part-{n}.ipynb" in files
