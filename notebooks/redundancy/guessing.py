@@ -9,6 +9,7 @@ other way, an image beside the words, regions of an image that somebody else fou
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 
 import torch
@@ -43,11 +44,25 @@ def suitable_inputs(model, **how):
     )
 
 
+@contextlib.contextmanager
+def experts_in_plain_pytorch(model):
+    """A context in which a float64 mixture of experts runs: its fast kernels have no float64."""
+    kind = getattr(getattr(model, "config", None), "_experts_implementation", None)
+    wide = any(p.dtype == torch.float64 for p in model.parameters())
+    if kind and wide:
+        model.set_experts_implementation("eager")
+    try:
+        yield
+    finally:
+        if kind and wide:
+            model.set_experts_implementation(kind)
+
+
 def _problem(model, inputs):
     """None if the model runs on these inputs in eval mode; otherwise what it says."""
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad():
+        with torch.no_grad(), experts_in_plain_pytorch(model):
             model.eval()
             model(**inputs)
     except Exception as problem:  # whatever a model raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .guessing import NoInputs, inputs_of_pytorch, suitable_inputs
+from .guessing import NoInputs, experts_in_plain_pytorch, inputs_of_pytorch, suitable_inputs
 from .record import tensors
 
 
@@ -78,7 +78,7 @@ def demand_runs(model, inputs, times=2):
     """Raises WrongInputs unless the model runs, the same way each time, and returns finite numbers."""
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad():
+        with torch.no_grad(), experts_in_plain_pytorch(model):
             model.eval()
             first, *again = (tensors(model(*inputs[0], **inputs[1])) for _ in range(times))
     except Exception as problem:

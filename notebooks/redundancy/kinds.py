@@ -83,6 +83,7 @@ Silu                   sees
 Slice                  moves still part
 SliceScatter           moves rewrites
 Softmax                normalises
+SoftmaxOne             normalises
 Softplus               sees
 Split                  moves part
 SplitWithSizes         moves part

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .by_hand import WITH_SINK
 from .kinds import (
     LENGTHS,
     LINEAR,
@@ -95,6 +96,8 @@ def _demand_s(path):
     axis, weights = path.axis, path.normaliser
     if weights.name == "Sigmoid":
         raise Lost("sigmoid: each weight sees its own score, so a constant in a row is seen")
+    if weights.name == WITH_SINK:
+        raise Lost("a sink: a constant stands beside the exponentials of a row and stays")
     for step in path.between:
         before = step.reads[0][1]
         if step.name == "Tanh":

@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from .by_hand import WITH_SINK
 from .kinds import (
     ALIKE,
     LINEAR,
@@ -70,6 +71,8 @@ def _demand_r(record, weights, shapes):
         if any(s.name == "Div" and len(s.reads) > 1 for s in record.until(set(), start=weights)):
             raise Unknown("sigmoid, and then a division by something that depends on the keys")
         raise Lost("sigmoid: the rows of the weights do not sum to one number")
+    if weights.name == WITH_SINK:
+        raise Lost("a sink takes a share of every row: the weights do not sum to one number")
     after = [s for s in record.until(set(), start=weights) if s is not weights]
     stop = next((i for i, s in enumerate(after) if s.name in WEIGHED), None)
     if stop is None or after[stop].shape not in shapes:
