@@ -22,8 +22,9 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
+from .guessing import NoInputs, suitable_inputs
 from .inputs import within
-from .zoo import quiet, some_inputs
+from .zoo import quiet
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
@@ -181,10 +182,10 @@ def batches_for(model, inputs, words=None):
         if not hasattr(model, "config"):
             raise CannotFold("give inputs: they can only be drawn for a model of transformers")
         try:
-            drawn = [some_inputs(model, batch=1, tokens=5), some_inputs(model, seed=1)]
+            drawn = [suitable_inputs(model, batch=1, tokens=5), suitable_inputs(model, seed=1)]
             drawn = [within(batch, words) if words else batch for batch in drawn]
-        except Exception as error:
-            raise CannotFold(f"give inputs: none can be drawn for this model ({error})") from None
+        except NoInputs as reason:
+            raise CannotFold(str(reason)) from None
     elif isinstance(inputs, Mapping):
         drawn = [dict(inputs)]
     else:

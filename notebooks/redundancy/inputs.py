@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .guessing import NoInputs, experts_in_plain_pytorch, inputs_of_pytorch, suitable_inputs
 from .record import tensors
 
 
@@ -14,11 +15,14 @@ class WrongInputs(ValueError):
 def as_call(model, inputs):
     """Positional and named inputs, whatever form they were given in."""
     if inputs is None:
+        inputs = inputs_of_pytorch(model)
+    if inputs is None:
         if not hasattr(model, "main_input_name"):
             raise WrongInputs(f"give inputs: it is not known what {type(model).__name__} takes")
-        from .zoo import some_inputs
-
-        inputs = some_inputs(model)
+        try:
+            inputs = suitable_inputs(model)
+        except NoInputs as reason:
+            raise WrongInputs(str(reason)) from None
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if hasattr(inputs, "items"):
@@ -49,9 +53,10 @@ def first_line(problem):
 
 def some_inputs_within(model, words):
     """Short random inputs for a large model, their words among the first few of its vocabulary."""
-    from .zoo import some_inputs
-
-    return within(some_inputs(model, tokens=6), words)
+    try:
+        return within(suitable_inputs(model, tokens=6), words)
+    except NoInputs as reason:
+        raise WrongInputs(str(reason)) from None
 
 
 def within(inputs, words):
@@ -73,7 +78,7 @@ def demand_runs(model, inputs, times=2):
     """Raises WrongInputs unless the model runs, the same way each time, and returns finite numbers."""
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad():
+        with torch.no_grad(), experts_in_plain_pytorch(model):
             model.eval()
             first, *again = (tensors(model(*inputs[0], **inputs[1])) for _ in range(times))
     except Exception as problem:

@@ -243,6 +243,8 @@ def _one_for_all(before, after):
         after["mamba_d_head"] = before.get("mamba_expand", 2) * after["hidden_size"] // 4
     if isinstance(before.get("num_heads"), list) and is_count(before.get("embed_dim")):
         after |= _stages(before)
+    if isinstance(before.get("tubelet_size"), list):
+        after["num_frames"] = 2 * before["tubelet_size"][0]
     patch, image = before.get("patch_size"), before.get("image_size")
     if is_count(patch) and is_count(image) and image % patch == 0 and "depths" not in before:
         after["patch_size"] = min(patch, 4)

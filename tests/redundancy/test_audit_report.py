@@ -174,7 +174,7 @@ REFUSED = {
     "no model": (lambda: audit(3), TypeError, r"expected a model \(torch.nn.Module\), not int"),
     "empty inputs": (lambda: audit(encoder(), X[:0]), WrongInputs, "they are empty"),
     "no inputs": (
-        lambda: audit(encoder()), WrongInputs, "it is not known what TransformerEncoderLayer takes"),
+        lambda: audit(nn.Sequential(encoder())), WrongInputs, "it is not known what Sequential takes"),
     "a word too many": (
         lambda: audit(tiny("gpt2", n_layer=1), {"input_ids": torch.tensor([[99]])}),
         WrongInputs, "does not run on these inputs: index out of range"),
