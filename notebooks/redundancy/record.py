@@ -67,21 +67,6 @@ class Step:
         return f"{self.name} {tuple(self.shape)}"
 
 
-@dataclass(eq=False)
-class WrittenOut(Step):
-    """A softmax whose exponential, sum and division are one step (`by_hand`)."""
-
-    axis: int = -1
-
-    def saved(self, name):
-        """The axis and the weights, as a softmax saves them."""
-        if name == "dim":
-            return self.axis
-        if name == "result":
-            return self.node._saved_self / self.node._saved_other
-        return None
-
-
 class Record:
     """The steps from a bias (a leaf that asks for a gradient) to some outputs, in their order.
 
@@ -113,15 +98,6 @@ class Record:
 
     def __iter__(self):
         return iter(self.steps)
-
-    def _merge(self):
-        """Put one step in the place of the steps of each softmax that is written out."""
-        for division, (name, exponential, axis, gone) in written_out(self.steps).items():
-            one = WrittenOut(name, division.node, division.shapes, exponential.reads, axis)
-            self.steps = [one if s is division else s for s in self.steps if s not in gone]
-            self.made[division.node] = one
-            for step in self.steps:
-                step.reads = [(p, one if s is division else s, w) for p, s, w in step.reads]
 
     def _carries(self, step, which):
         """Whether this output depends on the bias, where a step hands on parts of a whole."""

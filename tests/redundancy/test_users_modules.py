@@ -108,20 +108,6 @@ def less_the_largest(scores):
     return by_hand(scores - scores.max(-1, keepdim=True).values)
 
 
-def masked_by_hand(scores):
-    return by_hand(scores.masked_fill(torch.ones(6, 6, dtype=torch.bool).triu(1), -torch.inf))
-
-
-def off_by_one(scores):
-    e = scores.exp()
-    return e / (1 + e.sum(-1, keepdim=True))
-
-
-def over_the_queries(scores):
-    e = scores.exp()
-    return e / e.sum(-2, keepdim=True)
-
-
 def of_its_square(scores):
     """No softmax: what is above is not what is below."""
     e = scores.exp()
@@ -148,11 +134,7 @@ MODULES = {
         lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2), None,
         (0, ALL, ALL, 1)),
     "PyTorch's Transformer": (lambda: nn.Transformer(8, 2, 1, 1, 16), None, (0, ALL, ALL, 1)),
-    "by hand": (lambda: Attention(weigh=by_hand), tokens, (0, ALL, ALL, 0)),
     "less the largest": (lambda: Attention(weigh=less_the_largest), tokens, (0, ALL, ALL, 0)),
-    "masked by hand": (lambda: Attention(weigh=masked_by_hand), tokens, (0, ALL, ALL, 0)),
-    "off by one": (lambda: Attention(weigh=off_by_one), tokens, (0, 0, 0, 0)),
-    "over the queries": (lambda: Attention(weigh=over_the_queries), tokens, (UNKNOWN, 0, 0, 0)),
     "of its square": (lambda: Attention(weigh=of_its_square), tokens, (UNKNOWN,) * 3 + (0,)),
     "talking heads": (lambda: Attention(weigh=talking), tokens, (0, UNKNOWN, UNKNOWN, 0)),
     "a difference": (Differential, tokens, (0, ALL, UNKNOWN, 0)),
