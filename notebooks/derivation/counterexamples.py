@@ -17,6 +17,7 @@ from .kernel import terms as k
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, Index, number, scalar_letter, size_term
 from .matrices import expression
+from .names import check_names
 from .printing import Latex, Text, check_words, superscript
 
 SIZES = (1, 2, 3)
@@ -122,6 +123,7 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     if expression(lhs, "counterexample").shape != expression(rhs, "counterexample").shape:
         raise ProofError("the two sides of a claim must have one shape")
     check_words("a hypothesis", without)
+    check_names("a claim", [lhs, rhs])
     if _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES:
         raise ProofError("its matrices are too large to look for a counterexample")
     search = _Search(lhs, rhs)
@@ -134,7 +136,9 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
         tried += 1
         if at is not None and (found := search.exactly(instance, at)) is not None:
             found.without = without
-            if "e" in found.values and sp.Tuple(found.lhs, found.rhs).has(sp.E, sp.exp):
+            if "e" in {*found.sizes, *found.values} and sp.Tuple(found.lhs, found.rhs).has(
+                sp.E, sp.exp
+            ):
                 raise ProofError("a letter e would print like Euler's number: choose another")
             return found
     return NoCounterexample(tried)

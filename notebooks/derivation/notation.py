@@ -300,9 +300,14 @@ class _Printer:
     def is_only(p):
         return p == k.ONLY or p.op == "let" and p.args[1] == k.pos(k.UNIT)
 
+    def say_only(self, marks):
+        """The one place of a range of one is the first: no name would be told for it."""
+        self.names |= {m: "1" for m in marks if self.is_only(m)}
+
     def matrix(self, f):
         """A function of positions, as a letter where it is one."""
         body, marks, names = self.opened(f)
+        self.say_only(marks)
         if body.op == "app" and body.args[0].op == "let" and self.are(marks, body.args[1:]):
             return self.tight(body.args[0])
         if self.is_all_of_a_word(body, marks):
@@ -336,7 +341,9 @@ class _Printer:
         pieces = []
         for f in branches:
             body, (mark,), (name,) = self.opened(f)
+            self.say_only([mark])
             known = is_a_place_of_a_letter(mark, body)  # or the block says where it ends
+            known = known or self.is_only(mark)
             pieces.append(self.tight(body) + ("" if known else f", {self.ranging(mark, body)}"))
         return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM
 
@@ -378,6 +385,7 @@ def show_condition(style, relation, x):
     told = [m for m in marks if m in body.letters and not printer.is_only(m)]
     told.sort(key=_places(body).index)
     printer.names |= dict(zip(told, names))
+    printer.say_only(marks)
     every = ", ".join(printer.ranging(m, body) for m in told)
     every = style.text(" for every ") + every if every else ""
     if relation == "exists":

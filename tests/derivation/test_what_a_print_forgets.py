@@ -51,6 +51,27 @@ def test_two_recursions_of_one_name_do_not_stand_in_conditions():
     refuse(lambda: proof.by(5 * x, known[1]()), "two words r")
 
 
+def test_the_one_place_of_a_range_of_one_is_the_first():
+    """It printed as a name that nothing bound, or as that of another index."""
+    draw = random_matrix("G", 1, n, 1)
+    mean = expectation(exp(draw * (position_numbers(1) @ one.T - position_numbers(n).T)))
+    assert shown(theorem(mean - mean, 0 * mean)) == ["E(exp(G[k] (1 - k))) exists for every k"]
+
+
+E, x_1 = sizes("e"), matrix("x", 1, 1)
+MISLEADING = {
+    "a size e beside Euler's number": (exp(ones(1, 1)), E * ones(1, 1)),
+    "a size e in an exponent": (exp(E * ones(1, 1)), E * exp(ones(1, 1))),
+    "a number and a matrix of one name": (scalars("a") * x_1, matrix("a", 1, 1) @ x_1),
+    "a mask and a matrix of one name": (matrix("K", n, n), mask("K", n, n)),
+}
+
+
+@pytest.mark.parametrize("claim", MISLEADING)
+def test_a_counterexample_has_one_meaning_for_a_name(claim):
+    refuse(lambda: counterexample(*MISLEADING[claim]), "a claim: ")
+
+
 OPERATION = A.operation
 OTHERS = {
     "made": lambda: type(OPERATION)("zero", None, None, lambda x, style, show: ("A", 9)),
