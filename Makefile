@@ -101,7 +101,7 @@ lock: | $(BIN)/python
 	@touch $(STAMP)
 
 clean:
-	rm -rf _build $(VENV) .pytest_cache .hypothesis
+	rm -rf _build $(VENV) .pytest_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from cells import printed
+from docutils.nodes import make_id
 from files import ROOT, read_notebook
 from redundancy.layers import find_attention
 from redundancy.precision import generic_copy
@@ -20,18 +21,14 @@ GROUPS = ["Attention", "Before a norm", "Behind a norm, and in a block"]
 AUDIT = ROOT / "notebooks/13-an-audit-of-real-models.ipynb"
 
 
-def anchor(title):
-    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("(", "").replace(")", "")).strip("-")
-
-
 def test_each_section_stands_in_the_table_and_rests_on_something():
     sections = [title for title in SECTIONS if title not in GROUPS]
     linked = set(re.findall(r"\]\(#([\w-]+)\)", PAGE))
     for title in sections[: sections.index("Parallel block") + 1]:
-        assert anchor(title) in linked, f"the table does not lead to “{title}”"
+        assert make_id(title) in linked, f"the table does not lead to “{title}”"
         assert "```python" in SECTIONS[title], f"“{title}” does not say what to write"
         assert "../notebooks/" in SECTIONS[title], f"“{title}” rests on nothing"
-    assert linked == {anchor(title) for title in sections} - {"what-can-go-does-not-say"}
+    assert linked == {make_id(title) for title in sections} - {"what-can-go-does-not-say"}
 
 
 def test_a_theorem_is_linked_by_its_own_number():
@@ -101,7 +98,7 @@ def test_the_reason_for_the_value_bias_is_that_of_the_audit(name):
 
 def test_a_section_begins_with_what_the_table_says():
     rows = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\) \| (.+) \| (.+) \|$", PAGE, re.M)
-    sections = {anchor(title): text for title, text in SECTIONS.items()}
+    sections = {make_id(title): text for title, text in SECTIONS.items()}
     said = re.compile(r"\s*\*\*Can go:\*\* (.+)\. \*\*Stays:\*\* (.+)\.\n")
     begun = {name: match.groups() for name, text in sections.items() if (match := said.match(text))}
     assert begun == {name: (goes, stays) for name, goes, stays in rows if name in begun}

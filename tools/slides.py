@@ -31,6 +31,7 @@ from pathlib import Path
 
 import jinja2
 import yaml
+from docutils.nodes import make_id
 from files import demand, in_a_sentence, naming, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
@@ -108,15 +109,11 @@ def slide_of(deck, number, slide, sources):
         notes = f"**{minutes} minute{'s' * (minutes != 1)}.**\n\n{slide['notes']}"
         body = [html_of(part, sources) for part in slide["show"]]
         return {
-            "id": f"{number}-{slug(title)}",
+            "id": f"{number}-{make_id(title)}",
             "title": title,
             "body": body,
             "notes": markdown(notes),
         }
-
-
-def slug(title):
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def copy_assets(assets):

@@ -1,135 +1,13 @@
-"""A normal form has the value of what it came from: random sum expressions, and single terms.
+"""Normal forms of single terms; random lines, whose normal forms they are, `test_fuzz` offers."""
 
-Values are those of the package's interpreter of terms, which shares nothing with normal forms.
-"""
-
-import math
 import numbers
-import random
 from fractions import Fraction
-from itertools import product
 
 import pytest
-from derivation.evaluation import FLOAT, Instance
 from derivation.kernel import normal, sorts
-from derivation.kernel.normal import ANGLE, COUNT, EXP, ORDER, REINDEX, SPLIT, Normal
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from derivation.kernel.normal import Normal
 from kernel_letters import *
 from shared_letters import refuse
-
-BOTH, LAWS = n_and(m), (REINDEX, EXP, SPLIT, ANGLE, COUNT, ORDER)
-#: The letters by the ranges of their axes, and the permutations of each range.
-AXES = {
-    letter(name, fun(*map(pos, axes))): axes
-    for name, axes in (("A", (n, n)), ("B", (m, n)), ("u", (n,)), ("w", (m,)))
-}
-U, W = list(AXES)[2:]
-PERMUTATIONS = {
-    size: [letter(name, fun(pos(size), kind="perm", result=pos(size))) for name in names]
-    for size, names in ((n, "pq"), (m, "r"), (BOTH, ""))
-}
-
-
-def over(size, body):
-    """An abstraction over the positions of a size."""
-    index = fresh(pos(size))
-    return made(body(index), index)
-
-
-@st.composite
-def terms(draw, depth=5, scope=()):
-    """A random term whose free indices are those in scope: pairs of an index and its range."""
-    part = lambda: draw(terms(depth - 1, scope))
-
-    def at(size):
-        """An index of that range, moved by some of its permutations."""
-        where = draw(st.sampled_from([index for index, its in scope if its == size]))
-        for permutation in PERMUTATIONS[size]:
-            way = draw(st.sampled_from((1, 0, -1)))
-            where = moved(where, way, permutation) if way else where
-        return where
-
-    def summed(size):
-        return total_(over(size, lambda i: draw(terms(depth - 1, (*scope, (i, size))))))
-
-    def stacked():
-        upper, lower = (over(s, lambda i, f=f: app(f, i)) for f, s in ((U, n), (W, m)))
-        return Term("case", at(BOTH), upper, lower)
-
-    there = {size for _, size in scope}
-    choices = [lambda: x, lambda: num(draw(st.sampled_from((-2, -1, 1, 2, 3))))]
-    choices += [
-        lambda f=f, axes=axes: app(f, *map(at, axes))
-        for f, axes in AXES.items()
-        if there >= {*axes}
-    ]
-    for size, op in product([s for s in (n, m) if s in there], ("delta", "delta", "le")):
-        choices.append(lambda size=size, op=op: Term(op, at(size), at(size)))
-    if BOTH in there:
-        choices.append(stacked)
-    if depth:
-        choices += [
-            lambda: add(part(), part()),
-            lambda: mul(part(), part()),
-            lambda: exp_(part()),
-            lambda: inv(exp_(part())),
-            lambda: Term("call", "cos", add(part(), part())),
-            lambda: power(part(), 2),
-            *2 * [lambda: summed(n), lambda: summed(m), lambda: summed(BOTH)],
-        ]
-    return draw(st.sampled_from(choices))()
-
-
-def world(seed):
-    """The value of a term at concrete sizes, entries and permutations, as a function."""
-    draw = random.Random(seed)
-    sizes = dict(zip((n, m), draw.choice([(1, 2), (2, 1), (2, 3), (3, 2), (1, 1)])))
-    meant = {**sizes, x: draw.uniform(-1, 1)}
-    for f, axes in AXES.items():
-        places = product(*(range(1, sizes[size] + 1) for size in axes))
-        entries = {at: draw.uniform(-1, 1) for at in places}
-        meant[f] = lambda *at, entries=entries: entries[at]
-    for size, its in PERMUTATIONS.items():
-        for permutation in its:
-            meant[permutation] = tuple(draw.sample(range(1, sizes[size] + 1), sizes[size]))
-    return lambda term: float(Instance(meant, {**FLOAT, "cos": cosine}).value(term))
-
-
-def cosine(angle):
-    """A cosine; of an angle so large that rounding decides it, an OverflowError."""
-    if abs(angle) > 1e6:
-        raise OverflowError(angle)
-    return math.cos(angle)
-
-
-@settings(max_examples=500, deadline=None, derandomize=True)
-@given(terms(), st.sampled_from([(), *((law,) for law in LAWS), LAWS]), st.integers(0, 10**6))
-def test_a_normal_form_keeps_the_value_and_says_nothing_of_names(term, laws, seed):
-    value = world(seed)
-    try:
-        expected = value(term)
-        form = Normal((), laws).canonical(term)
-        assert form == Normal((), laws).canonical(term), "indices get other names each time"
-        found = value(form)
-    except OverflowError:
-        return
-    except ProofError as refusal:
-        assert "split" in str(refusal)  # too large a step is refused, never mistaken
-        return
-    assert math.isclose(found, expected, rel_tol=1e-8, abs_tol=1e-8) or abs(expected) > 1e6
-
-
-def test_a_wrong_form_would_be_seen():
-    """The control: a form with a sum dropped has another value."""
-    term, value = total_(over(n, lambda i: app(U, i))), world(3)
-    right = Normal().canonical(term)
-    wrong = put(right.args[0].args[0], (Term("last", n),))
-    assert math.isclose(value(right), value(term))
-    assert not math.isclose(value(wrong), value(term))
-
-
-# ── Single terms ─────────────────────────────────────────────────────────────────────────────
 
 
 def test_what_is_bound_further_out_stays_bound():

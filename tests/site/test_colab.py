@@ -22,17 +22,15 @@ def code_cells(notebook):
 
 
 @each_copy
-def test_it_installs_and_fetches_nothing_and_leads_to_the_site_or_nowhere(path):
+def test_it_leads_to_the_site_or_nowhere(path):
     for site in ("", "https://example.org/book"):
         notebook = nbformat.reads(colab_copy(path, site), as_version=4)
         nbformat.validate(notebook)
         text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
         for target in re.findall(r"\]\(([^)\s]+\.(?:ipynb|md|html)[^)]*)\)", text):
             assert site and target.startswith(f"{site}/"), target
-    opening, *rest = code_cells(notebook)
+    opening = code_cells(notebook)[0]
     assert notebook.metadata["accelerator"] == "GPU" and opening.metadata["cellView"] == "form"
-    for cell in rest:
-        assert not re.search(r"^\s*[%!]|urllib|requests|\bpip\b", cell.source, re.M)
 
 
 def test_it_carries_what_it_imports_and_names_and_no_more():
