@@ -258,7 +258,9 @@ def demand_values(model):
 # --- what a name says -------------------------------------------------------------------------
 
 #: Words in the name of a projection that say nothing about its part.
-_FILLING = {"proj", "projection", "project", "lin", "linear", "layer", "to", "attn", "c"}
+_FILLING = {
+    *("proj", "projection", "project", "lin", "linear", "layer", "to", "attn", "c", "conv1d"),
+}
 _ROLES = {
     **{"q": "query", "query": "query", "k": "key", "key": "key", "v": "value", "value": "value"},
     **{"o": "output", "out": "output", "output": "output", "dense": "output", "post": "output"},
@@ -367,7 +369,7 @@ def _output_beside(name, module, parents):
     prefix, _, own = name.rpartition(".")
     after = False
     for child, inside in parent.named_children():
-        if after and "out" in child.lower():
+        if after and ("out" in child.lower() or child == "post_attention"):
             for inner, candidate in inside.named_modules(prefix=_join(prefix, child)):
                 if _linear(candidate) is candidate and _role(inner.rpartition(".")[2]) == "output":
                     return inner, candidate

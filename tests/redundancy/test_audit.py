@@ -33,7 +33,7 @@ TABLE = [
     # b_O is not seen
     *((name, {}, (0, "all", "all", MEAN)) for name in """bert roberta electra distilbert albert
         ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip convbert gpt_neo
-        gpt_bigcode wav2vec2 hubert swin""".split()),
+        gpt_bigcode wav2vec2 hubert swin squeezebert""".split()),
     *((name, ONE_EACH, (0, "all", "all", MEAN))
         for name in "bart pegasus marian m2m_100 whisper".split()),
     ("gpt_bigcode", {"multi_query": False}, (0, "all", "all", MEAN)),
