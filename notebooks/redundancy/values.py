@@ -280,6 +280,8 @@ def _shift(step, shift, free):
         return _shift_of_each(step)
     if step.name in ("NativeLayerNorm", "Var", "Std"):
         return 0.0
+    if step.name == "Convolution" and step.places == (2,):  # its own bias, which it adds
+        return moved[0]
     if step.name in SEE:
         return None
     if step.name in MOVES - {"ConstantPadNd"} or (
