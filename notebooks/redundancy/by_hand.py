@@ -8,6 +8,8 @@ from __future__ import annotations
 
 #: What the two are called in a record.
 SOFTMAX, WITH_SINK = "Softmax", "SoftmaxOne"
+#: A sink has more of a row's weight than this somewhere; 1e-9 against a division by zero is none.
+SHARE = 1e-3
 
 
 def written_out(steps):
@@ -41,9 +43,17 @@ def _parts(division, readers):
     if axes is None or len(axes) != 1 or readers[below] != [below_reader(division, between)]:
         return None
     axis = (axes[0] - 2**64 if axes[0] >= 2**63 else axes[0]) % rank - rank
+    if name == WITH_SINK and not _takes_a_share(division, axis):
+        return None
     alone = sorted(map(id, readers[exponential])) == sorted(map(id, (division, below)))
     whole = len(division.reads[1][1].shape) == rank and division.reads[1][1].shape[axis] == 1
     return (name, exponential, axis, [exponential, below, *between]) if alone and whole else None
+
+
+def _takes_a_share(division, axis):
+    """Whether what is added to the sums takes a part of the weight that can be seen."""
+    above, below = division.saved("self"), division.saved("other")
+    return above is not None and bool((1 - (above / below).sum(axis) > SHARE).any())
 
 
 def below_reader(division, between):

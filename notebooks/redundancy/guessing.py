@@ -18,7 +18,6 @@ from torch import nn
 
 from .zoo import some_inputs
 
-
 #: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
 COPIED = 50_000_000
 

@@ -117,6 +117,12 @@ def off_by_one(scores):
     return e / (1 + e.sum(-1, keepdim=True))
 
 
+def never_zero(scores):
+    """A number against a division by zero is no sink, and no softmax either."""
+    e = scores.exp()
+    return e / (e.sum(-1, keepdim=True) + 1e-12)
+
+
 def over_the_queries(scores):
     e = scores.exp()
     return e / e.sum(-2, keepdim=True)
@@ -152,6 +158,7 @@ MODULES = {
     "less the largest": (lambda: Attention(weigh=less_the_largest), tokens, (0, ALL, ALL, 0)),
     "masked by hand": (lambda: Attention(weigh=masked_by_hand), tokens, (0, ALL, ALL, 0)),
     "off by one": (lambda: Attention(weigh=off_by_one), tokens, (0, 0, 0, 0)),
+    "never zero": (lambda: Attention(weigh=never_zero), tokens, (UNKNOWN,) * 3 + (0,)),
     "over the queries": (lambda: Attention(weigh=over_the_queries), tokens, (UNKNOWN, 0, 0, 0)),
     "of its square": (lambda: Attention(weigh=of_its_square), tokens, (UNKNOWN,) * 3 + (0,)),
     "talking heads": (lambda: Attention(weigh=talking), tokens, (0, UNKNOWN, UNKNOWN, 0)),
