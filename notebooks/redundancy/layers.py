@@ -204,7 +204,9 @@ def find_others(model):
 
     {name of the module: {name of the map in it: Projection}}.  What part they play is unknown.
     """
-    known = {layer.name for layer in find_attention(model, demand=False)}
+    layers = find_attention(model, demand=False)
+    known = {layer.name for layer in layers}
+    theirs = {p.weights.module for layer in layers for p in layer.projections.values()}
     found = {}
     for name, module in model.named_modules():
         kin = (f"{name}.", *(f"{n}." for n in known | found.keys()))
@@ -212,7 +214,8 @@ def find_others(model):
         holds = any(n.startswith(kin[0]) for n in known)
         if inside or holds or not _calls_itself_attention(name, module):
             continue
-        maps = {n: m for n, m in module.named_modules() if n and _linear(m) is m}
+        inner = {n: m for n, m in module.named_modules() if n and m not in theirs}
+        maps = {n: m for n, m in inner.items() if _linear(m) is m}
         if maps:
             found[name] = {
                 n: _projection(n, _join(name, n), m, torch.arange(width(m)[1]))
@@ -259,7 +262,19 @@ def demand_values(model):
 
 #: Words in the name of a projection that say nothing about its part.
 _FILLING = {
-    *("proj", "projection", "project", "lin", "linear", "layer", "to", "attn", "c", "conv1d"),
+    *(
+        "proj",
+        "projection",
+        "project",
+        "lin",
+        "linear",
+        "layer",
+        "to",
+        "attn",
+        "c",
+        "conv1d",
+        "head",
+    ),
 }
 _ROLES = {
     **{"q": "query", "query": "query", "k": "key", "key": "key", "v": "value", "value": "value"},
