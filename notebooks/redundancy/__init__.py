@@ -1,13 +1,17 @@
 """Which directions of a model's parameters are redundant: numbers only, torch only.
 
 ``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts
-and measures them for the attention biases of a model, and ``fold`` takes them away.
+and measures them for the attention biases of a model, ``compare`` says which biases a port lost,
+and ``fold`` takes redundant ones away.
 
 To read it, module by module: ``nullity``; ``layers``, ``layout`` and ``precision`` (what a model
-holds, and a float64 copy of it); ``kinds``, ``hidden`` and ``record`` (what a bias passes through),
-``scores``, ``values`` and ``predict`` (what becomes of it there); ``measure`` and ``auditing``; ``wiring``,
-``surgery``, ``equality`` and ``folding``; ``centring``.
-``checkpoints`` and ``zoo`` make models of the library `transformers`; the rest needs torch alone.
+holds, and a float64 copy of it); ``kinds``, ``hidden``, ``by_hand`` and ``record`` (what a bias
+passes through), ``scores``, ``values`` and ``predict`` (what becomes of it there); ``measure`` and
+``auditing``; ``reasons`` and ``report``; ``sizes``, ``shrinking`` and ``large`` (a small model for a
+large one); ``command``, ``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``equality``,
+``folding`` and ``removing``; ``centring``.
+``checkpoints``, ``zoo`` and ``guessing`` make models of the library `transformers` and inputs for
+them; the rest needs torch alone.
 """
 
 from .auditing import audit

@@ -153,7 +153,7 @@ def _audit_large(model, inputs, inject, weights, seed):
         moves.listen([a for a in asked if a[1].dimension])
         rows = [
             _row_of_large(moves, *one, examined, own, inject, predictions)
-            for one in progress(asked, "biases")
+            for one in progress(asked, "biases moved")
         ]
     note = (
         f"{sum(p.size for la in layers for p in la.projections.values())} numbers in the biases: "
@@ -255,7 +255,8 @@ def _at_one_point(copied, inputs, blocks, questions, found, seed):
         return found, False
     asked = [q.together for q in questions] + [q.partners for q in questions if q.partners]
     measurement = Measurement(copied, variations(copied, inputs, seed), blocks, asked, seed)
-    return [_measured(measurement, old, q) for old, q in zip(found, questions)], measurement.stuck
+    pairs = progress(zip(found, questions), "biases measured")
+    return [_measured(measurement, old, q) for old, q in pairs], measurement.stuck
 
 
 @dataclass(frozen=True)

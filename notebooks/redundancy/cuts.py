@@ -113,7 +113,7 @@ def _heads(module, parent, size):
             continue
         heads = _number(holder, "num_heads", "num_attention_heads", "n_heads", "n_head", "heads")
         width = _number(holder, "head_dim", "attention_head_size", "key_value_proj_dim", "depth",
-                        "dim_head", "head_size", "d_kv")  # fmt: skip
+                        "dim_head", "head_size", "d_kv", "d_head")  # fmt: skip
         if width and size:
             return size // width, width
         if heads:

@@ -10,12 +10,16 @@ other way, an image beside the words, regions of an image that somebody else fou
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 
 import torch
 from torch import nn
 
 from .zoo import some_inputs
+
+#: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
+COPIED = 50_000_000
 
 
 class NoInputs(ValueError):
@@ -27,13 +31,14 @@ def suitable_inputs(model, **how):
 
     ``how`` are batch, tokens and seed.  Raises NoInputs.
     """
-    reason = None
+    small = sum(p.numel() for p in model.parameters()) < COPIED
+    probe, reason = copy.deepcopy(model) if small else model, None
     for make in (some_inputs, *OTHERS):
         try:
             inputs = make(model, **how)
         except Exception:  # a configuration that has no word for what is to be made
             continue
-        if problem := _problem(model, inputs):
+        if problem := _problem(probe, inputs):
             reason = reason or problem
         else:
             return inputs

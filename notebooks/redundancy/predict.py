@@ -31,6 +31,7 @@ from .kinds import (
     Unknown,
 )
 from .layers import find_attention
+from .progress import progress
 from .record import record_of, run
 from .scores import predict_key, predict_query
 from .values import predict_output, predict_value
@@ -64,7 +65,7 @@ def predict(model, inputs, layers=None, absent=frozenset()):
     calls = _calls(model, inputs, layers)
     return {
         (layer.name, prediction.role): prediction
-        for layer in layers
+        for layer in progress(layers, "layers read")
         for prediction in predict_layer(model, layer, inputs, absent, calls)
     }
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 #: Work is long after so many seconds, and then so many pass between two lines.
-QUIET, EVERY = 5.0, 5.0
+QUIET, EVERY = 20.0, 10.0
 
 
 def progress(things, what):

@@ -30,6 +30,8 @@ UNREACHED, ABSENT, UNCLEAR = "not reached", "absent", "UNCLEAR"
 UNMEASURED = "not measured"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
+#: Theorems that say why something goes; the others say why something stays.
+GOING = ("3.3", "4.3", "7.1", "8.1")
 HEAD = ("layer", "bias", "size", "predicted", "measured", "answer")
 
 
@@ -69,7 +71,8 @@ class Row:
             return self.verdict
         what = "can go" if self.measured else "stays"
         if 0 < self.measured < self.size:
-            what = f"{self.measured} of {self.size} can go"
+            rest = "" if self.reason.theorem in GOING else ", not the rest"
+            what = f"{self.measured} can go{rest}"
         return f"{what}: {self.reason.words}"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import warnings
 
 import torch
@@ -138,7 +139,8 @@ def some_inputs(model, batch=2, tokens=7, seed=0):
     if wanted == "input_ids":
         inputs["input_ids"] = words(size("vocab_size", text, default=48), batch, tokens)
     if wanted == "input_values":
-        inputs["input_values"] = numbers(batch, 400)
+        one = math.prod(getattr(config, "conv_stride", None) or [1])
+        inputs["input_values"] = numbers(batch, max(400, 8 * one))  # a few frames of sound
     if wanted == "input_features":
         bins = size("num_mel_bins", config, default=8)
         inputs["input_features"] = numbers(

@@ -8,7 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
-from redundancy import audit, compare, fold
+from redundancy import audit, compare, fold, progress
 from redundancy.command import main
 from redundancy.layers import find_attention
 from redundancy.precision import with_every_bias_random
@@ -232,3 +232,11 @@ def test_the_counts_have_names():
     )
     with_shift = folded.zeroed["b_Q"]
     assert sum(folded.zeroed.values()) == report.could_go - 2 + with_shift == 192
+
+
+def test_long_work_says_how_far_it_is_and_short_work_says_nothing(monkeypatch, capfd):
+    assert list(progress.progress("abc", "letters")) == [*"abc"]
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr(progress, "QUIET", -1)
+    assert list(progress.progress("abc", "letters")) == [*"abc"]
+    assert capfd.readouterr().err == "redundancy: 0 of 3 letters\n"

@@ -9,7 +9,7 @@ from derivation.checks import normal
 from redundancy import audit, fold
 from redundancy.inputs import WrongInputs
 from redundancy.layers import NoAttention
-from redundancy.zoo import tiny
+from redundancy.zoo import quiet, tiny
 from shared_models import *
 
 ALL, UNKNOWN = "all", None
@@ -186,6 +186,28 @@ SPECIAL = {
     "speech_to_text": {"input_feat_per_channel": 8, "conv_channels": 16},
     "olmoe": {"attention_bias": True},
 }
+
+
+#: architectures that `tiny` does not make, from their own configurations
+OWN = {
+    "LXMERT": ("Lxmert", {"hidden_size": 32, "num_attention_heads": 4, "l_layers": 1, "x_layers": 1,
+                          "r_layers": 1, "visual_feat_dim": 8, "intermediate_size": 32}, 5),
+    "Funnel": ("Funnel", {"block_sizes": [1, 1], "d_model": 32, "n_head": 4, "d_head": 8,
+                          "d_inner": 32, "num_decoder_layers": 1}, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_an_architecture_with_names_of_its_own(kind):
+    name, given, layers = OWN[kind]
+    with quiet():
+        import transformers
+
+        config = getattr(transformers, f"{name}Config")(**given, vocab_size=48)
+        model = getattr(transformers, f"{name}Model")(config).eval()
+    report = audit(model, inject=True)  # Funnel's queries have no bias
+    assert {row.verdict for row in report.rows} == {"agree"}, str(report)
+    assert [row.measured for row in report.rows] == layers * [0, 32, 32, 1]
 
 
 @pytest.mark.parametrize("kind", SPECIAL)
