@@ -29,6 +29,7 @@ help:
 	@echo "make lint       check and format the code"
 	@echo "make pdf        print the book into _build/pdf, with Chromium; the site then offers it"
 	@echo "make course     pack student.zip and instructor.zip for a class, into _build/course"
+	@echo "                (SEED=\"autumn 27\" draws exercises that no other class has)"
 	@echo "make release    archive a version: pages, PDF, notebooks, course, checksums"
 	@echo "make test-site  a page of each kind in Chromium, copies for Colab, an assignment"
 	@echo "make nightly    what takes hours: everything else that is tested  (ONLY=\"fuzz judge\")"

@@ -3,8 +3,9 @@
     python tools/assignments.py                # into _build/course/assignments
     python tools/assignments.py some/folder    # elsewhere
 
-Each is one source in book/teaching/assignments, marked as nbgrader has it, and becomes three
-notebooks that run alone: their first cell writes the book's code beside them.
+Each is one source in book/teaching/assignments, or a chapter's sheet that `families` draws by the
+SEED of the environment, marked as nbgrader has it.  It becomes three notebooks that run alone:
+their first cell writes the book's code beside them.
 
     source/part-2.ipynb      for grade.py, and for nbgrader, which makes its own students' version
     student/part-2.ipynb     without solutions and hidden tests
@@ -12,12 +13,14 @@ notebooks that run alone: their first cell writes the book's code beside them.
 """
 
 import copy
+import os
 import re
 import sys
 from pathlib import Path
 
 import nbformat
 from colab import COLAB, FOLDED, companions, writing_cell
+from families import families, name_of, sheet
 from files import demand, in_a_sentence, read_notebook, write
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,23 +42,29 @@ def main(arguments):
     return 0
 
 
+def seed():
+    """What the sheets are drawn by: nobody's secret where the environment does not say it."""
+    return os.environ.get("SEED", "1")
+
+
 def write_assignments(folder):
-    """All assignments, each in three versions."""
-    written = {path: versions(path) for path in sorted(SOURCES.glob("*.ipynb"))}
-    for path, texts in written.items():
-        for version, text in texts.items():
+    """All assignments and sheets, each in three versions."""
+    sources = {path.name: read_notebook(path) for path in sorted(SOURCES.glob("*.ipynb"))}
+    sources |= {f"{name_of(n)}.ipynb": sheet(n, seed()) for n in families()}
+    for name, notebook in sources.items():
+        for version, text in versions(name, notebook).items():
             (folder / version).mkdir(parents=True, exist_ok=True)
-            write(folder / version / path.name, text)
-    print(f"{len(written)} assignments, each as source, for students and solved: {folder}")
+            write(folder / version / name, text)
+    print(f"{len(sources)} assignments, each as source, for students and solved: {folder}")
 
 
-def versions(path):
+def versions(name, notebook):
     """{"source", "student", "solution": its text}; Fault where a solution has no end."""
-    source = with_opening(read_notebook(path))
+    source = with_opening(notebook)
     student = changed(source, for_students)
     for cell in student.cells:
         whole = not MARKER.search(cell.source)
-        demand(whole, f"{path.name}: cell {cell.id}: each ### BEGIN needs its ### END")
+        demand(whole, f"{name}: cell {cell.id}: each ### BEGIN needs its ### END")
     made = {"source": source, "student": student, "solution": changed(source, solved)}
     return {name: nbformat.writes(one).rstrip("\n") + "\n" for name, one in made.items()}
 

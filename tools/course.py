@@ -1,11 +1,13 @@
 """Pack what a teacher hands out: `student.zip` and `instructor.zip`, into `_build/course`.
 
     make course                        # the book first, then this
+    make course SEED=…                 # with exercises of its own for a class
     python tools/course.py FOLDER      # elsewhere; the book is taken as it was built
 
-A student gets the book to read offline, its chapters and exercise sheets as notebooks that run
+A student gets the book to read offline or to serve, its chapters and exercise sheets as notebooks that run
 alone, the sheets without their solutions, and the assignments.  A teacher gets all of that with
-solutions, and the slides, the rubric, the grading script and a course folder for nbgrader.
+solutions, and the slides, the rubric, the grading script with its container, and a course folder
+for nbgrader.
 The same sources give the same bytes.
 """
 
@@ -32,8 +34,8 @@ TEACHING = ROOT / "book" / "teaching"
 PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
 PINNED += ("numpy", "sympy", "torch", "transformers")
 OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
-#: Of the built site: live proofs, which need a server and are half of it.
-LEFT_OUT = ("_static/live/", ".buildinfo", "objects.inv")
+#: Of the built site: what only Sphinx reads.
+LEFT_OUT = (".buildinfo", "objects.inv")
 FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
 #: A cell that a plan of the guide has typed, after what the plan says of it.
 TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -83,8 +85,9 @@ def for_teachers(folder):
     files |= inside("assignments", folder / "assignments") | inside("slides", folder / "slides")
     for name, path in files_of(folder / "assignments" / "source"):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
+    files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
     files["nbgrader/nbgrader_config.py"] = (TEACHING / "handouts/nbgrader_config.py").read_bytes()
-    for name in ("grade.py", "rubric.md"):
+    for name in ("grade.py", "rubric.md", "Containerfile"):
         files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
     for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
         files[f"live/{plan.stem}.ipynb"] = as_bytes(live(plan.read_text(encoding="utf-8")))

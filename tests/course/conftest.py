@@ -23,8 +23,7 @@ def course(tmp_path_factory):
 def small(tmp_path_factory):
     """A small assignment: the path of its source, and the versions that are handed out."""
     path = tmp_path_factory.mktemp("small") / "small.ipynb"
-    nbformat.write(small_source(), path)
-    made = assignments.versions(path)
+    made = assignments.versions(path.name, small_source())
     path.write_text(made["source"], encoding="utf-8")
     student, solution = (nbformat.reads(made[v], as_version=4) for v in ("student", "solution"))
     return SimpleNamespace(path=path, student=student, solution=solution)

@@ -3,7 +3,6 @@
 import ast
 import re
 
-import nbformat
 import pytest
 from assignments import MARKER, STUBS, versions
 from files import Fault
@@ -63,9 +62,8 @@ def test_its_cells_are_marked_as_nbgrader_has_it(course, part):
             answered = mark["grade_id"]
 
 
-def test_a_solution_without_an_end_is_handed_out_to_nobody(tmp_path):
-    notebook, path = small_source(), tmp_path / "small.ipynb"
+def test_a_solution_without_an_end_is_handed_out_to_nobody():
+    notebook = small_source()
     cell(notebook, "q2").source = cell(notebook, "q2").source.replace("### END SOLUTION", "")
-    nbformat.write(notebook, path)
     with pytest.raises(Fault, match="small.ipynb: cell q2: each ### BEGIN needs its ### END"):
-        versions(path)
+        versions("small.ipynb", notebook)

@@ -9,7 +9,9 @@ import zipfile
 import course
 import nbformat
 import pytest
+from browser import demand_means, served, visited
 from cells import has_tag
+from test_live_proofs import Cell
 
 SOLVED = re.compile(r"BEGIN SOLUTION|HIDDEN TESTS|<summary>Solution")
 
@@ -101,6 +103,22 @@ def test_the_readme_speaks_of_what_is_there(packed, who):
     assert "Exercise 3A" in page and {"book/_static/style.css", "LICENSE"} <= files.keys()
 
 
+def test_the_book_in_the_archive_can_be_hosted_live_proofs_included(packed, tmp_path, browser):
+    for name, data in in_folder(packed["instructor"], "book").items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    demand_means((tmp_path / "book/_static/live/pyodide.mjs").is_file(), "built without npm")
+    assert packed["student"].keys() >= in_folder(packed["instructor"], "book").keys()
+    with served(tmp_path / "book") as address:
+        context = browser.new_context()
+        page = visited(
+            context, f"{address}/notebooks/03-softmax-ignores-the-key-bias.html", address
+        )
+        Cell(page).run()
+        context.close()
+    assert page.faults == []
+
+
 def test_packing_twice_gives_the_same_bytes(tmp_path, packed):
     assert unpacked(tmp_path) == packed
 
@@ -116,6 +134,29 @@ def test_the_instructors_readme_grades_a_notebook(packed, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.search(r"\b(\d+) of \1\b", done.stdout), done.stdout
+
+
+def test_the_container_is_built_from_the_archive_and_grades_without_a_network(packed, tmp_path):
+    """Its COPY lines, and then its ENTRYPOINT, in a namespace that has no network."""
+    files = packed["instructor"]
+    recipe = files["assignments/Containerfile"].decode()
+    for source, target in re.findall(r"^COPY (\S+) (\S+)$", recipe, re.M):
+        found = in_folder(files, source) or {source: files[source]}
+        for name, data in found.items():
+            inner = name.removeprefix(source) or f"/{name.rpartition('/')[2]}"
+            path = tmp_path / target.strip("/") / inner.strip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    submission = tmp_path / "ann.ipynb"
+    submission.write_bytes(files["assignments/solution/sheet-03.ipynb"])
+    _, script = ast.literal_eval(re.search(r"^ENTRYPOINT (.+)$", recipe, re.M)[1])
+    cut_off = ["unshare", "--map-root-user", "--net"]
+    demand_means(not subprocess.run([*cut_off, "true"]).returncode, "no namespaces here")
+    command = [*cut_off, sys.executable, tmp_path / script.strip("/"), submission]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "total        6 of 6" in done.stdout, done.stdout + done.stderr
+    guide = (course.TEACHING / "grading.md").read_text(encoding="utf-8")
+    assert "--network none" in guide and "--file assignments/Containerfile ." in guide
 
 
 def test_a_book_that_is_not_built_is_said_to_be_missing(tmp_path, monkeypatch, capsys):

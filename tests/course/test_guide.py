@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from assignments import SOLUTION, SOURCES
+from files import read_notebook
 
 GUIDE = Path(__file__).resolve().parents[2] / "book" / "teaching"
 TYPED = re.compile(r"```python\n(.*?)```\n```text\n(.*?)```", re.DOTALL)
@@ -46,3 +48,18 @@ def test_every_board_is_drawn_somewhere_and_named():
     boards = {path.name for path in (GUIDE / "boards").glob("*.svg")}
     shown_with_words = set(re.findall(r"!\[[^\]]{40,}\]\(boards/([\w-]+\.svg)\)", said))
     assert boards and boards == shown_with_words
+
+
+def test_the_estimated_minutes_follow_from_words_parts_and_lines():
+    rows = []
+    for path in sorted(SOURCES.glob("*.ipynb")):
+        cells = read_notebook(path).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        text = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        words = sum(len(source.split()) for source in text if not SOLUTION.search(source + "\n"))
+        solved = [found[2] for source in code if (found := SOLUTION.search(source + "\n"))]
+        count = sum(len(lines.strip().splitlines()) for lines in solved)
+        parts = sum(cell.id.endswith("-tests") for cell in cells)
+        minutes = 5 * round((words / 100 + 4 * parts + 2 * count + 20) / 5)
+        rows.append(f"| `{path.stem}` | {words} | {parts} | {count} | {minutes} |")
+    assert "\n".join(rows) in (GUIDE / "grading.md").read_text(encoding="utf-8")
