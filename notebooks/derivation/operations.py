@@ -113,6 +113,9 @@ def _show_sum(x, style, show):
 def _show_scaled(x, style, show):
     if x.params[0] == -1:
         return style.minus + show(x.args[0], PRODUCT), SIGNED
+    if x.params[0] in (0, 1):  # beside a matrix both stand for columns of zeros and of ones
+        times = r"0 \times " if isinstance(style, Latex) else "0*"
+        return ("" if x.params[0] else times) + show(x.args[0], PRODUCT), PRODUCT
     scalar = show_number(style, x.params[0])
     if x.params[0].is_Add:
         scalar = style.brackets(scalar)
@@ -186,7 +189,7 @@ def _show_sized(x, style, show):
 
 def _show_positions(x, style):
     if x.shape[0] == 1:
-        return "(1)"
+        return "(1)" if isinstance(style, Latex) else "1[1]"  # not a bracketed 1, all ones
     last = show_number(style, x.shape[0])
     return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
 

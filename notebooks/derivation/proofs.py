@@ -93,8 +93,7 @@ class Derivation:
         words = [r.word for r in reasons if isinstance(r, Definition)]
         check_names(where, [*lines, *_expressions(reasons)], (*assumed, *self.hypotheses), words)
         check_indices(where, lines)
-        given_before = any(isinstance(h, Given) for h in self.hypotheses)
-        step = Step(where, before, claim, reasons, given_before)
+        step = Step(where, before, claim, reasons, self.hypotheses)
         proved = step.check()
         check_indices(where, [*lines, *step.stages])
         offered = step.offered()

@@ -24,10 +24,11 @@ SEARCH_AFTER_A_REFUSAL = 400  # instances: about a second
 class Step:
     """One line: from an expression to the next, for reasons."""
 
-    def __init__(self, where, before, claim, reasons, assumed=False):
-        """``assumed`` is whether earlier lines rest on an equation that was given."""
+    def __init__(self, where, before, claim, reasons, rests_on=()):
+        """``rests_on`` are the hypotheses and conditions of earlier lines."""
         self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
-        self.assumed = assumed
+        self.assumed = any(isinstance(h, Given) for h in rests_on)
+        self.needs = any(not isinstance(h, Given) for h in rests_on)
 
     def check(self):
         """The kernel's theorem of the line; raises unless the reasons justify it, each needed."""
@@ -126,7 +127,10 @@ class Step:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
         except Exception:  # a claim that the search cannot read is refused all the same
             return "A counterexample could not be looked for."
-        return f"It is false: {found!r}." if found else f"{found!r}"
+        if not found:
+            return f"{found!r}"
+        unless = ", unless what the lines before need excludes this" if self.needs else ""
+        return f"It is false{unless}: {found!r}."
 
 
 def _checked_reason(where, reason):

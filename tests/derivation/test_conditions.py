@@ -54,7 +54,7 @@ test_it_is_refused = refused({
             derivative(relu(s * A), s) * zeros(n, n), zeros(n, n)),
     },
     "zoo is not a scalar": lambda: line((1 / (r - r + 0)) * A, A),
-    "no row of 0 X sums to zero, which never holds": lambda: line(
+    "no row of 0*X sums to zero, which never holds": lambda: line(
         derivative(normalise(s * X) @ ones(d), s), zeros(n), unfold(normalise)),
     "0 ≠ 0, which never holds": undefined_in_a_hypothesis,
     "a hypothesis speaks of a": lambda: line(

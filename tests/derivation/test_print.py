@@ -255,7 +255,7 @@ def test_a_size_that_a_hypothesis_fixes_is_told_in_the_line():
 def test_what_has_one_entry_prints_like_no_longer_column():
     one = ones(1, 1)
     count = Derivation("count", ones(n).T @ ones(n)).by(n * one).qed()
-    assert "1[1]ᵀ 1\n  = 1 · 1 " in str(count(n=1)) and "1[n]ᵀ 1\n  = n 1 " in str(count)
+    assert "1[1]ᵀ 1\n  = 1 " in str(count(n=1)) and "1[n]ᵀ 1\n  = n 1 " in str(count)
     place = position_numbers(1)
     placed = Derivation("p", place.T @ place).by(one).qed()
-    assert "(1)ᵀ (1)\n  = 1 " in str(placed) and "}^" not in placed._repr_latex_()
+    assert "1[1]ᵀ 1[1]\n  = 1 " in str(placed) and "}^" not in placed._repr_latex_()

@@ -84,3 +84,19 @@ OTHERS = {
 def test_there_is_no_other_operation(other):
     with pytest.raises(TypeError, match="no other Operation"):
         OTHERS[other]()
+
+
+def test_nought_times_a_row_is_no_column_of_zeros():
+    """The sizes of 0 u are told by u where 0 is a number, and by nothing where it is a column."""
+    u = matrix("u", 1, d)
+    assert "0*u" in str(theorem(exp(0 * u), exp(zeros(1, d)))) and str(1 * u) == "u"
+    assert r"0 \times u" in theorem(exp(0 * u), exp(zeros(1, d)))._repr_latex_()
+    assert "0 u" in str(theorem(zeros(n, 1) @ u, zeros(n, d)))
+
+
+def test_a_refusal_does_not_call_false_what_an_earlier_line_excludes():
+    flags = mask("F", n, 1)
+    divided = tabulate(lambda i, j: entry_of(flags, i, j) / entry_of(flags, i, j), n, 1)
+    proof = Derivation("T", divided).by(one)  # needs F[i] ≠ 0, and then F is 1
+    refuse(lambda: proof.by(flags), "It is false, unless what the lines before need excludes")
+    refuse(lambda: line(one, flags), "It is false: n = 1; F = 0: 1 ≠ 0")
