@@ -147,7 +147,12 @@ def exact(scalar):
             raise ProofError(
                 f"{part} is not a scalar of the book: use scalars(), rationals and whole powers"
             )
-    return scalar
+    return _evaluated(scalar)
+
+
+def _evaluated(x):
+    """The same number, also where SymPy was told not to evaluate it: -1/(1/2) prints -1/1/2."""
+    return x.func(*map(_evaluated, x.args)) if x.args else x
 
 
 def _is_sympys(x):

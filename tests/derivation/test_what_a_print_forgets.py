@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import sympy as sp
 from shared_letters import *
 
 
@@ -100,3 +101,8 @@ def test_a_refusal_does_not_call_false_what_an_earlier_line_excludes():
     proof = Derivation("T", divided).by(one)  # needs F[i] ≠ 0, and then F is 1
     refuse(lambda: proof.by(flags), "It is false, unless what the lines before need excludes")
     refuse(lambda: line(one, flags), "It is false: n = 1; F = 0: 1 ≠ 0")
+
+
+def test_a_number_that_was_not_evaluated_is():
+    halved = sp.Pow(sp.Rational(1, 2), -1, evaluate=False)
+    assert str(sp.Mul(-1, halved, evaluate=False) * v) == "-2 v"
