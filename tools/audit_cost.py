@@ -39,7 +39,8 @@ def main(names):
 def measured(name, work):
     """What one piece of work on one size takes, measured in a process of its own."""
     given = [sys.executable, __file__, "--here", name, work]
-    environment = os.environ | {"OMP_NUM_THREADS": "2", "HF_HUB_OFFLINE": "1"}
+    threads = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # who waits, sleeps
+    environment = os.environ | threads | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run(given, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise Fault(f"{work} of {name} failed: {done.stderr.strip().splitlines()[-1]}")

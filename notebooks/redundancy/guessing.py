@@ -38,6 +38,8 @@ def suitable_inputs(model, **how):
             inputs = make(model, **how)
         except Exception:  # a configuration that has no word for what is to be made
             continue
+        if not inputs:
+            continue
         if problem := _problem(probe, inputs):
             reason = reason or problem
         else:
@@ -158,6 +160,12 @@ def _regions(model, batch=2, tokens=7, seed=0):
     }
 
 
+def _words_alone(model, batch=2, tokens=7, seed=0):
+    """What a model for texts and images does with a text: the layers for images are not reached."""
+    usual = some_inputs(model, batch, tokens, seed)
+    return {name: usual[name] for name in usual if name.endswith("input_ids")}
+
+
 OTHERS = (
     _clip,
     _patches,
@@ -165,6 +173,7 @@ OTHERS = (
     _frames_first,
     _image_beside_words,
     _regions,
+    _words_alone,
 )
 
 

@@ -178,6 +178,7 @@ class Moves:
         self.noise = max(max(p.shape) for p in model.parameters()) * torch.finfo(torch.float64).eps
 
     def _outputs(self, shifts):
+        shifts = {p: shift.to(p.biases.parameter.device) for p, shift in shifts.items()}
         return torch.cat([t.flatten() for t in tensors(run(self.model, self.inputs, shifts))])
 
     def change(self, shifts):
@@ -236,7 +237,7 @@ def _moves(layer, found, foldable):
 
 def _shown(layer):
     """W_O as it acts on the value bias, (out x size of the bias): shared heads are added up."""
-    weight = layer.output.weight()
+    weight = layer.output.weight().cpu()
     heads = weight.view(len(weight), layer.key_value_heads, layer.group, layer.value_dim)
     return heads.sum(2).flatten(1)
 

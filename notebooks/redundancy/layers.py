@@ -244,6 +244,13 @@ def _calls_itself_attention(name, module):
     )
 
 
+def _convolves(module):
+    """Whether a module itself holds a convolution that reads more than one place."""
+    return any(
+        isinstance(m, nn.Conv1d | nn.Conv2d) and max(m.kernel_size) > 1 for m in module.children()
+    )
+
+
 def demand_values(model):
     """Raises CannotRead unless every parameter is a plain floating-point tensor with values."""
     if not isinstance(model, nn.Module):
@@ -336,6 +343,8 @@ def _packed(name, module):
 
 def _by_names(name, module, parents):
     """A layer whose children are called like projections, apart or fused; None if they are not."""
+    if not _calls_itself_attention(name, module) and _convolves(module):
+        return None  # LFM's gates around a short convolution are stored like queries, keys, values
     children = {}
     for child, inside in module.named_children():
         role, linear = _role(child), _linear(inside)

@@ -39,9 +39,9 @@ AT_MOST = {
     "feed_forward_size ffn_size intermediate_size_mlp block_ff_dim",
     64: "max_position_embeddings n_positions n_ctx max_source_positions max_target_positions "
     "max_seq_len max_relative_positions max_sequence_length",
-    96: "vocab_size",
+    96: "vocab_size vocab_size_per_layer_input",
     4: "n_routed_experts num_experts num_local_experts moe_num_experts mamba_d_state",
-    2: "num_experts_per_tok moe_topk moe_k n_group topk_group linear_num_key_heads",
+    2: "num_experts_per_tok num_experts_per_token moe_topk moe_k n_group topk_group linear_num_key_heads",
     8: "num_mel_bins linear_key_head_dim linear_value_head_dim",
     16: "kv_lora_rank q_lora_rank mamba_dt_rank num_conv_pos_embeddings",
 }
@@ -220,7 +220,7 @@ def _other_width(value, widths):
     if not widths or value <= 8:
         return value
     before, after = next(iter(widths.items()))
-    made = after // 2 if value < before else 2 * after
+    made = max(after // 2, after - 4) if value < before else 2 * after
     return widths.setdefault(value, made)
 
 

@@ -99,6 +99,21 @@ class Differential(nn.Module):
         return self.o_proj(((both[:, :, 0] - 0.3 * both[:, :, 1]) @ v).transpose(1, 2).flatten(-2))
 
 
+class ShortConvolution(nn.Module):
+    """LFM2's: gates around a convolution, in maps that are stored and called like attention's."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads = 2
+        self.in_proj, self.out_proj = nn.Linear(8, 24), nn.Linear(8, 8)
+        self.conv = nn.Conv1d(8, 8, 3, padding=2, groups=8)
+
+    def forward(self, x):
+        before, after, value = self.in_proj(x).chunk(3, -1)
+        mixed = self.conv((before * value).mT)[..., : x.shape[1]].mT
+        return self.out_proj(after * mixed)
+
+
 def by_hand(scores):
     e = scores.exp()
     return e / e.sum(-1, keepdim=True)
@@ -164,6 +179,8 @@ def test_what_is_written_by_hand_is_folded():
 REFUSED = {
     "a convolution": (lambda: audit(nn.Conv2d(3, 3, 1), tokens(1, 3, 2, 2)), NoAttention,
                       "no attention layer was found in Conv2d"),
+    "a short convolution": (lambda: audit(ShortConvolution(), tokens(2, 5, 8)), NoAttention,
+                            "no attention layer was found in ShortConvolution"),
     "a module without inputs": (lambda: audit(MinGPT()), WrongInputs,
                                 "give inputs: it is not known what MinGPT takes"),
     "a model that wants what nobody can make up": (
