@@ -8,13 +8,13 @@ from families import families, name_of, sheet
 from submissions import by_question, graded, in_the_place_of_the_solution, with_answers
 
 CHAPTERS = sorted(families())
-SEEDS = ("1", "autumn")
+SEEDS = ("1", pytest.param("autumn", marks=pytest.mark.nightly))
 
 #: What an answer of a kind returns for a claim, and the parts, a and b, that it gets.
 ANSWERS = {
     "assumed": ("return Derivation('it', left).by(right, given(left, right)).qed()", "00"),
     "guessed": ("return claim == 'A'", "00"),
-    "found": ("return counterexample(left, right, 200)", "10"),
+    "found": ("return counterexample(left, right, 1000)", "10"),
 }
 
 
@@ -43,7 +43,9 @@ def test_what_is_right_passes_and_what_is_assumed_or_half_does_not(chapter, seed
     for number in (1, 2):
         source = next(c.source for c in cells if c.id == f"q{number}")
         assert passed(cells, number, SOLUTION.sub(lambda found: found[2], source + "\n")) == "11"
-        for code, parts in ANSWERS.values():
+        for kind, (code, parts) in ANSWERS.items():
+            if kind == "assumed" and "SECOND_MOMENTS" in source:
+                continue  # minutes: every assumed moment is matched against every other
             assert passed(cells, number, in_the_place_of_the_solution(source, code)) == parts
 
 
@@ -72,6 +74,7 @@ def test_a_sheet_is_graded_like_an_assignment(tmp_path, monkeypatch):
     half = in_the_place_of_the_solution(found, ANSWERS["found"][0])
     report = graded(with_answers(untouched, q1=half), tmp_path, tmp_path / name)
     assert by_question(report) == {"q1": (1, 3), "q2": (0, 3)}
-    assert "is false" not in made["student"] and "is false" in made["solution"]
+    believed = "Whoever takes it for true"
+    assert believed not in made["student"] and believed in made["solution"]
     monkeypatch.delenv("SEED", raising=False)
     assert assignments.seed() == "1"

@@ -1,0 +1,72 @@
+"""What a reader has done is kept in the browser, shown on one page, and forgotten on demand."""
+
+import re
+
+from files import NOTEBOOKS, ROOT, read_notebook
+from playwright.sync_api import expect
+
+PATH, QUIZ = "book/teaching/your-path.html", "book/teaching/quiz-2.html"
+SHEET = "notebooks/03-exercises.html"
+
+
+def row(page, name):
+    return (
+        page.locator("article tbody tr", has_text=re.compile(rf"{name}(?!\d)")).locator("td").last
+    )
+
+
+def test_exercises_and_first_answers_are_kept_and_forgotten(visit, address):
+    page = visit(SHEET)
+    page.get_by_label("I have done 3A", exact=True).focus()
+    page.keyboard.press("Space")
+    page.goto(f"{address}/{QUIZ}")
+    first = page.locator("section", has=page.locator("h2", has_text="1. ")).last
+    for kind in ("wrong", "right"):  # the second one changes nothing
+        first.locator(f"details.quiz-{kind} summary").first.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("1 of 5 answered, 0 right")
+    page.goto(f"{address}/{SHEET}")
+    expect(page.get_by_label("I have done 3A", exact=True)).to_be_checked()
+    page.goto(f"{address}/{PATH}")
+    expect(row(page, "sheet 3")).to_have_text(re.compile(r"^1 of \d+$"))
+    expect(row(page, "quiz 2")).to_have_text("1 of 5")
+    expect(page.locator("#path-next a").first).to_have_attribute("href", re.compile("00-how-this"))
+    page.get_by_role("button", name="Forget all this").press("Enter")
+    expect(row(page, "quiz 2")).to_have_text("0 of 5")
+    assert page.evaluate("localStorage.getItem('where-did-the-bias-go: path')") is None
+
+
+def test_a_finished_sheet_leads_to_the_next(visit):
+    done = '{"0A":true,"0B":true,"0C":true,"0D":true,"0E":true,"0F":true,"0G":true,"0H":true,"0I":true}'
+    page = visit(PATH, script=f"localStorage.setItem('where-did-the-bias-go: path', '{done}')")
+    expect(page.locator("#path-next")).to_contain_text("Next: read 1, then sheet 1")
+
+
+#: A browser that refuses what is asked for under our name; the theme keeps what it keeps.
+REFUSING = """for (const name of ["getItem", "setItem"]) {
+  const usual = Storage.prototype[name];
+  Storage.prototype[name] = function (key, ...rest) {
+    if (key.startsWith("where-did")) throw new Error("refused");
+    return usual.call(this, key, ...rest);
+  };
+}"""
+
+
+def test_a_browser_that_keeps_nothing_shows_the_page_all_the_same(visit):
+    page = visit(SHEET, script=REFUSING)
+    box = page.get_by_label("I have done 3A", exact=True)
+    box.check()
+    expect(box).to_be_checked()
+    page.reload()
+    expect(box).not_to_be_checked()
+
+
+def test_the_page_counts_what_the_sheets_have():
+    rows = re.findall(
+        r"\[sheet (\d+)\]\(\S+\) \| (\d+) \|",
+        (ROOT / "book/teaching/your-path.md").read_text(encoding="utf-8"),
+    )
+    for chapter, count in rows:
+        cells = read_notebook(NOTEBOOKS / f"{int(chapter):02}-exercises.ipynb").cells
+        found = [re.findall(r"^### Exercise \d+[A-Z] ·", cell.source, re.M) for cell in cells]
+        assert sum(map(len, found)) == int(count), chapter
+    assert len(rows) == len(list(NOTEBOOKS.glob("*-exercises.ipynb")))
