@@ -1,4 +1,4 @@
-"""Load a checkpoint, in the class it was saved as (with its head, if it has one), or its configuration."""
+"""Load a checkpoint in the class it was saved as, with its head if it has one; or its configuration."""
 
 from __future__ import annotations
 

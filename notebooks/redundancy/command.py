@@ -1,4 +1,4 @@
-"""The command `bias-audit`: which attention biases of a model are redundant, in a terminal or in CI.
+"""The command `bias-audit`: which attention biases are redundant, in a terminal or in CI.
 
     bias-audit config.json                 a configuration: its structure, shrunk, in seconds
     bias-audit FOLDER                      a checkpoint's folder, or its name on the hub: the same

@@ -38,7 +38,7 @@ class CannotCompare(ValueError):
 
 @dataclass(frozen=True)
 class Difference:
-    """A bias that one of two models has: in which ``layer``, in ``which`` model, and who sees it."""
+    """A bias that one of two models has: its ``layer``, in ``which`` model, and who sees it."""
 
     layer: str
     role: str

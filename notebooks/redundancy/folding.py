@@ -121,8 +121,8 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, remove=False, surge
     of "query" and "second", which need the shifts).  ``add_bias=True`` gives a bias to a Linear
     that has none and needs one; a configuration may have no word for it, and then
     ``Folded.save`` refuses.  ``remove=True`` takes biases that are zero then out of the model: by
-    the word that the configuration has for it, or as ``bias=None``.  ``surgeon`` is the class that makes the moves: another
-    may be tried, for what it returns is compared all the same.
+    the word that the configuration has for it, or as ``bias=None``.  ``surgeon`` is the class that
+    makes the moves: another may be tried, for what it returns is compared all the same.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
     """
@@ -163,7 +163,8 @@ def operated(
 
     ``operate(after, batches)`` changes the copy and returns (rows, the longest shift moved);
     ``shaped(model, after)`` is the model given with the modules of the changed one, its
-    constants still the old, and ``copied`` makes the copy that is changed.  Raises CannotFold with a reason, and NotEqual.
+    constants still the old, and ``copied`` makes the copy that is changed.  Raises CannotFold with
+    a reason, and NotEqual.
     """
     try:
         demand_values(model)
