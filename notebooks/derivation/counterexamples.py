@@ -235,14 +235,15 @@ class _Search:
         """
         evaluated, *_ = self._instance(instance, FLOAT)
         left, right = map(evaluated.value, self.functions)
+        found = None  # until all entries are seen to be defined
         for at in self._places(evaluated):
             one, other = left(*at), right(*at)
             if math.isnan(one) or math.isnan(other):
                 raise Undefined
             gap = abs(one - other)  # what is small and no rounding is worked out exactly
             if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
-                return at
-        return None
+                found = found or at
+        return found
 
     def exactly(self, instance, at):
         """The find in exact numbers, or None should the difference have been rounding."""

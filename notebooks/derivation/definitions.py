@@ -20,7 +20,7 @@ from .kernel.terms import ProofError
 from .letters import Join, as_size, check_word
 from .matrices import Expression, _shape
 from .notation import KIND
-from .operations import DERIVATIVE, OVER, TABULATED, Operation
+from .operations import DERIVATIVE, OVER, TABULATED, Operation, known
 from .printing import ATOM, show_call, show_number, shown_slots
 from .templates import Template, class_of_slot, shared, sizes_in
 from .vocabulary import Word, argument_of, parameter_of
@@ -116,7 +116,7 @@ class _Abbreviation(Word):
             show=lambda x, style, show: (show_call(x, style, show), ATOM),
             build=self, expand=expand, word=self, term=definition.term,
         )  # fmt: skip
-        return operation
+        return known(operation)
 
     @property
     def operations(self):
@@ -228,7 +228,7 @@ class _Recursion(_Abbreviation):
             self.name, entry=definition.applied, run=run, build=self, word=self, show=self._show,
             term=definition.term, rows=rows,
         )  # fmt: skip
-        return operation
+        return known(operation)
 
     places = 1
 

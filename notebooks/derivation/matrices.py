@@ -47,6 +47,7 @@ from .operations import (
     TRANSPOSE,
     ZEROS,
     Operation,
+    demand_known,
 )
 from .printing import (
     SUM,
@@ -126,6 +127,7 @@ class Expression:
         raise TypeError("there is no other Expression: it could print what it likes")
 
     def __init__(self, operation, args=(), params=(), shape=None):
+        demand_known(operation)
         shape = tuple(as_size(s) for s in (shape or args[0].shape))
         depth = 1 + max((x.depth for x in args), default=0)
         if depth > DEEPEST:

@@ -15,7 +15,7 @@ from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
 from .letters import End, Family, Index, Join, check_word, exact, letter, number
 from .matrices import Expression, NonZero, _shape, expression, hadamard, is_mask, ones
-from .operations import Operation, torch
+from .operations import Operation, known, torch
 from .printing import ATOM, POWER, show_call
 from .symbols import Heads, Sequence
 from .words import Definition, Generic
@@ -133,10 +133,6 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
 # ── Functions of one entry ────────────────────────────────────────────────────────────────
 
 
-class _Function(Operation):
-    """Any function whatever of one number, by the name that a reader gives it."""
-
-
 def entrywise(name):
     """A function of one number, applied to each entry; unless it is known, any function whatever.
 
@@ -145,12 +141,13 @@ def entrywise(name):
     if name not in KNOWN:
         check_word("a function", name)
     if name not in _ENTRYWISE:
-        operation = _Function(
+        operation = Operation(
             f"entrywise {name}",
             entry=lambda x, i, j: _value(name, x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),
             show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM),
         )
+        known(operation)
         _ENTRYWISE[name] = lambda x: _applied(operation, name, x)
     return _ENTRYWISE[name]
 

@@ -73,11 +73,20 @@ def test_a_counterexample_has_one_meaning_for_a_name(claim):
     refuse(lambda: counterexample(*MISLEADING[claim]), "a claim: ")
 
 
-OPERATION = A.operation
+def changed(x):
+    """The same expression, of an operation that prints something else."""
+    other = dataclasses.replace(x.operation, show=lambda x, style, show: ("B", 9))
+    return type(x)(other, x.args, x.params, x.shape)
+
+
 OTHERS = {
-    "made": lambda: type(OPERATION)("zero", None, None, lambda x, style, show: ("A", 9)),
-    "changed": lambda: dataclasses.replace(OPERATION, show=lambda x, style, show: ("B", 9)),
-    "of a word": lambda: type(softmax)("softmax", (1, 0), None, None, run=None, show=None),
+    "made": lambda: type(A)(type(A.operation)("zero", None, None, None), (), (), A.shape),
+    "changed": lambda: changed(A),
+    "of a reader's word": lambda: changed(define("w", lambda X: X + X)(A)),
+    "of a function": lambda: changed(entrywise("g")(A)),
+    "of a word of one's own": lambda: type(softmax)(
+        "softmax", (1, 0), lambda X: X.shape, None, run=None, show=None
+    )(A),
 }
 
 
@@ -85,6 +94,13 @@ OTHERS = {
 def test_there_is_no_other_operation(other):
     with pytest.raises(TypeError, match="no other Operation"):
         OTHERS[other]()
+
+
+def test_an_instance_in_which_a_side_is_undefined_is_no_counterexample():
+    flags = mask("F", n, 1)
+    inverse = tabulate(lambda i, j: 1 / entry_of(flags, i, j), n, 1)
+    assert not counterexample(inverse @ one.T @ flags, n * one)
+    assert counterexample(inverse @ one.T @ flags, 2 * n * one)
 
 
 def test_nought_times_a_row_is_no_column_of_zeros():
