@@ -377,6 +377,9 @@ def predict_query(model, layer, inputs):
     bent = [s for s in path if s.name not in MOVES | LINEAR or _is_quadratic(s)]
     bent = [s for s in bent if not _pools_alike(record, s)]
     if bent:
+        scored = {s for s in normalisers if any(b.name in WEIGHED for b in record.behind(s))}
+        if record.ends & set(record.until(scored)):
+            raise Unknown("what the queries' map makes does not go through softmax alone: a gate")
         kept, why = _behind_a_norm(record, path, bent, "query")
         return len(kept), why, kept
     if normalisers[0].name != "Sigmoid" and _over_queries(record):

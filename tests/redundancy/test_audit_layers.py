@@ -188,6 +188,22 @@ class Shared(Attention):
         return self.o_proj(joined(softmax(q @ both.mT) @ both))
 
 
+class Gated(nn.Module):
+    """Qwen3.5: one map makes the queries, which a norm bends, and a gate on what comes out."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads, self.head_dim = h, k
+        self.q_proj, self.o_proj = nn.Linear(d, 2 * h * k), nn.Linear(h * k, d)
+        self.k_proj, self.v_proj = nn.Linear(d, h * k), nn.Linear(d, h * k)
+
+    def forward(self, x):
+        q, gate = self.q_proj(x).unflatten(-1, (h, 2 * k)).chunk(2, -1)
+        keys, v = split(self.k_proj(x)), split(self.v_proj(x))
+        out = softmax(rms_norm(q.transpose(1, 2)) @ keys.mT / 2) @ v
+        return self.o_proj(joined(out) * gate.flatten(-2).sigmoid())
+
+
 #: a layer, the role of a bias, and its redundant directions, which are not predicted
 UNKNOWN = {
     "an activation on a view of the keys": (
@@ -224,6 +240,7 @@ UNKNOWN = {
     "values that are used twice": (lambda: used_twice("v_proj"), "value", 0),
     "an output map that is used twice": (lambda: used_twice("o_proj"), "value", 0),
     "keys that are values": (Shared, "key", 0),
+    "queries that are a gate as well": (Gated, "query", 0),
 }  # fmt: skip
 
 
