@@ -89,7 +89,11 @@ ANSWERS = {
     "a large file": ("open('large', 'wb').write(bytes(10**8)); half_turn = 3", "File too large"),
     "an end": ("import os\nos._exit(0)", "the answer ended Python"),
     "a loop": ("while True:\n    half_turn = 3", "the answer ran longer than 8 s"),
-    "printing without end": ("while True:\n    print('x' * 10**5)", "ran longer than 8 s"),
+    # what it printed fills its memory, or its time is up: which one first, the machine decides
+    "printing without end": (
+        "while True:\n    print('x' * 10**5)",
+        "ran longer than 8 s|MemoryError",
+    ),
     "what is left to do": ("raise NotImplementedError()", "not answered"),
     "many lines": ("raise ValueError('a\\n  q2   4 of 4   right')", "ValueError: a"),
 }
@@ -101,7 +105,8 @@ def test_an_answer_counts_for_its_own_points_only(name, small, hand_in, monkeypa
     code, why = ANSWERS[name]
     report = hand_in(with_answers(small.solution, q1=code), seconds=8)
     assert points(report) == {"q1": 2 if why == "right" else 0, "q2": 4}, report
-    assert why in reason(report, "q1") and reason(report, "q3") == "see the rubric"
+    assert any(said in reason(report, "q1") for said in why.split("|"))
+    assert reason(report, "q3") == "see the rubric"
     assert len(grade.told(report).splitlines()) == 1 + 3 + 1
 
 
