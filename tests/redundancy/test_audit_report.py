@@ -14,7 +14,7 @@ import torch
 from derivation.checks import normal, tolerance
 from redundancy import measure, predict
 from redundancy.auditing import WrongInputs, audit
-from redundancy.layers import CannotRead, find_attention
+from redundancy.layers import CannotRead, NoAttention, find_attention
 from redundancy.nullity import UnclearRank
 from redundancy.precision import double_precision, float64_copy, floor, generic_copy
 from redundancy.zoo import quiet, some_inputs, tiny
@@ -164,6 +164,21 @@ class Noisy(nn.TransformerEncoderLayer):
         return super().forward(x) + torch.rand(())
 
 
+class ShortConvolution(nn.Module):
+    """LFM2's: gates around a convolution, in maps that are stored and called like attention's."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_heads = 2
+        self.in_proj, self.out_proj = nn.Linear(8, 24), nn.Linear(8, 8)
+        self.conv = nn.Conv1d(8, 8, 3, padding=2, groups=8)
+
+    def forward(self, x):
+        before, after, value = self.in_proj(x).chunk(3, -1)
+        mixed = self.conv((before * value).mT)[..., : x.shape[1]].mT
+        return self.out_proj(after * mixed)
+
+
 X, ONE_NAN = normal(2, 3, 8, dtype=torch.float32), torch.ones(2048, 8)
 ONE_NAN[0, 0] = torch.nan
 REFUSED = {
@@ -180,6 +195,12 @@ REFUSED = {
         WrongInputs, "does not run on these inputs: index out of range"),
     "random numbers": (lambda: audit(Noisy(8, 2), X), WrongInputs, "draws random numbers"),
     "no checkpoint": (lambda: audit("/no/such/checkpoint", weights="own"), OSError, "no model can be loaded"),
+    "a short convolution": (
+        lambda: audit(ShortConvolution(), X), NoAttention,
+        "no attention layer was found in ShortConvolution"),
+    "a model that wants what nobody can make up": (
+        lambda: audit(tiny("blip_2_qformer")), WrongInputs,
+        "no inputs can be made up for Blip2QFormerModel .*: give inputs, a dict of some of"),
     "no architecture": (lambda: tiny("nonsense"), ValueError, "nonsense"),
 }  # fmt: skip
 
