@@ -1,11 +1,11 @@
 """The decision page says what theorems and measurements say, and the code it gives does it."""
 
 import re
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 import torch
-from cells import printed
 from docutils.nodes import make_id
 from files import ROOT, read_notebook
 from redundancy.layers import find_attention
@@ -41,27 +41,26 @@ def test_a_theorem_is_linked_by_its_own_number():
 def found_by_the_audit():
     """For each architecture of the map: how much of b_K and b_V is redundant, and why."""
     cell = next(c for c in read_notebook(AUDIT).cells if "groups.setdefault" in c.source)
-    found, facts = {}, None
-    for line in printed(cell).splitlines():
-        if line.startswith(" "):
-            found |= dict.fromkeys(line.split(), facts)
-        else:
-            counts = re.findall(r"(\d+) of (\d+)", line[:40])[1:3]
-            keys, values = (how_much(*map(int, count)) for count in counts)
-            facts = [keys, short(line[40:].strip()), values]
+    found = {}
+    for line in cell.outputs[-1].data["text/markdown"].splitlines()[2:]:
+        _, keys, values, _, why, names = line.strip("| ").split(" | ")
+        facts = [how_much(keys), short(why, keys), how_much(values)]
+        found |= dict.fromkeys(re.findall("`(.+?)`", names), facts)
     return found
 
 
-def how_much(count, size):
-    return "none" if count == 0 else "all" if count == size else "part"
+def how_much(count):
+    return "part" if " of " in count else count
 
 
-def short(why):
+def short(why, keys):
     """A reason of the audit in the words of the page."""
-    why = why.replace("S: softmax ignores a constant in a row of scores", "softmax ignores it")
-    parts = {"8 of 8": "all", "4 of 8": "half", "2 of 8": "a quarter"}
-    turned = re.fullmatch(r"rotary positions turn (\d of \d) dimensions per head", why)
-    return f"RoPE turns {parts[turned[1]]} of each head" if turned else why
+    why = re.sub(r" \[.*", "", why).strip()
+    if why != "rotary positions turn it":
+        return why
+    kept = 0 if keys == "none" else Fraction(keys.replace(" of ", "/"))
+    part = {1: "all", Fraction(1, 2): "half", Fraction(1, 4): "a quarter"}[1 - kept]
+    return f"RoPE turns {part} of each head"
 
 
 MODELS = {

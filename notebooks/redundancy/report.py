@@ -1,4 +1,4 @@
-"""The report of an audit: a table in words, in HTML with a link to each theorem, as JSON or CSV.
+"""The report of an audit: a table in words, in a notebook with a link to each theorem, as JSON or CSV.
 
 Three counts say how many numbers can go, and none of them is the other:
 
@@ -11,14 +11,14 @@ Three counts say how many numbers can go, and none of them is the other:
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 import re
 import textwrap
 from dataclasses import asdict, dataclass, field
 
-from .reasons import reason_for, reason_of
+from .reasons import linked, reason_for, reason_of
+from .tables import Table
 
 BIASES = {
     **{"query": "b_Q", "key": "b_K", "bias_k": "b_K, bias_k"},
@@ -76,7 +76,7 @@ class Row:
         return f"{what}: {self.reason.words}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """The report of `audit`: ``rows``, and ``notes`` on how it was made.
 
@@ -135,11 +135,11 @@ class Audit:
             )  # fmt: skip
         return made.getvalue()
 
-    def __str__(self):
+    def __repr__(self):
         return as_text(self)
 
-    def _repr_html_(self):
-        return as_html(self)
+    def _repr_markdown_(self):
+        return as_markdown(self)
 
 
 def as_text(report):
@@ -187,24 +187,20 @@ def _theorem(row):
     return f" [{theorem}]" if theorem and row.verdict == AGREE else ""
 
 
-def as_html(report):
-    """The report as a table for a notebook; each reason links to its theorem, beside the notebook."""
-    head = "".join(f"<th>{name}</th>" for name in HEAD)
-    body = "".join(f"<tr>{_cells(rows)}</tr>" for rows in _alike(report.rows))
-    said = "".join(f"<p>{html.escape(text)}</p>" for text in (_counts(report), *report.notes))
-    title = html.escape(f"{report.model}: attention biases")
-    return f"<table><caption>{title}</caption><tr>{head}</tr>{body}</table>{said}"
+def as_markdown(report):
+    """The report for a notebook, where each reason links to its theorem, beside the notebook."""
+    table = Table(HEAD, tuple(map(_cells, _alike(report.rows))))._repr_markdown_()
+    title = f"{report.model}: attention biases"
+    return "\n\n".join((title, table, _counts(report), *report.notes))
 
 
 def _cells(rows):
-    *plain, answer = map(html.escape, map(str, _line(rows)))
-    why = rows[0].why
-    links = [reason_of(sentence) for sentence in why]
-    title = html.escape("; ".join(why), quote=True)
-    linked = [r for r in links if r.link] if rows[0].verdict == AGREE else []
-    seen = {r.link: f'<a href="{r.link}">{r.theorem}</a>' for r in linked}
-    cells = "".join(f"<td>{cell}</td>" for cell in plain)
-    return f'{cells}<td title="{title}">{answer} {" ".join(seen.values())}</td>'
+    layer, bias, *counts, answer = map(str, _line(rows))
+    why, agree = rows[0].why, rows[0].verdict == AGREE
+    links = dict.fromkeys(linked(reason_of(sentence)) for sentence in why) if agree else why
+    said = " ".join(filter(None, links))
+    name, *times = layer.partition(" (")
+    return (f"`{name}`{''.join(times)}", bias, *counts, f"{answer} ({said})" if said else answer)
 
 
 def _shown(number, nothing="-"):

@@ -1,0 +1,34 @@
+"""A table that Jupyter, Colab, GitHub and the built book all show with its links."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Lines of words under a ``head``; in a notebook Markdown in the words is set."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple, ...]
+
+    def __repr__(self):
+        lines = [list(map(_plain, line)) for line in (self.head, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        shown = ("  ".join(map(str.ljust, line, widths)) for line in lines)
+        return "\n".join(line.rstrip() for line in shown)
+
+    def _repr_markdown_(self):
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join(map(_line, lines))
+
+
+def _plain(cell):
+    """A cell without the marks of Markdown: the words of a link, the name in backticks."""
+    return re.sub(r"\[([^]]+)\]\([^)]*\)|`([^`]*)`", r"\1\2", str(cell))
+
+
+def _line(cells):
+    # a bar within a cell would end it
+    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
