@@ -43,14 +43,14 @@ def found_by_the_audit():
     cell = next(c for c in read_notebook(AUDIT).cells if "groups.setdefault" in c.source)
     found = {}
     for line in cell.outputs[-1].data["text/markdown"].splitlines()[2:]:
-        _, keys, values, _, why, names = line.strip("| ").split(" | ")
+        names, keys, why, values, *_ = line.strip("| ").split(" | ")
         facts = [how_much(keys), short(why, keys), how_much(values)]
         found |= dict.fromkeys(re.findall("`(.+?)`", names), facts)
     return found
 
 
 def how_much(count):
-    return "part" if " of " in count else count
+    return count if count in ("all", "none") else "part"
 
 
 def short(why, keys):
@@ -58,7 +58,7 @@ def short(why, keys):
     why = re.sub(r" \[.*", "", why).strip()
     if why != "rotary positions turn it":
         return why
-    kept = 0 if keys == "none" else Fraction(keys.replace(" of ", "/"))
+    kept = 0 if keys == "none" else Fraction(keys)
     part = {1: "all", Fraction(1, 2): "half", Fraction(1, 4): "a quarter"}[1 - kept]
     return f"RoPE turns {part} of each head"
 

@@ -142,8 +142,8 @@ def known():
     """What `predict` knows, a `Table`: in a notebook each row links to its theorem."""
     rows = {(r.bias, r.where): r for r in TABLE}.values()  # two sentences may begin one row
     return Table(
-        ("bias", "where the model has", "can go", "because", "theorem"),
-        tuple((r.bias, r.where, r.goes, r.words, linked(r) or "measured only")
+        ("bias", "where the model has", "can go", "theorem"),
+        tuple((r.bias, r.where, r.goes, linked(r) or "measured")
               for r in sorted(rows, key=lambda r: ORDER.index(r.bias[:3]))),
     )  # fmt: skip
 

@@ -189,18 +189,25 @@ def _theorem(row):
 
 def as_markdown(report):
     """The report for a notebook, where each reason links to its theorem, beside the notebook."""
-    table = Table(HEAD, tuple(map(_cells, _alike(report.rows))))._repr_markdown_()
+    head = ("bias", "answer", "predicted", "measured", "size", "layer")  # on a phone, what counts
+    table = Table(head, tuple(map(_cells, _alike(report.rows))))._repr_markdown_()
     title = f"{report.model}: attention biases"
     return "\n\n".join((title, table, _counts(report), *report.notes))
 
 
 def _cells(rows):
-    layer, bias, *counts, answer = map(str, _line(rows))
+    layer, bias, size, *counts, answer = map(str, _line(rows))
     why, agree = rows[0].why, rows[0].verdict == AGREE
     links = dict.fromkeys(linked(reason_of(sentence)) for sentence in why) if agree else why
     said = " ".join(filter(None, links))
     name, *times = layer.partition(" (")
-    return (f"`{name}`{''.join(times)}", bias, *counts, f"{answer} ({said})" if said else answer)
+    return (
+        bias,
+        f"{answer} ({said})" if said else answer,
+        *counts,
+        size,
+        f"`{name}`{''.join(times)}",
+    )
 
 
 def _shown(number, nothing="-"):

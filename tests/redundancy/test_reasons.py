@@ -42,4 +42,4 @@ def test_a_report_in_a_notebook_links_each_reason_to_its_theorem():
     torch.manual_seed(0)
     shown = audit(tiny("gpt2", n_layer=1))._repr_markdown_()
     link = "03b-every-head-and-a-zero-gradient.ipynb#the-key-bias-cancels-in-every-head"
-    assert f"| can go: softmax ignores it ([3.3]({link})) |" in shown
+    assert f"| b_K | can go: softmax ignores it ([3.3]({link})) | 32 | 32 | 32 |" in shown
