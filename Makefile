@@ -42,8 +42,12 @@ help:
 ready: $(STAMP)
 	@$(BIN)/python tools/ready.py
 
+# From its beginning: what Sphinx remembers of a page it remembers without the warnings that the
+# page gave, and a style sheet that was copied is never copied again.
 book: ready
-	@$(BIN)/python tools/build_book.py
+	@rm -rf _build/html _build/jupyter_execute _build/.doctrees
+	@$(BIN)/python tools/live_assets.py
+	@$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "The book: $(CURDIR)/_build/html/index.html"
 
 _build/html/index.html:

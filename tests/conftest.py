@@ -11,10 +11,10 @@ NONE = "(?!)"  # matches no name
 EVERY_TIME = {
     # a page of each kind
     "site/test_site.py::test_it_is_whole": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
-    "site/test_buttons.py": r"every_button_does_something.*03-softmax|way_back|escape_closes",
+    "site/test_buttons.py": r"every_button_does_something.*03-softmax|escape_closes",
     "site/test_site.py::test_a_quiz": "quiz-1",
-    "site/test_pdf.py": r"older_than|without_chromium|only_where|anchor_is_one",
-    "site/test_live_proofs.py": r"true_line|false_line|nothing_is_loaded",
+    "site/test_pdf.py": "older_than",
+    "site/test_live_proofs.py": r"true_line|false_line",
     "site/test_live_cells.py": r"\[03-softmax|\[15-",
     # three copies for Colab
     "site/test_colab.py::test_it_runs_alone": r"\[(00-exercises|03-softmax|14-the)",

@@ -46,7 +46,7 @@ def proved_by(cell):
         theorems.append(make(*parts))
         return theorems[-1]
 
-    source = "\n".join([*(statement.source for statement in cell.prelude), cell.source])
+    source = f"{cell.prelude}\n{cell.source}"
     with (
         mock.patch.object(proofs, "torch_is_here", lambda: False),
         mock.patch.object(Derivation, "by", by),

@@ -1,7 +1,5 @@
 """Gather what the live proofs load: Pyodide, SymPy and the checker, into `.venv/live/site`.
 
-    python tools/live_assets.py
-
 Pyodide comes from npm, at the version that `tools/live/package-lock.json` pins; SymPy and
 mpmath are those of this environment.  All Python code is compiled once, here; an archive whose
 files have not changed is left alone.  Where npm or its registry is missing, one line says that
@@ -14,8 +12,9 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import distribution
+from io import BytesIO
 
-from files import ROOT
+from files import ROOT, Fault, demand, in_a_sentence
 
 SOURCE = ROOT / "tools" / "live"
 CHECKER = ROOT / "notebooks" / "derivation"
@@ -40,33 +39,29 @@ SymPy and mpmath: BSD License, their texts are in libraries.zip
 """
 
 
-class LeftOut(Exception):
-    """Why there are no live proofs in this build."""
-
-
+@in_a_sentence
 def main():
     try:
         install_pyodide()
         gather()
-    except LeftOut as reason:
+    except Fault as reason:
         shutil.rmtree(SITE, ignore_errors=True)
-        print(f"Live proofs are left out: {reason}.")
+        print(f"Live proofs are left out: {reason}")
 
 
 def install_pyodide():
     """`npm ci` in `.venv/live`, unless it was done with these very files."""
-    if all(same(SOURCE / name, LIVE / name) for name in OURS):
+    if all(kept(LIVE / name) == (SOURCE / name).read_bytes() for name in OURS):
         return
     shutil.rmtree(LIVE, ignore_errors=True)
-    LIVE.mkdir(parents=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(SOURCE / name, LIVE)
+    shutil.copytree(SOURCE, LIVE, ignore=shutil.ignore_patterns("precompile.mjs"))
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
     shutil.copy(SOURCE / "precompile.mjs", LIVE)  # last: it says that all the others are there
 
 
-def same(one, other):
-    return other.is_file() and one.read_bytes() == other.read_bytes()
+def kept(path):
+    """The bytes of a file, if there is one."""
+    return path.read_bytes() if path.is_file() else None
 
 
 def gather():
@@ -96,32 +91,28 @@ def files_of(package):
 
 def zipped(files):
     """An archive of files, the same for the same contents."""
-    target = LIVE / "sources.zip"
-    with zipfile.ZipFile(target, "w") as archive:
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
         for name, path in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(str(name)), path.read_bytes())
-    return target.read_bytes()
+    return made.getvalue()
 
 
 def compiled(name, sources):
     """Compile the Python files of an archive for the site, unless that is done."""
-    kept = LIVE / name
-    if kept.is_file() and kept.read_bytes() == sources:
-        return
-    print(f"Compiling {name} for the live proofs, once …", flush=True)
-    (LIVE / "sources.zip").write_bytes(sources)
-    run("node", "precompile.mjs", "sources.zip", SITE / name)
-    kept.write_bytes(sources)  # last: this may be interrupted
+    if kept(LIVE / name) != sources:
+        print(f"Compiling {name} for the live proofs, once …", flush=True)
+        (LIVE / "sources.zip").write_bytes(sources)
+        run("node", "precompile.mjs", "sources.zip", SITE / name)
+        (LIVE / name).write_bytes(sources)  # last: this may be interrupted
 
 
 def run(command, *arguments):
     """Run a command in `.venv/live`; its first line of complaint becomes the reason."""
-    if not shutil.which(command):
-        raise LeftOut(f"{command} is not installed")
+    demand(shutil.which(command), f"{command} is not installed")
     done = subprocess.run([command, *arguments], cwd=LIVE, capture_output=True, text=True)
-    if done.returncode:
-        complaints = [line for line in done.stderr.splitlines() if "rror" in line]
-        raise LeftOut(f"{command} failed ({(complaints or ['no reason given'])[0].strip()})")
+    complaints = [line.strip() for line in done.stderr.splitlines() if "rror" in line]
+    demand(not done.returncode, f"{command} failed ({[*complaints, 'no reason given'][0]})")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Statement:
 class LiveCell:
     index: int  # among all cells of the notebook
     source: str
-    prelude: tuple  # the statements to run before it
+    prelude: str  # the statements to run before it
     shortened: bool  # whether statements that need torch were left out
 
 
@@ -79,7 +79,7 @@ def needed(cell, before):
     while more := {s for s in before if s.changes & names} - chosen:
         chosen |= more
         names = names.union(*(s.reads for s in more))
-    return tuple(s for s in before if s in chosen)
+    return "\n".join(s.source for s in before if s in chosen)
 
 
 def statements(source):
@@ -154,11 +154,7 @@ def add_live_cells(app, pagename, templatename, context, doctree):
     source = Path(app.srcdir, f"{pagename}.ipynb")
     if not source.is_file() or not there(app):
         return
-    cells = [
-        vars(cell) | {"prelude": "\n".join(statement.source for statement in cell.prelude)}
-        for cell in live_cells(read_notebook(source))
-    ]
-    if cells:
+    if cells := [vars(cell) for cell in live_cells(read_notebook(source))]:
         data = json.dumps({"folder": context["pathto"]("_static/live/", 1), "cells": cells})
         data = data.replace("</", "<\\/")  # "</script>" would end it
         context["body"] += f'<script type="application/json" id="live-proofs">{data}</script>'

@@ -33,11 +33,11 @@ def is_offered(app):
 
 class PdfDownload(SphinxDirective):
     def run(self):
-        app = self.env.app
-        if not is_offered(app):
+        builder = self.env.app.builder
+        if not is_offered(self.env.app):
             return []
-        link = relative_uri(app.builder.get_target_uri(self.env.docname), NAME)
-        megabytes = pdf_of(app.srcdir).stat().st_size / 1e6
+        link = relative_uri(builder.get_target_uri(self.env.docname), NAME)
+        megabytes = pdf_of(self.env.srcdir).stat().st_size / 1e6
         return self.parse_text_to_nodes(
             f'**To print**, take <a href="{link}">the book as a PDF</a> ({megabytes:.1f} MB), '
             "with its outline and its links."
@@ -45,18 +45,17 @@ class PdfDownload(SphinxDirective):
 
 
 def add_to_menu(app, pagename, templatename, context, doctree):
+    button = {
+        "type": "link",
+        "url": context["pathto"](NAME, 1),
+        "text": "the book, .pdf",
+        "tooltip": "Download the whole book as a PDF",
+        "icon": "fas fa-book",
+        "label": "download-book-button",
+    }
     for menu in context.get("header_buttons", []) if is_offered(app) else []:
         if menu.get("label") == "download-buttons":
-            menu["buttons"].append(
-                {
-                    "type": "link",
-                    "url": context["pathto"](NAME, 1),
-                    "text": "the book, .pdf",
-                    "tooltip": "Download the whole book as a PDF",
-                    "icon": "fas fa-book",
-                    "label": "download-book-button",
-                }
-            )
+            menu["buttons"].append(button)
 
 
 def copy(app, error):

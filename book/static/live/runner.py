@@ -2,12 +2,11 @@
 
 import ast
 import contextlib
-import copy
 import io
 import json
 import traceback
 
-from derivation import Derivation, Induction, ProofError
+from derivation import ProofError
 
 CELL, BEFORE = "the cell", "what stands before the cell"
 UNTESTED = "(not run in torch, which is not installed)"  # the page says it once, for all cells
@@ -31,33 +30,12 @@ def run(prelude, source):
     return json.dumps({kind: presentable(said) for kind, said in result.items()})
 
 
-_prepared = {}  # what stands before a cell: the namespace it leaves, and what that held
-
-
 def namespace_after(prelude):
-    """The namespace in which a cell starts; its proofs are done once, not at every run."""
-    if prelude not in _prepared:
-        namespace = {"__name__": "__main__", "display": lambda *values: None}
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(prelude, BEFORE, "exec"), namespace)
-        _prepared[prelude] = namespace, dict(namespace)
-    # the same dictionary again, since functions made in it look their names up in it
-    namespace, held = _prepared[prelude]
-    namespace.clear()
-    namespace.update(held, **copies_of_open_proofs(held))
+    """The namespace in which a cell starts: made anew, so that a run leaves nothing to the next."""
+    namespace = {"__name__": "__main__", "display": lambda *values: None}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(prelude, BEFORE, "exec"), namespace)
     return namespace
-
-
-def copies_of_open_proofs(held):
-    """Of the derivations by name, which a cell may continue: the next run starts as the first."""
-    twins = {}
-    for value in held.values():
-        if isinstance(value, (Derivation, Induction)) and id(value) not in twins:
-            twins[id(value)] = twin = copy.copy(value)
-            for name, part in vars(value).items():
-                if isinstance(part, (list, dict)):
-                    setattr(twin, name, copy.copy(part))
-    return {name: twins[id(value)] for name, value in held.items() if id(value) in twins}
 
 
 def last_value(source, namespace):
