@@ -3,11 +3,12 @@
 import errno
 import json
 import os
-import re
 import sys
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+
+import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -75,22 +76,13 @@ def whole(path):
 
 
 def read_notebook(path):
-    """The notebook in a file; Fault names the file where there is none."""
-    import nbformat  # here: `make` asks for the text alone before each of its targets
-
-    return nbformat.reads(notebook_text(path), as_version=4)
-
-
-def notebook_text(path):
-    """The text of a notebook; Fault says what the file holds instead."""
-    text = Path(path).read_text(encoding="utf-8", errors="replace")
-    if conflict := re.search(r"^<<<<<<< ", text, re.M):
-        line = text.count("\n", 0, conflict.start()) + 1
-        raise Fault(f"{path} is no notebook: line {line} is a git conflict, to be settled first.")
+    """The notebook in a file; Fault says from where on it is none."""
+    text = Path(path).read_text(encoding="utf-8")
     try:
-        notebook = json.loads(text)
+        json.loads(text)
     except ValueError as error:
-        raise Fault(f"{path} is no notebook: no JSON from line {error.lineno} on.") from None
-    if not isinstance(notebook, dict) or not {"cells", "metadata", "nbformat"} <= set(notebook):
-        raise Fault(f"{path} is no notebook: it is JSON without cells.")
-    return text
+        line = error.lineno
+        raise Fault(
+            f"{path} is no notebook: no JSON from line {line} on; is it a git conflict?"
+        ) from None
+    return nbformat.reads(text, as_version=4)
