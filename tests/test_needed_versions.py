@@ -1,7 +1,6 @@
 """Another SymPy or torch than was tried, or none: a sentence says so before anything else."""
 
 import os
-import re
 import sys
 from types import SimpleNamespace
 
@@ -10,7 +9,6 @@ import nbformat
 import pytest
 from derivation import versions
 from execute_notebooks import FAILURES, run
-from files import ROOT
 
 
 def required(monkeypatch, name, version):
@@ -39,13 +37,6 @@ def test_what_is_untried_is_named_and_what_is_known_is_silent(monkeypatch, capsy
     monkeypatch.setenv(versions.VARIABLE, "quiet")
     required(monkeypatch, name, version)
     assert capsys.readouterr() == ("", "")
-
-
-def test_what_is_pinned_has_been_tried():
-    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    for name, tried in versions.TRIED.items():
-        pinned = re.search(rf"^{name}==(\d+)\.(\d+)", pins, re.M)
-        assert tuple(map(int, pinned.groups())) in tried
 
 
 def test_the_first_cell_of_a_copy_says_so_without_a_traceback(tmp_path):

@@ -1,6 +1,5 @@
 """Files of this project: read with a sentence where they are broken, written whole or not at all."""
 
-import errno
 import json
 import os
 import sys
@@ -12,9 +11,6 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
-#: A system that will not take a file: full, read-only, or not ours.  Anything else is a mistake
-#: of the program, and keeps its traceback.
-REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Fault(Exception):
@@ -37,7 +33,7 @@ def naming(place):
 
 
 def in_a_sentence(main):
-    """A tool's main: a Fault, or a file that cannot be written, becomes a sentence and status 1."""
+    """A tool's main: a Fault, or what the system refuses, becomes a sentence and status 1."""
 
     @wraps(main)
     def said_plainly(*arguments):
@@ -46,14 +42,9 @@ def in_a_sentence(main):
         except KeyboardInterrupt:
             print("Stopped; nothing is half-written.", file=sys.stderr)
             return 130
-        except Fault as fault:
-            print(fault, file=sys.stderr)
-        except OSError as error:
-            if error.errno not in REFUSALS:
-                raise
-            said = f"{error.filename or 'A file'} cannot be written: {error.strerror.lower()}."
-            print(said, file=sys.stderr)
-        return 1
+        except (Fault, OSError) as wrong:
+            print(wrong, file=sys.stderr)
+            return 1
 
     return said_plainly
 
