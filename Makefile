@@ -17,10 +17,12 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --durations=10
 NBVAL := --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 \
   -p tests.notebook_kernels
+STAGES := tests site fuzz judge mutants versions processors device rocq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help ready book pdf course release test test-site nightly notebooks lint lock clean
+.PHONY: help ready book pdf course release test test-site nightly notebooks lint lock clean \
+  $(addprefix nightly-,$(STAGES))
 
 help:
 	@echo "make book       build the book, strictly, into _build/html"
@@ -38,9 +40,7 @@ help:
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with."
 	@echo "WORKERS=4 runs the tests in so many processes."
 
-# A folder that cannot be written, a file that is no notebook: one sentence, before the work.
 ready: $(STAMP)
-	@$(BIN)/python tools/ready.py
 
 # From its beginning: what Sphinx remembers of a page it remembers without the warnings that the
 # page gave, and a style sheet that was copied is never copied again.
@@ -82,9 +82,64 @@ test-site: _build/html/index.html
 	@MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not nightly and not timed" tests/site tests/course
 	@MPLBACKEND=agg $(PYTEST) -n 0 -rs -m "timed and not nightly" tests/site
 
-# The stages, each with its time: tools/nightly.py.
+# A stage that fails does not stop the others.
 nightly: book
-	@$(BIN)/python tools/nightly.py $(ONLY)
+	@$(MAKE) --no-print-directory --keep-going $(addprefix nightly-,$(or $(ONLY),$(STAGES)))
+
+# What of the tests themselves is too long for every change.
+nightly-tests:
+	$(PYTEST) -rs --dist loadscope -m nightly tests \
+	  $(addprefix --ignore=tests/,site course versions rocq)
+
+# Every page, every copy for Colab, every assignment by both routes.
+nightly-site:
+	$(PYTEST) -rs --dist worksteal -m "not timed" tests/site tests/course
+	$(PYTEST) -n 0 -rs -m timed tests/site
+
+# Random lines, true and false: each that is accepted is evaluated.
+nightly-fuzz:
+	FUZZ_LINES=50000 FUZZ_SEED=1 $(PYTEST) tests/test_fuzz.py
+
+# Every theorem at all combinations of small sizes, in many worlds each.
+nightly-judge:
+	JUDGE_WORLDS=700 $(PYTEST) tests/derivation/test_the_book.py
+
+# Mistakes on purpose, in the notebooks and in the checker.
+nightly-mutants:
+	$(BIN)/python tests/mutants/run.py
+
+# The proofs on other Pythons, and on the SymPy before the pinned one.
+nightly-versions:
+	$(PYTEST) -rs tests/versions
+
+# Notebooks and tests of what computes in torch, on three imagined processors; and on what torch
+# offers here: its own kernels, MKL's, oneDNN's and those of NumPy's OpenBLAS each choose
+# instructions for themselves.
+IMAGINED := PYTHONPATH='$(CURDIR)/tests/processors' IMAGINED_PROCESSOR
+WITH_TORCH := $(addprefix tests/,redundancy derivation/test_alarm.py derivation/test_operations.py \
+  test_checks.py test_context_parallel.py test_norm_placement.py test_which_bias_can_go.py \
+  test_gpu_record.py)
+ON_ANOTHER := $(INLINE) $(PYTEST) -rs $(NBVAL) --nbval-cell-timeout=1200 notebooks $(WITH_TORCH)
+nightly-processors:
+	$(IMAGINED)=1 $(ON_ANOTHER)
+	$(IMAGINED)=2 $(ON_ANOTHER)
+	$(IMAGINED)=3 $(ON_ANOTHER)
+	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 \
+	  OPENBLAS_CORETYPE=Haswell $(ON_ANOTHER)
+	ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ONEDNN_MAX_CPU_ISA=SSE41 \
+	  OPENBLAS_CORETYPE=Nehalem $(ON_ANOTHER)
+	OMP_NUM_THREADS=2 $(ON_ANOTHER)
+
+# Every notebook on a pretended accelerator, then the device itself.
+nightly-device:
+	PYTHONSTARTUP='$(CURDIR)/tests/pretended_device/start_up.py' $(INLINE) \
+	  $(PYTEST) -rs $(NBVAL) --nbval-cell-timeout=1800 notebooks
+	$(PYTEST) tests/pretended_device/on_the_device.py
+
+# The core theorems once more, by another checker.
+nightly-rocq:
+	$(BIN)/python tools/rocq.py
+	$(PYTEST) -rs tests/rocq
 
 notebooks: $(STAMP)
 	@$(INLINE) $(BIN)/python tools/execute_notebooks.py $(or $(ONLY),notebooks/*.ipynb)

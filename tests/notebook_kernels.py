@@ -16,7 +16,6 @@ from importlib.metadata import EntryPoint
 from multiprocessing import forkserver
 from pathlib import Path
 
-from ipykernel.kernelspec import make_ipkernel_cmd
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
 #: Forked: where no library starts threads, and no driver of an accelerator would be forked as well.
@@ -33,7 +32,6 @@ numpy sympy.stats torch._dynamo torch.distributed torch.func torch.utils.data
 matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.widgets
 """.split()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
-MODULE = make_ipkernel_cmd().index("-m")
 #: The notebooks that take longest begin, or one worker would be left with them at the end.
 LONGEST = ("13-an-audit", "16-", "12c", "11e", "14-the", "12-")
 
@@ -82,8 +80,8 @@ class Provisioner(LocalProvisioner):
     async def launch_kernel(self, cmd, **kwargs):
         if not FORKS:
             return await super().launch_kernel(cmd, **kwargs)
-        folder = kwargs.get("cwd") or Path.cwd()
-        self.process = ForkedKernel(cmd[MODULE + 2 :], folder, dict(kwargs["env"]))
+        arguments = cmd[cmd.index("-m") + 2 :]
+        self.process = ForkedKernel(arguments, kwargs.get("cwd", "."), dict(kwargs["env"]))
         self.process.start()
         self.pid = self.pgid = self.process.pid
         return self.connection_info

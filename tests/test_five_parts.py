@@ -7,6 +7,7 @@ one that names none belongs to the section it stands in.
 """
 
 import ast
+import json
 import re
 from functools import cache
 
@@ -35,33 +36,36 @@ def cells_of(path):
 
 
 def calls(source):
-    """The functions that a cell calls, {name: first arguments where they are strings}."""
-    found = {}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", None))
-            first = node.args[0] if node.args else None
-            found.setdefault(name, set()).add(getattr(first, "value", None))
-    return found
+    """(function, first argument where that is a constant) of each call in a cell."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    name = lambda f: getattr(f, "attr", getattr(f, "id", None))
+    return {(name(n.func), getattr(n.args[0], "value", None) if n.args else None) for n in nodes}
 
 
 @pytest.mark.parametrize("theorem", PROVED, ids=lambda t: t.label)
 def test_it_has_its_parts(theorem):
     cells = cells_of(theorem.notebook)
-    assert any(
-        theorem.label in called.get("qed", ())
-        and theorem.name in {*called.get("Derivation", ()), *called.get("Induction", ())}
-        for _, called, _ in cells
-    ), f'no cell of its page holds both Derivation("{theorem.name}", …) and its .qed(…)'
+    begun = {("Derivation", theorem.name), ("Induction", theorem.name)}
+    assert any(("qed", theorem.label) in called and called & begun for _, called, _ in cells), (
+        f'no cell of its page holds both Derivation("{theorem.name}", …) and its .qed(…)'
+    )
     if theorem.kind == "Lemma":  # the other parts stand with the theorem that uses it
         return
+    named = [(number, {name for name, _ in called}, said) for number, called, said in cells]
     passed = f"PASS  {theorem.label} ({theorem.name})"
-    checks = [called for _, called, said in cells if passed in said and "judge" in called]
+    checks = [called for _, called, said in named if passed in said and "judge" in called]
     assert checks, f"no stored output of a judge(…) says “{passed}”"
-    own = [called for number, called, _ in cells if number == theorem.number]
+    own = [called for number, called, _ in named if number == theorem.number]
     assert any("control" in called for called in checks + own), "its check has no control(…)"
     dropped = re.findall("without “(.+?)”", "\n".join(said for *_, said in cells))
     needs = " ".join(theorem.needs.replace("$", "").split())
     assert any("counterexample" in called for called in own) or any(d in needs for d in dropped), (
         "no counterexample(…, without=…) on its page drops something that it needs"
     )
+
+
+def test_the_record_that_chapter_0_draws_times_every_proof():
+    record = json.loads((NOTEBOOKS / "records" / "proof_times.json").read_text(encoding="utf-8"))
+    timed = {(theorem["label"], theorem["name"]) for theorem in record["theorems"]}
+    stated = {(theorem.label, theorem.name) for theorem in PROVED}
+    assert timed == stated, f"Run `python tools/proof_times.py`: {timed ^ stated}"

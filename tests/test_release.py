@@ -4,33 +4,31 @@ import hashlib
 import re
 import tomllib
 
-import pytest
 import release
 from derivation import versions
-from files import Fault
 
 
 def test_the_packages_have_the_version_and_the_pins_of_the_book_and_take_what_has_been_tried():
-    text = (release.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    grouped = set().union(*project["dependency-groups"].values())
+    project = project["project"]
     pins = (release.ROOT / "requirements.txt").read_text(encoding="utf-8")
-    read = tomllib.loads(text)
-    project, grouped = read["project"], set().union(*read["dependency-groups"].values())
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)", pins, re.M))
     assert project["version"] == release.version()
+    assert grouped | {"sympy", "torch", "transformers"} == set(pinned)
     asked = [*project["dependencies"], *project["optional-dependencies"]["audit"]]
     oldest = dict(re.findall(r"(\w+)>=([\d.]+)", " ".join(asked)))
     for name, version in versions.OLDEST.items():
         assert tuple(map(int, oldest[name].split("."))) == version
-    assert grouped | {"sympy", "torch", "transformers"} == set(
-        re.findall(r"^([\w-]+)==", pins, re.M)
-    )
+        assert tuple(map(int, pinned[name].split(".")[:2])) in versions.TRIED[name]
 
 
-def test_every_archive_has_its_checksum_and_what_is_not_built_is_named(tmp_path, monkeypatch):
+def test_every_archive_has_its_checksum(tmp_path, monkeypatch):
     for name in ("html/index.html", "book.pdf", "student.zip", "instructor.zip"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    places = {"ROOT": tmp_path, "SITE": tmp_path / "html", "PDF": tmp_path / "book.pdf"}
-    for name, path in places.items() | {"COURSE": tmp_path}.items():
+    places = {"SITE": tmp_path / "html", "PDF": tmp_path / "book.pdf", "COURSE": tmp_path}
+    for name, path in places.items():
         monkeypatch.setattr(release, name, path)
     monkeypatch.setattr(release, "copies", lambda: {"03.ipynb": b"{}"})
     for folder in ("out", "again"):  # the same contents give the same bytes
@@ -42,13 +40,3 @@ def test_every_archive_has_its_checksum_and_what_is_not_built_is_named(tmp_path,
     assert set(sums) == {f"where-did-the-bias-go-1.2{end}" for end in ends}
     for name, expected in sums.items():
         assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == expected
-    (tmp_path / "book.pdf").unlink()
-    with pytest.raises(Fault, match=r"book\.pdf is not there: run `make release`"):
-        release.archive(tmp_path / "out", "1.2")
-
-
-def test_two_versions_are_refused(tmp_path):
-    (tmp_path / "CITATION.cff").write_text('version: "0.2"\n')
-    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 0.1\n")
-    with pytest.raises(Fault, match=r"0\.2, CHANGELOG\.md begins with 0\.1"):
-        release.version(tmp_path)

@@ -1,10 +1,12 @@
-"""What a reader runs fetches no code: the notebooks, what they import, and the grader."""
+"""What a reader runs fetches no code; the workflows run pinned actions, with few rights."""
 
 import re
 
+import yaml
 from files import ROOT, read_notebook
 
 MODULES = [*ROOT.glob("notebooks/**/*.py"), *ROOT.glob("book/**/grade.py")]
+WORKFLOWS = [*ROOT.glob(".github/workflows/*.yml")]
 #: What would fetch something, or run it in a shell.
 FETCHES = re.compile(
     r"^\s*(?:import|from)\s.*\b(aiohttp|ftplib|http|httpx|huggingface_hub|pip|requests|urllib)\b"
@@ -20,5 +22,15 @@ def test_what_a_reader_runs_fetches_no_code():
     for path in sheets:
         code += [cell.source for cell in read_notebook(path).cells if cell.cell_type == "code"]
     assert list(filter(FETCHES.search, code)) == []
-    for found in ("import json, urllib.request", "!pip install it", "f(trust_remote_code=True)"):
-        assert FETCHES.search(found)
+
+
+def test_actions_are_pinned_and_rights_are_few():
+    assert WORKFLOWS
+    for text in [path.read_text(encoding="utf-8") for path in WORKFLOWS]:
+        read = yaml.safe_load(text)
+        assert read["permissions"] == {"contents": "read"} and "secrets." not in text
+        for name, job in read["jobs"].items():
+            rights = job.get("permissions", {}).values()
+            assert "write" not in rights or name in {"deploy", "copies", "release"}
+            for action in [step["uses"] for step in job["steps"] if "uses" in step]:
+                assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action

@@ -1,52 +1,77 @@
 """Execute notebooks in place and write them in one normal form.
 
-    python tools/execute_notebooks.py                       # all of them
-    python tools/execute_notebooks.py notebooks/03*.ipynb   # some
+    python tools/execute_notebooks.py notebooks/03*.ipynb
 
 A notebook that comes out as it went in is not touched, and neither is one that fails.
 """
 
 import os
 import sys
-import time
+import uuid
 from pathlib import Path
 
 import nbformat
-from files import NOTEBOOKS, Fault, in_a_sentence, notebook_text, write
-from run_notebook import FAILURES, run
+from files import in_a_sentence, read_notebook, write
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from traitlets.config import Config
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+#: What `run` raises where a cell fails: each says which, and how.
+FAILURES = CellExecutionError, CellTimeoutError, DeadKernelError
 
 
 @in_a_sentence
 def main(names):
-    paths = [Path(name) for name in names] or sorted(NOTEBOOKS.glob("*.ipynb"))
-    for path in paths:
-        if not path.is_file():
-            raise Fault(f"There is no notebook {path}.")
-        notebook_text(path)  # before minutes of work: is each of them a notebook?
     failed = False
-    for number, path in enumerate(paths, 1):
-        print(f"[{number}/{len(paths)}] {path.name}", end=" ", flush=True)
-        start = time.perf_counter()
+    for path in map(Path, names):
+        print(path.name, end=" ", flush=True)
         try:
-            outcome = "written" if run_in_place(path) else "unchanged"
+            print("written" if run_in_place(path) else "unchanged")
         except FAILURES as why:
-            failed, outcome = True, f"failed\n{why}\n"
-        print(f"... {time.perf_counter() - start:.1f} s, {outcome}", flush=True)
+            failed = True
+            print(f"failed\n{why}\n")
     return int(failed)
 
 
 def run_in_place(path):
     """Execute one notebook; whether that changed its file."""
-    before = notebook_text(path)
-    notebook = nbformat.reads(before, as_version=4)
-    run(notebook, path.resolve().parent, env=os.environ | {"UNTRIED_VERSIONS": "quiet"})
+    notebook = read_notebook(path)
+    run(notebook, path.resolve().parent, os.environ | {"UNTRIED_VERSIONS": "quiet"})
     normalise(notebook)
     after = nbformat.writes(notebook).rstrip("\n") + "\n"
-    if after != before:
+    changed = after != path.read_text(encoding="utf-8")
+    if changed:
         write(path, after)
-    return after != before
+    return changed
+
+
+def run(notebook, folder, environment):
+    """Execute every cell in a fresh process, or raise one of FAILURES.
+
+    The outputs up to a failure stand in the notebook, and so do those of the cell that failed.
+    """
+    NotebookClient(
+        notebook,
+        timeout=120,  # seconds for a cell
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,  # one output for what was printed in pieces
+        config=own_sockets(),
+        extra_arguments=["--log-level=CRITICAL"],  # Ctrl-C is no news
+        resources={"metadata": {"path": str(folder)}},
+    ).execute(env=dict(environment))
+
+
+def own_sockets():
+    """Makes nbclient speak to its kernel through sockets of a name of their own, on Linux.
+
+    Its default are ports that were free when they were chosen: where another program takes one
+    before the kernel has started, the kernel dies.
+    """
+    if sys.platform != "linux":
+        return Config()
+    return Config(KernelManager={"transport": "ipc", "ip": f"@{uuid.uuid4()}"})
 
 
 def normalise(notebook):

@@ -1,19 +1,16 @@
 """Files of this project: read with a sentence where they are broken, written whole or not at all."""
 
-import errno
 import json
 import os
-import re
 import sys
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 
+import nbformat
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
-#: A system that will not take a file: full, read-only, or not ours.  Anything else is a mistake
-#: of the program, and keeps its traceback.
-REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Fault(Exception):
@@ -36,7 +33,7 @@ def naming(place):
 
 
 def in_a_sentence(main):
-    """A tool's main: a Fault, or a file that cannot be written, becomes a sentence and status 1."""
+    """A tool's main: a Fault, or what the system refuses, becomes a sentence and status 1."""
 
     @wraps(main)
     def said_plainly(*arguments):
@@ -45,14 +42,9 @@ def in_a_sentence(main):
         except KeyboardInterrupt:
             print("Stopped; nothing is half-written.", file=sys.stderr)
             return 130
-        except Fault as fault:
-            print(fault, file=sys.stderr)
-        except OSError as error:
-            if error.errno not in REFUSALS:
-                raise
-            said = f"{error.filename or 'A file'} cannot be written: {error.strerror.lower()}."
-            print(said, file=sys.stderr)
-        return 1
+        except (Fault, OSError) as wrong:
+            print(wrong, file=sys.stderr)
+            return 1
 
     return said_plainly
 
@@ -75,22 +67,13 @@ def whole(path):
 
 
 def read_notebook(path):
-    """The notebook in a file; Fault names the file where there is none."""
-    import nbformat  # here: `make` asks for the text alone before each of its targets
-
-    return nbformat.reads(notebook_text(path), as_version=4)
-
-
-def notebook_text(path):
-    """The text of a notebook; Fault says what the file holds instead."""
-    text = Path(path).read_text(encoding="utf-8", errors="replace")
-    if conflict := re.search(r"^<<<<<<< ", text, re.M):
-        line = text.count("\n", 0, conflict.start()) + 1
-        raise Fault(f"{path} is no notebook: line {line} is a git conflict, to be settled first.")
+    """The notebook in a file; Fault says from where on it is none."""
+    text = Path(path).read_text(encoding="utf-8")
     try:
-        notebook = json.loads(text)
+        json.loads(text)
     except ValueError as error:
-        raise Fault(f"{path} is no notebook: no JSON from line {error.lineno} on.") from None
-    if not isinstance(notebook, dict) or not {"cells", "metadata", "nbformat"} <= set(notebook):
-        raise Fault(f"{path} is no notebook: it is JSON without cells.")
-    return text
+        line = error.lineno
+        raise Fault(
+            f"{path} is no notebook: no JSON from line {line} on; is it a git conflict?"
+        ) from None
+    return nbformat.reads(text, as_version=4)

@@ -11,6 +11,8 @@ A notebook states each theorem in a block quote, its box:
     > *Evidence:*
     >
     > - the weights are the same: *checked*, “Theorem 3.2”
+    > - only if: *by hand*, at $z = -b/2$ the norm of $z + b$ is minus that of $z$
+    > - in bfloat16 as well: *measured*, “PASS  control: in evaluation b has no effect”
 
     ## Summary
 
@@ -19,31 +21,44 @@ A notebook states each theorem in a block quote, its box:
     | [3.2](#the-key-bias-cancels) The key bias cancels | ... | ... | ... | ... |
 
 The box makes the heading above it and the first cell of its row in the summary; a notebook that
-has others there is refused, and so is a clause without evidence (`evidence`).
+has others there is refused.  So is a clause without evidence: of one that is *checked*, the page
+prints the derivation with the title that is quoted, or an exact instance (… ≠ …) that holds the
+quotation, or another page has the theorem; what is *measured* is printed; *by hand* says how.
+Whether a derivation says the clause, a reader judges.
 The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
 """
 
 import os
 import re
-from dataclasses import dataclass, replace
+from collections import Counter, namedtuple
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, takewhile
 from pathlib import Path
 
 from cells import FENCE, printed_in, text_of
 from docutils import nodes
-from evidence import check_evidence, counted, read_clauses
 from files import Fault, demand, naming
 from sphinx.util.docutils import SphinxDirective
 
-FACTS = ("hypotheses", "proved_for", "measured_against", "breaks_when")
-COLUMNS = ["theorem", *(fact.replace("_", " ") for fact in FACTS)]
+FACTS = ("hypotheses", "proved for", "measured against", "breaks when")
 
 LABEL = r"(?P<kind>Theorem|Lemma) (?P<number>\d+[a-z]?\.\d+)"
 HEADING = re.compile(rf"### {LABEL} · (?P<name>.+)")
 BOX_TITLE = re.compile(rf"{LABEL} \((?P<name>.+)\)\.?")
-BOX = re.compile(rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.*)", re.DOTALL)
-PART = re.compile(r"\n\s*\n\*(Needs|Evidence):\*\s*")
+BOX = re.compile(
+    rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.+?)"
+    r"\n\s*\n\*Needs:\*\s*(?P<needs>.+?)\n\s*\n\*Evidence:\*\s*(?P<evidence>.+)",
+    re.DOTALL,
+)
+
+MARKS = ("checked", "by hand", "measured")
+FEWEST_WORDS = 5  # of a proof by hand
+CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
+DERIVED = re.compile(r"^(\S.*?)(?:, (?:base|step))?:\n {4}\S", re.MULTILINE)
+LABELLED = re.compile(r"^((?:Theorem|Lemma) \S+) \(")
+
+Clause = namedtuple("Clause", "words mark rests_on")
 
 
 @dataclass(frozen=True)
@@ -56,12 +71,9 @@ class Entry:
     number: str
     name: str
     statement: str
-    needs: str = ""
-    evidence: tuple = ()
-    hypotheses: str = ""
-    proved_for: str = ""
-    measured_against: str = ""
-    breaks_when: str = ""
+    needs: str
+    evidence: tuple
+    facts: dict
 
     @property
     def label(self):
@@ -72,15 +84,6 @@ class Entry:
         """The anchor of a theorem: its name in lower case, joined by hyphens."""
         return nodes.make_id(self.name)
 
-    @property
-    def heading(self):
-        return f"### {self.label} · {self.name}"
-
-    @property
-    def first_cell(self):
-        """Of its row in the summary."""
-        return f"[{self.number}](#{self.slug}) {self.name}"
-
 
 @cache
 def read_register(folder):
@@ -88,14 +91,13 @@ def read_register(folder):
 
     Raises Fault for a notebook whose theorems, boxes and summary do not agree.
     """
-    entries, taken = [], {}
+    entries = []
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
-            for entry in read_notebook(path):
-                for key in (entry.number, entry.slug):
-                    demand(key not in taken, f"{entry.label} uses “{key}”: {taken.get(key)} does")
-                    taken[key] = f"{entry.label} in {path.name}"
-                entries.append(entry)
+            entries += read_notebook(path)
+    for keys in ([e.number for e in entries], [e.slug for e in entries]):
+        for key, times in Counter(keys).items():
+            demand(times == 1, f"“{key}” is of {times} theorems")
     for path, own in groupby(entries, key=lambda entry: entry.notebook):
         said = printed_in(path)
         elsewhere = [entry.label for entry in entries if entry.notebook != path]
@@ -109,36 +111,60 @@ def read_notebook(path):
     """The boxes of a notebook, each with its row of the summary."""
     lines = [line.rstrip() for line in FENCE.sub("", text_of(path)).splitlines()]
     title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
-    boxes, rows = list(read_boxes(path, title, lines)), summary_rows(lines)
-    firsts = [box.first_cell for box in boxes]
-    compare("heading", [box.heading for box in boxes], list(filter(HEADING.fullmatch, lines)))
+    boxes, rows = list(read_boxes(lines)), summary_rows(lines)
+    headings = [f"### {kind} {number} · {name}" for kind, number, name, *_ in boxes]
+    firsts = [f"[{number}](#{nodes.make_id(name)}) {name}" for _, number, name, *_ in boxes]
+    compare("heading", headings, list(filter(HEADING.fullmatch, lines)))
     compare("row of the summary", firsts, [row[0] for row in rows])
     facts = {first: dict(zip(FACTS, cells)) for first, *cells in rows}
-    return [replace(box, **facts[box.first_cell]) for box in boxes]
+    return [Entry(path, title, *box, facts[first]) for box, first in zip(boxes, firsts)]
 
 
 def compare(what, wanted, found):
     """Each box has what it makes, once; and nothing else is there."""
-    for one in dict.fromkeys(wanted + found):
-        demand(one in found, f"a box asks for the {what} “{one}”, which is not there")
-        demand(one in wanted, f"no box makes the {what} “{one}”")
-        demand(found.count(one) == 1, f"the {what} “{one}” is there twice")
+    for one in wanted + found:
+        asked, there = wanted.count(one), found.count(one)
+        demand(asked == there == 1, f"{asked} boxes make the {what} “{one}”; it is there {there}×")
 
 
-def read_boxes(path, title, lines):
+def read_boxes(lines):
+    """What is in each box: kind, number, name, statement, needs, clauses."""
     for quoted, block in groupby(lines, key=lambda line: line.startswith(">")):
-        found = quoted and BOX.match("\n".join(re.sub("^> ?", "", s) for s in block))
-        if not found:
+        text = "\n".join(re.sub("^> ?", "", line) for line in block)
+        if quoted and re.match(rf"\*\*{LABEL} \(", text):
+            found = BOX.fullmatch(text)
+            demand(found, f"a box without “*Needs:* …” and “*Evidence:* …”: {text[:50]}")
+            *parts, evidence = found.groups()
+            yield *parts, read_clauses(evidence)
+
+
+def read_clauses(bullets):
+    """The clauses of a list in Markdown.  Raises Fault for a bullet without a mark."""
+    bullets = [" ".join(one.split()) for one in re.split(r"(?:^|\n)- ", bullets.strip())[1:]]
+    for bullet in bullets:
+        demand(CLAUSE.fullmatch(bullet), f"“{bullet}” is not marked as {' or '.join(MARKS)}")
+    return tuple(Clause(*CLAUSE.fullmatch(bullet).groups()) for bullet in bullets)
+
+
+def check_evidence(clauses, text, elsewhere=()):
+    """Hold each mark to what the page prints; ``elsewhere`` are the labels of other pages.
+
+    Raises Fault for the first clause whose evidence is not there.
+    """
+    titles = set(DERIVED.findall(text))
+    proved = titles | {label[1] for label in map(LABELLED.match, titles) if label} | {*elsewhere}
+    instances = "\n".join(line for line in text.splitlines() if " ≠ " in line)
+    for words, mark, rests_on in clauses:
+        if mark == "by hand":
+            enough = len(rests_on.split()) >= FEWEST_WORDS
+            demand(enough, f"“{words}” is proved by hand, and does not say how")
             continue
-        statement, *rest = PART.split(found["statement"])
-        parts = {"Needs": "", "Evidence": ""} | dict(zip(rest[::2], rest[1::2]))
-        kind, number, name = found["kind"], found["number"], found["name"]
-        with naming(f"{kind} {number}"):
-            for part, text in parts.items():
-                demand(text, f"the box has no paragraph “*{part}:* …”")
-            clauses = read_clauses(parts["Evidence"])
-        needs = parts["Needs"].strip()
-        yield Entry(path, title, kind, number, name, statement.strip(), needs, clauses)
+        quoted = re.findall("“([^”]+)”", rests_on)
+        demand(quoted, f"“{words}” is {mark}, and quotes no evidence")
+        for quotation in quoted:
+            there = quotation in proved or quotation in instances
+            there = quotation in text if mark == "measured" else there
+            demand(there, f"“{words}” rests on “{quotation}”, which the page does not print")
 
 
 def summary_rows(lines):
@@ -147,9 +173,10 @@ def summary_rows(lines):
         return []
     section = takewhile(lambda s: not s.startswith("## "), lines[lines.index("## Summary") + 1 :])
     head, *rows = [table_cells(line) for line in section if line.startswith("|")] or [[]]
-    demand(head == COLUMNS, f"the summary needs the columns {' | '.join(COLUMNS)}")
+    columns = ["theorem", *FACTS]
+    demand(head == columns, f"the summary needs the columns {' | '.join(columns)}")
     for row in rows:
-        demand(len(row) == len(COLUMNS), f"not five cells in the summary: {' | '.join(row)}")
+        demand(len(row) == len(columns), f"not five cells in the summary: {' | '.join(row)}")
     return rows[1:]
 
 
@@ -195,7 +222,9 @@ class TheoremRegister(BookDirective):
         wanted = self.options.get("chapters")
         shown = [e for e in entries if wanted is None or e.notebook.stem[:2].lstrip("0") in wanted]
         clauses = [clause for entry in shown for clause in entry.evidence]
-        words = f"{len(shown)} statements with {len(clauses)} clauses: {counted(clauses)}."
+        count = Counter(clause.mark for clause in clauses)
+        marked = ", ".join(f"{count[mark]} {mark}" for mark in MARKS if count[mark])
+        words = f"{len(shown)} statements with {len(clauses)} clauses: {marked}."
         write = self.names if wanted is None else self.chapter
         chapters = groupby(shown, key=lambda entry: entry.notebook)
         tally = nodes.paragraph("", words)
@@ -219,12 +248,10 @@ class TheoremRegister(BookDirective):
         card += self.quote(title, entry.notebook, "register-title")
         card += self.quote(entry.statement, entry.notebook, "register-statement")
         evidence = "\n".join(f"- {c.words}: *{c.mark}*, {c.rests_on}" for c in entry.evidence)
-        facts = {"Evidence": evidence}
-        facts |= {fact.replace("_", " ").capitalize(): getattr(entry, fact) for fact in FACTS}
         items = nodes.definition_list()
-        for term, text in facts.items():
+        for term, text in {"evidence": evidence, **entry.facts}.items():
             value = nodes.definition("", *self.quote(text, entry.notebook).children)
-            items += nodes.definition_list_item("", nodes.term("", term), value)
+            items += nodes.definition_list_item("", nodes.term("", term.capitalize()), value)
         card += items
         return card
 

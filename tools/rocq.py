@@ -15,9 +15,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from files import ROOT, Fault, in_a_sentence
-
-INSTALL = "apt install coq libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra"
+from files import ROOT, Fault, demand, in_a_sentence
 
 CLOSED = "Closed under the global context"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Remark)\s+([\w']+)", re.M)
@@ -42,10 +40,7 @@ def main(folder=ROOT / "rocq", into=ROOT / "_build" / "rocq"):
         verdict = "no axioms" if account == CLOSED else f"NOT PROVED\n{account}"
         print(f"{stated[name] or '':12} {name}: {verdict}")
     open_ones = [name for name, account in found.items() if account != CLOSED]
-    if open_ones or not found:
-        raise Fault(
-            f"These rest on more than Rocq itself: {', '.join(open_ones) or 'no theorems'}."
-        )
+    demand(found and not open_ones, f"These rest on more than Rocq itself: {', '.join(open_ones)}")
     version = coqc(into, "--print-version").split()[0]
     print(f"Rocq {version} accepts {len(found)} theorems and lemmas. None uses an axiom.")
     return 0
@@ -55,9 +50,8 @@ def read_project(folder):
     """The options and the files, in the order of compilation, that `_CoqProject` names."""
     words = (folder / "_CoqProject").read_text(encoding="utf-8").split()
     files = [folder / word for word in words if word.endswith(".v")]
-    if unlisted := set(folder.glob("*.v")) - set(files):
-        names = ", ".join(sorted(path.name for path in unlisted))
-        raise Fault(f"{folder}/_CoqProject does not name {names}.")
+    for path in folder.glob("*.v"):
+        demand(path in files, f"{folder}/_CoqProject does not name {path.name}")
     return [word for word in words if not word.endswith(".v")], files
 
 
@@ -82,15 +76,10 @@ def assumptions(into, options, modules, names):
 
 
 def coqc(into, *arguments):
-    """What coqc prints; Fault says what it objects to, or what to install."""
-    command = ["coqc", *QUIET, *arguments]
-    try:
-        done = subprocess.run(command, cwd=into, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise Fault(f"There is no coqc here: install Rocq and MathComp, as in: {INSTALL}") from None
+    """What coqc prints; Fault says what it objects to."""
+    done = subprocess.run(["coqc", *QUIET, *arguments], cwd=into, capture_output=True, text=True)
     if done.returncode:
-        hint = f"\nIs MathComp there?  {INSTALL}" * ("mathcomp" in done.stderr)
-        raise Fault(f"{done.stderr.strip()}\nRocq does not accept {arguments[-1]}.{hint}")
+        raise Fault(f"{done.stderr.strip()}\nRocq does not accept {arguments[-1]}.")
     return done.stdout
 
 

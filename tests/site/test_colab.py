@@ -7,8 +7,8 @@ import sys
 import nbformat
 import pytest
 from colab import NOTEBOOKS, colab_copy, companions, imported
+from execute_notebooks import own_sockets
 from nbclient import NotebookClient
-from run_notebook import own_sockets
 
 #: All that a copy may count on, beside Python.
 IN_COLAB = {"torch", "sympy", "mpmath", "matplotlib", "numpy", "transformers"}
