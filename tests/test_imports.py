@@ -1,0 +1,32 @@
+"""Imports run one way: libraries, then tools, then tests."""
+
+import ast
+
+import pytest
+from colab import imported
+from files import ROOT
+
+
+def names(folder):
+    """The modules of a folder, as they are imported there."""
+    paths = (path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob("*.py"))
+    return {path.parts[0].removesuffix(".py") for path in paths} - {"__init__"}
+
+
+#: Folders of tests are called like the library that they test.
+TESTS = names("tests") - names("tools") - {"derivation", "redundancy"} | {"tests"}
+LATER = {
+    "notebooks/derivation": names("tools") | TESTS | {"redundancy"},
+    "notebooks/redundancy": names("tools") | TESTS,
+    "tools": TESTS,
+}
+
+
+@pytest.mark.parametrize("folder", LATER)
+def test_nothing_imports_what_comes_after_it(folder):
+    paths = list((ROOT / folder).rglob("*.py"))
+    assert len(paths) > 10
+    wrong = [(path.name, name) for path in paths
+             for name in imported(ast.parse(path.read_text(encoding="utf-8")))
+             if name in LATER[folder]]  # fmt: skip
+    assert not wrong
