@@ -18,15 +18,9 @@ PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
 
 def shown(code, names):
     """What a notebook cell would print, the value of its last line included."""
-    *before, last = ast.parse(code).body
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        if not isinstance(last, ast.Expr):
-            before, last = [*before, last], None
-        exec(compile(ast.Module(before, []), "<guide>", "exec"), names)
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), "<guide>", "eval"), names)
-            print(*[value] if value is not None else [])
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for line in ast.parse(code).body:
+            exec(compile(ast.Interactive([line]), "<guide>", "single"), names)
     return lines(printed.getvalue())
 
 
