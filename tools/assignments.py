@@ -1,11 +1,14 @@
-"""Write the assignments: with solutions and hidden tests, for students, and solved.
+"""Write the assignments and the drawn sheets: as source, for students, and solved.
 
     python tools/assignments.py                # into _build/course/assignments
-    python tools/assignments.py some/folder    # elsewhere
+    SEED=autumn python tools/assignments.py some/folder
 
-Each is one source in book/teaching/assignments, or a chapter's sheet that `families` draws by the
-SEED of the environment, marked as nbgrader has it.  It becomes three notebooks that run alone:
-their first cell writes the book's code beside them.
+An assignment is one source in book/teaching/assignments, marked as nbgrader has it.  So is a sheet,
+two exercises on a chapter whose solutions are published nowhere: each is drawn by the SEED from a
+family of ``families.yml``, which has letters to choose from, true lines and false neighbours.  What
+is true is no opinion of this file: a solution is a derivation and a counterexample, which the
+checker accepts or refuses.  Of each there are three notebooks that run alone: their first cell
+writes the book's code beside them.
 
     source/part-2.ipynb      for grade.py, and for nbgrader, which makes its own students' version
     student/part-2.ipynb     without solutions and hidden tests
@@ -14,16 +17,16 @@ their first cell writes the book's code beside them.
 
 import copy
 import os
+import random
 import re
 import sys
 from pathlib import Path
 
 import nbformat
+import yaml
 from colab import COLAB, FOLDED, companions, writing_cell
-from families import families, name_of, sheet
-from files import demand, in_a_sentence, read_notebook, write
+from files import ROOT, demand, in_a_sentence, read_notebook, write
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "book" / "teaching" / "assignments"
 COPIES = ROOT / "_build" / "course" / "assignments"
 STUBS = {
@@ -50,12 +53,15 @@ def seed():
 def write_assignments(folder):
     """All assignments and sheets, each in three versions."""
     sources = {path.name: read_notebook(path) for path in sorted(SOURCES.glob("*.ipynb"))}
-    sources |= {f"{name_of(n)}.ipynb": sheet(n, seed()) for n in families()}
+    sources |= {f"sheet-{chapter:02}.ipynb": sheet(chapter, seed()) for chapter in families()}
     for name, notebook in sources.items():
         for version, text in versions(name, notebook).items():
             (folder / version).mkdir(parents=True, exist_ok=True)
             write(folder / version / name, text)
     print(f"{len(sources)} assignments, each as source, for students and solved: {folder}")
+
+
+# ---- three versions of each ---------------------------------------------------------------
 
 
 def versions(name, notebook):
@@ -71,11 +77,8 @@ def versions(name, notebook):
 
 def with_opening(notebook):
     """The notebook behind a first cell that writes the book's code."""
-    code = writing_cell(companions(changed(notebook, solved)))
-    mark = {"grade_id": "the-checker", "schema_version": 3, "cell_type": "code", "locked": True}
-    mark |= {"grade": False, "solution": False, "task": False}
-    metadata = {**FOLDED, "nbgrader": mark}
-    opening = nbformat.v4.new_code_cell(code, metadata=metadata, id="the-checker")
+    opening = code("the-checker", writing_cell(companions(changed(notebook, solved))))
+    opening.metadata.update(FOLDED)
     notebook.cells.insert(0, opening)
     notebook.metadata.update(COLAB)
     return notebook
@@ -98,6 +101,130 @@ def for_students(cell):
 def solved(cell):
     """A cell's source with its solution, whose markers are gone."""
     return SOLUTION.sub(lambda found: found[2], cell.source + "\n")
+
+
+# ---- sheets that are drawn ----------------------------------------------------------------
+
+ABOUT = """\
+# Sheet {chapter} · Two exercises on chapter {chapter}
+
+Of two claims one is true for all sizes and all values of its letters, and the other is false.
+For the true one return a theorem, a derivation that ends in `qed()`, from the left side to the
+right; for the false one what `counterexample(left, right)` returns. Three points each.
+
+Write in the answer cells only, in the place of `raise NotImplementedError()`.
+The tests say nothing before you hand in; ask the checker, `attempt(lambda: judged_1("A"))`.
+"""
+SETUP = '''\
+from derivation import *
+from derivation.counterexamples import Counterexample
+from derivation.theorems import Theorem
+
+
+def same(x, y):
+    """Whether algebra shows two expressions to be equal."""
+    line = attempt(lambda: Derivation("the same", x).by(y).qed())
+    return x == y or isinstance(line, Theorem)
+
+
+def proved(judged, claim, sides):
+    """Asserts that judged(claim) is a theorem that says the claim and assumes nothing."""
+    said = attempt(lambda: judged(claim))
+    assert isinstance(said, Theorem), f"{claim}: this is not a theorem yet: {said!r}"
+    right = same(said.lhs, sides[0]) and same(said.rhs, sides[1])
+    assert right and not said.hypotheses, f"{claim}: a theorem, but not the claim: {said!r}"
+
+
+def refuted(judged, claim, sides):
+    """Asserts that judged(claim) is a counterexample to the claim."""
+    said = attempt(lambda: judged(claim))
+    assert isinstance(said, Counterexample), f"{claim}: no counterexample yet: {said!r}"
+    assert tuple(said.claim) == tuple(sides), f"{claim}: a counterexample to another claim"
+'''
+TEXT = """\
+## Question {number} · {name} (3 points)
+
+**A.** `{a}` equals `{b}`.
+
+**B.** `{c}` equals `{d}`.
+"""
+ANSWER = '''\
+def judged_{number}(claim):
+    """A theorem for the claim that is true, a counterexample to the other one."""
+    left, right = claims_{number}[claim]
+    ### BEGIN SOLUTION
+    # {false} is false. Whoever takes it for true believes: {why}
+    if claim == "{false}":
+        return counterexample(left, right)
+    return Derivation("a true claim", left).by({reasons}).qed()
+    ### END SOLUTION
+'''
+
+
+def families():
+    """{chapter: its families}."""
+    return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))
+
+
+def sheet(chapter, seed):
+    """The source of a chapter's sheet."""
+    cells = [markdown("about", ABOUT.format(chapter=chapter)), code("setup", SETUP)]
+    for number, family in enumerate(families()[chapter], 1):
+        cells += question(number, drawn(family, random.Random(f"{seed}, {chapter}, {number}")))
+    title = {"id": f"sheet-{chapter:02}", "title": f"Chapter {chapter}"}
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return nbformat.v4.new_notebook(
+        cells=cells, metadata={"assignment": title, "kernelspec": kernel}
+    )
+
+
+def drawn(family, chance):
+    """One exercise of a family: its name, code, claims, which is false, why, and the reasons."""
+    letters = {letter: chance.choice(others) for letter, others in family["letters"].items()}
+    put = lambda text: text.format_map(letters)
+    *true, reasons = map(put, chance.choice(family["right"]))
+    *wrong, why = map(put, chance.choice(family["wrong"]))
+    false = chance.choice("AB")
+    pairs = (wrong, true) if false == "A" else (true, wrong)
+    told = {"claims": dict(zip("AB", pairs)), "false": false, "why": why, "reasons": reasons}
+    return {"name": family["name"], "given": put(family["given"]), **told}
+
+
+def question(number, made):
+    """The cells of one exercise."""
+    claims, name, false = made["claims"], f"q{number}", made["false"]
+    shown = dict(zip("abcd", [*claims["A"], *claims["B"]]))
+    sides = "".join(f'    "{k}": ({left}, {right}),\n' for k, (left, right) in claims.items())
+    reasons = ", ".join(filter(None, ["right", made["reasons"]]))
+    answer = ANSWER.format(number=number, **{**made, "reasons": reasons})
+    yield markdown(f"{name}-text", TEXT.format(number=number, name=made["name"], **shown))
+    yield code(f"{name}-given", f"{made['given']}claims_{number} = {{\n{sides}}}")
+    yield code(name, answer, solution=True, locked=False)
+    yield tests(f"{number}a", "refuted", false, "1 point: the false claim")
+    yield tests(f"{number}b", "proved", "AB".replace(false, ""), "2 points: the true claim")
+
+
+def tests(part, verb, claim, told):
+    number = part[0]
+    test = f'{verb}(judged_{number}, "{claim}", claims_{number}["{claim}"])'
+    hidden = f"### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
+    return code(f"q{part}-tests", f"# {part} · {told}.\n{hidden}", grade=True, points=int(told[0]))
+
+
+def code(name, source, **mark):
+    return nbformat.v4.new_code_cell(source.rstrip("\n"), id=name, metadata=marked(name, mark))
+
+
+def markdown(name, source):
+    metadata = marked(name, {"cell_type": "markdown"})
+    return nbformat.v4.new_markdown_cell(source.rstrip("\n"), id=name, metadata=metadata)
+
+
+def marked(name, mark):
+    """What nbgrader wants to know of a cell."""
+    usual = {"schema_version": 3, "cell_type": "code", "locked": True}
+    usual |= {"grade_id": name, "grade": False, "solution": False, "task": False}
+    return {"nbgrader": usual | mark}
 
 
 if __name__ == "__main__":

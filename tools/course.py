@@ -23,12 +23,12 @@ import nbformat
 import slides
 from addresses import site_address
 from cells import has_tag
-from files import Fault, in_a_sentence, whole
+from files import ROOT, demand, in_a_sentence, whole
 
-ROOT = Path(__file__).resolve().parent.parent
 COURSE = ROOT / "_build" / "course"
 SITE = ROOT / "_build" / "html"
 TEACHING = ROOT / "book" / "teaching"
+HANDOUTS = TEACHING / "handouts"
 
 #: Packages that the notebooks of the course import, by their pins; and what opens them.
 PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
@@ -44,8 +44,7 @@ TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 @in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COURSE
-    if not (SITE / "index.html").is_file():
-        raise Fault(f"{SITE} holds no book: run `make book` first")
+    demand((SITE / "index.html").is_file(), f"{SITE} holds no book: run `make book` first")
     shutil.rmtree(folder, ignore_errors=True)
     slides.write_slides(folder / "slides")
     pack(folder)
@@ -77,7 +76,7 @@ def for_students(folder):
     sheets = {path.name: without_solutions(alone(path)) for path in notebooks("exercises")}
     files = {f"exercises/{name}": as_bytes(sheet) for name, sheet in sheets.items()}
     files |= inside("assignments", folder / "assignments" / "student")
-    return files | {"README.md": readme("student")}
+    return files | {"README.md": (HANDOUTS / "README-student.md").read_bytes()}
 
 
 def for_teachers(folder):
@@ -86,12 +85,12 @@ def for_teachers(folder):
     for name, path in files_of(folder / "assignments" / "source"):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
-    files["nbgrader/nbgrader_config.py"] = (TEACHING / "handouts/nbgrader_config.py").read_bytes()
+    files["nbgrader/nbgrader_config.py"] = (HANDOUTS / "nbgrader_config.py").read_bytes()
     for name in ("grade.py", "rubric.md", "Containerfile"):
         files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
     for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
         files[f"live/{plan.stem}.ipynb"] = as_bytes(live(plan.read_text(encoding="utf-8")))
-    return files | {"README.md": readme("instructor")}
+    return files | {"README.md": (HANDOUTS / "README-instructor.md").read_bytes()}
 
 
 def inside(name, folder):
@@ -103,10 +102,6 @@ def files_of(folder):
     """(name within the folder, path) of each file, in order."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return [(path.relative_to(folder).as_posix(), path) for path in paths]
-
-
-def readme(name):
-    return (TEACHING / "handouts" / f"README-{name}.md").read_bytes()
 
 
 def requirements():

@@ -5,12 +5,14 @@
 
 A deck, `book/teaching/slides/NAME.yml`, names in their order what the slides show, and holds what
 the presenter says. NAME.html opens from a disk, without a network; NAME.pdf is printed of it where
-there is a Chromium. Each slide has a title, its minutes, its notes, and in `show` its parts:
+there is a Chromium. Each slide has a title, its minutes, its notes, and in `show` its parts, each
+with its kind first:
 
-    cell: notebook#id   a cell tagged `slide`; of text `excerpt: 2` takes the second marked part.
+    cell: notebook#id   a cell tagged `slide`. Of text what stands between `<!-- slide -->` and
+                        `<!-- /slide -->`, `excerpt: 2` takes the second such part.
                         Code says as: code | print | formula | figure. Of code and print `from` and
-                        `to` name the first and the last line by its beginning, `only` words that a
-                        printed line holds; `columns: true` keeps printed lines whole. Of formulas
+                        `to` name the first and the last line by its beginning;
+                        `columns: true` keeps printed lines whole. Of formulas
                         `steps: true` shows line after line, `reasons: below` puts each reason on a
                         line, `where: false` leaves abbreviations out.
     theorem: "3.2"      its statement, then what it needs; `stack: true` for formulas side by side
@@ -31,8 +33,9 @@ from pathlib import Path
 
 import jinja2
 import yaml
+from claims import read_claims
 from docutils.nodes import make_id
-from files import demand, in_a_sentence, naming, write
+from files import NOTEBOOKS, ROOT, demand, in_a_sentence, naming, read_notebook, write
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -40,16 +43,7 @@ from print_pdf import CannotPrint, chromium, to_pdf
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
-from slide_sources import (
-    NOTEBOOKS,
-    ROOT,
-    data,
-    excerpt,
-    find,
-    lines_between,
-    printed,
-    read_sources,
-)
+from register import read_register
 
 sys.path.insert(0, str(NOTEBOOKS))
 from derivation.display import aligned, rows_of  # noqa: E402
@@ -57,10 +51,15 @@ from derivation.display import aligned, rows_of  # noqa: E402
 DECKS = ROOT / "book" / "teaching" / "slides"
 OUTPUT = ROOT / "_build" / "course" / "slides"
 STATIC = ROOT / "book" / "static"
-ASSETS = "assets"
 ABBREVIATIONS = (r"& \text{where", r"& \text{with")
-PARTS = ("cell", "theorem", "claim", "summary", "exercise", "ask", "text", "live")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
+MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
+#: An exercise of a sheet: what stands between its heading and its solution.
+EXERCISE = re.compile(
+    r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+?)\s*$\s*"
+    r"(?P<text>.*?)\s*(?=^(?:#{1,3} |<details|:::|```)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @in_a_sentence
@@ -71,10 +70,11 @@ def main(arguments):
 
 def write_slides(folder):
     """Every deck as a page, and as a PDF where Chromium is there to print it."""
-    names = write_pages(folder)
+    decks = write_pages(folder)
     try:
         with chromium() as browser:
-            print_pages(browser, folder, names)
+            for name in decks:
+                print_page(browser, folder / f"{name}.html")
     except CannotPrint as why:
         print(f"The slides are there without PDF: {why}")
 
@@ -83,37 +83,16 @@ def write_slides(folder):
 
 
 def write_pages(folder):
-    """The pages and what they share; the names of the decks."""
-    copy_assets(folder / ASSETS)
-    sources, decks = read_sources(), read_decks()
-    template = TEMPLATES.get_template("template.html")
+    """The pages and what they share; {name: the deck as it is written}."""
+    copy_assets(folder / "assets")
+    sources, template = read_sources(), TEMPLATES.get_template("template.html")
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
+    decks = {name: yaml.safe_load(text) for name, text in texts.items()}
     for name, deck in decks.items():
         slides = [slide_of(name, *numbered, sources) for numbered in enumerate(deck["slides"], 1)]
-        write(folder / f"{name}.html", template.render(deck=deck, slides=slides, assets=ASSETS))
+        write(folder / f"{name}.html", template.render(deck=deck, slides=slides))
         print(f"{name}: {len(slides)} slides")
-    return list(decks)
-
-
-def read_decks():
-    """{name: the deck as it is written}."""
-    paths = sorted(DECKS.glob("*.yml"))
-    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def slide_of(deck, number, slide, sources):
-    """What the template shows of a slide."""
-    with naming(f"{deck}.yml, slide {number}"):
-        for key in ("title", "minutes", "notes", "show"):
-            demand(key in slide, f"“{key}” is missing")
-        title, minutes = inline(slide["title"]), slide["minutes"]
-        notes = f"**{minutes} minute{'s' * (minutes != 1)}.**\n\n{slide['notes']}"
-        body = [html_of(part, sources) for part in slide["show"]]
-        return {
-            "id": f"{number}-{make_id(title)}",
-            "title": title,
-            "body": body,
-            "notes": markdown(notes),
-        }
+    return decks
 
 
 def copy_assets(assets):
@@ -127,14 +106,42 @@ def copy_assets(assets):
     write(assets / "code.css", colours)
 
 
+def read_sources():
+    """What a deck may name, never copies: {"cell", "theorem", "claim", "exercise": {name: it}}."""
+    cells = {
+        f"{path.stem}#{cell.get('id', '')}": cell
+        for path in sorted(NOTEBOOKS.glob("*.ipynb"))
+        for cell in read_notebook(path).cells
+    }
+    texts = [cell.source for cell in cells.values() if cell.cell_type == "markdown"]
+    exercises = (found for text in texts for found in EXERCISE.finditer(text))
+    return {
+        "cell": cells,
+        "theorem": {entry.number: entry for entry in read_register(NOTEBOOKS)},
+        "claim": {claim.id: claim for claim in read_claims(ROOT / "book" / "claims.yml")[1]},
+        "exercise": {found["number"]: found.groupdict() for found in exercises},
+    }
+
+
+def slide_of(deck, number, slide, sources):
+    """What the template shows of a slide."""
+    with naming(f"{deck}.yml, slide {number}"):
+        title, minutes = inline(slide["title"]), slide["minutes"]
+        notes = f"**{minutes} minute{'s' * (minutes != 1)}.**\n\n{slide['notes']}"
+        return {
+            "id": f"{number}-{make_id(title)}",
+            "title": title,
+            "body": [html_of(part, sources) for part in slide["show"]],
+            "notes": markdown(notes),
+        }
+
+
 # ---- the parts of a slide ---------------------------------------------------------------
 
 
 def html_of(part, sources):
     """The HTML of one part, hidden at first where the deck says so."""
-    kind = next((name for name in PARTS if name in part), None)
-    demand(kind, f"a part names one of {', '.join(PARTS)}")
-    it = part[kind]
+    kind, it = next(iter(part.items()))
     if kind in sources:
         it = find(sources, kind, it)
     elif kind == "summary":
@@ -143,47 +150,73 @@ def html_of(part, sources):
     return f'<div class="fragment">{html}</div>' if part.get("fragment") else html
 
 
+def find(sources, kind, name):
+    demand(name in sources[kind], f"there is no {kind} {name}")
+    return sources[kind][name]
+
+
 def block(kind, html):
     return f'<div class="{kind}">{html}</div>'
 
 
 def cell_part(cell, part):
-    """A cell: the excerpt of its text, or of a code cell what `as` names."""
+    """A cell: the excerpts of its text, all of it where none is marked; of code what `as` names."""
     if cell.cell_type == "markdown":
-        return block("text", markdown(excerpt(cell, part.get("excerpt"))))
-    kind = part.get("as")
-    demand(kind in KINDS, f"{part['cell']} is code: say as: {', '.join(KINDS)}")
-    stored, show = KINDS[kind]
-    demand(stored(cell), f"{part['cell']} has no {kind}")
-    return show(stored(cell), part, cell)
+        texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
+        number = part.get("excerpt")
+        return block(
+            "text", markdown("\n\n".join(texts if number is None else [texts[number - 1]]))
+        )
+    return KINDS[part["as"]](cell, part)
 
 
-def code(source, part, cell):
-    text = re.sub(r"\n{3,}", "\n\n", chosen_lines(source, part))
+def code(cell, part):
+    text = re.sub(r"\n{3,}", "\n\n", chosen_lines(cell.source, part))
     coloured = highlight(text, PythonLexer(), HtmlFormatter(nowrap=True))
     return f'<pre class="code"><code>{coloured}</code></pre>'
 
 
-def lines(text, part, cell):
-    shown = (escape(line) or "&nbsp;" for line in chosen_lines(text, part).split("\n"))
-    kind = "print columns" if part.get("columns") else "print"
-    return block(kind, "".join(block("line", f"<span>{line}</span>") for line in shown))
+def printed(cell, part):
+    """What the cell printed, and its last value where that is plain text only."""
+    said = [output.text for output in cell.outputs if output.output_type == "stream"]
+    values = [output.data for output in cell.outputs if "data" in output]
+    said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
+    lines = chosen_lines("\n".join(text.strip("\n") for text in said), part).split("\n")
+    shown = (block("line", f"<span>{escape(line) or '&nbsp;'}</span>") for line in lines)
+    return block("print columns" if part.get("columns") else "print", "".join(shown))
 
 
 def chosen_lines(text, part):
-    return lines_between(text, part.get("from", ""), part.get("to"), part.get("only", ""))
+    """The lines from the one that begins with `from` to the one that begins with `to`."""
+    lines = text.splitlines()
+    lines = lines[position(lines, part.get("from", "")) :]
+    end = position(lines, part["to"]) if "to" in part else len(lines)
+    return "\n".join(lines[: end + 1]).strip("\n")
 
 
-def formula(latex, part, cell):
+def position(lines, beginning):
+    there = [number for number, line in enumerate(lines) if line.strip().startswith(beginning)]
+    demand(there, f"no line begins with “{beginning}”")
+    return there[0]
+
+
+def stored(cell, kind):
+    """What the cell has shown as one MIME type."""
+    found = [output.data[kind] for output in cell.outputs if kind in output.get("data", {})]
+    demand(found, f"{cell.id} has no {kind}")
+    return "\n".join(found)
+
+
+def formula(cell, part):
     """A line or a proof, below the name of the theorem that it proves."""
-    rows = rows_of(latex.strip("$\n ").replace(r"\small", ""))
+    rows = rows_of(stored(cell, "text/latex").strip("$\n ").replace(r"\small", ""))
     if part.get("where") is False:
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
     if part.get("reasons") == "below":
         rows = [(below, "") for line, reason in rows for below in reason_below(line, reason)]
     shown = aligned(f"{line} && {reason}" if reason else line for line, reason in rows)
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
-    found = CAPTION.match(data(cell, "text/plain"))
+    found = CAPTION.match(stored(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
     return f'{caption}<div class="formula math"{steps}>\\[{escape(shown)}\\]</div>'
 
@@ -201,19 +234,14 @@ def step_of_each(rows):
     return " ".join(str(sum(starts[: number + 1])) for number in range(len(rows)))
 
 
-def figure(png, part, cell):
-    picture = "data:image/png;base64," + png.replace("\n", "")
+def figure(cell, part):
+    picture = "data:image/png;base64," + stored(cell, "image/png").replace("\n", "")
     alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
     return f'<figure><img src="{picture}" alt="{escape(alt)}"></figure>'
 
 
-#: What a code cell can show: where the cell has it, and its HTML.
-KINDS = {
-    "code": (lambda cell: cell.source, code),
-    "print": (printed, lines),
-    "formula": (lambda cell: data(cell, "text/latex"), formula),
-    "figure": (lambda cell: data(cell, "image/png"), figure),
-}
+#: What a code cell can show.
+KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
 
 
 # ---- Markdown ---------------------------------------------------------------------------
@@ -231,15 +259,7 @@ READER = MarkdownIt("commonmark").enable("table").use(amsmath_plugin)
 READER.use(dollarmath_plugin, double_inline=True, renderer=math)
 READER.add_render_rule("link_open", lambda *_: "")
 READER.add_render_rule("link_close", lambda *_: "")
-
-
-def markdown(text):
-    return READER.render(str(text))
-
-
-def inline(text):
-    return READER.renderInline(str(text))
-
+markdown, inline = READER.render, READER.renderInline
 
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(DECKS), trim_blocks=True, lstrip_blocks=True
@@ -251,15 +271,14 @@ SHOWN = TEMPLATES.get_template("parts.html").module
 # ---- the PDF ----------------------------------------------------------------------------
 
 
-def print_pages(browser, folder, names):
+def print_page(browser, path):
     """One sheet for each slide, with everything on it shown."""
-    for name in names:
-        page = browser.new_page(viewport={"width": 1280, "height": 720})
-        page.goto((folder / f"{name}.html").resolve().as_uri() + "?print-pdf")
-        page.wait_for_function("window.slidesReady === true")
-        write(folder / f"{name}.pdf", to_pdf(page))
-        page.close()
-        print(f"{name}.pdf")
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(path.resolve().as_uri() + "?print-pdf")
+    page.wait_for_function("window.slidesReady === true")
+    write(path.with_suffix(".pdf"), to_pdf(page))
+    page.close()
+    print(path.with_suffix(".pdf").name)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
 """What the tests of the assignments share: a small assignment, and submissions to all."""
 
-import copy
-import re
 import textwrap
 from pathlib import Path
 
 import assignments
 import nbformat
 import yaml
-from grade import cells_of, grade
+from grade import grade
 
 ANSWERS = Path(__file__).resolve().parent / "answers"
 PARTS = [path.stem for path in sorted(assignments.SOURCES.glob("*.ipynb"))]
@@ -61,17 +59,18 @@ def marked(name, source, kind="code", **mark):
     return new(textwrap.dedent(source).strip(), metadata={"nbgrader": mark}, id=name)
 
 
+def grade_id(cell):
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
 def cell(notebook, name):
     """The cell of that name."""
-    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+    return next(c for c in notebook.cells if grade_id(c) == name)
 
 
 def with_answers(notebook, **sources):
     """A copy of a notebook in which some cells hold something else."""
-    notebook = copy.deepcopy(notebook)
-    for name, source in sources.items():
-        cell(notebook, name).source = source
-    return notebook
+    return assignments.changed(notebook, lambda c: sources.get(grade_id(c), c.source))
 
 
 def in_the_place_of_the_solution(source, code):
@@ -84,16 +83,10 @@ def in_the_place_of_the_solution(source, code):
 def answers_to(part):
     """{question: {"wrong": [code], "half": [code], "otherwise": [code]}} of an assignment."""
     stored = yaml.safe_load((ANSWERS / f"{part}.yml").read_text(encoding="utf-8"))
-    code = lambda entry: entry["code"] if isinstance(entry, dict) else entry
-    return {
-        name: {kind: [code(entry) for entry in entries] for kind, entries in kinds.items()}
-        for name, kinds in stored.items()
-    }
-
-
-def kinds_of(notebook):
-    """{name: kind} of the cells that have a name."""
-    return {c.name: c.kind for c in cells_of(notebook) if c.name}
+    for kinds in stored.values():
+        for told in ("wrong", "half"):
+            kinds[told] = [entry["code"] for entry in kinds[told]]
+    return stored
 
 
 def graded(notebook, folder, source, **options):
@@ -112,9 +105,8 @@ def by_question(report):
     """{question: (its points, of how many)}: those of its parts, together."""
     sums = {}
     for verdict in [v for v in report.verdicts if v.points is not None]:
-        name = re.match(r"q\d+", verdict.question)[0]
-        got, of = sums.get(name, (0, 0))
-        sums[name] = got + verdict.points, of + verdict.of
+        got, of = sums.get(verdict.question[:2], (0, 0))
+        sums[verdict.question[:2]] = got + verdict.points, of + verdict.of
     return sums
 
 

@@ -1,65 +1,28 @@
-"""The assignments: what is written of each, and which sources are refused."""
+"""The assignments say what they ask for; the sheets that are drawn are solvable, and only so."""
 
 import ast
 import re
 
+import nbformat
 import pytest
-from assignments import MARKER, STUBS, versions
+from assignments import families, sheet, solved, versions
 from files import Fault
-from submissions import PARTS, answers_to, cell, kinds_of, small_source
-
-each_part = pytest.mark.parametrize("part", PARTS)
+from submissions import PARTS, cell, in_the_place_of_the_solution, small_source
 
 
-@each_part
-def test_each_question_has_parts_and_wrong_half_right_and_other_answers(course, part):
-    kinds, answers = kinds_of(course.read("source", part)), answers_to(part)
-    assert answers.keys() == {name for name, kind in kinds.items() if kind == "answer"}
-    assert len(answers) >= 5 and list(kinds.values()).count("person") == 1
-    for name, stored in answers.items():
-        parts = [other for other, kind in kinds.items() if kind == "tests" and name in other]
-        assert len(parts) >= 2 and all(len(part) <= len("q1a-tests") for part in parts)
-        assert len(stored["wrong"]) >= 2 and stored["half"] and stored["otherwise"], name
-
-
-@each_part
-def test_students_get_no_solution_and_no_hidden_test(course, part):
-    source, student = course.read("source", part), course.read("student", part)
-    kinds, hidden = kinds_of(source), 0
-    for kept, given in zip(source.cells, student.cells, strict=True):
-        assert not MARKER.search(given.source)
-        if kinds[kept.metadata.nbgrader.grade_id] in ("answer", "person"):
-            assert all(line in given.source for line in STUBS[given.cell_type])
-        hidden += "### BEGIN HIDDEN TESTS" in kept.source and len(given.source) < len(kept.source)
-    assert hidden >= 5
-
-
-@each_part
-def test_an_assertion_says_what_is_wrong(course, part):
-    tests = [
-        name for name, kind in kinds_of(course.read("source", part)).items() if kind == "tests"
-    ]
-    for name in tests:
-        tree = ast.parse(cell(course.read("source", part), name).source)
-        assert all(node.msg for node in ast.walk(tree) if isinstance(node, ast.Assert)), name
-
-
-@each_part
-def test_its_cells_are_marked_as_nbgrader_has_it(course, part):
-    source, answered = course.read("source", part), "no answer yet"
-    assert source.metadata.assignment.id == part
-    for one in source.cells:
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_follows_its_answer_and_says_what_it_asks_for_and_what_is_wrong(course, part):
+    answered = "no answer yet"
+    for one in course.read("source", part).cells:
         mark = one.metadata.get("nbgrader", {})
-        assert mark or one.cell_type == "markdown", "a code cell is setup, answer or tests"
-        assert bool(mark.get("solution")) == ("### BEGIN SOLUTION" in one.source)
-        assert bool(mark.get("grade")) == bool(mark.get("points")), "a graded cell has points"
-        if mark.get("grade") and not mark.get("solution"):
-            assert mark["grade_id"].startswith(answered), "tests follow their answer"
-            said = re.match(r"# (\w+) · (\d) points?: ", one.source)
-            assert said and f"q{said[1]}-tests" == mark["grade_id"], "a part says what it asks for"
-            assert int(said[2]) == mark["points"], mark["grade_id"]
         if mark.get("solution"):
             answered = mark["grade_id"]
+        elif mark.get("grade"):
+            said = re.match(r"# (\w+) · (\d) points?: ", one.source)
+            assert (f"q{said[1]}-tests", int(said[2])) == (mark["grade_id"], mark["points"])
+            assert mark["grade_id"].startswith(answered)
+            asserts = [n for n in ast.walk(ast.parse(one.source)) if isinstance(n, ast.Assert)]
+            assert all(node.msg for node in asserts), mark["grade_id"]
 
 
 def test_a_solution_without_an_end_is_handed_out_to_nobody():
@@ -67,3 +30,49 @@ def test_a_solution_without_an_end_is_handed_out_to_nobody():
     cell(notebook, "q2").source = cell(notebook, "q2").source.replace("### END SOLUTION", "")
     with pytest.raises(Fault, match="small.ipynb: cell q2: each ### BEGIN needs its ### END"):
         versions("small.ipynb", notebook)
+
+
+# ── The sheets ────────────────────────────────────────────────────────────────────────────
+
+SEEDS = ("1", pytest.param("autumn", marks=pytest.mark.nightly))
+#: What an answer of a kind returns for a claim, and the parts, a and b, that it gets.
+ANSWERS = {
+    "assumed": ("return Derivation('it', left).by(right, given(left, right)).qed()", "00"),
+    "guessed": ("return claim == 'A'", "00"),
+    "found": ("return counterexample(left, right, 1000)", "10"),
+}
+
+
+def passed(cells, number, answer):
+    """Which parts of a question pass, as ones and zeros, when its cell holds ``answer``."""
+    names, result = {}, ""
+    for one in cells:
+        if one.cell_type != "code" or one.id[0] == "q" and one.id[1] != str(number):
+            continue
+        try:
+            exec(answer if one.id == f"q{number}" else one.source, names)
+            result += "1" * one.id.endswith("-tests")
+        except AssertionError:
+            result += "0"
+    return result
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("chapter", sorted(families()))
+def test_what_is_right_passes_and_what_is_assumed_or_half_does_not(chapter, seed):
+    cells = sheet(chapter, seed).cells
+    for number in (1, 2):
+        answer = next(c for c in cells if c.id == f"q{number}")
+        assert passed(cells, number, solved(answer)) == "11"
+        for kind, (code, parts) in ANSWERS.items():
+            if kind == "assumed" and "SECOND_MOMENTS" in answer.source:
+                continue  # minutes: every assumed moment is matched against every other
+            put = in_the_place_of_the_solution(answer.source, code)
+            assert passed(cells, number, put) == parts
+
+
+def test_the_letters_of_a_family_differ_and_so_do_the_sheets_of_two_seeds():
+    for family in sum(families().values(), []):
+        letters = [letter for pool in family["letters"].values() for letter in pool]
+        assert len(set(letters)) == len(letters), family["name"]
+    assert len({nbformat.writes(sheet(3, str(seed))) for seed in range(12)}) > 6

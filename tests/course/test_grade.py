@@ -2,10 +2,12 @@
 
 import csv
 import re
+from types import SimpleNamespace
 
 import grade
 import nbformat
 import pytest
+from assignments import versions
 from submissions import (
     PARTS,
     answers_to,
@@ -15,10 +17,27 @@ from submissions import (
     in_the_place_of_the_solution,
     points,
     reason,
+    small_source,
     with_answers,
 )
 
 each_part = pytest.mark.parametrize("part", PARTS)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small assignment: the path of its source, and the versions that are handed out."""
+    path = tmp_path_factory.mktemp("small") / "small.ipynb"
+    made = versions(path.name, small_source())
+    path.write_text(made["source"], encoding="utf-8")
+    student, solution = (nbformat.reads(made[v], as_version=4) for v in ("student", "solution"))
+    return SimpleNamespace(path=path, student=student, solution=solution)
+
+
+@pytest.fixture
+def hand_in(small, tmp_path):
+    """Grades a notebook as an answer to the small assignment."""
+    return lambda notebook, **options: graded(notebook, tmp_path, small.path, **options)
 
 
 # ── The assignments of the course ─────────────────────────────────────────────────────────
@@ -55,18 +74,13 @@ def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course
     }
     source, student = course.read("source", part), course.read("student", part)
     for number in range(max(map(len, listed.values()))):
-        chosen = {
-            name: several[(number + shift) % len(several)]
-            for shift, (name, several) in enumerate(listed.items())
-        }
-        answers = {
-            name: in_the_place_of_the_solution(cell(source, name).source, code)
-            for name, (code, _) in chosen.items()
-        }
+        kinds, answers = {}, {}
+        for shift, (name, several) in enumerate(listed.items()):
+            code, kinds[name] = several[(number + shift) % len(several)]
+            answers[name] = in_the_place_of_the_solution(cell(source, name).source, code)
         report = graded(with_answers(student, **answers), tmp_path, course.path("source", part))
         for name, (got, of) in by_question(report).items():
-            code, kind = chosen[name]
-            assert EARNS[kind](got, of), (name, kind, got, of, code, report.verdicts)
+            assert EARNS[kinds[name]](got, of), (name, got, of, answers[name], report.verdicts)
         said = " ".join(verdict.reason for verdict in report.verdicts)
         assert not re.search("SyntaxError|IndentationError", said), said
 
@@ -75,7 +89,6 @@ def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course
 
 #: An answer to the first of two questions, and what is said of it.
 ANSWERS = {
-    "right": ("half_turn = math.pi", "right"),
     "names overwritten": ("half_turn = math.pi\nclose = len = str = abs = None", "right"),
     "no variable of ours": ("import os\nhalf_turn = math.pi + len(os.getenv('OURS', ''))", "right"),
     "another value": ("half_turn = 3", "half a turn"),
@@ -83,7 +96,6 @@ ANSWERS = {
     "Python's own": ("half_turn = 3\nabs = lambda x: 0", "half a turn"),
     "no value": ("turn = math.pi", "NameError: name 'half_turn' is not defined"),
     "not Python": ("half_turn = = 3", "the answer stops with SyntaxError: invalid syntax"),
-    "a package that is missing": ("import nothing_like_it", "ModuleNotFoundError"),
     "a question": ("half_turn = float(input())", "StdinNotImplementedError"),
     "all memory": ("half_turn = bytearray(10**11)", "MemoryError"),
     "a large file": ("open('large', 'wb').write(bytes(10**8)); half_turn = 3", "File too large"),
@@ -94,7 +106,6 @@ ANSWERS = {
         "while True:\n    print('x' * 10**5)",
         "ran longer than 8 s|MemoryError",
     ),
-    "what is left to do": ("raise NotImplementedError()", "not answered"),
     "many lines": ("raise ValueError('a\\n  q2   4 of 4   right')", "ValueError: a"),
 }
 
@@ -157,6 +168,3 @@ def test_a_class_becomes_a_table(small, tmp_path, capsys):
     assert "cannot be read as a notebook: [Errno 2] No such file" in said
     assert grade.main([files[0], "--source", str(tmp_path / "nowhere")]) == 1
     assert "nowhere/small.ipynb: say --source" in capsys.readouterr().out
-    nbformat.write(nbformat.v4.new_notebook(), tmp_path / "dee-part-9.ipynb")
-    assert grade.main([str(tmp_path / "dee-part-9.ipynb"), "--source", str(tmp_path)]) == 1
-    assert "part-9.ipynb: say --source, or --assignment" in capsys.readouterr().out

@@ -192,7 +192,6 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("submissions", nargs="+", type=Path, metavar="submission.ipynb")
     parser.add_argument("--source", type=Path, default=Path(__file__).resolve().parent / "source")
-    parser.add_argument("--assignment", help="which one, as in part-2, where a file does not say")
     parser.add_argument("--seconds", type=float, default=60, help="for one cell (60)")
     parser.add_argument("--megabytes", type=float, default=2048, help="of memory (2048)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of the points")
@@ -211,12 +210,11 @@ def main(arguments=None):
 
 def source_for(path, options):
     """The assignment that a submission answers: it says so inside, or else in its name."""
-    inside = read(path).metadata.get("assignment", {}).get("id")
-    named = re.findall(r"part-\d+", path.name)
-    name = next(filter(None, [options.assignment, inside, *named]), None)
-    source = options.source / f"{name}.ipynb"
+    named = [read(path).metadata.get("assignment", {}).get("id")]
+    named += re.findall(r"(?:part|sheet)-\d+", path.name)
+    source = options.source / f"{next(filter(None, named), None)}.ipynb"
     if not source.is_file():
-        raise CannotGrade(f"there is no {source}: say --source, or --assignment")
+        raise CannotGrade(f"there is no {source}: say --source, or name the file as in ann-part-2")
     return source
 
 
