@@ -39,16 +39,6 @@ def test_a_wrong_prediction_is_reported(gpt2, monkeypatch, wrong):
     assert "DISAGREE" in str(report) and "!!! b_K: a fault put in" in str(report)
 
 
-@pytest.mark.parametrize(("change", "role"), [(1e-3, "key"), (0.0, "query")])
-def test_a_redundant_direction_that_is_seen_and_a_control_that_is_not(
-    gpt2, monkeypatch, change, role
-):
-    monkeypatch.setattr(measure.Measurement, "_change", lambda *_: change)
-    disagreements = audit(gpt2).disagreements
-    assert role in {row.role for row in disagreements}
-    assert role == "query" or "finite move" in disagreements[0].why[-1]
-
-
 def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
     def unclear(*_):
         raise UnclearRank("too near the cut")

@@ -93,6 +93,13 @@ def test_only_those_change_that_pay_and_the_model_given_is_not_changed():
     assert not changed(model, before)
 
 
+@pytest.mark.parametrize("kind", ["opt", "phi", "gpt_neox", "gptj"])
+def test_pre_norm_models_become_rms_norm_models(kind):
+    """Chapter 14 centres others."""
+    result = as_rms_norm(random_model(kind))
+    assert apart(result.model, random_model(kind)) <= result.bound < EQUAL
+
+
 def test_a_causal_language_model_with_its_head_generates_the_same_words():
     model = language_model()
     result = fold(model)
@@ -139,7 +146,16 @@ def changing_itself():
         return tiny("big_bird")
 
 
+def with_an_idle_norm():
+    model = language_model()
+    model.idle = nn.LayerNorm(32).double()
+    return model
+
+
 REFUSED = {
+    "a norm that does not run": (
+        lambda: as_rms_norm(with_an_idle_norm()), "idle runs more than once, or not at all"),
+    "no model to centre": (lambda: as_rms_norm("a name"), "a model is needed"),
     "quantised": (lambda: fold(quantised()), "quantised"),
     "meta": (lambda: fold(on_meta(), {"query": 0}), "meta device"),
     "inputs needed": (lambda: fold(Watched()), "give inputs"),

@@ -97,32 +97,19 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
     )
 
 
-def giving_up(monkeypatch, times):
-    """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
-    failed = []
-
-    def often(decompose):
-        def decomposed(matrix):
-            failed.append(matrix)
-            if len(failed) <= times:
-                raise torch.linalg.LinAlgError("the algorithm failed to converge")
-            return decompose(matrix)
-
-        return decomposed
-
-    for name in ("svd", "svdvals"):
-        monkeypatch.setattr(torch.linalg, name, often(getattr(torch.linalg, name)))
-    return failed
-
-
 @pytest.mark.parametrize("times", [1, TURNS])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times):
-    found = jacobian(product, drawn(2, 5), FACTORS)
-    expected, directions = singular_values(found.triangle), found.redundant()
-    nullity, failed = found.nullity(), giving_up(monkeypatch, times)
-    assert torch.allclose(singular_values(found.triangle), expected, atol=1e-12)
-    assert len(failed) == times + 1 and not torch.equal(failed[0], failed[-1])
-    failed.clear()
-    monkeypatch.setattr(found, "nullity", lambda *chosen: nullity)
-    turned = found.redundant()
-    assert len(failed) == times + 1 and torch.allclose(turned @ directions.T @ directions, turned)
+    """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
+    matrix, seen = normal(6, 4), []
+    decompose = torch.linalg.svdvals
+    expected = decompose(matrix)
+
+    def decomposed(given):
+        seen.append(given)
+        if len(seen) <= times:
+            raise torch.linalg.LinAlgError("the algorithm failed to converge")
+        return decompose(given)
+
+    monkeypatch.setattr(torch.linalg, "svdvals", decomposed)
+    assert torch.allclose(singular_values(matrix), expected, atol=1e-12)
+    assert len(seen) == times + 1 and not torch.equal(seen[0], seen[-1])
