@@ -13,12 +13,10 @@ Every repeat stands in the record; the page shows medians and the least favourab
 import argparse
 import json
 import math
-import platform
 import subprocess
 import sys
 import time
 import warnings
-from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -29,7 +27,6 @@ from files import ROOT, Fault, in_a_sentence, write
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.benchmark import timer
-from torch.utils.collect_env import get_nvidia_driver_version, run
 
 sys.path.insert(0, str(ROOT / "notebooks"))
 
@@ -55,8 +52,6 @@ FULL = {"heads": 8, "width": 64, "length": 1024, "seeds": [0, 1, 2, 3, 4]}
 FULL |= {"shifts": [10.0**i for i in range(6)], "lengths": [1024 * 2**i for i in range(8)]}
 SMALL = {"heads": 2, "width": 8, "length": 32, "seeds": [0, 1]}
 SMALL |= {"shifts": [1.0, 100.0], "lengths": [32, 64]}
-#: Of a long attention: how often it is timed, and for how many queries its error is measured.
-REPEATS, ROWS = 7, 64
 
 
 def ratio(found, expected):
@@ -83,8 +78,7 @@ def gradient(device, dtype, sizes, seed):
     width = sizes["heads"] * sizes["width"]
     torch.manual_seed(seed)
     layer = nn.MultiheadAttention(width, sizes["heads"], batch_first=True).to(device, dtype)
-    with torch.no_grad():
-        layer.in_proj_bias.copy_(normal(3 * width, dtype=dtype, device=device, seed=seed))
+    nn.init.normal_(layer.in_proj_bias)
     x, upstream = normal(2, 2, sizes["length"], width, dtype=dtype, device=device, seed=seed)
     layer(x, x, x, need_weights=False)[0].backward(upstream)
     query, key, _ = layer.in_proj_bias.grad.chunk(3)
@@ -101,13 +95,12 @@ def long(device, dtype, sizes, length):
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     out = F.scaled_dot_product_attention(q, k, v)
-    peak = torch.cuda.max_memory_allocated() - before
-    seconds = []
-    for _ in range(REPEATS):
+    peak, seconds = torch.cuda.max_memory_allocated() - before, []
+    for _ in range(7):
         start = timer()  # which waits for the device
         F.scaled_dot_product_attention(q, k, v)
         seconds.append(timer() - start)
-    rows = torch.linspace(0, length - 1, min(ROWS, length), device=device).long()
+    rows = torch.linspace(0, length - 1, min(64, length), device=device).long()
     exact = in_blocks(q[:, :, rows], k, v)
     return {"seconds": seconds, "bytes": peak, "error": ratio(out[:, :, rows] - exact, exact)}
 
@@ -123,17 +116,16 @@ def in_blocks(q, k, v, chunk=8192):
 EXPERIMENTS = {"shifts": shift, "seeds": gradient, "lengths": long}
 
 
-def attempt(measure):
+def attempt(measure, *given):
     """What it returns; or in words why PyTorch would not do it here."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            return measure()
+            return measure(*given)
     except torch.OutOfMemoryError:
         return "out of memory"
     except RuntimeError as error:
-        said = str(error).strip().splitlines()[0]
-        missing = said.startswith(("No available", "No viable"))
-        return "not offered" if missing else f"failed: {said[:200]}"
+        missing = str(error).strip().startswith(("No available", "No viable"))
+        return "not offered" if missing else f"failed: {str(error).strip().splitlines()[0][:200]}"
 
 
 def measured(device, sizes):
@@ -142,13 +134,13 @@ def measured(device, sizes):
     for (name, experiment), format in product(EXPERIMENTS.items(), FORMATS):
         dtype, tf32 = FORMATS[format]
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-        rows = results.setdefault(name, {})[format] = {f"{size:,}": {} for size in sizes[name]}
-        start = time.monotonic()
-        for (row, size), kernel in product(zip(rows.values(), sizes[name]), KERNELS):
-            with sdpa_kernel(KERNELS[kernel]):
-                row[kernel] = attempt(partial(experiment, device, dtype, sizes, size))
+        print(f"{name}, {format}", flush=True)
+        rows = results.setdefault(name, {})[format] = {}
+        for size, (kernel, backend) in product(sizes[name], KERNELS.items()):
+            with sdpa_kernel(backend):
+                found = attempt(experiment, device, dtype, sizes, size)
+            rows.setdefault(f"{size:,}", {})[kernel] = found
             torch.cuda.empty_cache()
-        print(f"{name}, {format}: {time.monotonic() - start:.1f} s", flush=True)
     return results
 
 
@@ -158,9 +150,7 @@ def machine(device):
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else "a CPU: a rehearsal",
         "CUDA": torch.version.cuda or "none",
-        "driver": get_nvidia_driver_version(run) or "none",
         "PyTorch": torch.__version__,
-        "Python": platform.python_version(),
         "commit": subprocess.run(commit, cwd=ROOT, capture_output=True, text=True).stdout.strip(),
         "taken": time.strftime("%Y-%m-%d", time.gmtime()),
     }

@@ -35,7 +35,7 @@ def suitable_inputs(model, **how):
     probe, reason = copy.deepcopy(model) if small else model, None
     for make in (some_inputs, *OTHERS):
         try:
-            inputs = make(model, **how)
+            inputs = {name: x.to(model.device) for name, x in make(model, **how).items()}
         except Exception:  # a configuration that has no word for what is to be made
             continue
         if not inputs:

@@ -54,14 +54,10 @@ def test_what_is_said_of_a_model_is_said_on_the_device(ask, name):
     assert Operations.count > before
 
 
-def test_what_a_fold_returns_lies_where_the_model_lay():
-    model = fold(generic_copy(tiny("gpt2")).to(DEVICE)).model
-    assert {parameter.device.type for parameter in model.parameters()} == {DEVICE.type}
-
-
-@pytest.mark.xfail(strict=True, reason="some_inputs draws on the CPU, wherever the model lies")
-def test_an_audit_draws_its_inputs_where_the_model_lies():
-    assert "agree" in str(audit(generic_copy(tiny("gpt2")).to(DEVICE)))
+def test_inputs_are_drawn_and_a_fold_is_returned_where_the_model_lies():
+    model = generic_copy(tiny("gpt2")).to(DEVICE)
+    assert not audit(model).disagreements
+    assert {parameter.device.type for parameter in fold(model).model.parameters()} == {DEVICE.type}
 
 
 # ---- notebooks

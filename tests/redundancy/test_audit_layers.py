@@ -7,9 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation.checks import normal
-from redundancy import audit, fold, predict
+from redundancy import audit, fold
 from redundancy.layers import find_attention, find_others
-from redundancy.measure import Measurement
 from redundancy.nullity import Jacobian
 from shared_models import *
 
@@ -75,24 +74,18 @@ def whole(norm):
 #: what is exchanged: redundant directions of b_Q, b_K, b_V (with b_O).  What models have (ALiBi, a
 #: soft cap, rotary positions, norms of queries and keys) stands in `test_audit.py`.
 CASES = {
-    "causal, -1e9": ({"weigh": causal(-1e9)}, 0, ALL, ALL),
     "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),
     "a causal mask that multiplies and adds": (
         {"weigh": lambda s: softmax(s * torch.ones_like(s).tril() - 1e4 * torch.ones_like(s).triu(1))},
         0, ALL, ALL,
     ),
     "temperature": ({"weigh": lambda s: softmax(s * 3 / torch.tensor(2.0))}, 0, ALL, ALL),
-    "stable softmax": ({"weigh": lambda s: softmax(s - s.amax(-1, keepdim=True))}, 0, ALL, ALL),
     "clamped from below": (
         {"weigh": lambda s: softmax(torch.maximum(s, torch.tensor(-1e9)))}, 0, ALL, ALL
-    ),
-    "clamped where it is seen": (
-        {"weigh": lambda s: softmax(torch.maximum(s, torch.tensor(0.0)))}, 0, 0, ALL
     ),
     "sigmoid": ({"weigh": torch.sigmoid}, 0, 0, 0),
     "softmax off by one": ({"weigh": off_by_one}, 0, 0, 0),
     "off by one, written out": ({"weigh": by_hand(added=1)}, 0, 0, 0),
-    "softmax, written out": ({"weigh": by_hand()}, 0, ALL, ALL),
     "exponentials under a mask": ({"weigh": by_hand(mask=torch.ones(6, 6).tril())}, 0, ALL, ALL),
     "exponentials taken twice": (
         {"weigh": lambda s: s.exp() / s.exp().sum(3, keepdim=True)}, 0, ALL, ALL
@@ -117,14 +110,8 @@ CASES = {
     "LayerNorm of each head before W_O": (
         {"before_output": lambda out, x: centred(out.unflatten(-1, (h, k))).flatten(-2)}, 0, ALL, h
     ),
-    "RMSNorm before W_O": (
-        {"before_output": lambda out, x: F.rms_norm(out, out.shape[-1:])}, 0, ALL, 0
-    ),
     "keys less the mean of the heads, then RMSNorm": (
         {"on_keys": lambda t: rms_norm(t - t.mean(1, keepdim=True))}, 0, k, ALL
-    ),
-    "keys less their mean, then RMSNorm": (
-        {"on_keys": lambda t: rms_norm(t - t.mean(-2, keepdim=True))}, 0, ALL, ALL
     ),
     "LayerNorm across the heads": (
         {"on_keys": lambda t: centred(t.transpose(1, 3)).transpose(1, 3)}, 0, k, ALL
@@ -133,9 +120,6 @@ CASES = {
     "values less their mean": ({"on_values": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
     "a gate that is one number for each token": (
         {"before_output": lambda out, x: out * torch.sigmoid(x[..., :1])}, 0, ALL, 0
-    ),
-    "a gate that is one number for each text": (
-        {"before_output": lambda out, x: out * torch.sigmoid(x[:, :1, :1])}, 0, ALL, 0
     ),
     "a scale for each channel": (
         {"before_output": lambda out, x: out * torch.arange(1.0, d + 1)}, 0, ALL, ALL
@@ -222,8 +206,6 @@ UNKNOWN = {
     "a LayerNorm of the keys alone": (lambda: Attention(on_keys=centred), "query", h),
     "less the largest score of a column, the key bias": (
         lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "key", 0),
-    "less the largest score of a column, the query bias": (
-        lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "query", ALL),
     "a LayerNorm of one half of a head": (
         lambda: Attention(on_keys=lambda t: torch.cat([centred(t[..., :2]), t[..., 2:]], -1)),
         "key", 3 * h),
@@ -235,9 +217,7 @@ UNKNOWN = {
             lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())),
         "value", ALL),
     "an activation on the values": (lambda: Attention(on_values=torch.tanh), "value", 0),
-    "an activation on the keys": (lambda: Attention(on_keys=F.gelu), "key", 0),
     "keys that are used twice": (lambda: used_twice("k_proj"), "key", 0),
-    "values that are used twice": (lambda: used_twice("v_proj"), "value", 0),
     "an output map that is used twice": (lambda: used_twice("o_proj"), "value", 0),
     "keys that are values": (Shared, "key", 0),
     "queries that are a gate as well": (Gated, "query", 0),
@@ -261,35 +241,15 @@ def test_the_directions_that_a_norm_erases_can_go(case):
     assert apart(result.model, model, {"x": normal(3, 7, d)}) < EQUAL
 
 
-def test_keys_that_do_not_span_a_head():
-    layer = nn.MultiheadAttention(8, 1, kdim=4, vdim=4)
-    row = audit(layer, multihead_inputs(layer)).row("query")
-    assert (row.predicted, row.measured, row.verdict) == (None, 4, "measured only")
-
-
-@pytest.mark.parametrize("wrong", [0, 1, ALL])
-def test_few_outputs_are_enough_whatever_was_predicted(monkeypatch, wrong):
-    monkeypatch.setattr(predict, "predict_query", lambda *_: (wrong, ["a fault put in"]))
-    one_number_for_a_text = Around(lambda layer, x, out: torch.tanh(out).mean((1, 2)))
-    report = audit(one_number_for_a_text, x(1, 4))
-    assert [row.measured for row in report.rows] == [0, ALL, ALL, 0]
-    assert bool(report.disagreements) == (wrong != 0)
-
-
 READERS = {
-    "an average of neighbours, then LayerNorm": (
-        lambda t: centred(F.avg_pool1d(t.mT, 2).mT), 1
-    ),
     "LayerNorm, written out": (
         lambda t: (t - t.mean(-1, keepdim=True)) * torch.rsqrt(t.var(-1, keepdim=True) + 1e-5), 1
     ),
     "a scale for each channel, then LayerNorm": (
         lambda t: centred(t * torch.arange(1.0, d + 1)), 1
     ),
-    "half of it, then LayerNorm": (lambda t: centred(t / 2), 1),
     "an activation": (F.gelu, 0),
     "LayerNorm, and the stream itself": (lambda t: centred(t) + t, 0),
-    "LayerNorm of one half": (lambda t: torch.cat([centred(t[..., :6]), t[..., 6:]], -1), 1),
     "LayerNorm of one half, RMSNorm of the other": (
         lambda t: centred(t[..., :6]) + F.rms_norm(t[..., 6:], (6,)), 1
     ),
@@ -317,16 +277,6 @@ def with_a_faint_layer(size):
     model = Around(lambda layer, x, out: out + size * layer.faint(x))
     model.faint = Attention()
     return model
-
-
-def only_the_noise(measurement):
-    matrix = measurement.jacobian.triangle
-    measurement.noise, measurement.heard = max(matrix.shape) * torch.finfo(matrix.dtype).eps, {}
-
-
-def test_on_the_scale_of_the_whole_a_layer_that_is_hardly_heard_is_misjudged(monkeypatch):
-    monkeypatch.setattr(Measurement, "_balance", only_the_noise)
-    assert audit(with_a_faint_layer(1e-10), x()).disagreements
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-6, 1e-10])
@@ -401,15 +351,6 @@ def test_multihead_attention_without_its_weights(flag, kept):
     layer = nn.MultiheadAttention(8, 2, **{flag: True})
     report = audit(layer, multihead_inputs(layer) | {"need_weights": False}, inject=True)
     assert [row.measured for row in report.rows if row.bias in ("b_K", "b_V")] == [kept, kept]
-    assert not report.disagreements
-
-
-@pytest.mark.parametrize("norm_first, mean", [(True, 0), (False, 1)])
-def test_pytorch_encoder(norm_first, mean):
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first)
-    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-    report = audit(model, normal(3, 5, 8, dtype=torch.float32))
-    assert [row.measured for row in report.rows[:4]] == [0, 8, 8, mean]
     assert not report.disagreements
 
 

@@ -16,7 +16,7 @@ from redundancy import measure, predict
 from redundancy.auditing import WrongInputs, audit
 from redundancy.layers import CannotRead, NoAttention, find_attention
 from redundancy.nullity import UnclearRank
-from redundancy.precision import double_precision, float64_copy, floor, generic_copy
+from redundancy.precision import double_precision, floor, generic_copy
 from redundancy.zoo import quiet, some_inputs, tiny
 from torch import nn
 
@@ -37,23 +37,6 @@ def test_a_wrong_prediction_is_reported(gpt2, monkeypatch, wrong):
     assert (row.role, row.predicted, row.measured) == ("key", wrong, 32)
     assert row.verdict == "DISAGREE" and row.could_go == 0
     assert "DISAGREE" in str(report) and "!!! b_K: a fault put in" in str(report)
-
-
-@pytest.mark.parametrize("wrong", [0, 31])
-def test_a_wrong_measurement_is_reported(gpt2, monkeypatch, wrong):
-    monkeypatch.setattr(measure.Measurement, "dimension", lambda *_: wrong)
-    reported = {(row.role, row.measured) for row in audit(gpt2).disagreements}
-    assert {("key", wrong), ("value", wrong)} <= reported
-
-
-@pytest.mark.parametrize(("change", "role"), [(1e-3, "key"), (0.0, "query")])
-def test_a_redundant_direction_that_is_seen_and_a_control_that_is_not(
-    gpt2, monkeypatch, change, role
-):
-    monkeypatch.setattr(measure.Measurement, "_change", lambda *_: change)
-    disagreements = audit(gpt2).disagreements
-    assert role in {row.role for row in disagreements}
-    assert role == "query" or "finite move" in disagreements[0].why[-1]
 
 
 def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
@@ -117,12 +100,6 @@ def test_the_floor_is_found_said_and_patched():
     assert torch.get_default_dtype() == torch.float32
 
 
-def test_no_floor_where_nothing_is_rounded():
-    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    allowed = tolerance(torch.float64, (8, 4, 3, 3, 8, 8, 8, 16, 8))
-    assert floor(float64_copy(model), torch.randn(2, 3, 8).double()) <= allowed
-
-
 # --- checkpoints
 
 
@@ -135,13 +112,6 @@ def test_a_checkpoint_with_its_own_weights(tmp_path):
         audit(str(tmp_path), weights="old")
 
 
-def test_the_library_is_quiet(tmp_path, capfd):
-    with quiet():
-        tiny("gpt2", n_layer=1).save_pretrained(tmp_path)
-    audit(str(tmp_path))
-    assert capfd.readouterr() == ("", "")
-
-
 # --- bad input gets a clear sentence
 
 
@@ -151,12 +121,6 @@ def encoder(**spoilt):
     for name, value in spoilt.items():
         setattr(layer.linear1, name, nn.Parameter(value, requires_grad=False))
     return layer
-
-
-def quantised():
-    model = tiny("gpt2", n_layer=1)
-    model.is_quantized = True
-    return model
 
 
 class Noisy(nn.TransformerEncoderLayer):
@@ -182,12 +146,9 @@ class ShortConvolution(nn.Module):
 X, ONE_NAN = normal(2, 3, 8, dtype=torch.float32), torch.ones(2048, 8)
 ONE_NAN[0, 0] = torch.nan
 REFUSED = {
-    "a quantised model": (lambda: audit(quantised()), CannotRead, "quantised"),
     "no numbers": (
         lambda: audit(encoder(weight=ONE_NAN), X),
         CannotRead, "linear1.weight holds NaN"),
-    "no model": (lambda: audit(3), TypeError, r"expected a model \(torch.nn.Module\), not int"),
-    "empty inputs": (lambda: audit(encoder(), X[:0]), WrongInputs, "they are empty"),
     "no inputs": (
         lambda: audit(nn.Sequential(encoder())), WrongInputs, "it is not known what Sequential takes"),
     "a word too many": (

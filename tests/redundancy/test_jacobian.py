@@ -1,7 +1,5 @@
 """Redundant directions are counted rightly where the count is known by hand."""
 
-import math
-
 import pytest
 import torch
 from derivation.checks import normal, with_random_biases
@@ -35,14 +33,6 @@ def test_the_chunks_do_not_matter(chunk):
     assert torch.allclose(*values, atol=1e-12)
 
 
-def test_a_part_is_that_part_of_the_whole():
-    whole = jacobian(product, drawn(2, 5), FACTORS)
-    held = lambda p, x: product({"A": FACTORS["A"], **p}, x)
-    alone = jacobian(held, drawn(2, 5), {"B": FACTORS["B"]})
-    assert whole.nullity("B").dimension == alone.nullity().dimension == 0
-    assert whole.nullity(("B", slice(0, 2))).parameters == 8
-
-
 class Plain(nn.Module):
     """A softmax over keys with a bias that it ignores, and one that it does not."""
 
@@ -72,28 +62,12 @@ def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
         jacobian(faint(1e-9), drawn(3), parameters).nullity()
 
 
-def test_outputs_outnumber_parameters():
-    seeds = []
-    draw = lambda seed: seeds.append(seed) or drawn(1, 5)(seed)
-    jacobian(product, draw, FACTORS)
-    assert 9 * 4 >= 1.25 * 27 > 8 * 4 and 2 * 4 >= 0.25 * 27 > 4
-    assert seeds == [*range(9 + 2)]
-
-
 @pytest.mark.parametrize(("width", "heads"), [(8, 2), (12, 2)])
 def test_inputs_are_drawn_until_they_are_enough(width, heads):
     """Two tokens give h attention weights for d outputs: outputs alone are soon too many."""
     attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
     found = jacobian(attention, lambda seed: (normal(4, 2, width, seed=seed),) * 3)
     assert found.nullity().dimension == 2 * width * width // heads + 2 * width
-
-
-def test_the_gap_is_told():
-    found = jacobian(product, drawn(2, 5), FACTORS).nullity()
-    rows = 8 * (5 + 1)  # five draws of eight outputs, and one more that finds nothing
-    noise = 4 * 2.0**-53 * found.parameters * math.sqrt(rows)  # derived in `nullity`
-    assert found.kept > 100 * CUT > CUT / 100 > noise > found.dropped
-    assert found.rank == 27 - 9
 
 
 def test_what_cannot_be_measured_is_refused():
@@ -123,38 +97,19 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
     )
 
 
-def giving_up(monkeypatch, times):
-    """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
-    failed = []
-
-    def often(decompose):
-        def decomposed(matrix):
-            failed.append(matrix)
-            if len(failed) <= times:
-                raise torch.linalg.LinAlgError("the algorithm failed to converge")
-            return decompose(matrix)
-
-        return decomposed
-
-    for name in ("svd", "svdvals"):
-        monkeypatch.setattr(torch.linalg, name, often(getattr(torch.linalg, name)))
-    return failed
-
-
 @pytest.mark.parametrize("times", [1, TURNS])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times):
-    found = jacobian(product, drawn(2, 5), FACTORS)
-    expected, directions = singular_values(found.triangle), found.redundant()
-    nullity, failed = found.nullity(), giving_up(monkeypatch, times)
-    assert torch.allclose(singular_values(found.triangle), expected, atol=1e-12)
-    assert len(failed) == times + 1 and not torch.equal(failed[0], failed[-1])
-    failed.clear()
-    monkeypatch.setattr(found, "nullity", lambda *chosen: nullity)
-    turned = found.redundant()
-    assert len(failed) == times + 1 and torch.allclose(turned @ directions.T @ directions, turned)
+    """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
+    matrix, seen = normal(6, 4), []
+    decompose = torch.linalg.svdvals
+    expected = decompose(matrix)
 
+    def decomposed(given):
+        seen.append(given)
+        if len(seen) <= times:
+            raise torch.linalg.LinAlgError("the algorithm failed to converge")
+        return decompose(given)
 
-def test_a_matrix_that_never_converges_says_so(monkeypatch):
-    giving_up(monkeypatch, 99)
-    with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
-        singular_values(torch.eye(2))
+    monkeypatch.setattr(torch.linalg, "svdvals", decomposed)
+    assert torch.allclose(singular_values(matrix), expected, atol=1e-12)
+    assert len(seen) == times + 1 and not torch.equal(seen[0], seen[-1])

@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit, fold
-from redundancy.equality import difference
 from shared_models import *
 
 FAR = 50.0
@@ -69,14 +68,9 @@ PARTLY = {
     "clamp_ under no_grad": in_place(under_no_grad),
     "clamp_ on the data": in_place(lambda t: t.data.clamp_(-FAR, FAR)),
     "a function called Clone": Clone.apply,
-    "hardtanh": lambda t: F.hardtanh(t, -FAR, FAR),
     "relu on one side": lambda t: F.relu(t + FAR) - FAR,
-    "leaky relu on one side": lambda t: F.leaky_relu(t + FAR) - FAR,
-    "hardswish": lambda t: F.hardswish(t + FAR) - FAR,
     "hardsigmoid": lambda t: 300 * F.hardsigmoid(t / 50) - 150,
-    "abs": lambda t: (t + FAR).abs() - FAR,
     "maximum": lambda t: torch.maximum(t, torch.tensor(-FAR)),
-    "max pooling": lambda t: F.max_pool1d(t.flatten(0, 1), 1).view_as(t),
     "where on values": lambda t: torch.where(t > FAR, 2 * t, t),
     "masked_fill on values": lambda t: t.masked_fill(t > FAR, 0),
     "a factor": lambda t: t * (t < FAR),
@@ -112,17 +106,6 @@ def test_it_is_not_folded(place):
     constant = {"key": "b_K", "value": "b_V"}[role]
     (row,) = [row for row in result.refused if row.constant == constant]
     assert "no gradient shows" in row.text
-
-
-def test_the_comparison_would_not_have_seen_it():
-    """The control: folded as if nothing stood there, equal where numbers are small, not beyond."""
-    model = randomised(Attention(on_values=PARTLY["where on values"]))
-    plain, x = randomised(Attention()), normal(2, 5, d)
-    plain.load_state_dict(model.state_dict())
-    folded = fold(plain, {"x": x}).model
-    folded.on_values = model.on_values
-    assert difference(folded, model, {"x": x}) < EQUAL
-    assert difference(folded, model, {"x": 100 * x}) > 1e-3
 
 
 class ClampedLinear(nn.Linear):
@@ -185,9 +168,8 @@ def test_a_class_of_its_own_is_not_taken_for_what_it_is_called(what):
     assert bool(result.moved) == may, str(result)
 
 
-@pytest.mark.parametrize("kind", ["olmo", "olmoe"])
-def test_clipped_projections(kind):
-    model = tiny(kind, num_hidden_layers=1, clip_qkv=50.0, attention_bias=True)
+def test_clipped_projections():
+    model = tiny("olmo", num_hidden_layers=1, clip_qkv=50.0, attention_bias=True)
     row = audit(model).row("value")
     assert (row.predicted, row.measured, row.could_go) == (None, 16, 0)
     assert "CopySlices" in row.why[0]
