@@ -42,6 +42,11 @@ def table(entry, rows=n, columns=n):
     return tabulate(entry, rows, columns)
 
 
+def entries(x):
+    """The same, in index form."""
+    return tabulate(lambda i, j: entry_of(x, i, j), *x.shape)
+
+
 def shown(proof):
     """The hypotheses of a proof, as they are printed."""
     return [str(hypothesis.show(Text())) for hypothesis in proof.hypotheses]

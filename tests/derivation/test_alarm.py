@@ -41,7 +41,6 @@ PERMUTED = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
 x, y, z = matrix("x", 1, d), matrix("y", 1, d), sequence("z", d)
 SCORE = x @ random_matrix("Q", k, d, sigma**2).T @ random_matrix("K", k, d, sigma**2) @ y.T
 HEARD = {
-    "a sign": (X + Y, X - Y),
     "a mean at sizes beyond one": (expectation(R @ R.T), J @ expectation(R @ R.T)),
     "a permutation in an index form, turned": (P.T @ X, PERMUTED),
 }
@@ -99,7 +98,6 @@ def test_what_must_not_vanish_for_every_index_is_asked_of_each(place):
 
 
 ASSUMED = {
-    "two letters": given(X, Y),
     "orthonormal columns": given(X.T @ X, identity(d)),
     "a weighted sum that vanishes": given(X.T @ v, zeros(d)),
     "two equations": given(X @ X.T @ X, X),
@@ -123,26 +121,8 @@ def test_letters_are_found_that_fulfil_an_equation(name):
     assert any(rows >= 2 and columns >= 2 for rows, columns in sizes_heard)
 
 
-def test_a_mean_is_run_at_sizes_beyond_one(monkeypatch):
-    sizes_heard, run = [], Sample.expectation
-    monkeypatch.setattr(
-        Sample, "expectation", lambda s, x: sizes_heard.append(s.size(n)) or run(s, x)
-    )
-    assert listen(*UNHEARD["a mean"]) is None and max(sizes_heard) >= 2
-
-
 def test_the_alarm_runs_for_every_line(monkeypatch):
     heard = []
     monkeypatch.setattr(proofs, "listen", lambda *line: heard.append(line))
     line(X + X, 2 * X).by(3 * X - X).qed()
     assert len(heard) == 2 and alarm.torch_is_here()
-
-
-def test_a_slope_is_measured_with_the_step_that_suits():
-    """Of exp(10⁴ s) at 0, by steps h from 1e-2 to 1e-7.
-
-    What a step leaves out is (10⁴ h)⁴/30 of the slope, what rounding does to it about 4u/(10⁴ h):
-    together 5e-13 at h = 1e-7, and 3e-10 at the next step.
-    """
-    slope = derivative(exp(10**4 * s * ones(1)), s).run(Sample(0, set())).item()
-    assert slope == pytest.approx(10**4, rel=1e-11)

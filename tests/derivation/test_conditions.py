@@ -53,7 +53,6 @@ test_it_is_refused = refused({
         "a slope at a kink": lambda: line(
             derivative(relu(s * A), s) * zeros(n, n), zeros(n, n)),
     },
-    "zoo is not a scalar": lambda: line((1 / (r - r + 0)) * A, A),
     "no row of 0*X sums to zero, which never holds": lambda: line(
         derivative(normalise(s * X) @ ones(d), s), zeros(n), unfold(normalise)),
     "0 ≠ 0, which never holds": undefined_in_a_hypothesis,
@@ -135,7 +134,6 @@ NEEDED = {
     "what was divided by midway": (divided_midway, ["no row of X sums to zero"]),
     "what a quotient makes evident": (evident_by_a_quotient,
         ["no row of Y - 1/d Y 1 · 1ᵀ + w(v) 1ᵀ sums to zero"]),
-    "a word as it stands": (lambda: line(part(X, c) + part(X, c), 2 * part(X, c)), []),
     "a word written out": (
         lambda: line(part(X, c) + part(X, c), (2 / c) * X, unfold(part)), ["c 1 ≠ 0"]),
     "a slope of a quotient": (
@@ -151,8 +149,6 @@ NEEDED = {
         lambda: theorem(tabulate(lambda i, j: 1 / entry_of(v, i), n) * v, one),
         ["v[k] ≠ 0 for every k"]),
     "a position": (lambda: theorem(inverses(n) * position_numbers(n), one), []),
-    "a position, moved": (
-        lambda: theorem((P @ inverses(n)) * (P @ position_numbers(n)), one), []),
     "the last position": (
         lambda: theorem(last_row(inverses(join(n, m))), (1 / (n + m)) * ones(1)), []),
     "positions in two blocks": (

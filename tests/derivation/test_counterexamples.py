@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import pytest
-import sympy as sp
 from derivation.counterexamples import NoCounterexample
 from derivation.evaluation import EXACT, FLOAT, Instance
 from derivation.kernel import terms
@@ -28,26 +27,11 @@ def test_no_smaller_size_would_do(lhs, rhs, sizes_):
     assert counterexample(lhs, rhs).sizes == sizes_
 
 
-def test_the_two_values_are_those_of_the_two_sides():
-    found = counterexample(exp(A) @ exp(B), exp(A + B))
-    a, b = found.values["A"], found.values["B"]
-    i, j = (k - 1 for k in found.at)
-    left = sum(sp.exp(a[i, k]) * sp.exp(b[k, j]) for k in range(a.cols))
-    assert sp.simplify(left - found.lhs) == 0
-    assert sp.simplify(sp.exp(a[i, j] + b[i, j]) - found.rhs) == 0
-
-
 def test_a_true_claim_has_none_and_that_is_called_no_proof():
     for lhs, rhs in (((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)):
         found = counterexample(lhs, rhs, most_instances=800)
         assert isinstance(found, NoCounterexample) and not found
         assert "not a proof" in repr(found)
-
-
-def test_instances_where_a_side_is_undefined_do_not_count():
-    found = counterexample(normalise(w.T), w.T)
-    assert found and sum(found.values["w"]) != 0
-    assert "no instance could be worked out" in repr(counterexample(normalise(A - A), A))
 
 
 SHOWN = [

@@ -50,14 +50,6 @@ def two_shapes_that_meet(column):
     return of_a_column(n=1, x=y) if column else of_a_square(n=1, A=y)
 
 
-def two_widths_of_a_recursion():
-    row = recursion(
-        "o", first_term, lambda before, t, z: (2 if z.family.sizes[1] == 1 else 3) * before
-    )
-    three = theorem(row(join(1, 1), wide), 3 * wide[1], unfold(row))
-    return row(join(1, 1), z) and three(d=1, w=z)
-
-
 def a_leaked_index():
     box = []
     table(lambda i, j: box.append(i) or 1)
@@ -111,15 +103,12 @@ test_it_is_refused = refused({
     "is another here: a definition is one formula": {
         "a shape": called_twice(by_shape, [X], [v]),
         "a shape, in the other order": called_twice(by_shape, [v], [X]),
-        "a row and a column, which meet in a number": called_twice(
-            lambda x: x if x.shape[0] == 1 else 2 * x, [row_of_n], [x_1]),
         "a size that may be 1": called_twice(by_size, [1], [n]),
         "a size that may be 1, in the other order": called_twice(by_size, [n], [1]),
         "a scalar that may be 1": called_twice(by_scalar, [g, 1], [X, tau]),
         "what changes": one_that_changes,
         "a size that meets another, square": lambda: two_shapes_that_meet(column=False),
         "a size that meets another, column": lambda: two_shapes_that_meet(column=True),
-        "the width of a sequence": two_widths_of_a_recursion,
         "the width of what a recursion begins with": begun_twice(
             lambda z: by_shape(z[1]), lambda row, t, z: row, z, wide),
         "the width of a recursion's row": begun_twice(
@@ -130,13 +119,9 @@ test_it_is_refused = refused({
     "cannot branch": {
         "an argument": called(lambda x, use: 2 * x if use else x, X, 0),
         "a number of rows": called(lambda x: x if x.shape[0] == 2 else 2 * x, square),
-        "two sizes": called(lambda X, Y: X if X.shape[0] == Y.shape[1] else 2 * X, S, A),
         "the kind of a scalar": called(lambda x, c: 2 * x if c.is_Symbol else 3 * x, X, s + 1),
         "the sign of a scalar": called(lambda x, c: x if c.is_positive else -x, X, sigma),
         "which scalar it is": called(lambda x, c: x if c == sigma else 2 * x, X, sigma),
-        "what a recursion begins with": begun(lambda b: b * ones(1) if b else ones(1), data=(0,)),
-        "a step, on its scalar": begun(
-            lambda b: ones(1), lambda row, t, b: row if b != 1 else 2 * row, data=(1,)),
         "a step, on its number": begun(
             first_term, lambda row, t, z: row if t == 1 else 2 * row, n, (z,)),
         "two positions": lambda: table(lambda i, j: 1 if i == j else 0),

@@ -75,9 +75,6 @@ REFUSED = {
     "a draw like a term of a sequence": (
         lambda: Derivation("T", expectation(z[1].T @ random_matrix("z1", 1, n, p))),
         "prints like an entry"),
-    "a scalar called L": (lambda: Derivation("T", scalars("L") * A), "prints like the book's own"),
-    "a size called I": (lambda: Derivation("T", sizes("I") * A), "prints like the book's own"),
-    "a matrix called det": (lambda: matrix("det", n, n), "prints like a word"),
     "a number of another class": (lambda: type("Zero", (sp.Integer,), {})(5) * A, "not a scalar"),
     "a title like a reason": (lambda: Derivation("Algebra ", A), "like another reason"),
     "a title of two reasons": (lambda: Derivation("tanh, algebra", A), "like another reason"),
@@ -97,11 +94,6 @@ def test_that_something_is_smooth_is_printed_beside_what_must_not_vanish():
     flat = normalise(derivative(s * f(s * A), s))
     proof = Derivation("flat", flat).by(ones(n, n) / n, unfold(normalise)).qed()
     assert "needs f is smooth" in str(proof) and "sums to zero" in str(proof)
-
-
-def test_a_number_in_capitals_is_said_to_be_one():
-    proof = Derivation("T", scalars("C") * (A @ A)).by(A @ (scalars("C") * A)).qed()
-    assert "(C is a number)" in str(proof)
 
 
 def test_what_is_bound_is_not_called_like_a_size_beside_it():
@@ -185,17 +177,10 @@ def without_its_letters():
     return table(entry)
 
 
-def table(entry):
-    return tabulate(entry, n, n)
-
-
 LATER = {
     "a position and a number in one place": (a_position_and_a_number, "define two words"),
     "a mask that an index form forgets": (without_its_letters, "forgets what M is"),
-    "Greek and Latin in one name": (lambda: matrix("σg", 1, 1), "no name of a letter"),
-    "a sign over a sign": (lambda: matrix("ddot", 1, 1), "no name of a letter"),
     "a word like a sign": (lambda: define("zabs", lambda x: x), "print otherwise"),
-    "a scalar called tan": (lambda: line(scalars("tan") * A, A), "prints like a word"),
     "two arguments that are equal": (
         lambda: define("k", lambda x, y: x if x == y else x + y)(A, B), "cannot branch"),
     "a size that is even": (
@@ -246,13 +231,6 @@ def test_a_refusal_remembers_what_was_assumed_and_a_counterexample_says_its_draw
     g = random_matrix("g", n, 1, 1)
     found = counterexample(expectation((g.T @ g) @ (g.T @ g)), (n * n + 2 * n) * one)
     assert "by fair coins" in repr(found) and "by fair coins" in found._repr_latex_()
-
-
-def test_a_recursion_with_an_index_form_in_its_step_is_not_run():
-    row = recursion("r", lambda a: a * one, lambda row, t, a: tabulate(
-        lambda i, j: entry_of(row), 1, 1))  # fmt: skip
-    proof = theorem(row(join(t, 1), s), row(t, s), unfold(row))
-    assert "not run in torch" in str(proof)
 
 
 def test_a_hypothesis_is_cited_at_a_product():
@@ -350,10 +328,6 @@ def test_a_word_may_be_called_derivative():
     assert "derivative(A)" in str(theorem(same(A), A, unfold(same)))
 
 
-def entries(expression):
-    return tabulate(lambda i, j: entry_of(expression, i, j), *expression.shape)
-
-
 def test_a_size_that_a_word_takes_is_printed_also_where_a_matrix_has_the_same():
     times = define("v", lambda X, p: hadamard(X, ones(X.shape[0], p) @ ones(p, X.shape[1])))
     C = matrix("C", n, m)
@@ -440,11 +414,6 @@ def test_a_capital_that_is_a_number_is_said_to_be_one():
     P_, Q_ = matrix("A", N, N), matrix("B", N, N)
     assert "X is a number" in str(theorem(A @ (X_ * B), X_ * (A @ B)))
     assert "N is a size" in str(theorem(P_ @ (N * Q_), N * (P_ @ Q_)))
-
-
-@pytest.mark.parametrize("name", ["ReLU", "Softmax", "Det", "Exp", "norm", "GELU_2"])
-def test_no_letter_is_called_like_a_function(name):
-    refuse(lambda: matrix(name, n, n), "prints like a word")
 
 
 def test_sizes_swapped_twice_are_told_twice():

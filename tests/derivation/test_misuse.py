@@ -22,7 +22,6 @@ def a_number_without_its_letters(i, j):
 
 test_a_mistake_is_answered_in_a_sentence = refused({
     "expectation needs an expression": lambda: expectation(3),
-    "exp needs an expression": lambda: exp(3),
     "+ needs an expression of the book, not 1": lambda: A + 1,
     "the positions that tabulate": lambda: entry_of(A, 1, 2),
     "entry_of needs an expression": lambda: entry_of(3),

@@ -15,11 +15,6 @@ phi, prime, at = entrywise("p"), head("a'", h), scalars("c")
 steps = recursion("c", lambda: ones(1), lambda row, t: row + ones(1))
 
 
-def within(x):
-    """The same, in index form."""
-    return table(lambda i, j: entry_of(x, i, j))
-
-
 def start(x):
     return lambda: Derivation("T", x())
 
@@ -33,8 +28,8 @@ def slope():
 
 
 def words_within_two_tables():
-    proof = line(2 * A, within(twice(A)), unfold(twice)).by(3 * A - A, unfold(twice))
-    return proof.by(within(thrice(A)) - A, unfold(thrice))
+    proof = line(2 * A, entries(twice(A)), unfold(twice)).by(3 * A - A, unfold(twice))
+    return proof.by(entries(thrice(A)) - A, unfold(thrice))
 
 
 def a_word_called_like_a_bound_scalar():
@@ -84,7 +79,6 @@ test_it_is_refused = refused({
         "a scalar E": start(
             lambda: table(lambda i, j: scalars("E") * entry_of(expectation(R * R), i, j))),
         "a matrix E": start(lambda: expectation(matrix("E", n, n))),
-        "a matrix I": start(lambda: matrix("I", n, n)),
         "a permutation L": start(lambda: permutation("L", n)),
     },
     "prints like the book's own exp": start(lambda: e * exp(A)),
@@ -118,7 +112,8 @@ def test_other_names_are_taken():
 
 # ── Names by themselves ──────────────────────────────────────────────────────────────────────
 
-UNPRINTABLE = "t²s|Rᵀ|a b|x__2|W_|А|ϵ|f'g|E=1|Rabs|xbar|argumentʼ|ς".split("|")
+UNPRINTABLE = "t²s|Rᵀ|a b|x__2|W_|А|ϵ|f'g|E=1|Rabs|xbar|argumentʼ|ς|σg|ddot".split("|")
+FUNCTIONS = "ReLU Softmax Det Exp norm GELU_2".split()
 LATIN = ["Alpha", "Iota", "X_Rho"]
 BOOKS_OWN = "softmax exp LN LN_1 softmax1 last diag sum softmax_1 softmax_L".split()
 NO_NAMES = ["two words", "f g", "f²", ""]
@@ -135,7 +130,7 @@ test_a_bad_name_is_refused = refused({
     "no name of a letter": named(UNPRINTABLE, lambda q: matrix(q, n, n))
     | {"of an index": lambda: head("t²s", n), "of a permutation": lambda: permutation("W_", n)},
     "prints like a Latin letter": named(LATIN, lambda q: matrix(q, n, n)),
-    "like a word of the book": named(BOOKS_OWN, lambda q: matrix(q, n, n).function),
+    "prints like a word": named([*BOOKS_OWN, *FUNCTIONS], lambda q: matrix(q, n, n)),
     "choose another name": named(
         [*BOOKS_OWN, *"EIL", "tanh", "cos"], lambda q: define(q, lambda x: x))
     | {"of a function": lambda: entrywise("softmax")},

@@ -73,11 +73,6 @@ def test_what_is_divided_by_under_a_mean_may_be_fixed():
     assert shown(proof) == ["no row of x sums to zero"]
 
 
-def test_a_mean_in_an_index_form():
-    form = tabulate(lambda i, j: entry_of(square))
-    assert theorem(form, n * sigma**2 * ones(1), SECOND_MOMENTS).assumptions
-
-
 def test_what_is_assumed_of_draws_comes_through_a_hypothesis():
     U = random_matrix("U", n, n, sigma**2)
     first = theorem(A, sigma**2 * J, given(A, expectation(U * U)), SECOND_MOMENTS)
@@ -117,7 +112,6 @@ test_what_is_printed_of_draws = printed({
     "whose moments fulfil a condition": (
         lambda: line(normalise(expectation(drawn * drawn)) @ one, one, unfold(normalise)),
         ["the entries of R are independent, of mean 0 and of variance sigma**2"]),
-    "what is assumed of it": (lambda: nothing, ["the entries of R are independent, of mean 0"]),
     "what is assumed of what stands for it": (
         lambda: theorem(expectation(other) @ X, zeros(1, n) @ X, nothing(R=other)),
         ["the entries of V are independent"]),
