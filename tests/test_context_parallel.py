@@ -7,6 +7,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import context_parallel
 import pytest
 import torch
 import torch.nn.functional as F
@@ -40,7 +41,9 @@ def test_no_gradient_is_lost_on_the_way():
 
 
 def test_without_torchrun_it_says_what_to_write():
-    run = subprocess.run([sys.executable, "-m", "context_parallel"], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, context_parallel.__file__], capture_output=True, text=True
+    )
     assert run.returncode == 2 and "start it with torchrun: torchrun --nproc" in run.stderr
 
 
