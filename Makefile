@@ -110,7 +110,7 @@ nightly-mutants:
 
 # The proofs on other Pythons, and on the SymPy before the pinned one.
 nightly-versions:
-	$(PYTEST) -rs tests/versions
+	$(PYTEST) -rs --dist loadscope tests/versions  # one process makes each environment
 
 # Notebooks and tests of what computes in torch, on three imagined processors; and on what torch
 # offers here: its own kernels, MKL's, oneDNN's and those of NumPy's OpenBLAS each choose
