@@ -1,6 +1,6 @@
 """How long every proof of the book takes.
 
-    python tools/proof_times.py      # about a minute: writes notebooks/records/proof_times.json
+    python tools/proof_times.py      # a minute or two: writes notebooks/records/proof_times.json
 
 A proof is the derivation, or the induction, that carries the number of the theorem.  The cell that
 holds it is run three times, and the time of its lines is added up.  What is timed is the checker
