@@ -366,7 +366,7 @@ def _notes(model, patch, rows, stuck):
     if model.training:
         yield (
             "the model is in training mode and was audited in eval mode; dropout of attention "
-            "weights, where there is any, takes R away, and b_V then does not fold"
+            "weights, where there is any, changes the row sums, and b_V then does not fold"
         )
     if patch.caught:
         yield "asks for float32, computed in float64 here: " + ", ".join(sorted(patch.caught))

@@ -86,7 +86,7 @@ TABLE = tuple(
         ("the keys also meet a table", "b_K", "keys that meet a table of positions",
          _NONE, "it meets a table of positions", "11.10", _TABLE),
         ("the bias differs from", "b_K, b_V", "a factor that differs from token to token",
-         "what is the same at all", "it differs from token to token"),
+         "what is the same at every token", "it differs from token to token"),
         ("centring erases", "b_K, b_Q", "a centring over some features",
          "what it erases", "centring erases it"),
         ("the bias is taken off every", "b_K, b_Q, b_V", "a mean over tokens, subtracted",
