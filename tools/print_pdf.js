@@ -52,13 +52,17 @@ function width_of(formula) {
   return Math.max(math.getBoundingClientRect().width, math.scrollWidth)
 }
 
+function size_of(element) {
+  return parseFloat(getComputedStyle(element).fontSize)
+}
+
 /** Make each formula that is wider than its place as small as it needs. */
 function fit_formulas() {
   for (const formula of document.querySelectorAll('mjx-container')) {
     const scale = room(formula) / width_of(formula)
     if (scale >= 1) continue
-    const size = parseFloat(formula.style.fontSize) || 100
-    formula.style.fontSize = `${size * scale * 0.995}%`
+    const size = 100 * size_of(formula) / size_of(formula.parentElement)
+    formula.style.setProperty('font-size', `${size * scale * 0.995}%`, 'important') // as the site's own rule
     formula.dataset.scale = scale.toFixed(2)
   }
 }
