@@ -41,3 +41,8 @@ def test_of_five_questions_each_has_one_right_answer_and_says_why(path):
             assert a["why"].startswith(opening) and len(a["why"]) > 40, (title, a["text"])
             # a formula alone says nothing to a screen reader's list of what can be opened
             assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", a["text"])), a["text"]
+
+
+def test_the_right_answer_is_not_always_in_the_same_place():
+    kinds = [[a["kind"] for a in ANSWER.finditer(q[-1])] for path in PAGES for q in questions(path)]
+    assert {answers.index("right") for answers in kinds} >= {0, 1}

@@ -26,6 +26,12 @@ class NoInputs(ValueError):
     """Nothing that could be made up is taken by the model; says what it asks for."""
 
 
+def _beside(model, x):
+    """A tensor on the device of the model's parameters; anything else as it is."""
+    device = next((p.device for p in model.parameters()), None)
+    return x.to(device) if isinstance(x, torch.Tensor) else x
+
+
 def suitable_inputs(model, **how):
     """The first inputs of `some_inputs`, and of `OTHERS`, on which the model runs.
 
@@ -35,7 +41,7 @@ def suitable_inputs(model, **how):
     probe, reason = copy.deepcopy(model) if small else model, None
     for make in (some_inputs, *OTHERS):
         try:
-            inputs = {name: x.to(model.device) for name, x in make(model, **how).items()}
+            inputs = {name: _beside(model, x) for name, x in make(model, **how).items()}
         except Exception:  # a configuration that has no word for what is to be made
             continue
         if not inputs:

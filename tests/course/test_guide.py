@@ -37,6 +37,13 @@ def test_a_plan_fills_ninety_minutes_and_what_is_typed_answers_so(page):
     assert sum(map(int, MINUTES.findall(text))) == 90
 
 
+def test_every_board_is_drawn_somewhere_and_named():
+    said = "".join(page.read_text(encoding="utf-8") for page in PLANS)
+    boards = {path.name for path in (GUIDE / "boards").glob("*.svg")}
+    shown_with_words = set(re.findall(r"!\[[^\]]{40,}\]\(boards/([\w-]+\.svg)\)", said))
+    assert boards and boards == shown_with_words
+
+
 def test_the_estimated_minutes_follow_from_words_parts_and_lines():
     rows = []
     for path in sorted(SOURCES.glob("*.ipynb")):
