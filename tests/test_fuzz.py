@@ -23,7 +23,7 @@ WORLDS = 7  # for a line, each at another combination of sizes
 
 @pytest.fixture(autouse=True)
 def the_checker_alone(monkeypatch):
-    """Without its alarm, without its search for an example, and without its limit on reasons: a
+    """Without its run in torch, its search for an example, and without its limit on reasons: a
     line with one that it does not need has to be sound as well."""
     roots()  # which are proved by the checker as it is
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)

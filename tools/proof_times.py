@@ -4,8 +4,8 @@
 
 A proof is the derivation, or the induction, that carries the number of the theorem.  The cell that
 holds it is run three times, and the time of its lines is added up.  What is timed is the checker
-alone: not torch's run of each line, which is an alarm and no part of the proof.  Theorems that are
-cited are proved already.
+alone: not each line's run in torch, which is no part of the proof.  Theorems that are cited are
+proved already.
 
 All times are CPU seconds of one thread.
 """

@@ -3,7 +3,7 @@
 Trusted is ``kernel``, to be read first, and nothing else.  Outside it, each importing only those
 before it: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``operations``,
 ``matrices``, ``symbols``, ``words``, ``vocabulary``, ``substitution``, ``templates``,
-``definitions`` and ``names``, what a reader writes; ``evaluation``, ``alarm`` and
+``definitions`` and ``names``, what a reader writes; ``evaluation``, ``torch_runs`` and
 ``counterexamples``, which disagree; ``justify``, ``hypotheses``, ``display``, ``proofs``, which ask
 the kernel; and beside them ``checks``, the numeric side, which needs torch.
 ``versions`` is asked first: is there a SymPy, and is it one that has been tried?

@@ -216,7 +216,7 @@ class _Recursion(_Abbreviation):
 
         def run(x, sample):
             if binds:
-                from .alarm import NotRun  # which reads what is defined here
+                from .torch_runs import NotRun  # which reads what is defined here
 
                 raise NotRun(f"the step of {self.name} holds an index form, a sum or a slope")
             row = None

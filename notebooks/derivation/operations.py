@@ -1,7 +1,7 @@
 """The operations that expressions are made of: an entry, torch code and a print for each.
 
 An operation carries all there is to know about its expressions.  Its entry, a term of the kernel,
-is what is proved about; its torch code is what the alarm runs.
+is what is proved about; its torch code is what is run for every line.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _row_of(sequence, t, j):
 
 
 def _run_derivative(x, sample):
-    """Central differences of fourth order, of the step where they change least: an alarm only."""
+    """Central differences of fourth order, of the step where they change least: no proof."""
 
     def difference(step):
         f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}

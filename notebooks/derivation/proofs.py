@@ -11,7 +11,6 @@ import sympy as sp
 from sympy.core.cache import clear_cache
 
 from . import hypotheses, justify, matrices
-from .alarm import NotRun, listen, torch_is_here
 from .display import latex_of, text_of
 from .kernel import rules, sorts
 from .kernel.terms import NUM, SIZE, ProofError
@@ -33,6 +32,7 @@ from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join
 from .theorems import Instance, Theorem, _hypotheses, _independence, equations_among
+from .torch_runs import NotRun, run_in_torch, torch_is_here
 from .vocabulary import Word
 
 
@@ -99,7 +99,7 @@ class Derivation:
         offered = step.offered()
         needed = _hypotheses(proved, offered)
         check_names(where, lines, needed, words)
-        self._sound_the_alarm(where, before, claim, needed)
+        self._run_in_torch(where, before, claim, needed)
         try:
             self._proved = rules.chain(self._proved, proved) if self._proved else proved
         except ProofError as error:
@@ -110,12 +110,12 @@ class Derivation:
         self._lines += ((claim, step.reason_text(), note),)
         return self
 
-    def _sound_the_alarm(self, where, before, claim, hypotheses):
+    def _run_in_torch(self, where, before, claim, hypotheses):
         if not torch_is_here():
             self._not_run.append("not run in torch, which is not installed")
             return
         try:
-            complaint = listen(before, claim, hypotheses)
+            complaint = run_in_torch(before, claim, hypotheses)
         except NotRun as reason:
             self._not_run.append(f"not run in torch: {reason}")
             return

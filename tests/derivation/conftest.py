@@ -5,6 +5,6 @@ from derivation import proofs
 
 
 @pytest.fixture
-def without_alarm(monkeypatch):
+def without_torch(monkeypatch):
     """What refuses is the kernel, or the notation in front of it, and not a run in torch."""
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)

@@ -10,7 +10,7 @@ from derivation.reasons import Given
 from derivation.theorems import Instance
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 T, Q, e, z = matrix("T", m, n), matrix("Q", m, d), matrix("e", m), sequence("z", d)
 W, V, N = Heads("W", h, n, d), Heads("V", h, n, d), mask("N", n, n)
 x, y, u, bias = matrix("x", 1), matrix("y", 1), matrix("u", m), matrix("b", d)

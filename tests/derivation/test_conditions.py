@@ -5,7 +5,7 @@ import sympy as sp
 from derivation.matrices import NonZero
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 Z, V = Heads("Z", h, n, d), Heads("V", h, n, d)
 x, y, u, phi = matrix("x", 1), matrix("y", 1), matrix("u", m), entrywise("φ")
 sums_of_rows = X @ ones(d) @ ones(1, d)

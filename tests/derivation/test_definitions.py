@@ -6,7 +6,7 @@ from derivation.kernel.terms import fresh, pos
 from derivation.letters import size_term
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 x, y, x_1 = matrix("x", 1), matrix("y", 1), matrix("x", n, 1)
 W, Z = Heads("W", h, d, d), Heads("Z", h, n, d)
 z, wide, row_of_n = sequence("z"), sequence("w", d), matrix("r", 1, n)

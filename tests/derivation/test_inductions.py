@@ -3,7 +3,7 @@
 import pytest
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 x, y, z, after = matrix("x", 1), matrix("y", 1), sequence("z"), join(t, 1)
 first, sums = z[1], lambda t: ones(t).T @ z.prefix(t)
 count = lambda t: ones(1, t) @ ones(t, 1)

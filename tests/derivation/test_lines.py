@@ -1,6 +1,6 @@
 """Lines that are false, lines that are true, and lines whose reasons are not the right ones.
 
-The torch alarm is off: what refuses is the kernel.
+Lines are not run in torch: what refuses is the kernel.
 """
 
 import pytest
@@ -10,7 +10,7 @@ from derivation.kernel.normal import LAWS
 from derivation.letters import Law
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 q, g, bias = matrix("q", n), matrix("g", d), matrix("b", d)
 Z, C, W = matrix("Z", n, n), matrix("C", m, n), matrix("W", d, d)
 Q, K, V, T = matrix("Q", m, d), matrix("K", n, d), matrix("V", n, d), matrix("T", m, n)

@@ -6,7 +6,7 @@ from derivation.letters import PRINTED
 from derivation.reasons import Given
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 W, U, V = Heads("W", h, n, n), Heads("U", h, n, n), Heads("V", h, n, n)
 Z, v, x = matrix("Z", n, n), matrix("v", n), matrix("x", 1)
 z, L, e = sequence("z", n), causal(n), scalars("e")

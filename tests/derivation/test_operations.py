@@ -1,6 +1,6 @@
 """Each operation's entry formula, and its torch code, against PyTorch's own function.
 
-An operation is trusted for its entry; its torch code is what the alarm runs.  Both are held
+An operation is trusted for its entry; its torch code is what is run for every line.  Both are held
 here against a function of PyTorch that neither of them calls.
 """
 
@@ -8,9 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation import vocabulary
-from derivation.alarm import Sample
 from derivation.evaluation import Instance
 from derivation.letters import Bijection, Family, scalar_letter, size_term
+from derivation.torch_runs import Sample
 from shared_letters import *
 
 A, K_2 = matrix("A", d, n), matrix("K_2", k, d)
@@ -75,7 +75,7 @@ CASES = {
 
 
 def world(x, seed):
-    """What the alarm draws: the sample, its tensors by name, and what the letters mean by it."""
+    """What a run in torch draws: the sample, its tensors by name, and what the letters mean by it."""
     symbols = x.free_scalars() | {n, m, d, k, h, c, eps}
     sample = Sample(seed, symbols)
     tensors = {f: sample.family(f) for f in x.atoms(Family) | LETTERS}

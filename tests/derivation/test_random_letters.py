@@ -4,7 +4,7 @@ import pytest
 from derivation import proofs
 from shared_letters import *
 
-pytestmark = pytest.mark.usefixtures("without_alarm")
+pytestmark = pytest.mark.usefixtures("without_torch")
 fixed, draw = matrix("x", 1, n), random_matrix("R", 1, n, sigma**2)
 square, bias, Q = expectation(draw @ draw.T), matrix("b", 1), random_matrix("Q", n, n, 1)
 W_1, W_2 = random_matrix("W_1", k, d, sigma**2), random_matrix("W_2", k, d, sigma**2)

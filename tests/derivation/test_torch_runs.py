@@ -1,11 +1,11 @@
-"""The torch run of every line: what it draws, that it rings, and that a true line is left alone."""
+"""Every line's run in torch: what it draws; it finds false lines, and leaves true ones alone."""
 
 import pytest
 import sympy as sp
 import torch
-from derivation import alarm, proofs
-from derivation.alarm import RUNS, Sample, listen
+from derivation import proofs, torch_runs
 from derivation.matrices import NonZero
+from derivation.torch_runs import RUNS, Sample, run_in_torch
 from shared_letters import *
 
 NOT_MET = ("not run in torch: no sample met its hypotheses",)
@@ -61,7 +61,7 @@ UNHEARD = {
 
 @pytest.mark.parametrize("case", HEARD | UNHEARD)
 def test_it_rings_for_a_false_line_and_not_for_a_true_one(case):
-    complaint = listen(*(HEARD | UNHEARD)[case])
+    complaint = run_in_torch(*(HEARD | UNHEARD)[case])
     assert "torch finds it false" in complaint if case in HEARD else complaint is None
 
 
@@ -109,20 +109,20 @@ def test_letters_are_found_that_fulfil_an_equation(name):
     """A line that uses it is run, at sizes beyond 1; one that is false beside it is heard."""
     equation = ASSUMED[name]
     lhs, rhs = equation.lhs, equation.rhs
-    assert listen(lhs, rhs, [equation]) is None
-    assert "torch finds it false" in listen(lhs + ones(*lhs.shape), rhs, [equation])
+    assert run_in_torch(lhs, rhs, [equation]) is None
+    assert "torch finds it false" in run_in_torch(lhs + ones(*lhs.shape), rhs, [equation])
     sizes_heard = []
     for seed in range(20):
         try:
-            sample = alarm._meeting(Sample(seed, X.free_scalars() | {d}), [equation])
-        except alarm.HypothesesNotMet:
+            sample = torch_runs._meeting(Sample(seed, X.free_scalars() | {d}), [equation])
+        except torch_runs.HypothesesNotMet:
             continue
         sizes_heard.append((sample.size(n), sample.size(d)))
     assert any(rows >= 2 and columns >= 2 for rows, columns in sizes_heard)
 
 
-def test_the_alarm_runs_for_every_line(monkeypatch):
+def test_every_line_is_run(monkeypatch):
     heard = []
-    monkeypatch.setattr(proofs, "listen", lambda *line: heard.append(line))
+    monkeypatch.setattr(proofs, "run_in_torch", lambda *line: heard.append(line))
     line(X + X, 2 * X).by(3 * X - X).qed()
-    assert len(heard) == 2 and alarm.torch_is_here()
+    assert len(heard) == 2 and torch_runs.torch_is_here()

@@ -1,6 +1,6 @@
-"""The alarm: every line is also run in torch float64, at several sizes drawn at random.
+"""Every line is also run in torch float64, at several sizes drawn at random.
 
-It proves nothing.  It rings when a fault in the checker let a false line pass: where the two sides
+It proves nothing, and says where a fault in the checker let a false line pass: where the two sides
 differ in torch, and in many digits too.
 """
 
@@ -237,7 +237,7 @@ def _lookup(sample, family, number_of):
     return lambda *at: number_of(entry(*at))
 
 
-def listen(lhs, rhs, hypotheses=()):
+def run_in_torch(lhs, rhs, hypotheses=()):
     """Runs a line; returns None, or a sentence that says at which sizes it fails.
 
     Each of the ``hypotheses`` is ``met_in`` a sample or not; where one side of an equation is
