@@ -18,7 +18,8 @@ from .kernel.terms import ProofError
 from .letters import Bijection, Family, Index, number, scalar_letter, size_term
 from .matrices import expression
 from .names import check_names
-from .printing import Latex, Text, check_words, superscript
+from .printing import Latex, Text, brief_words, check_words, kept_back_in, superscript
+from .sizes_told import telling_sizes
 
 SIZES = (1, 2, 3)
 ENTRIES = (0, 1, -1, 2)
@@ -85,12 +86,24 @@ class Counterexample:
         rows = [f"& {row}" for row in (without, sizes, values, differ + where, draws) if row]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
+    def __str__(self):
+        return self._without() + self._found()
+
     def __repr__(self):
+        """The claim as well: a notebook that refutes another one has another output."""
+        style = Text(brief_words(self.claim))
+        claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
+        claim = "; ".join([claim, *kept_back_in(style)])
+        return f"{self._without()}{claim} is false: {self._found()}"
+
+    def _without(self):
+        return f"without “{self.without}”: " if self.without else ""
+
+    def _found(self):
         sizes, values, differ = self._lines(Text())
         where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
-        without = f"without “{self.without}”: " if self.without else ""
         where += f" ({self.draws})" if self.draws else ""
-        return f"{without}{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
+        return f"{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
 
 
 class _Plain(StrPrinter):

@@ -130,7 +130,7 @@ class Step:
         if not found:
             return f"{found!r}"
         unless = ", unless what the lines before need excludes this" if self.needs else ""
-        return f"It is false{unless}: {found!r}."
+        return f"It is false{unless}: {found}."
 
 
 def _checked_reason(where, reason):
