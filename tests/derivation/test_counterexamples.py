@@ -62,6 +62,17 @@ def test_the_hypothesis_that_was_dropped_is_named_and_so_is_the_claim_where_it_i
     refuse(lambda: counterexample(A, A.T, without="$A$"), "without a backslash")
 
 
+@pytest.mark.parametrize("name", EXACT.keys() - {"number"})
+def test_what_is_worked_out_exactly_is_what_floats_say(name):
+    at = Fraction(5, 7)
+    exact = EXACT[name](EXACT["number"](at))
+    assert float(exact) == pytest.approx(FLOAT[name](float(at)), rel=1e-12)
+
+
+def test_a_permutation_and_its_inverse_part_at_three():
+    assert str(counterexample(P @ A, P.T @ A)).startswith("n = 3; ")
+
+
 @pytest.mark.parametrize("functions", [FLOAT, EXACT], ids=["floats", "exact"])
 def test_a_slope_is_taken_where_it_is_asked_for(functions):
     f, x = letter("f", terms.fun(terms.NUM)), letter("x", terms.NUM)

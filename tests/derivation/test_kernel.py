@@ -6,6 +6,7 @@ What an earlier kernel accepted stands here with the rule that is now in the way
 import ast
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from derivation import reading
@@ -85,6 +86,8 @@ CONDITIONS = {
         lambda: slope_of_slope((x, y), mul(x, relu(y)), ZERO, z), ["≠ 0"]),
     "the outer scalar at a kink": (
         lambda: slope_of_slope((x, y), mul(y, relu(x)), z, ZERO), ["≠ 0"]),
+    "where an inner slope is taken, at a kink": (
+        lambda: slope_of_slope((x, y), mul(x, p), relu(y), z), ["≠ 0"]),
     "a word that divides, in a mean": (
         lambda: in_a_mean(lambda q: mul(add(mul(y, app(over_x, y)), num(-1)), exp_(power(q, 4)))),
         ["≠ 0"]),
@@ -118,6 +121,11 @@ def at(theorem, letter, value):
 def stays_free():
     square = slope(mul(app(g, y), app(g, y)), y, x)
     return equal(square, mul(num(2), app(g, x), chained), g)
+
+
+def forged():
+    """An equation that no rule has made."""
+    return SimpleNamespace(lhs=made(x), rhs=made(y), conditions=frozenset(), hypotheses=frozenset())
 
 
 def positive_context():
@@ -211,10 +219,21 @@ test_it_is_refused = refused({
         "a boolean": lambda: Term("lit", True),
     },
     "not an exact number": lambda: num(0.5),
-    "is no theorem": lambda: rules.chain(same(x), object()),
+    "there is one that is no theorem": {
+        "chain": lambda: rules.chain(same(x), forged()),
+        "reverse": lambda: rules.reverse(forged()),
+        "instance": lambda: rules.instance(forged(), {}),
+        "congruence": lambda: rules.congruence(forged(), made(app(hole)), hole),
+        "for_every": lambda: rules.for_every(forged(), []),
+        "discharge": lambda: rules.discharge(assumed(x, y), forged()),
+        "induction": lambda: rules.induction(forged(), assumed(x, Term("size", n)), n),
+    },
+    "A is of that size": lambda: rules.induction(
+        same(x), assumed(total_(made(app(A, k), k)), Term("size", n)), n),
     "is no term": {
         "a letter": lambda: rules.for_every(assumed(x, ZERO), [object()]),
         "a value": lambda: rules.instance(same(x), {x: 1}),
+        "what is bound": lambda: sorts.fits(NUM, Term("var", 0)),
     },
 })  # fmt: skip
 

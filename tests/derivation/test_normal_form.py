@@ -76,6 +76,24 @@ def test_blocks_carried_by_one_permutation_do_not_meet():
     assert equal(Term("delta", first, second), ZERO, i)
 
 
+def test_a_position_in_a_block_is_compared_with_any_other():
+    at, first = letter("at", pos(n_and(m))), Term("inl", m, i)
+    for one, other in ((first, at), (at, first)):
+        for op, value in (("le", ONE), ("le", ZERO), ("delta", ZERO)):
+            with pytest.raises(rules.Differ):
+                equal(Term(op, one, other), value)
+
+
+def test_half_of_an_exponent():
+    """The root of an exponential is one, also where it is divided by."""
+    half = root(exp_(x))
+    below, laws = inv(add(ONE, half)), [normal.EXP]
+    assert Normal().canonical(half) == exp_(mul(num(Fraction(1, 2)), x))
+    assert equal(add(below, mul(half, below)), ONE, laws=laws)
+    with pytest.raises(rules.Differ):
+        equal(mul(half, below), below, laws=laws)
+
+
 def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
     variance = letter("u", fun(pos(n), kind="positive"))
     mask_of = letter("b", fun(NUM, kind="mask"))
