@@ -235,3 +235,9 @@ def test_what_stands_for_a_permutation_inside_an_index_form(image):
     instance = theorem(form, P @ X)(**{"Π": image})
     assert justify.same(instance.lhs, image @ X) and justify.same(instance.rhs, image @ X)
     assert not justify.same(instance.lhs, Π_1 @ X)
+
+
+def test_an_equation_is_used_at_every_place_of_a_product():
+    C = matrix("C", n, n)
+    twice = line(A @ B @ C @ A @ B, J @ C @ J, given(A @ B, J))
+    assert shown(twice) == ["A B = 11ᵀ"]

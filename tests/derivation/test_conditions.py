@@ -112,6 +112,7 @@ def evident_by_a_quotient():
 NEEDED = {
     "a divisor": (lambda: halves, ["c 1 ≠ 0"]),
     "a divisor, put": (lambda: halves(A=B, c=r), ["r 1 ≠ 0"]),
+    "a quotient, put": (lambda: theorem(c * A + A, A + c * A)(c=1 / r), ["r 1 ≠ 0"]),
     "a root": (lambda: roots, ["r ≥ 0"]),
     "a root of what is positive": (lambda: roots(r=tau), []),
     "a root that has to be positive": (

@@ -77,6 +77,7 @@ REFUSED = {
         "prints like an entry"),
     "a number of another class": (lambda: type("Zero", (sp.Integer,), {})(5) * A, "not a scalar"),
     "a title like a reason": (lambda: Derivation("Algebra ", A), "like another reason"),
+    "a title that ends with a blank": (lambda: Derivation("T ", A), "like another reason"),
     "a title of two reasons": (lambda: Derivation("tanh, algebra", A), "like another reason"),
     "a note that says it prints": (
         lambda: Derivation("T", A).by(A, note=type("Any", (str,), {})("a")), "words in one row"),
@@ -222,7 +223,8 @@ def test_a_numbered_bound_name_does_not_look_like_a_letter():
 def test_an_instance_tells_the_sizes_of_letters_that_stay():
     W = random_matrix("W", m, k, 1)
     gram = theorem(expectation(W @ W.T), k * identity(m), SECOND_MOMENTS)
-    assert "(k = 3)" in str(gram(k=3)) and "(k = n)" not in str(gram(W=random_matrix("V", m, n, 1)))
+    assert "(k = k)" not in str(gram(k=k)) and "(k = 3)" in str(gram(k=3))
+    assert "(k = n)" not in str(gram(W=random_matrix("V", m, n, 1)))
 
 
 def test_a_refusal_remembers_what_was_assumed_and_a_counterexample_says_its_draws():

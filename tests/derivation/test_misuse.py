@@ -23,6 +23,10 @@ def a_number_without_its_letters(i, j):
 test_a_mistake_is_answered_in_a_sentence = refused({
     "expectation needs an expression": lambda: expectation(3),
     "+ needs an expression of the book, not 1": lambda: A + 1,
+    "'x' is not a scalar": lambda: A * "x",
+    "s**(1/3) is not a scalar of the book": lambda: sp.cbrt(s) * A,
+    "counting is not needed": lambda: line(
+        softmax(S + ones(m, n)), softmax(S), COUNT, unfold(softmax), EXP_OF_SUM),
     "the positions that tabulate": lambda: entry_of(A, 1, 2),
     "entry_of needs an expression": lambda: entry_of(3),
     "proves: an expression": lambda: proves(PROOF.qed(), 3, 4),
@@ -142,3 +146,7 @@ def test_proves_asks_for_the_statement_and_for_its_hypotheses():
     said = shown(rows)
     assert said and not proves(rows, normalise(2 * S), normalise(S), needs=said[1:])
     assert proves(rows, normalise(2 * S), normalise(S), needs=said)
+
+
+def test_an_expression_is_no_number():
+    assert A != 3 and not A == "A"
