@@ -113,6 +113,8 @@ NEEDED = {
     "a divisor": (lambda: halves, ["c 1 ≠ 0"]),
     "a divisor, put": (lambda: halves(A=B, c=r), ["r 1 ≠ 0"]),
     "a quotient, put": (lambda: theorem(c * A + A, A + c * A)(c=1 / r), ["r 1 ≠ 0"]),
+    "a matrix with a divisor, put": (
+        lambda: theorem(A + A, 2 * A)(A=(1 / c) * B), ["c 1 ≠ 0"]),
     "a root": (lambda: roots, ["r ≥ 0"]),
     "a root of what is positive": (lambda: roots(r=tau), []),
     "a root that has to be positive": (

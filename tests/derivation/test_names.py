@@ -155,3 +155,10 @@ test_a_bad_name_is_refused = refused({
 def test_every_word_of_the_book_is_kept_for_it():
     words = {x.name for x in vars(vocabulary).values() if isinstance(x, vocabulary.Word)}
     assert {w.removeprefix("masked ").rstrip("₁") for w in words} <= PRINTED
+
+
+def test_no_letter_is_like_an_entry_in_a_condition():
+    y, inverse = matrix("y", n), tabulate(lambda i, j: 1 / entry_of(v, i), n)
+    proof = Derivation("T", y * v).by(y * v * inverse * v).by(y * v).qed()
+    assert shown(proof(y=matrix("w", n))) == ["v[k] ≠ 0 for every k"]
+    refuse(lambda: proof(y=matrix("v1", n)), "prints like an entry")

@@ -4,6 +4,7 @@ import pytest
 import sympy as sp
 import torch
 from derivation import proofs, torch_runs
+from derivation.letters import Family
 from derivation.matrices import NonZero
 from derivation.torch_runs import RUNS, Sample, run_in_torch
 from shared_letters import *
@@ -126,3 +127,12 @@ def test_every_line_is_run(monkeypatch):
     monkeypatch.setattr(proofs, "run_in_torch", lambda *line: heard.append(line))
     line(X + X, 2 * X).by(3 * X - X).qed()
     assert len(heard) == 2 and torch_runs.torch_is_here()
+
+
+def test_a_condition_is_asked_at_every_position():
+    inverse = tabulate(lambda i, j: 1 / entry_of(v, i), n)
+    [condition], [family] = theorem(inverse * v, ones(n)).hypotheses, v.atoms(Family)
+    sample = Sample(0, v.free_scalars(), basics={family})
+    zero_at_last = sample.family(family) * (torch.arange(len(sample.family(family))) == 0)[:, None]
+    assert condition.met_in(sample)
+    assert not condition.met_in(sample.fixing({family: zero_at_last}))
