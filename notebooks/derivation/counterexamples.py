@@ -87,19 +87,19 @@ class Counterexample:
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
     def __str__(self):
-        return self._without() + self._found()
+        return self._show_without() + self._show_instance()
 
     def __repr__(self):
         """The claim as well: a notebook that refutes another one has another output."""
         style = Text(brief_words(self.claim))
         claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         claim = "; ".join([claim, *kept_back_in(style)])
-        return f"{self._without()}{claim} is false: {self._found()}"
+        return f"{self._show_without()}{claim} is false: {self._show_instance()}"
 
-    def _without(self):
+    def _show_without(self):
         return f"without “{self.without}”: " if self.without else ""
 
-    def _found(self):
+    def _show_instance(self):
         sizes, values, differ = self._lines(Text())
         where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
         where += f" ({self.draws})" if self.draws else ""

@@ -64,7 +64,7 @@ class Module:
     PRINTS = re.compile(
         r"_?show\w*|__repr__|__str__|_repr_latex_|assumptions|reason_text|_?title|_refusal"
         r"|_independence|_shape|_lines|_both|_names?|_print_Exp1|_array|_used"
-        r"|start|_accelerator|_lack|_first_line|_without|_found"
+        r"|start|_accelerator|_lack|_first_line"
     )
     NOT_TRIED = {"display", "printing", "sizes_told", "notation", "goals", "versions", "__init__"}
 
