@@ -5,6 +5,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from assignments import SOLUTION, SOURCES
@@ -17,8 +18,9 @@ PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
 
 
 def shown(code, names):
-    """What a notebook cell would print, the value of its last line included."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
+    """What a notebook cell would print, and in words the formula that it would show."""
+    show = mock.patch("sys.displayhook", lambda value: value is None or print(value))
+    with show, contextlib.redirect_stdout(io.StringIO()) as printed:
         for line in ast.parse(code).body:
             exec(compile(ast.Interactive([line]), "<guide>", "single"), names)
     return lines(printed.getvalue())
