@@ -8,8 +8,8 @@ To read it, module by module: ``nullity``; ``layers``, ``layout`` and ``precisio
 holds, and a float64 copy of it); ``kinds``, ``hidden``, ``by_hand`` and ``record`` (what a bias
 passes through), ``scores``, ``values`` and ``predict`` (what becomes of it there); ``measure`` and
 ``auditing``; ``reasons`` and ``report``; ``sizes``, ``shrinking`` and ``large`` (a small model for a
-large one); ``command``, ``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``equality``,
-``folding`` and ``removing``; ``centring``.
+large one); ``command``, ``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``absorbing``,
+``equality``, ``folding`` and ``removing``; ``centring``.
 ``checkpoints``, ``zoo`` and ``guessing`` make models of the library `transformers` and inputs for
 them; the rest needs torch alone.
 """

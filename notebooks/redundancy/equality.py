@@ -72,7 +72,7 @@ def demand_rounding(found, given, expected, inputs):
         raise NotEqual(
             f"equal in float64, but in {str(dtype).removeprefix('torch.')} the new model has an "
             f"error of {after:.1e} and the one given {before:.1e}: do this in float32 or float64, "
-            "or move fewer constants; the query bias needs the longest shift"
+            "or move fewer constants; the query bias and a bias put into a weight cost most"
         )
     return before, after
 

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
+from .absorbing import absorb_into_weights, price_of
 from .auditing import examine
 from .checkpoints import NoCheckpoint, load
 from .equality import (
@@ -98,16 +100,34 @@ class Folded:
 
     def _counts(self):
         """How many numbers are zero now, by what it took; and what may be taken out."""
-        said = [f"{n} of {name} {HOW[name]}" for name, n in self.zeroed.items() if n]
+        absorbed = Counter()
+        for row in self.moved:
+            absorbed[row.constant] += row.absorbed
+        other = {name: n - absorbed[name] for name, n in self.zeroed.items()}
+        said = [f"{n} of {name} {HOW[name]}" for name, n in other.items() if n]
+        said += [f"{n} of {name} with the weight beside it" for name, n in absorbed.items() if n]
         if said:
-            yield f"numbers now zero: {sum(self.zeroed.values())}: " + ", ".join(said)
+            total = sum(other.values()) + absorbed.total()
+            yield f"numbers now zero: {total}: " + ", ".join(said)
+        if absorbed.total():
+            dtype = next(self.model.parameters()).dtype
+            yield price_of([row for row in self.moved if row.absorbed], dtype)
         numbers, size = (sum(r[i] for r in self.removable) for i in (1, 2))
         if numbers:
             what = "taken out" if self.removed else "remove=True takes out"
             yield f"{what}: {len(self.removable)} biases, {numbers} numbers, {size} bytes"
 
 
-def fold(model, inputs=None, *, move=BIASES, add_bias=False, remove=False, surgeon=Surgeon):
+def fold(
+    model,
+    inputs=None,
+    *,
+    move=BIASES,
+    into_weights=False,
+    add_bias=False,
+    remove=False,
+    surgeon=Surgeon,
+):
     """A `Folded`: an equal model in which every constant that can move has moved.
 
     ``model`` is a module, which is not changed, or the name or folder of a checkpoint.
@@ -118,7 +138,9 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, remove=False, surge
     that may see none, such as padding on the left, has no row of weights that sums to one.
     ``move`` chooses among "key", "value", "query", "second" (the second
     bias of a feed-forward network) and "shifts" (every norm's shift into what reads it, instead
-    of "query" and "second", which need the shifts).  ``add_bias=True`` gives a bias to a Linear
+    of "query" and "second", which need the shifts).  ``into_weights=True`` then puts every bias
+    that is left and reads a LayerNorm with a shift into the weight beside it (`absorbing`), and
+    says what that costs; ``move=()`` puts all of them there.  ``add_bias=True`` gives a bias to a Linear
     that has none and needs one; a configuration may have no word for it, and then
     ``Folded.save`` refuses.  ``remove=True`` takes biases that are zero then out of the model: by
     the word that the configuration has for it, or as ``bias=None``.  ``surgeon`` is the class that
@@ -126,7 +148,7 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, remove=False, surge
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
     """
-    move = _chosen(move)
+    move = _chosen(move, into_weights)
     try:
         model = model if isinstance(model, nn.Module) else load(model)
     except NoCheckpoint as reason:
@@ -136,7 +158,11 @@ def fold(model, inputs=None, *, move=BIASES, add_bias=False, remove=False, surge
 
     def operate(after, batches):
         at_work = surgeon(after, batches, move, add_bias, predicted)
-        return at_work.operate(), at_work.longest
+        at_work.operate()
+        if into_weights:
+            with torch.no_grad():
+                absorb_into_weights(at_work)
+        return at_work.rows, at_work.longest
 
     return operated(model, inputs, operate, copied=sharing_matrices, remove=remove)
 
@@ -183,7 +209,8 @@ def operated(
     constants, like = constants_of(after, before), shaped(model, after)
     del before, after  # a large model is there twice at most
     made = with_constants(like, constants)
-    names, words = without_zeros(made)
+    absorbed = {f"{row.place}.bias" for row in rows if row.absorbed and row.constant == "bias"}
+    names, words = without_zeros(made, absorbed)
     sizes = {n: (p.numel(), p.numel() * p.itemsize) for n, p in made.named_parameters()}
     if remove:
         take_out(made, names, words)
@@ -221,11 +248,11 @@ def table(rows):
     return lines
 
 
-def _chosen(move):
+def _chosen(move, into_weights):
     several = isinstance(move, list | tuple | set | frozenset)
     move = tuple(move) if several else (move,)
     unknown = [name for name in move if name not in (*BIASES, "shifts")]
-    if unknown or not move:
+    if unknown or not (move or into_weights):
         raise CannotFold(f"move takes some of {', '.join(BIASES)}, shifts; not {unknown or move}")
     if "shifts" in move and {"query", "second"} & {*move}:
         raise CannotFold("query and second go into the shifts, so shifts cannot go as well")

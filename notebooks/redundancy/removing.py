@@ -20,10 +20,11 @@ from .zoo import quiet
 Linear = torch.nn.Linear
 
 
-def without_zeros(model):
+def without_zeros(model, also=frozenset()):
     """(names of biases that can be None, {field of the configuration: False}) for a model.
 
-    Only biases of queries, keys and values that are zero as a whole are looked at.
+    Only biases of queries, keys and values that are zero as a whole are looked at, and those that
+    ``also`` names, which are zero.
     """
     own = dict(model.named_parameters())
     zero = {
@@ -31,7 +32,7 @@ def without_zeros(model):
         for layer in layers_of(model)
         for role, p in layer.projections.items()
         if role != "output" and p.has_bias and not own[p.bias_name].any()
-    }
+    } | also
     words = dict(_words(model, zero)) if zero and hasattr(model, "config") else {}
     covered = set().union(*words.values())
     alone = {n for n in zero - covered if _can_do_without(model, n)}

@@ -45,12 +45,19 @@ READS, CARRIES = "reads", "carries"
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one constant.  ``verdict`` is "moved", "kept" or "refused"."""
+    """What became of one constant.  ``verdict`` is "moved", "kept" or "refused".
+
+    ``absorbed`` counts the numbers of it that went into the weight beside it, and ``price`` is
+    what that costs: the change of the weight relative to it, 1 / |kappa|, and by what factor the
+    bias is rounded more coarsely.
+    """
 
     verdict: str
     place: str
     constant: str
     text: str
+    absorbed: int = 0
+    price: tuple = ()
 
 
 class Stays(Exception):
@@ -79,6 +86,7 @@ class Surgeon:
         self.wiring = self.runs[0]
         self.unused = [m for m in self.names if matrices(m) and not self.is_used(m)]
         self.rows, self.lent, self.longest = [], set(), 0.0
+        self.compensated = set()  # the Linears whose bias took in -W t
 
     def predict(self, call):
         """Predict what is redundant, on a copy with random weights; read how matrices are cut."""
@@ -104,10 +112,14 @@ class Surgeon:
         if "second" in self.move:
             for linear in self.writers():
                 self.attempt(self.clear_second, self.names[linear], "b_2", linear)
-        for linear in self.lent:
-            if not linear.bias.any():
-                linear.bias = None
+        self.take_back()
         return self.rows
+
+    def take_back(self):
+        """Take a bias that was lent, and is zero, away again."""
+        for linear in self.lent:
+            if linear.bias is not None and not linear.bias.any():
+                linear.bias = None
 
     def attempt(self, step, place, constant, subject):
         """Take one step, and write into the account what it says or why it was not taken."""
@@ -144,7 +156,9 @@ class Surgeon:
             if layer.key.biases.module not in self.lent:
                 yield f"to nowhere{some}: softmax does not hear it"
         if len(free) < len(b):
-            yield Stays(f"in {len(b) - len(free)} of {len(b)} dimensions: {why}", "kept")
+            moved = layer.key.weights.module in self.compensated
+            took = "; there it absorbs W_K t" if moved else ""
+            yield Stays(f"in {len(b) - len(free)} of {len(b)} dimensions: {why}{took}", "kept")
 
     def of_key(self, layer):
         """(why, a basis of the directions of b_K that softmax does not hear); raises Stays."""
@@ -214,6 +228,7 @@ class Surgeon:
                 linear.bias = nn.Parameter(t.new_zeros(len(weight_of(linear))))
                 self.lent.add(linear)
             linear.bias -= weight_of(linear) @ t if how == READS else t
+            self.compensated.add(linear)
         self.longest = max(self.longest, t.norm().item())
         names = [".".join(self.names[linear].split(".")[-2:]) for linear, _ in bills]
         return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,173 @@
+"""`fold(model, into_weights=True)`: a LayerNorm's shift carries any bias behind it (Theorem 7.8)."""
+
+import copy
+
+import pytest
+import torch
+from derivation.checks import normal
+from redundancy import absorbing, audit, fold
+from redundancy.centring import ShiftedRMSNorm
+from redundancy.equality import NotEqual
+from redundancy.layers import find_attention
+from shared_models import *
+
+X = {"x": normal(2, 5, d)}
+
+#: architecture, configuration, and how many dimensions of a key head its rotary positions leave
+#: alone; the Linears that read a LayerNorm, in both layers.
+READERS = {
+    "phi": ({}, 4, ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.fc1"]),
+    "phi, all of a head rotated": (
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4,
+                             "partial_rotary_factor": 1.0}},
+        0, ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.fc1"]),
+    "gpt2": ({}, 8, ["attn.c_attn", "mlp.c_fc"]),  # Conv1D: transposed, and fused
+    "gpt_neox": ({}, 6, ["attention.query_key_value", "mlp.dense_h_to_4h"]),  # head by head
+}  # fmt: skip
+
+
+def made(what):
+    given, plain, readers = READERS[what]
+    model = randomised(tiny(what.split(",")[0], **given))
+    layers = "h" if what == "gpt2" else "layers"
+    return model, plain, [f"{layers}.{i}.{name}" for i in (0, 1) for name in readers]
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_every_bias_behind_a_layer_norm_goes_into_its_weight_and_nothing_else_changes(what):
+    model, plain, readers = made(what)
+    layer = find_attention(model)[0]
+    assert audit(model).row("key").measured == plain * layer.key_value_heads
+    result = fold(model, move=(), into_weights=True)
+    assert apart(result.model, model) <= result.bound < EQUAL
+    assert changed(model, result.model) == {f"{n}.{p}" for n in readers for p in ("weight", "bias")}
+    assert not any(result.model.get_submodule(name).bias.any() for name in readers)
+    assert sum(row.absorbed for row in result.moved) == sum(
+        model.get_submodule(name).bias.numel() for name in readers
+    )
+    assert not fold(result.model, move=(), into_weights=True).moved, "a second time"
+    dropped = copy.deepcopy(model)
+    for name in readers:
+        dropped.get_submodule(name).bias.data.zero_()
+    assert apart(dropped, model) > 1e-2
+
+
+def test_what_nothing_else_takes_goes_into_a_weight():
+    """In Phi the rotated half of the key bias, and the first bias of the network."""
+    model = random_model("phi")
+    plain, result = fold(model), fold(model, into_weights=True)
+    kept = [row for row in plain.kept if row.constant == "b_K"]
+    assert len(kept) == 2 and all("absorbs W_K t" in row.text for row in kept)
+    assert not result.kept and apart(result.model, model) <= result.bound < EQUAL
+    absorbed = [(row.constant, row.absorbed) for row in result.moved if row.absorbed]
+    assert absorbed == 2 * [("b_K", 8), ("bias", 64)]
+    assert "price: weights change by" in str(result) and "price" not in str(plain)
+
+
+def test_a_weight_without_the_rank_for_a_shift_takes_a_bias():
+    model = copy.deepcopy(random_model("phi"))
+    for layer in model.layers:
+        layer.self_attn.q_proj.weight.data[:, 3:] = 0.0
+    assert "no t has W_Q t = b_Q" in next(r.text for r in fold(model).kept if r.constant == "b_Q")
+    result = fold(model, into_weights=True)
+    assert not any(layer.self_attn.q_proj.bias.any() for layer in result.model.layers)
+    assert apart(result.model, model) <= result.bound < EQUAL
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_price_in_digits_is_said_and_what_remains_is_taken_out(dtype, tmp_path):
+    model = copy.deepcopy(random_model("phi")).to(dtype)
+    result = fold(model, move=(), into_weights=True, remove=True)
+    digits = {torch.float32: 6, torch.bfloat16: 2}[dtype]
+    assert f"of {digits} digits" in str(result)
+    assert 0 < result.rounding[1] < max(10 * result.rounding[0], 1e-4)
+    assert all(layer.mlp.fc1.bias is layer.self_attn.k_proj.bias is None
+               for layer in result.model.layers)  # fmt: skip
+    result.save(tmp_path)
+    with quiet():
+        again = type(model).from_pretrained(tmp_path, dtype=dtype).eval()
+    assert not changed(result.model, again)
+
+
+# --- what is refused ---
+
+
+class Doubling(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+def block(norm=None, between=None):
+    """A random pre-norm block, with another norm or something between the norm and its readers."""
+    model = randomised(Watched())
+    model.norm = model.norm if norm is None else norm(model.norm)
+    if between is not None:
+        model.norm = nn.Sequential(model.norm, between)
+    return model
+
+
+def with_kappa(ratio):
+    """A norm in which the sum of beta / gamma is this share of the sum of its sizes."""
+
+    def change(norm):
+        ratios = norm.bias.data / norm.weight.data
+        ratios[0] = -ratios[1:].sum() + ratio * ratios[1:].abs().sum()
+        norm.bias.data = ratios * norm.weight.data
+        return norm
+
+    return change
+
+
+def rms(norm):
+    return ShiftedRMSNorm((d,), 1e-5, norm.bias.data).double()
+
+
+def without(name):
+    def change(norm):
+        getattr(norm, name).data.mul_(torch.arange(d) != 3 if name == "weight" else 0)
+        return norm
+
+    return change
+
+
+def tied():
+    model = block()
+    model.attn.k_proj.weight = model.attn.q_proj.weight
+    return model
+
+
+REFUSED = {
+    "an RMSNorm with a shift": (lambda: block(rms), "only what a LayerNorm returns"),
+    "no shift": (lambda: block(without("bias")), "has no shift"),
+    "a gain with a zero": (lambda: block(without("weight")), "gain of norm has a zero"),
+    "kappa is zero": (lambda: block(with_kappa(0)), "is zero"),
+    "kappa is tiny": (lambda: block(with_kappa(1e-6)), "is too small"),
+    "something between": (lambda: block(between=Doubling()), "stands between it and the norm"),
+    "a shared weight": (tied, "shares its weight"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_where_it_does_not_hold_it_is_refused_in_a_sentence(what):
+    make, words = REFUSED[what]
+    model = make()
+    result = fold(model, X, move=(), into_weights=True)
+    found = {row.constant: row for row in result.rows}
+    assert words in found["b_Q"].text and found["b_Q"].verdict != "moved"
+    if what != "a shared weight":  # of three readers, two share
+        assert not result.moved and not changed(model, result.model)
+
+
+def test_a_fresh_model_and_one_with_rms_norms_keep_their_biases():
+    fresh = tiny("phi")
+    for layer in find_attention(fresh):
+        layer.key.set_bias(normal(layer.key.size))
+    for model, words in ((fresh, "no shift"), (random_model("llama"), "LlamaRMSNorm")):
+        result = fold(model, move=(), into_weights=True)
+        assert not result.moved and all(words in row.text for row in result.rows)
+
+
+def test_if_it_is_forced_behind_an_rms_norm_the_comparison_refuses(monkeypatch):
+    monkeypatch.setattr(absorbing, "is_layer_norm", lambda module: True)
+    with pytest.raises(NotEqual, match="No model is returned"):
+        fold(block(rms), X, move=(), into_weights=True)
