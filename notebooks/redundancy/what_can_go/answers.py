@@ -1,0 +1,241 @@
+"""What a row of the table says, how it is written, and how it is printed.
+
+    Row("Plain softmax attention", [Attention, …], '''
+        b_K | all    | alone            | 3.3
+        b_V | all    | b_O + W_O @ b_V  | 4.3
+        b_Q | stays  |                  | 4.5
+    ''')
+
+A line is one answer: the bias, how much of it goes, what absorbs it, and the theorem ("measured"
+where there is none).  A bias goes *alone* where nothing else changes, and is *absorbed* where other
+parameters change in its place; "b_O + W_O @ b_V" says which one, and by what when the bias becomes
+zero.  `measuring` builds each row, counts, and does what the row says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def _ones(symbols, b):
+    return b.new_ones(1, b.numel())
+
+
+def _groups(symbols, b):
+    """One direction for each of three groups."""
+    return b.new_ones(3).diag().repeat_interleave(b.numel() // 3, 1)
+
+
+#: How much of a bias goes: the number of directions, of a module and the size of the bias.
+COUNTS: dict[str, Callable] = {
+    "stays": lambda m, size: 0,
+    "all": lambda m, size: size,
+    "the mean": lambda m, size: 1,
+    "the mean in each head": lambda m, size: m.sizes.h,
+    "one number per group": lambda m, size: 3,
+    "the un-rotated part": lambda m, size: size * (m.sizes.k - m.sizes.r) // m.sizes.k,
+    "all but the new gate's third": lambda m, size: size * 2 // 3,
+    "each row's mean": lambda m, size: m.sizes.n,
+    "one vector": lambda m, size: m.sizes.d,
+    "one vector and each row's mean": lambda m, size: m.sizes.d + m.sizes.n - 1,
+    "max(0, gk − d) directions": lambda m, size: max(0, size - m.sizes.d),
+    "max(0, gk − d + 1) directions": lambda m, size: max(0, size - m.sizes.d + 1),
+    "min(d, hk) directions": lambda m, size: min(m.sizes.d, m.sizes.h * m.sizes.k),
+    "d − hk directions": lambda m, size: max(0, m.sizes.d - size),
+    "d directions": lambda m, size: m.sizes.d,
+    "d + 1 directions": lambda m, size: m.sizes.d + 1,
+    "the direction 1/γ_K": lambda m, size: 1,
+    "the direction 1/s_1": lambda m, size: 1,
+    "the direction 1/s_2": lambda m, size: 1,
+}
+#: The directions themselves, (directions, size), where they have a formula.
+DIRECTIONS: dict[str, Callable] = {
+    "the mean": _ones,
+    "one number per group": _groups,
+    "the direction 1/γ_K": lambda symbols, b: 1 / symbols["γ_K"][None],
+    "the direction 1/s_1": lambda symbols, b: 1 / symbols["s_1"][None],
+    "the direction 1/s_2": lambda symbols, b: 1 / symbols["s_2"][None],
+}
+MODES = {" in training": "train", " in evaluation": "eval", "": ""}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What becomes of one ``bias``: how ``much`` goes, alone or ``into`` others, by which theorem.
+
+    ``into`` maps each symbol that changes to what is added to it, an expression in the symbols of
+    the piece ("" where the row only counts); ``where`` is an equation "A @ t = b" that defines t.
+    ``beside`` names what cannot absorb the rest, all that the row names if it is empty, and ``mode``
+    the only one in which this holds.  What is ``aside`` is measured, and printed in a section only.
+    """
+
+    bias: str
+    much: str
+    into: dict
+    theorem: str | None
+    where: str = ""
+    beside: tuple = ()
+    mode: str = ""
+    aside: bool = False
+
+    @classmethod
+    def read(cls, line):
+        """The answer that a line of a row writes."""
+        bias, much, into, theorem, *_ = [*map(str.strip, line.split("|")), "", "", ""]
+        into, _, beside = f" {into}".partition(" beside ")
+        into, _, where = into.partition(" where ")
+        mode = next(words for words in MODES if much.endswith(words))
+        changes = (
+            re.split(r", (?![^(]*\))", into.strip()) if into.strip() not in ("", "alone") else []
+        )
+        parts = [re.fullmatch(r"(\S+)(?: ([+-] .+))?", change) for change in changes]
+        return cls(
+            bias.strip("()"), much.removesuffix(mode), {p[1]: p[2] or "" for p in parts},
+            theorem if theorem[:1].isdigit() else None, where,
+            tuple(filter(None, beside.split(", "))), MODES[mode], bias.startswith("("),
+        )  # fmt: skip
+
+    def count(self, module, size):
+        return COUNTS[self.much](module, size)
+
+    @property
+    def stays(self):
+        return self.much == "stays"
+
+    def goes(self):
+        """How much goes, without the name of the bias."""
+        return "nothing" if self.stays else self.much
+
+    def named(self):
+        """The bias in Markdown, with how much of it goes, and in which mode."""
+        much = "{}" if self.much in ("all", "stays") else f"{maths(self.much)} of {{}}"
+        if self.much.endswith(" in each head"):
+            much = f"{self.much.removesuffix(' in each head')} of {{}} in each head"
+        mode = {"train": " in training", "eval": " in evaluation", "": ""}[self.mode]
+        return much.format(symbol(self.bias)) + mode
+
+    def changes(self):
+        """'$b_O + W_O\\,b_V$': what changes, and by what, where the row says so."""
+        said = joined(_changed(name, by) for name, by in self.into.items())
+        return said + (f", where ${tex(self.where)}$" if self.where else "")
+
+
+def _changed(name, by):
+    """A symbol and what is added to it: one formula, or names of PyTorch with a sign between."""
+    added = by[2:]
+    if not by or not {name, added} & set(NAMED):
+        return symbol(name) if not by else f"${tex(f'{name} {by}')}$"
+    return f"{symbol(name)} {by[0]} {symbol(added)}"
+
+
+@dataclass(frozen=True)
+class Break:
+    """What takes an answer away: the words, a piece that has it, and the answers that hold there."""
+
+    words: str
+    piece: Callable
+    answers: str
+
+    def read(self):
+        return read(self.answers)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A piece of architecture, what of its biases can go, and what breaks that.
+
+    ``pieces`` are functions of `Sizes` that build it; all of them have these answers.
+    """
+
+    title: str
+    pieces: list
+    text: str
+    breaks: tuple = ()
+
+    @property
+    def answers(self):
+        return read(self.text)
+
+    def answer(self, bias):
+        """The first answer for a bias."""
+        return next(a for a in self.answers if a.bias == bias)
+
+    def _parts(self, aside):
+        """The answers that go alone, those that are absorbed, and the words for what stays."""
+        said = [a for a in self.answers if aside or not a.aside]
+        kept = [a.named() for a in said if a.stays]
+        whole = {a.bias for a in self.answers if a.much in ("all", "stays")}
+        part = dict.fromkeys(a.bias for a in said if a.bias not in whole)
+        alone = [a for a in said if not a.into and not a.stays]
+        return alone, [a for a in said if a.into], kept + [f"the rest of {symbol(b)}" for b in part]
+
+    def can_go(self, cite=lambda answer: ""):
+        """'$b_K$ alone; $b_V$ into $b_O$': what the summary says; ``cite`` adds a theorem."""
+        alone, moved, _ = self._parts(aside=False)
+        free = [f"{joined(a.named() + cite(a) for a in alone)} alone"] if alone else []
+        into = [f"{a.named()} into {joined(map(symbol, a.into))}{cite(a)}" for a in moved]
+        return "; ".join(free + into) or "–"
+
+    def staying(self):
+        return ", ".join(self._parts(aside=False)[2]) or "–"
+
+    def line(self):
+        """The sentences with which the row's section begins."""
+        alone, moved, kept = self._parts(aside=True)
+        parts = {"Alone": [a.named() for a in alone],
+                 "Absorbed": [f"{a.named()} by {a.changes()}" for a in moved], "Stays": kept}  # fmt: skip
+        return " ".join(f"**{head}:** {'; '.join(said)}." for head, said in parts.items() if said)
+
+    def not_when(self, cite=lambda answer: ""):
+        """What takes an answer away, a list; "" where nothing is named."""
+        cited = (b.words + "".join(dict.fromkeys(map(cite, b.read()))) for b in self.breaks)
+        said = "".join(f"\n- {words}" for words in cited)
+        return said and f"**Not when**\n{said}"
+
+
+def read(text):
+    return [Answer.read(line) for line in text.strip().splitlines()]
+
+
+#: Parameters that have no letter in the book.
+NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_0": "`bias_k`", "v_0": "`bias_v`",
+         "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "its norm's shift",
+         "β_hh": "the other norm's shift", "μ": "`running_mean`", "E": "the token table",
+         "P": "the position table", "b_C": "the latent's bias $b_C$", "b_R": "the rotary key's bias"}  # fmt: skip
+GREEK = {
+    "β": r"\beta",
+    "γ": r"\gamma",
+    "λ": r"\lambda",
+    "μ": r"\mu",
+    "ρ": r"\rho",
+    "ε": r"\varepsilon",
+}
+
+
+def symbol(name):
+    """A symbol of the book in Markdown, or the words for a parameter that has none."""
+    return NAMED.get(name, f"${tex(name)}$")
+
+
+def tex(expression):
+    """An expression of the table in LaTeX."""
+    carried = r"\\frac{1}{\\kappa} \1 (1/γ)^{\\top}"
+    expression = re.sub(r"carried\((\w+), γ, β\)", carried, expression)
+    expression = re.sub(r"sqrt\(([^)]*)\)", r"\\sqrt{\1}", expression)
+    expression = re.sub(r"_([A-Za-z]{2,})", r"_{\\mathrm{\1}}", expression)
+    expression = expression.replace(" @ ", r"\,").replace(" * ", r"\,")
+    return "".join(GREEK.get(c, c) + " " * (c in GREEK) for c in expression).replace(" _", "_")
+
+
+def maths(words):
+    """Words with their formulas set as such."""
+    words = re.sub(r"max\(.*?\)|min\(.*?\)|1/\S+|\bd − hk|\bd \+ 1|\bd(?= directions)",
+                   lambda found: f"${tex(found[0])}$", words)  # fmt: skip
+    return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
+
+
+def joined(words):
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,341 @@
+"""Attention with what practice puts around it: norms, positions, masks, sinks, gates."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .piece import Piece, normal
+
+
+class Attention(Piece):
+    """Attention with a bias on every projection: the named parts stand where the formula has them.
+
+    ``norm_q``, ``norm_k`` and ``norm_v`` act on each head of queries, keys and values (``over_heads``: before they are
+    split), ``bend`` on scores, ``weigh`` makes weights of them, ``then`` acts on weights, and
+    ``finish`` on what the heads have mixed, (batch, tokens, h k), given the layer's input.
+    """
+
+    def __init__(self, sizes, *, rotary=0, out_bias=True, norm_q=None, norm_k=None,
+                 norm_v=None, over_heads=False, clip=None, bend=None, weigh=None, then=None, finish=None,
+                 prefix=False, memory=False):  # fmt: skip
+        super().__init__(sizes)
+        d, wide, narrow = sizes.d, sizes.h * sizes.k, sizes.g * sizes.k
+        self.q, self.k, self.v = nn.Linear(d, wide), nn.Linear(d, narrow), nn.Linear(d, narrow)
+        self.o = nn.Linear(wide, d, bias=out_bias)
+        self.norm_q, self.norm_k, self.norm_v = (
+            n or nn.Identity() for n in (norm_q, norm_k, norm_v)
+        )
+        self.bend, self.weigh, self.then = bend or same, weigh or softmax, then or same
+        self.finish = finish or (lambda mixed, x: mixed)
+        self.rotary, self.over_heads, self.clip, self.memory = rotary, over_heads, clip, memory
+        if prefix:
+            self.first = nn.ParameterDict({i: nn.Parameter(torch.empty(2, narrow)) for i in "kv"})
+
+    NAMES = {f"{s}_{m.upper()}": f"{m}.{name}" for m in "qkvo"
+             for s, name in (("W", "weight"), ("b", "bias"))} | {
+        "c_Q": "norm_q.bias", "c_K": "norm_k.bias", "γ_Q": "norm_q.weight", "γ_K": "norm_k.weight",
+    }  # fmt: skip
+
+    def symbols(self):
+        """Where heads share a value, W_O is its sum over the heads that share."""
+        found, s = super().symbols(), self.sizes
+        if isinstance(self.then, AcrossHeads):  # how much of its own value a head's weights sum to
+            found["ρ"] = self.then.mix.sum(1).repeat_interleave(s.k)
+        return found | {"W_O": found["W_O"].view(s.d, s.g, s.h // s.g, s.k).sum(2).flatten(1)}
+
+    def inputs(self, generator):
+        more = normal(generator, 2, self.sizes.n + 1, self.sizes.d)
+        return (*super().inputs(generator), more) if self.memory else super().inputs(generator)
+
+    def forward(self, x, memory=None):
+        memory = x if memory is None else memory
+        q, k, v = self.q(x), self.k(memory), self.v(memory)
+        if self.clip:
+            q, k, v = (t.clamp(-self.clip, self.clip) for t in (q, k, v))
+        if hasattr(self, "first"):
+            k, v = (torch.cat([self.first[i].expand(len(x), -1, -1), t], 1)
+                    for i, t in (("k", k), ("v", v)))  # fmt: skip
+        mixed = self.weights(q, k) @ self.norm_v(self.heads(v))
+        return self.o(self.finish(mixed.transpose(1, 2).flatten(2), x))
+
+    def heads(self, t):
+        """(batch, tokens, heads k) as (batch, h, tokens, k), with shared heads repeated."""
+        t = t.unflatten(-1, (-1, self.sizes.k)).transpose(1, 2)
+        return t.repeat_interleave(self.sizes.h // t.shape[1], 1)
+
+    def weights(self, q, k):
+        if self.over_heads:
+            q, k = self.heads(self.norm_q(q)), self.heads(self.norm_k(k))
+        else:
+            q, k = self.norm_q(self.heads(q)), self.norm_k(self.heads(k))
+        q, k = rotate(q, self.rotary), rotate(k, self.rotary)
+        return self.then(self.weigh(self.bend(q @ k.mT / self.sizes.k**0.5)))
+
+
+def same(x):
+    return x
+
+
+def softmax(scores):
+    return scores.softmax(-1)
+
+
+def rotate(x, r):
+    """The first r features of each token turned by its position: (…, tokens, features)."""
+    turned, rest = x[..., :r], x[..., r:]
+    angle = torch.arange(1, x.shape[-2] + 1, dtype=x.dtype)[:, None] / torch.arange(1, r // 2 + 1)
+    even, odd = turned[..., ::2], turned[..., 1::2]
+    pairs = even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()
+    return torch.cat([*pairs, rest], -1)
+
+
+def later(scores):
+    """Which keys come after their query: (queries, keys), bool."""
+    return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+
+
+def causal(scores, by=-torch.inf):
+    """Scores of later keys replaced."""
+    return scores.masked_fill(later(scores), by)
+
+
+def added_mask(scores):
+    """A finite number taken off the scores of later keys."""
+    return scores - 3.0 * later(scores)
+
+
+def alibi(scores):
+    tokens = torch.arange(scores.shape[-1])
+    return scores - (tokens - tokens[:, None]).abs() / 2
+
+
+def cap(scores):
+    return 2 * torch.tanh(scores / 2)
+
+
+def off_by_one(scores):
+    return scores.exp() / (1 + scores.exp().sum(-1, keepdim=True))
+
+
+class Cosine(nn.Module):
+    """Vectors divided by their lengths."""
+
+    def forward(self, x):
+        return F.normalize(x, dim=-1)
+
+
+class PerToken(nn.Module):
+    """Vectors multiplied by a number for each token."""
+
+    def forward(self, x):
+        return x * torch.arange(1, x.shape[-2] + 1)[:, None] ** 0.5
+
+
+class Centred(nn.Module):
+    """The mean over features (axis -1) or tokens (axis -2) taken off."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x):
+        return x - x.mean(self.axis, keepdim=True)
+
+
+class Sink(nn.Module):
+    """Softmax beside one learned logit per head, whose weight goes nowhere, as in gpt-oss."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.logit = nn.Parameter(torch.empty(sizes.h, 1, 1))
+
+    def forward(self, scores):
+        logit = self.logit.expand(len(scores), -1, scores.shape[-2], 1)
+        return torch.cat([scores, logit], -1).softmax(-1)[..., :-1]
+
+
+class AcrossHeads(nn.Module):
+    """Each head's scores or weights become a mixture of all heads', as in talking heads."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.mix = nn.Parameter(torch.empty(sizes.h, sizes.h))
+
+    def forward(self, scores):
+        return torch.einsum("ab,zbij->zaij", self.mix, scores)
+
+
+class RelativeTable(nn.Module):
+    """A learned number for each head and distance added to the scores, as in T5."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(sizes.h, 2 * sizes.n + 1))
+
+    def forward(self, scores):
+        tokens = torch.arange(scores.shape[-1])
+        return scores + self.table[:, tokens - tokens[:, None] + len(tokens)]
+
+
+class Gate(nn.Module):
+    """What the heads have mixed times a sigmoid of the layer's input, as in Qwen3-Next."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.map = nn.Linear(sizes.d, sizes.h * sizes.k)
+
+    def forward(self, mixed, x):
+        return mixed * torch.sigmoid(self.map(x))
+
+
+class NormOfHeads(nn.Module):
+    """A norm of what each head has mixed, before W_O."""
+
+    def __init__(self, sizes, norm):
+        super().__init__()
+        self.norm, self.k = norm(sizes.k), sizes.k
+
+    def forward(self, mixed, x):
+        return self.norm(mixed.unflatten(-1, (-1, self.k))).flatten(-2)
+
+
+class LowRank(nn.Module):
+    """A linear map with a low-rank update beside it, as LoRA makes it."""
+
+    def __init__(self, map, rank=2):
+        super().__init__()
+        self.map = map
+        self.down = nn.Linear(map.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, map.out_features, bias=False)
+
+    def forward(self, x):
+        return self.map(x) + self.up(self.down(x))
+
+
+def with_lora(attention):
+    """The attention with LoRA on its keys."""
+    attention.k = LowRank(attention.k)
+    attention.NAMES = attention.NAMES | {"b_K": "k.map.bias", "W_K": "k.map.weight"}
+    return attention
+
+
+class Fused(Piece):
+    """PyTorch's own layer: b_Q, b_K and b_V are the thirds of one vector."""
+
+    def __init__(self, sizes, memory=False, **options):
+        super().__init__(sizes)
+        width, self.memory = sizes.h * sizes.k, memory
+        self.layer = nn.MultiheadAttention(width, sizes.h, batch_first=True, **options)
+
+    NAMES = {"b_QKV": "layer.in_proj_bias", "W_QKV": "layer.in_proj_weight",
+             "b_O": "layer.out_proj.bias", "W_O": "layer.out_proj.weight",
+             "k_0": "layer.bias_k", "v_0": "layer.bias_v"}  # fmt: skip
+
+    def symbols(self):
+        found = super().symbols()
+        for letter in "Wb":
+            thirds = found.pop(f"{letter}_QKV").chunk(3)
+            found |= {f"{letter}_{role}": third for role, third in zip("QKV", thirds, strict=True)}
+        return found
+
+    def inputs(self, generator):
+        width, n = self.sizes.h * self.sizes.k, self.sizes.n
+        return normal(generator, 2, n, width), normal(generator, 2, n + 1, width)
+
+    def forward(self, x, memory):
+        return self.layer(x, *[memory if self.memory else x] * 2)[0]
+
+
+class Differential(Piece):
+    """The difference of two softmaxes, of two halves of each head: softmax(S₁) - λ softmax(S₂)."""
+
+    def __init__(self, sizes, norm=None):
+        super().__init__(sizes)
+        self.two = nn.ModuleList(Attention(sizes) for _ in range(2))
+        self.share = nn.Parameter(torch.empty(()))
+        self.finish = norm and NormOfHeads(sizes, norm)
+
+    NAMES = {"b_Q": "two.0.q.bias", "b_K": "two.0.k.bias", "b_V": "two.0.v.bias",
+             "b_O": "two.0.o.bias", "W_O": "two.0.o.weight", "λ": "share"}  # fmt: skip
+
+    def forward(self, x):
+        one, other = self.two
+        first, second = (a.weights(a.q(x), a.k(x)) for a in self.two)
+        mixed = ((first - self.share * second) @ one.heads(one.v(x))).transpose(1, 2).flatten(2)
+        return one.o(self.finish(mixed, x) if self.finish else mixed)
+
+
+class Latent(Piece):
+    """Multi-head latent attention, DeepSeek's: keys and values come from one narrow vector.
+
+    Each head has r rotary features, which all heads share and which come from the stream.
+    """
+
+    def __init__(self, sizes, norm=None):
+        super().__init__(sizes)
+        d, h, k, r, c = sizes.d, sizes.h, sizes.k, sizes.r, sizes.k + 1
+        self.q, self.turned, self.latent = (
+            nn.Linear(d, h * (k + r)),
+            nn.Linear(d, r),
+            nn.Linear(d, c),
+        )
+        self.norm = norm(c) if norm else nn.Identity()
+        self.k, self.v, self.o = nn.Linear(c, h * k), nn.Linear(c, h * k), nn.Linear(h * k, d)
+
+    NAMES = {"b_K": "k.bias", "b_V": "v.bias", "b_O": "o.bias", "W_O": "o.weight",
+             "W_V": "v.weight", "b_C": "latent.bias", "b_R": "turned.bias", "b_Q": "q.bias"}  # fmt: skip
+
+    def forward(self, x):
+        s, latent = self.sizes, self.norm(self.latent(x))
+        split = lambda t, width: t.unflatten(-1, (-1, width)).transpose(1, 2)
+        q, k, v = (
+            split(self.q(x), s.k + s.r),
+            split(self.k(latent), s.k),
+            split(self.v(latent), s.k),
+        )
+        position = rotate(split(self.turned(x), s.r), s.r).expand(-1, s.h, -1, -1)
+        plain = q[..., s.r :] @ k.mT + rotate(q[..., : s.r], s.r) @ position.mT
+        return self.o((plain.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Linear(Piece):
+    """Attention without softmax over scores: weights are products of positive features."""
+
+    def __init__(self, sizes, efficient=False):
+        super().__init__(sizes)
+        self.attention, self.efficient = Attention(sizes), efficient
+
+    NAMES = {symbol: f"attention.{name}" for symbol, name in Attention.NAMES.items()}
+
+    def forward(self, x):
+        a = self.attention
+        q, k, v = (a.heads(project(x)) for project in (a.q, a.k, a.v))
+        if self.efficient:
+            weights = q.softmax(-1) @ k.softmax(-2).mT
+        else:
+            weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
+            weights = weights / weights.sum(-1, keepdim=True)
+        return a.o((weights @ v).transpose(1, 2).flatten(2))
+
+
+class DisentangledAttention(Piece):
+    """DeBERTa's: queries also meet a table of distances, and so do keys."""
+
+    def __init__(self, sizes):
+        super().__init__(sizes)
+        self.attention = Attention(sizes)
+        shape = sizes.h, 2 * sizes.n, sizes.k
+        self.tables = nn.ParameterDict({i: nn.Parameter(torch.empty(shape)) for i in "qk"})
+
+    NAMES = {symbol: f"attention.{name}" for symbol, name in Attention.NAMES.items()}
+
+    def forward(self, x):
+        a, tokens = self.attention, torch.arange(x.shape[1])
+        q, k, v = (a.heads(project(x)) for project in (a.q, a.k, a.v))
+        apart = tokens - tokens[:, None] + len(tokens)
+        content_to_place = torch.einsum("zaic,aijc->zaij", q, self.tables["k"][:, apart])
+        place_to_content = torch.einsum("zajc,aijc->zaij", k, self.tables["q"][:, apart])
+        weights = (q @ k.mT + content_to_place + place_to_content).softmax(-1)
+        return a.o((weights @ v).transpose(1, 2).flatten(2))

@@ -1,0 +1,187 @@
+"""Build the piece of a row, count its redundant directions, and do what the row says.
+
+Nothing of a row's answers is read to count: the Jacobian of the piece, by the tensors that the
+answers name, in float64 at a generic point, one for each piece, size and mode.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import torch
+
+from ..nullity import CUT, jacobian
+from .answers import DIRECTIONS
+
+#: Finite moves and surgery: u times a thousand roundings of numbers below a thousand.
+UNSEEN = 2**-53 * 1000 * 1000
+SEEN = 1e-6
+
+
+def modes(answers):
+    """The modes in which a row is measured: in both, where an answer holds in one only."""
+    return ("eval", "train") if any(a.mode for a in answers) else ("eval",)
+
+
+class Measured:
+    """A piece in one mode, and the Jacobian of its outputs by the tensors that are named.
+
+    ``symbols`` are the names of the table; a mode is "eval" or "train".
+    """
+
+    def __init__(self, module, symbols, mode="eval"):
+        self.module, self.mode = module.train(mode == "train"), mode
+        self.values = module.tensors()
+        self.place = {symbol: _place(module, symbol) for symbol in symbols}
+        # every vector, so that the largest singular value is not that of a redundant block
+        vectors = {n: t for n, t in module.named_parameters() if t.dim() == 1}
+        named = {n: self.values[n] for n, _ in self.place.values() if not is_statistic(n)}
+        self.jacobian = jacobian(self.run, self.draw, vectors | named)
+
+    def draw(self, seed):
+        chance = torch.Generator().manual_seed(1000 + seed)
+        return (*self.module.inputs(chance), seed)
+
+    def run(self, values, *inputs):
+        """The outputs; dropout draws by the seed that comes last of the inputs."""
+        *inputs, seed = inputs
+        # what batch norm writes to must be a tensor of this derivative, without a gradient
+        nothing = 0 * next(iter(values.values())).sum()
+        state = {name: (t + nothing).detach() if t.is_floating_point() else t.clone()
+                 for name, t in self.values.items()}  # fmt: skip
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return torch.func.functional_call(self.module, state | values, tuple(inputs))
+
+    def size(self, symbol):
+        return len(self.jacobian.columns(self.place[symbol]))
+
+    def alone(self, *symbols):
+        """How many directions of these tensors together are redundant."""
+        return self.jacobian.nullity(*[self.place[s] for s in symbols]).dimension
+
+    def absorbed(self, symbol, into):
+        """How many directions of a bias the others can make up for."""
+        return self.alone(symbol, *into) - self.alone(*into)
+
+    def sends_to_zero(self, symbol, directions):
+        """Whether the outputs do not move along each of these directions, to first order."""
+        columns = self.jacobian.triangle[:, self.jacobian.columns(self.place[symbol])]
+        moved = torch.linalg.vector_norm(columns @ directions.T, dim=0)
+        return bool((moved <= CUT * self.jacobian.scale * directions.norm(dim=1)).all())
+
+    def change(self, shifts):
+        """How far the outputs move, relative to the largest, when the tensors are shifted."""
+        inputs, moved = self.draw(0), dict(self.values)
+        for symbol, shift in shifts.items():
+            name, index = self.place[symbol]
+            moved[name] = moved[name].clone()
+            part = moved[name][index]
+            moved[name][index] += shift.view_as(part) if shift.numel() == part.numel() else shift
+        with torch.no_grad():
+            before, after = self.run(dict(self.values), *inputs), self.run(moved, *inputs)
+        return ((after - before).abs().max() / before.abs().max()).item()
+
+    def along(self, *symbols):
+        """A finite shift along what is redundant, and one along what is not; {} where none is."""
+        places = [self.place[s] for s in symbols]
+        basis = self.jacobian.redundant(*places)
+        sizes = [self.size(s) for s in symbols]
+        drawn = torch.randn(sum(sizes), generator=torch.Generator().manual_seed(1)).double()
+        inside = basis.T @ (basis @ drawn)
+        rest = drawn - inside
+        return [dict(zip(symbols, t.split(sizes), strict=True)) if t.norm() > 1e-9 else {}
+                for t in (inside, rest)]  # fmt: skip
+
+    def surgery(self, answer):
+        """The shifts that set the bias to zero and change what absorbs it, as the answer says."""
+        known = {**self.module.symbols(), **HELP}
+        if answer.where:  # "A @ t = b"
+            matrix, vector = answer.where.split(" @ t = ")
+            known["t"] = solve(known[matrix], known[vector])
+        shifts = {symbol: eval(by.removeprefix("+ "), {}, known)  # noqa: S307
+                  for symbol, by in answer.into.items()}  # fmt: skip
+        return {answer.bias: -known[answer.bias], **shifts}
+
+
+def is_statistic(name):
+    return "running_" in name
+
+
+def _place(module, symbol):
+    """(name of a tensor, the part of it) that a symbol stands for."""
+    tensor = module.symbols()[symbol]
+    if symbol in module.named():
+        return module.named()[symbol], ...
+    for name, whole in module.tensors().items():
+        start = tensor.data_ptr() - whole.data_ptr()
+        first = start // tensor.element_size() // max(1, whole[0].numel())
+        if 0 <= start < whole.numel() * whole.element_size():
+            return name, slice(first, first + len(tensor))
+    raise KeyError(f"{symbol} is no part of a tensor of {type(module).__name__}")
+
+
+def solve(matrix, vector):
+    """x with matrix @ x = vector, where there is one."""
+    return torch.linalg.lstsq(matrix, vector[:, None]).solution[:, 0]
+
+
+def carried(bias, gain, shift):
+    """b (1/γ)ᵀ / Σ β/γ: what takes a bias into the weights behind a LayerNorm (Theorem 7.8)."""
+    return torch.outer(bias, 1 / gain) / (shift / gain).sum()
+
+
+HELP = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
+
+
+def contradictions(module, answers, mode="eval"):
+    """What the measurement says against the answers, a list of sentences; empty where they agree."""
+    answers = [a for a in answers if a.mode in ("", mode)]
+    symbols = dict.fromkeys(chain.from_iterable((a.bias, *a.into, *a.beside) for a in answers))
+    found = Measured(module, symbols, mode)
+    counted = [s for s in symbols if not is_statistic(found.place[s][0])]
+    said = []
+    for bias in dict.fromkeys(a.bias for a in answers):
+        mine = [a for a in answers if a.bias == bias]
+        said += _counts(found, bias, mine, [s for s in counted if s != bias])
+    for answer in answers:
+        said += _moves(found, answer)
+    return said
+
+
+def _counts(found, bias, answers, others):
+    """Sentences where the numbers alone, absorbed and beside all others are not the row's."""
+    module, size = found.module, found.size(bias)
+    free = sum(a.count(module, size) for a in answers if not a.into)
+    if (number := found.alone(bias)) != free:
+        yield f"{number} of {size} of {bias} go alone, not {free}"
+    most, beside = free, others
+    for answer in answers:
+        count = answer.count(module, size)
+        most, beside = max(most, count), answer.beside or beside
+        if answer.into and set(answer.into) <= set(others):
+            if (number := found.absorbed(bias, answer.into)) != count:
+                yield f"{number} of {size} of {bias} go into {', '.join(answer.into)}, not {count}"
+        if answer.much in DIRECTIONS:
+            directions = DIRECTIONS[answer.much](module.symbols(), module.symbols()[bias])
+            if not found.sends_to_zero(bias, directions):
+                yield f"{bias} does not go along {answer.much}"
+    if most < size and beside and (number := found.absorbed(bias, beside)) != most:
+        yield f"{number} of {size} of {bias} go beside {', '.join(beside)}, not {most}"
+
+
+def _moves(found, answer):
+    """Sentences where finite moves, or the surgery of the row, do not do what they should."""
+    symbols = answer.bias, *answer.into
+    if not any(is_statistic(found.place[s][0]) for s in symbols):
+        inside, rest = found.along(*symbols)
+        if inside and (change := found.change(inside)) > UNSEEN:
+            yield f"a finite move of {', '.join(symbols)} changes the outputs by {change:.0e}"
+        if rest and (change := found.change(rest)) < SEEN:
+            yield f"a finite move of {', '.join(symbols)} that should be seen is not: {change:.0e}"
+    if answer.much == "all" and all(answer.into.values()):
+        if (change := found.change(found.surgery(answer))) > UNSEEN:
+            yield f"{answer.bias} set to zero, {answer.into}: the outputs change by {change:.0e}"
+        alone = found.change({answer.bias: -found.module.symbols()[answer.bias]})
+        if answer.into and alone < SEEN:
+            yield f"{answer.bias} set to zero and nothing else: the outputs do not change"

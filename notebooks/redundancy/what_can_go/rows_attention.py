@@ -1,0 +1,202 @@
+"""Rows of the table: projections, positions and norms of attention."""
+
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import nn
+
+from .answers import Break, Row
+from .attention import (
+    Attention,
+    Centred,
+    Cosine,
+    Fused,
+    Latent,
+    RelativeTable,
+    added_mask,
+    alibi,
+    causal,
+    with_lora,
+)  # fmt: skip
+from .blocks import NormBefore
+
+PLAIN = """
+    b_K | all   | alone           | 3.3
+    b_V | all   | b_O + W_O @ b_V | 4.3
+    b_Q | stays |                 | 4.5
+"""
+
+
+def blind(scores):
+    """Softmax of which the first query gets nothing, as where a mask hides every key."""
+    return scores.softmax(-1) * (torch.arange(scores.shape[-2]) > 0)[:, None]
+
+
+def wider(s):
+    """Heads that are together wider than the stream."""
+    return replace(s, k=6)
+
+
+def layer_norms(s, **around):
+    return Attention(s, norm_q=nn.LayerNorm(s.k), norm_k=nn.LayerNorm(s.k), **around)
+
+
+def rms_norms(s, **around):
+    return Attention(s, norm_q=nn.RMSNorm(s.k), norm_k=nn.RMSNorm(s.k), **around)
+
+
+def over_heads(s):
+    wide = s.h * s.k
+    norms = {"norm_q": nn.LayerNorm(wide), "norm_k": nn.LayerNorm(wide)}
+    return Attention(s, over_heads=True, **norms)
+
+
+def no_shift(d):
+    return nn.LayerNorm(d, bias=False)
+
+
+ATTENTION = (
+    Row("Plain softmax attention", [
+        Attention, partial(Attention, bend=causal), partial(Attention, bend=alibi),
+        lambda s: Attention(s, bend=RelativeTable(s)), lambda s: Attention(replace(s, g=1)),
+        partial(Attention, bend=added_mask), lambda s: with_lora(Attention(s)), Fused,
+    ], PLAIN, (
+        Break("the keys are rotated ($b_K$ stays)",
+              lambda s: Attention(s, rotary=s.k), "b_K | stays | | 5.4"),
+        Break("an RMSNorm acts on the keys ($b_K$ stays)",
+              lambda s: Attention(s, norm_k=nn.RMSNorm(s.k)), "b_K | stays | | 7.6"),
+        Break("some keys and values come from another projection, without these biases: a prefix, "
+              "a cache, a second modality (both stay)",
+              partial(Attention, prefix=True), "b_K | stays | | 5.5\nb_V | stays | | 11.2"),
+        Break("a query sees no key and its weights are zero ($b_V$ stays)",
+              partial(Attention, weigh=blind), "b_K | all | alone\nb_V | stays | beside b_O"),
+        Break("a mask *replaces* scores by a finite number ($b_K$ stays)",
+              partial(Attention, bend=partial(causal, by=-2.0)), "b_K | stays | | 11.7"),
+    )),
+    Row("Cross-attention", [partial(Attention, memory=True), partial(Fused, memory=True)], PLAIN),
+    Row("A norm with a shift before attention", [
+        partial(NormBefore, norm=nn.LayerNorm),
+        lambda s: NormBefore(s, nn.LayerNorm, bend=RelativeTable(s)),
+    ], """
+        b_K | all | alone                                       | 3.3
+        b_V | all | b_O + W_O @ b_V                             | 4.3
+        b_Q | all | β + t, b_V - W_V @ t where W_Q @ t = b_Q    | 8.4
+    """, (
+        Break("the norm has no shift, as RMSNorm ($b_Q$ stays)",
+              partial(NormBefore, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
+        Break("the heads together are wider than the model, or $W_Q$ has lost rank "
+              "(only what $W_Q$ reaches goes)",
+              lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
+    )),
+    Row("A norm with a shift before rotary attention", [
+        lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k),
+    ], """
+        b_V | all | b_O + W_O @ b_V                                        | 4.3
+        b_Q | all | β + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | measured
+        b_K | all | β + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | measured
+    """, (
+        Break("$b_K$ may not change (at most $d - hk$ directions of $b_Q$ go)",
+              lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k), "b_Q | d − hk directions | β, b_V"),
+    )),
+    Row("A LayerNorm with a shift before any linear map", [
+        lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k, out_bias=False),
+    ], """
+        b_Q | all | W_Q + carried(b_Q, γ, β) | 7.8
+        b_K | all | W_K + carried(b_K, γ, β) | 7.8
+        b_V | all | W_V + carried(b_V, γ, β) | 7.8
+    """, (
+        Break("the norm has no shift: $\\kappa = 0$",
+              partial(NormBefore, norm=no_shift, out_bias=False), "b_Q | stays | beside W_Q"),
+        Break("the norm is an RMSNorm",
+              partial(NormBefore, norm=nn.RMSNorm, out_bias=False), "b_Q | stays | beside W_Q"),
+    )),
+    Row("No output bias", [
+        partial(Attention, out_bias=False), lambda s: Attention(wider(s), out_bias=False),
+    ], """
+        b_K | all                       | alone | 3.3
+        b_V | max(0, gk − d) directions | alone | 4.2
+        b_Q | stays                     |       | 4.5
+    """),
+    Row("RoPE (rotary positions)", [lambda s: Attention(s, rotary=s.k)], """
+        b_V | all   | b_O + W_O @ b_V | 4.3
+        b_Q | stays |                 | 4.5
+        b_K | stays |                 | 5.4
+    """),
+    Row("RoPE on a part of each head", [lambda s: Attention(s, rotary=s.r)], """
+        b_K | the un-rotated part | alone           | 5.4
+        b_V | all                 | b_O + W_O @ b_V | 4.3
+        b_Q | stays               |                 | 4.5
+    """),
+    Row("QK-norm with RMSNorm, and cosine attention", [
+        rms_norms, lambda s: rms_norms(s, rotary=s.k),
+        lambda s: Attention(s, norm_q=Cosine(), norm_k=Cosine()),
+    ], """
+        b_V | all   | b_O + W_O @ b_V | 4.3
+        b_Q | stays |                 | 7.6
+        b_K | stays |                 | 7.6
+    """),
+    Row("QK-norm with LayerNorm", [layer_norms], """
+        c_K | all                   | alone           | 11.8
+        c_Q | the direction 1/γ_K   | alone           | measured
+        b_K | the mean in each head | alone           | 7.1
+        b_Q | the mean in each head | alone           | 7.1
+        b_V | all                   | b_O + W_O @ b_V | 4.3
+    """, (
+        Break("positions are rotary: then only the un-rotated part of `k_norm.bias` goes, and nothing "
+              "of `q_norm.bias`",
+              lambda s: layer_norms(s, rotary=s.r), "c_K | the un-rotated part | alone | 5.4\nc_Q | stays"),
+    )),
+    Row("One LayerNorm over all heads", [over_heads], """
+        c_K | all      | alone           | 11.8
+        b_K | the mean | alone           | 7.1
+        b_Q | the mean | alone           | 7.1
+        b_V | all      | b_O + W_O @ b_V | 4.3
+        c_Q | stays    |                 | measured
+    """),
+    Row("A LayerNorm on the queries only", [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
+        b_K | all                   | alone           | 3.3
+        b_Q | the mean in each head | alone           | 7.1
+        b_V | all                   | b_O + W_O @ b_V | 4.3
+        c_Q | stays                 |                 | measured
+    """),
+    Row("Multi-head latent attention", [Latent], """
+        b_K | all   | alone           | 3.3
+        b_V | all   | b_O + W_O @ b_V | 4.3
+        b_C | all   | b_V + W_V @ b_C | measured
+        b_Q | stays |                 | 4.5
+        b_R | stays |                 | 5.4
+    """, (
+        Break("a norm acts on the latent vector, as in DeepSeek's models: its bias stays",
+              partial(Latent, norm=nn.RMSNorm), "b_C | stays\nb_K | all | alone"),
+    )),
+    Row("Clipped queries, keys and values", [partial(Attention, clip=1.5)], """
+        b_Q | stays | | measured
+        b_K | stays | | measured
+        b_V | stays | | measured
+    """),
+    Row("An extra key and value", [partial(Fused, add_bias_kv=True)], """
+        b_K | all   | k_0 - b_K                  | 11.2
+        b_V | all   | v_0 - b_V, b_O + W_O @ b_V | 11.2
+        b_Q | stays |                            | 4.5
+    """),
+    Row("Keys and values of another projection", [partial(Attention, prefix=True)], """
+        b_Q | stays | | 4.5
+        b_K | stays | | 5.5
+        b_V | stays | | 11.2
+    """),
+    Row("Keys centred over the features of a head, with RoPE", [
+        lambda s: Attention(s, norm_k=Centred(-1), rotary=s.k),
+    ], """
+        b_K | the mean in each head | alone           | measured
+        b_V | all                   | b_O + W_O @ b_V | 4.3
+        b_Q | stays                 |                 | measured
+    """),
+    Row("Queries and values centred over the tokens", [
+        lambda s: Attention(s, norm_q=Centred(-2), norm_v=Centred(-2)),
+    ], """
+        b_Q | all | alone | measured
+        b_K | all | alone | 3.3
+        b_V | all | alone | measured
+    """),
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""Rows of the table: what a block writes to the stream, and the blocks of whole models."""
+
+from torch import nn
+
+from .answers import Break, Row
+from .attention import Attention, Sink, cap
+from .blocks import Block
+
+RMS = nn.RMSNorm
+
+
+def block(place="pre", norm=nn.LayerNorm, **around):
+    return lambda s: Block(s, place, norm, **around)
+
+
+def rotary(place="pre", norm=RMS, part="k", **around):
+    return lambda s: Block(s, place, norm, rotary=getattr(s, part), **around)
+
+
+def last(bias):
+    """Where the mean of a bias on a pre-norm stream is seen."""
+    return (
+        Break("an RMSNorm reads the stream", block(norm=RMS), f"{bias} | stays | | 7.6"),
+        Break("no norm reads the stream at its end", block(last=False), f"{bias} | stays"),
+        Break("dropout acts on what is written, in training", block(dropout=0.3),
+              f"{bias} | the mean in evaluation | alone\n{bias} | stays in training"),
+    )  # fmt: skip
+
+
+STREAM = (
+    Row("b_O in pre-norm with LayerNorm", [Block], "b_O | the mean | alone | 8.1", last("b_O")),
+    Row("b_O in pre-norm with RMSNorm", [block(norm=RMS)], "b_O | stays | | 7.6"),
+    Row("b_O on a stream that is returned", [block(last=False)], "b_O | stays | | 8.1"),
+    Row("b_O on a stream that a linear map reads", [block(last=nn.Linear)], "b_O | stays | | 8.1"),
+    Row("b_O in post-norm", [block("post")], """
+        b_O | the mean | alone                                          | 8.2
+        b_O | all      | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O    | 8.5
+    """),
+    Row("b_O with a LayerNorm on the branch", [block("branch")], "b_O | the mean | alone | 8.3", (
+        Break("the norm is an RMSNorm", block("branch", RMS), "b_O | stays | | 7.6"),
+    )),
+    Row("b_O beside a value bias", [Attention], "b_O | min(d, hk) directions | b_V | 4.3"),
+    Row("b_2 in pre-norm with LayerNorm", [Block], "b_2 | the mean | alone | 8.1", last("b_2")),
+    Row("b_2 in pre-norm with RMSNorm", [block(norm=RMS)], "b_2 | stays | | 7.6"),
+    Row("b_2 in post-norm", [block("post")], """
+        b_2 | the mean | alone                        | 8.2
+        b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2   | 8.6
+    """, (
+        Break("dropout acts on what the network writes, in training",
+              block("post", dropout=0.3), "b_2 | stays in training | β_2, b_1"),
+    )),
+    Row("b_2 with a LayerNorm on the branch", [block("branch")], "b_2 | the mean | alone | 8.3"),
+    Row("b_2 in a parallel block", [block("parallel"), block("two norms")], """
+        (b_2) | the mean | alone     | 8.1
+        b_2   | all      | b_O + b_2 | 8.7
+    """),
+    Row("b_2 in a parallel block with RMSNorm", [block("parallel", RMS)],
+        "b_2 | all | b_O + b_2 | 8.7"),
+    Row("LayerScale in pre-norm with LayerNorm", [block(scale=True)], """
+        b_O | the direction 1/s_1 | alone | 8.1
+        b_2 | the direction 1/s_2 | alone | 8.1
+    """),
+)  # fmt: skip
+
+#: What W_O turns into a constant, which LayerNorms subtract.
+VALUE = """
+    b_V   | all                           | b_O + W_O @ b_V | 4.3
+    (b_V) | max(0, gk − d + 1) directions | alone           | 8.1
+"""
+NOTHING = """
+    b_Q | stays | | {}
+    b_K | stays | | {}
+    b_V | stays | | {}
+"""
+
+MODELS = (
+    Row("Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT", [Block], """
+        b_K | all      | alone                                     | 3.3
+        b_Q | all      | β_1 + t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
+        b_2 | the mean | alone                                     | 8.1
+        (b_O) | the mean | alone beside b_1, b_2                   | 8.1
+    """.rstrip() + VALUE),
+    Row("Post-norm, LayerNorm: BERT, RoBERTa, BART", [block("post")], """
+        b_K | all      | alone                                              | 3.3
+        b_Q | all      | β_1 + t, b_V - W_V @ t, b_O - t where W_Q @ t = b_Q | 8.5
+        b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2                         | 8.6
+        (b_2) | the mean | alone                                            | 8.2
+    """.rstrip() + VALUE),
+    Row("LayerNorms on the branch only", [block("branch")], """
+        b_K | all      | alone                                              | 3.3
+        b_Q | all      | β_0 + t, b_V - W_V @ t, β_1 - t where W_Q @ t = b_Q | 8.4
+        b_2 | the mean | alone                                              | 8.3
+        (b_O) | the mean | alone beside b_2                                 | 8.3
+    """.rstrip() + VALUE),
+    Row("Parallel, LayerNorm, RoPE on a part of each head: Phi",
+        [rotary("parallel", nn.LayerNorm, "r")], """
+        b_K | the un-rotated part | alone beside b_V, b_O | 5.4
+        b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
+        (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_K @ t = b_K | measured
+        b_2 | all      | b_O + b_2 | 8.7
+        (b_2) | the mean | alone   | 8.1
+    """.rstrip() + VALUE),
+    Row("Parallel with two LayerNorms, RoPE on a part of each head: GPT-NeoX",
+        [rotary("two norms", nn.LayerNorm, "r")], """
+        b_K | the un-rotated part | alone beside b_V, b_O | 5.4
+        b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
+        (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | measured
+        b_2 | all      | b_O + b_2 | 8.7
+        (b_2) | the mean | alone   | 8.1
+    """.rstrip() + VALUE),
+    Row("RMSNorm, RoPE, all biases: Llama with biases", [rotary()], """
+        b_V | all   | b_O + W_O @ b_V | 4.3
+        b_Q | stays |                 | 4.5
+        b_K | stays |                 | 5.4
+        b_2 | stays |                 | 7.6
+    """),
+    Row("RMSNorm, RoPE, no output bias: Qwen2", [rotary(out_bias=False)],
+        NOTHING.format("4.5", "5.4", "4.2")),
+    Row("RMSNorm, RoPE, a soft cap: Gemma 2 with biases", [rotary(bend=cap)], """
+        b_V | all   | b_O + W_O @ b_V | 4.3
+        b_Q | stays |                 | measured
+        b_K | stays |                 | 5.1
+    """),
+    Row("RMSNorm, RoPE, a sink: gpt-oss",
+        [lambda s: Block(s, norm=RMS, rotary=s.k, weigh=Sink(s))],
+        NOTHING.format("4.5", "5.5", "14.1")),
+)  # fmt: skip

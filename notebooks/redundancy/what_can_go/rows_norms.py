@@ -1,0 +1,146 @@
+"""Rows of the table: a bias before a norm, behind one, and at the ends of a model."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from .answers import Break, Row
+from .norms import (
+    Before,
+    Behind,
+    ConvolutionBehind,
+    Head,
+    KeepsSome,
+    LayerNormLSTM,
+    Patches,
+    Recurrent,
+    Router,
+    Tables,
+    convolution,
+)  # fmt: skip
+
+
+def before(norm, *between):
+    """A linear map, then what stands between, then the norm of f features."""
+    return lambda s: Before(s, nn.Linear(s.d, s.f), norm(s.f), *between)
+
+
+def convolved(norm, *between):
+    return lambda s: Before(s, convolution(s), norm(s.f), *between)
+
+
+def twice_convolved(s):
+    second = nn.Conv2d(s.f, 4, 3, padding=1)
+    return Before(s, convolution(s), nn.BatchNorm2d(4), second)
+
+
+def same(logits):
+    return logits
+
+
+def softmax(logits):
+    return logits.softmax(-1)
+
+
+def with_z_loss(logits):
+    """Log-probabilities, and the square of the logarithm of softmax's divisor beside them."""
+    total = logits.logsumexp(-1, keepdim=True)
+    return torch.cat([logits - total, total**2], -1)
+
+
+def capped(logits):
+    return (2 * torch.tanh(logits / 2)).softmax(-1)
+
+
+def top_two(logits):
+    """The softmax of the two largest, as many routers weigh their experts."""
+    kept = logits.topk(2, -1)
+    return torch.zeros_like(logits).scatter(-1, kept.indices, kept.values.softmax(-1))
+
+
+affine = partial(nn.InstanceNorm2d, affine=True)
+tracked = partial(affine, track_running_stats=True)
+
+BEFORE = (
+    Row("Before BatchNorm", [before(nn.BatchNorm1d), convolved(nn.BatchNorm2d)], """
+        b | all in training   | alone | 6.1
+        b | all in evaluation | μ - b | 6.5
+    """, (
+        Break("an activation stands between",
+              before(nn.BatchNorm1d, nn.GELU()), "b | stays in training"),
+        Break("dropout stands between",
+              before(nn.BatchNorm1d, nn.Dropout(0.3)), "b | stays in training"),
+        Break("padded rows are set to zero in between",
+              before(nn.BatchNorm1d, KeepsSome()), "b | stays in training"),
+        Break("an average pool that counts its padding stands between",
+              convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), "b | stays in training"),
+        Break("a second convolution that pads with zeros stands between",
+              twice_convolved, "b | stays in training | | 6.6"),
+    )),
+    Row("Before frozen BatchNorm", [before(nn.BatchNorm1d), convolved(nn.BatchNorm2d)], """
+        b | all | μ - b                      | 6.5
+        b | all | β + γ * b / sqrt(v + ε)    | 6.5
+    """),
+    Row("Before LayerNorm", [before(nn.LayerNorm)], "b | the mean | alone beside β | 7.1"),
+    Row("Before RMSNorm", [before(nn.RMSNorm)], "b | stays | | 7.6"),
+    Row("Before GroupNorm", [before(partial(nn.GroupNorm, 3)), convolved(partial(nn.GroupNorm, 3))],
+        "b | one number per group | alone beside β | 7.4"),
+    Row("Before InstanceNorm", [convolved(affine)], "b | all | alone | 7.5", (
+        Break("it tracks running statistics, in evaluation: there its shift absorbs the bias",
+              convolved(tracked), "b | all in training | alone\nb | all in evaluation | β"),
+    )),
+)  # fmt: skip
+
+BEHIND = (
+    Row("The shift of a norm before linear maps", [
+        partial(Behind, others=[True]), partial(Behind, norm=nn.BatchNorm1d, others=[True]),
+    ], "β | all | b + W @ β, c + V @ β | 6.3", (
+        Break("one of the maps has no bias", partial(Behind, others=[False] * 2), "β | stays | b"),
+        Break("a residual carries the norm's output on, as in post-norm",
+              partial(Behind, others=[True], residual=True), "β | stays | b, c"),
+        Break("the map is a convolution that pads with zeros",
+              partial(ConvolutionBehind, padding=1), "β | stays | b | 6.6"),
+    )),
+    Row("The shift of a norm before a convolution without padding", [ConvolutionBehind],
+        "β | all | b + W @ β | 6.3"),
+    Row("A linear map behind a LayerNorm with a shift", [Behind], """
+        b | all | W + carried(b, γ, β)      | 7.8
+        b | all | β + t where W @ t = b     | 6.3
+    """),
+    Row("LSTM", [lambda s: Recurrent(s, nn.LSTM)], """
+        b_ih | all | b_hh + b_ih | measured
+        b_hh | all | b_ih + b_hh | measured
+    """),
+    Row("GRU", [lambda s: Recurrent(s, nn.GRU)], """
+        b_ih | all but the new gate's third | b_hh | measured
+        b_hh | all but the new gate's third | b_ih | measured
+    """),
+    Row("An LSTM with LayerNorm", [LayerNormLSTM], """
+        b_ih | the mean | alone beside b_hh, β_ih | 7.1
+        b_hh | the mean | alone beside b_ih, β_hh | 7.1
+        β_hh | all      | β_ih + β_hh             | measured
+    """),
+    Row("Tables of tokens and positions", [Tables], "P | one vector | E | 12.1"),
+    Row("Tables of tokens and positions before a LayerNorm",
+        [lambda s: Tables(s, nn.LayerNorm(s.d))], """
+        P | each row's mean                | alone | 8.1
+        P | one vector and each row's mean | E     | 12.1
+    """),
+    Row("An embedding's bias and a table of positions", [Patches],
+        "b | all | P + b | measured"),
+    Row("The last norm's shift", [partial(Head, ends=same)], "β | all | b + W @ β | 6.3"),
+    Row("The head's bias under softmax", [partial(Head, ends=softmax)], """
+        b | the mean         | alone     | 12.2
+        b | d + 1 directions | β         | 6.3
+        β | all              | b + W @ β | 6.3
+    """, (
+        Break("the loss has a z-term", partial(Head, ends=with_z_loss), "b | stays"),
+        Break("the logits are capped", partial(Head, ends=capped), "b | stays"),
+        Break("a sigmoid stands in the place of softmax", partial(Head, ends=torch.sigmoid), "b | stays"),
+    )),
+    Row("A router's bias", [partial(Router, weigh=softmax), partial(Router, weigh=top_two)],
+        "b | the mean | alone | 3.1", (
+        Break("the weights are sigmoids", partial(Router, weigh=torch.sigmoid), "b | stays"),
+    )),
+)  # fmt: skip

@@ -1,0 +1,110 @@
+"""Rows of the table: what stands between scores, weights and the output of attention."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from .answers import Break, Row
+from .attention import (
+    AcrossHeads,
+    Attention,
+    Differential,
+    DisentangledAttention,
+    Fused,
+    Gate,
+    Linear,
+    NormOfHeads,
+    PerToken,
+    Sink,
+    cap,
+    causal,
+    off_by_one,
+)  # fmt: skip
+
+NO_KEY_BIAS = """
+    b_V | all   | b_O + W_O @ b_V | 4.3
+    b_Q | stays |                 | measured
+    b_K | stays |                 | {}
+"""
+KEY_BIAS_ALONE = """
+    b_K | all   | alone | 3.3
+    b_Q | stays |       | 4.5
+    b_V | {}
+"""
+
+
+def cut_off(scores):
+    return scores.clamp(min=-0.3)
+
+
+def over_queries(scores):
+    return scores.softmax(-2)
+
+
+WEIGHTS = (
+    Row("Sinks and softmax off by one", [
+        lambda s: Attention(s, weigh=Sink(s)), partial(Attention, weigh=off_by_one),
+        partial(Fused, add_zero_attn=True),
+    ], """
+        b_Q | stays | | 4.5
+        b_K | stays | | 5.5
+        b_V | stays | | 14.1
+    """),
+    Row("Sigmoid attention", [partial(Attention, weigh=torch.sigmoid)], """
+        b_Q | stays | | measured
+        b_K | stays | | measured
+        b_V | stays | | measured
+    """),
+    Row("Soft-capped scores", [partial(Attention, bend=cap)], NO_KEY_BIAS.format("5.1")),
+    Row("Scores cut off from below", [partial(Attention, bend=cut_off)],
+        NO_KEY_BIAS.format("measured")),
+    Row("A finite mask that replaces scores", [partial(Attention, bend=partial(causal, by=-2.0))],
+        NO_KEY_BIAS.format("11.7")),
+    Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10")),
+    Row("Attention dropout", [lambda s: Attention(s, then=nn.Dropout(0.3))], """
+        b_K | all               | alone           | 5.2
+        b_V | all in evaluation | b_O + W_O @ b_V | 4.3
+        b_V | stays in training |                 | 11.6
+        b_Q | stays             |                 | 4.5
+    """),
+    Row("Differential attention", [Differential], """
+        b_K | all   | alone                     | 5.3
+        b_V | all   | b_O + (1 - λ) * W_O @ b_V | 5.3
+        b_Q | stays |                           | measured
+    """, (
+        Break("a norm stands between the average and $W_O$, as in the published layer: $b_V$ stays",
+              partial(Differential, norm=nn.RMSNorm), "b_K | all | alone\nb_V | stays"),
+    )),
+    Row("Talking heads", [lambda s: Attention(s, bend=AcrossHeads(s), then=AcrossHeads(s))], """
+        b_K | all   | alone                 | measured
+        b_V | all   | b_O + W_O @ (ρ * b_V) | measured
+        b_Q | stays |                       | measured
+    """),
+    Row("Gated attention", [lambda s: Attention(s, finish=Gate(s))],
+        KEY_BIAS_ALONE.format("stays | | measured")),
+    Row("A LayerNorm before the output projection", [
+        lambda s: Attention(s, finish=NormOfHeads(s, nn.LayerNorm)),
+    ], KEY_BIAS_ALONE.format("the mean in each head | alone | 7.1")),
+    Row("An RMSNorm before the output projection", [
+        lambda s: Attention(s, finish=NormOfHeads(s, nn.RMSNorm)),
+    ], KEY_BIAS_ALONE.format("stays | | 7.6")),
+    Row("Linear attention", [Linear], NO_KEY_BIAS.format("measured")),
+    Row("Efficient attention", [partial(Linear, efficient=True)], """
+        b_K | all                   | alone           | 11.9
+        b_Q | the mean in each head | alone           | 3.1
+        b_V | all                   | b_O + W_O @ b_V | measured
+    """),
+    Row("Softmax over the queries", [partial(Attention, weigh=over_queries)], """
+        b_Q | all   | alone | 3.1
+        b_K | stays |       | measured
+        b_V | stays |       | measured
+    """),
+    Row("A factor for each token on keys and values", [
+        lambda s: Attention(s, norm_k=PerToken(), norm_v=PerToken()),
+    ], """
+        b_Q | stays | | measured
+        b_K | stays | | measured
+        b_V | stays | | measured
+    """),
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""Every row of the table is built, counted and moved; a false row would be noticed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from files import ROOT
+from redundancy.what_can_go import TABLE
+from redundancy.what_can_go.answers import COUNTS
+from redundancy.what_can_go.attention import Attention, causal
+from redundancy.what_can_go.measuring import contradictions, modes
+from redundancy.what_can_go.piece import SIZES, generic, normal
+from redundancy.what_can_go.theorems import LINKS
+from register import read_register
+
+ROWS = {row.title: row for row in TABLE}
+BREAKS = {f"{row.title}: {b.words}": b for row in TABLE for b in row.breaks}
+ANSWERS = [a for row in TABLE for a in row.answers] + [a for b in BREAKS.values() for a in b.read()]
+
+
+def measured(piece, answers, sizes):
+    return [said for mode in modes(answers)
+            for said in contradictions(generic(piece(sizes)), answers, mode)]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=lambda s: f"d={s.d}")
+@pytest.mark.parametrize("title", ROWS)
+def test_a_row_is_what_its_pieces_measure(title, sizes):
+    row = ROWS[title]
+    assert [said for piece in row.pieces for said in measured(piece, row.answers, sizes)] == []
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=lambda s: f"d={s.d}")
+@pytest.mark.parametrize("words", BREAKS)
+def test_what_breaks_a_row_breaks_it(words, sizes):
+    found = BREAKS[words]
+    assert measured(found.piece, found.read(), sizes) == []
+
+
+@pytest.mark.parametrize("title", ROWS)
+def test_the_opposite_of_an_answer_is_contradicted(title):
+    row = ROWS[title]
+    for number, answer in enumerate(row.answers):
+        if "μ" in answer.into:  # a statistic has no derivative: the wrong sign below is its control
+            continue
+        much, into = "all" if answer.stays else "stays", dict.fromkeys(answer.into, "")
+        opposite = replace(answer, much=much, into=into, where="")
+        answers = [*row.answers[:number], opposite, *row.answers[number + 1 :]]
+        assert any(measured(piece, answers, SIZES[0]) for piece in row.pieces), answer
+
+
+@pytest.mark.parametrize("title", ROWS)
+def test_a_change_with_the_wrong_sign_is_noticed(title):
+    for answer in ROWS[title].answers:
+        for name, by in answer.into.items():
+            if answer.much == "all" and by:
+                turned = {"+": "-", "-": "+"}[by[0]] + by[1:]
+                wrong = [replace(answer, into={**answer.into, name: turned})]
+                assert measured(ROWS[title].pieces[0], wrong, SIZES[0]), (answer, name)
+
+
+def test_each_theorem_of_the_table_is_linked_by_its_number():
+    links = {e.number: f"{e.notebook.name}#{e.slug}" for e in read_register(ROOT / "notebooks")}
+    named = {a.theorem for a in ANSWERS} - {None}
+    assert named == set(LINKS) and {n: links.get(n) for n in LINKS} == LINKS
+
+
+def test_every_amount_of_the_table_is_used():
+    said = [a for row in TABLE for a in row.answers] + [
+        a for b in BREAKS.values() for a in b.read()
+    ]
+    assert {a.much for a in said} == set(COUNTS)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("bend", [None, causal])
+def test_the_attention_of_the_table_is_pytorch_s(bend, groups):
+    sizes = replace(SIZES[0], g=groups)
+    layer = generic(Attention(sizes, bend=bend))
+    x = normal(torch.Generator().manual_seed(1), 2, sizes.n, sizes.d)
+    q, k, v = (layer.heads(project(x)) for project in (layer.q, layer.k, layer.v))
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=bend is not None)
+    # sums of a few dozen products of numbers below ten, in float64
+    assert (layer(x) - layer.o(mixed.transpose(1, 2).flatten(2))).abs().max() < 1e-12
+    other = F.scaled_dot_product_attention(q, k, v, is_causal=bend is None)
+    assert (layer(x) - layer.o(other.transpose(1, 2).flatten(2))).abs().max() > 1e-3
