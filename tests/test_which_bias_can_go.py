@@ -1,35 +1,55 @@
 """The decision page says what theorems and measurements say, and the code it gives does it."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
+import answers
 import pytest
 import torch
-from docutils.nodes import make_id
 from files import ROOT, read_notebook
 from redundancy.layers import find_attention
 from redundancy.precision import generic_copy
 from redundancy.predict import predict
 from redundancy.reasons import reason_for
+from redundancy.what_can_go import GROUPS
 from redundancy.zoo import some_inputs, tiny
 from register import read_register
 from torch import nn
 
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))
-GROUPS = ["Attention", "Before a norm", "Behind a norm, and in a block"]
 AUDIT = ROOT / "notebooks/13-an-audit-of-real-models.ipynb"
 
 
-def test_each_section_stands_in_the_table_and_rests_on_something():
-    sections = [title for title in SECTIONS if title not in GROUPS]
-    linked = set(re.findall(r"\]\(#([\w-]+)\)", PAGE))
-    for title in sections[: sections.index("Parallel block") + 1]:
-        assert make_id(title) in linked, f"the table does not lead to “{title}”"
-        assert "```python" in SECTIONS[title], f"“{title}” does not say what to write"
-        assert "../notebooks/" in SECTIONS[title], f"“{title}” rests on nothing"
-    assert linked == {make_id(title) for title in sections} - {"what-can-go-does-not-say"}
+def test_the_page_prints_the_table_word_for_word():
+    assert answers.of_page() == PAGE
+    assert {f"group {name}" for name in GROUPS} <= {
+        mark[1] for mark in answers.MARKED.findall(PAGE)
+    }
+
+
+@pytest.mark.parametrize("path", answers.CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_prints_the_table_word_for_word(path):
+    assert answers.of_chapter(path) == read_notebook(path)
+    assert any(answers.MARKED.search(cell.source) for cell in read_notebook(path).cells)
+
+
+def test_a_row_that_changes_is_noticed_on_the_page(monkeypatch):
+    row = answers.ROWS["Cross-attention"]
+    changed = replace(row, text=row.text.replace("b_K | all ", "b_K | the mean "))
+    monkeypatch.setitem(answers.ROWS, row.title, changed)
+    assert answers.of_page() != PAGE
+
+
+def test_each_section_is_a_row_with_its_answers_and_its_conditions():
+    titles = re.findall(r"^### (.+)$", PAGE, re.M)
+    *rows, recipe = titles
+    assert recipe.startswith("A fused") and len(rows) > 20
+    for title in rows:
+        row, marks = answers.ROWS[title], {m[1] for m in answers.MARKED.findall(SECTIONS[title])}
+        assert marks == {f"line {title}"} | ({f"not {title}"} if row.breaks else set())
 
 
 def test_a_theorem_is_linked_by_its_own_number():
@@ -84,28 +104,55 @@ def test_what_can_go_and_why_is_what_the_audit_predicts(name):
     assert MODELS[name] == [how_much(key), why, how_much(value), VALUES[value.why[-1]]]
 
 
-def test_a_section_begins_with_what_the_table_says():
-    rows = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\) \| (.+) \| (.+) \|$", PAGE, re.M)
-    sections = {make_id(title): text for title, text in SECTIONS.items()}
-    said = re.compile(r"\s*\*\*Can go:\*\* (.+)\. \*\*Stays:\*\* (.+)\.\n")
-    begun = {name: match.groups() for name, text in sections.items() if (match := said.match(text))}
-    assert begun == {name: (goes, stays) for name, goes, stays in rows if name in begun}
-    assert len(begun) == 20
-
-
 def code(title):
     return re.search(r"```python\n(.*?)```", SECTIONS[title], re.S)[1]
 
 
-def test_the_recipe_initialises_each_third_by_itself():
-    layer = SimpleNamespace(qkv=nn.Linear(64, 192))
-    bound = (6 / 128) ** 0.5  # Xavier's for 64 × 64; for the fused matrix it is half the variance
-    nn.init.xavier_uniform_(layer.qkv.weight)
-    assert layer.qkv.weight.abs().max() <= bound / 2**0.5 * (1 + 2**-20)
-    exec(code("A fused Q, K, V projection, from scratch"), {"self": layer, "nn": nn})
+@pytest.mark.parametrize("g", [4, 2])
+@pytest.mark.parametrize("kind", ["Linear", "Conv1D"])
+def test_the_recipe_initialises_each_part_by_itself(kind, g):
+    h, width = 4, 16
+    layer = SimpleNamespace(qkv=nn.Linear(64, (h + 2 * g) * width))
+    recipe = code("A fused Q, K, V projection, from scratch")
+    if kind == "Conv1D":  # GPT-2's, which stores inputs x outputs
+        layer.qkv.weight = nn.Parameter(layer.qkv.weight.T.contiguous())
+        recipe = recipe.replace(".split(parts)", ".split(parts, dim=1)")
+    exec(recipe, {"self": layer, "nn": nn, "h": h, "g": g, "d_head": width})
     assert not layer.qkv.bias.any()
-    for third in layer.qkv.weight.chunk(3):  # 4,096 numbers: one lies beyond 0.9 of the bound
-        assert 0.9 * bound < third.abs().max() <= bound * (1 + 2**-20)
+    parts = layer.qkv.weight.split([h * width, g * width, g * width], dim=int(kind == "Conv1D"))
+    for part in parts:  # more than 2,000 numbers: one lies beyond 0.9 of Xavier's bound
+        bound = (6 / sum(part.shape)) ** 0.5
+        assert 0.9 * bound < part.abs().max() <= bound * (1 + 2**-20)
+
+
+def test_the_recipe_carries_a_bias_in_the_weights():
+    torch.manual_seed(0)
+    norm, linear = nn.LayerNorm(8).double(), nn.Linear(8, 12).double()
+    norm.bias.data.normal_()
+    norm.requires_grad_(False), linear.requires_grad_(False)
+    x = 3 * torch.randn(5, 8, dtype=torch.float64)
+    before, weight = linear(norm(x)), linear.weight.clone()
+    exec(code("A LayerNorm with a shift before any linear map"),
+         {"norm": norm, "linear": linear, "torch": torch})  # fmt: skip
+    # a few dozen roundings of products of the new weights with outputs of the norm below ten
+    bound = 2**-53 * 100 * 10 * linear.weight.abs().sum(1).max()
+    assert not linear.bias.any() and (linear(norm(x)) - before).abs().max() < bound < 1e-9
+    linear.weight.copy_(weight)  # the bias dropped
+    assert (linear(norm(x)) - before).abs().max() > 1e-2
+
+
+def test_an_appended_key_takes_the_key_bias_and_cannot_be_deleted():
+    torch.manual_seed(0)
+    attn = nn.MultiheadAttention(8, 2, add_bias_kv=True, batch_first=True).double().eval()
+    for parameter in attn.parameters():
+        parameter.data.normal_()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    before = attn(x, x, x)[0]
+    exec(code("An extra key and value"), {"attn": attn, "d": 8})
+    # a few hundred roundings of numbers below a hundred
+    assert (attn(x, x, x)[0] - before).abs().max() < 2**-53 * 300 * 100 * before.abs().max()
+    attn.bias_k = attn.bias_v = None
+    assert (attn(x, x, x)[0] - before).abs().max() > 1e-2
 
 
 @pytest.mark.parametrize("mode", ["eval", "train"])

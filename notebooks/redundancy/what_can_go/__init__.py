@@ -11,11 +11,13 @@ is built), ``rows_attention``, ``rows_weights``, ``rows_norms`` and ``rows_block
 from .rows_attention import ATTENTION
 from .rows_blocks import MODELS, STREAM
 from .rows_norms import BEFORE, BEHIND
-from .rows_weights import WEIGHTS
+from .rows_weights import RARER, WEIGHTS
 
 #: The table, by the heading under which the decision page has its rows.
 GROUPS = {
-    "Attention": ATTENTION + WEIGHTS,
+    "Attention": ATTENTION,
+    "Between scores and output": WEIGHTS,
+    "Rarer attention": RARER,
     "Before a norm": BEFORE,
     "Behind a norm, and at the ends of a model": BEHIND,
     "What a block writes to the stream": STREAM,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def _ones(symbols, b):
@@ -165,11 +165,14 @@ class Row:
     def _parts(self, aside):
         """The answers that go alone, those that are absorbed, and the words for what stays."""
         said = [a for a in self.answers if aside or not a.aside]
-        kept = [a.named() for a in said if a.stays]
         whole = {a.bias for a in self.answers if a.much in ("all", "stays")}
-        part = dict.fromkeys(a.bias for a in said if a.bias not in whole)
+        part = {a.bias: a for a in said if a.bias not in whole}
+        kept = [(a.named(), a) for a in said if a.stays and not a.into]
+        kept += [
+            (f"the rest of {symbol(bias)}", replace(a, theorem=None)) for bias, a in part.items()
+        ]
         alone = [a for a in said if not a.into and not a.stays]
-        return alone, [a for a in said if a.into], kept + [f"the rest of {symbol(b)}" for b in part]
+        return alone, [a for a in said if a.into], kept
 
     def can_go(self, cite=lambda answer: ""):
         """'$b_K$ alone; $b_V$ into $b_O$': what the summary says; ``cite`` adds a theorem."""
@@ -178,21 +181,22 @@ class Row:
         into = [f"{a.named()} into {joined(map(symbol, a.into))}{cite(a)}" for a in moved]
         return "; ".join(free + into) or "–"
 
-    def staying(self):
-        return ", ".join(self._parts(aside=False)[2]) or "–"
+    def staying(self, cite=lambda answer: ""):
+        """'$b_Q$, the rest of $b_2$': what nothing that the row names can replace."""
+        return ", ".join(words + cite(a) for words, a in self._parts(aside=False)[2]) or "–"
 
     def line(self):
         """The sentences with which the row's section begins."""
         alone, moved, kept = self._parts(aside=True)
         parts = {"Alone": [a.named() for a in alone],
-                 "Absorbed": [f"{a.named()} by {a.changes()}" for a in moved], "Stays": kept}  # fmt: skip
+                 "Absorbed": [f"{a.named()} by {a.changes()}" for a in moved],
+                 "Stays": [words for words, _ in kept]}  # fmt: skip
         return " ".join(f"**{head}:** {'; '.join(said)}." for head, said in parts.items() if said)
 
     def not_when(self, cite=lambda answer: ""):
         """What takes an answer away, a list; "" where nothing is named."""
         cited = (b.words + "".join(dict.fromkeys(map(cite, b.read()))) for b in self.breaks)
-        said = "".join(f"\n- {words}" for words in cited)
-        return said and f"**Not when**\n{said}"
+        return self.breaks and f"**Not when** {'; '.join(cited)}."
 
 
 def read(text):
@@ -201,8 +205,8 @@ def read(text):
 
 #: Parameters that have no letter in the book.
 NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_0": "`bias_k`", "v_0": "`bias_v`",
-         "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "its norm's shift",
-         "β_hh": "the other norm's shift", "μ": "`running_mean`", "E": "the token table",
+         "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "the input norm's shift",
+         "β_hh": "the state norm's shift", "μ": "`running_mean`", "E": "the token table",
          "P": "the position table", "b_C": "the latent's bias $b_C$", "b_R": "the rotary key's bias"}  # fmt: skip
 GREEK = {
     "β": r"\beta",
@@ -226,7 +230,8 @@ def tex(expression):
     expression = re.sub(r"sqrt\(([^)]*)\)", r"\\sqrt{\1}", expression)
     expression = re.sub(r"_([A-Za-z]{2,})", r"_{\\mathrm{\1}}", expression)
     expression = expression.replace(" @ ", r"\,").replace(" * ", r"\,")
-    return "".join(GREEK.get(c, c) + " " * (c in GREEK) for c in expression).replace(" _", "_")
+    expression = "".join(GREEK.get(c, c) + " " * (c in GREEK) for c in expression)
+    return re.sub(r"(\\[a-z]+) (?![A-Za-z])", r"\1", expression)
 
 
 def maths(words):

@@ -9,7 +9,6 @@ from torch import nn
 from .answers import Break, Row
 from .attention import (
     Attention,
-    Centred,
     Cosine,
     Fused,
     Latent,
@@ -170,11 +169,6 @@ ATTENTION = (
         Break("a norm acts on the latent vector, as in DeepSeek's models: its bias stays",
               partial(Latent, norm=nn.RMSNorm), "b_C | stays\nb_K | all | alone"),
     )),
-    Row("Clipped queries, keys and values", [partial(Attention, clip=1.5)], """
-        b_Q | stays | | measured
-        b_K | stays | | measured
-        b_V | stays | | measured
-    """),
     Row("An extra key and value", [partial(Fused, add_bias_kv=True)], """
         b_K | all   | k_0 - b_K                  | 11.2
         b_V | all   | v_0 - b_V, b_O + W_O @ b_V | 11.2
@@ -184,19 +178,5 @@ ATTENTION = (
         b_Q | stays | | 4.5
         b_K | stays | | 5.5
         b_V | stays | | 11.2
-    """),
-    Row("Keys centred over the features of a head, with RoPE", [
-        lambda s: Attention(s, norm_k=Centred(-1), rotary=s.k),
-    ], """
-        b_K | the mean in each head | alone           | measured
-        b_V | all                   | b_O + W_O @ b_V | 4.3
-        b_Q | stays                 |                 | measured
-    """),
-    Row("Queries and values centred over the tokens", [
-        lambda s: Attention(s, norm_q=Centred(-2), norm_v=Centred(-2)),
-    ], """
-        b_Q | all | alone | measured
-        b_K | all | alone | 3.3
-        b_V | all | alone | measured
     """),
 )  # fmt: skip

@@ -92,6 +92,12 @@ MODELS = (
         b_2 | the mean | alone                                              | 8.3
         (b_O) | the mean | alone beside b_2                                 | 8.3
     """.rstrip() + VALUE),
+    Row("Parallel, one LayerNorm, plain positions", [block("parallel")], """
+        b_K | all | alone     | 3.3
+        b_Q | all | β_1 + t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
+        b_2 | all | b_O + b_2 | 8.7
+        (b_2) | the mean | alone | 8.1
+    """.rstrip() + VALUE),
     Row("Parallel, LayerNorm, RoPE on a part of each head: Phi",
         [rotary("parallel", nn.LayerNorm, "r")], """
         b_K | the un-rotated part | alone beside b_V, b_O | 5.4

@@ -1,5 +1,6 @@
 """Rows of the table: a bias before a norm, behind one, and at the ends of a model."""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -107,7 +108,12 @@ BEHIND = (
     Row("A linear map behind a LayerNorm with a shift", [Behind], """
         b | all | W + carried(b, γ, β)      | 7.8
         b | all | β + t where W @ t = b     | 6.3
-    """),
+    """, (
+        Break("the map is wider than the stream (the shift absorbs $d$ directions, the weights all)",
+              lambda s: Behind(replace(s, f=s.d + 3)), "b | d directions | β | 6.3"),
+        Break("the norm has no shift, as RMSNorm",
+              partial(Behind, norm=nn.RMSNorm), "b | stays | W | 7.8"),
+    )),
     Row("LSTM", [lambda s: Recurrent(s, nn.LSTM)], """
         b_ih | all | b_hh + b_ih | measured
         b_hh | all | b_ih + b_hh | measured

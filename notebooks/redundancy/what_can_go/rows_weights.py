@@ -9,6 +9,7 @@ from .answers import Break, Row
 from .attention import (
     AcrossHeads,
     Attention,
+    Centred,
     Differential,
     DisentangledAttention,
     Fused,
@@ -57,11 +58,8 @@ WEIGHTS = (
         b_V | stays | | measured
     """),
     Row("Soft-capped scores", [partial(Attention, bend=cap)], NO_KEY_BIAS.format("5.1")),
-    Row("Scores cut off from below", [partial(Attention, bend=cut_off)],
-        NO_KEY_BIAS.format("measured")),
     Row("A finite mask that replaces scores", [partial(Attention, bend=partial(causal, by=-2.0))],
         NO_KEY_BIAS.format("11.7")),
-    Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10")),
     Row("Attention dropout", [lambda s: Attention(s, then=nn.Dropout(0.3))], """
         b_K | all               | alone           | 5.2
         b_V | all in evaluation | b_O + W_O @ b_V | 4.3
@@ -89,6 +87,11 @@ WEIGHTS = (
     Row("An RMSNorm before the output projection", [
         lambda s: Attention(s, finish=NormOfHeads(s, nn.RMSNorm)),
     ], KEY_BIAS_ALONE.format("stays | | 7.6")),
+)  # fmt: skip
+
+#: Rarer layers, some of which an audit meets.
+RARER = (
+    Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10")),
     Row("Linear attention", [Linear], NO_KEY_BIAS.format("measured")),
     Row("Efficient attention", [partial(Linear, efficient=True)], """
         b_K | all                   | alone           | 11.9
@@ -100,11 +103,32 @@ WEIGHTS = (
         b_K | stays |       | measured
         b_V | stays |       | measured
     """),
+    Row("Scores cut off from below", [partial(Attention, bend=cut_off)],
+        NO_KEY_BIAS.format("measured")),
     Row("A factor for each token on keys and values", [
         lambda s: Attention(s, norm_k=PerToken(), norm_v=PerToken()),
     ], """
         b_Q | stays | | measured
         b_K | stays | | measured
         b_V | stays | | measured
+    """),
+    Row("Clipped queries, keys and values", [partial(Attention, clip=1.5)], """
+        b_Q | stays | | measured
+        b_K | stays | | measured
+        b_V | stays | | measured
+    """),
+    Row("Keys centred over the features of a head, with RoPE", [
+        lambda s: Attention(s, norm_k=Centred(-1), rotary=s.k),
+    ], """
+        b_K | the mean in each head | alone           | measured
+        b_V | all                   | b_O + W_O @ b_V | 4.3
+        b_Q | stays                 |                 | measured
+    """),
+    Row("Queries and values centred over the tokens", [
+        lambda s: Attention(s, norm_q=Centred(-2), norm_v=Centred(-2)),
+    ], """
+        b_Q | all | alone | measured
+        b_K | all | alone | 3.3
+        b_V | all | alone | measured
     """),
 )  # fmt: skip

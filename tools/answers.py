@@ -1,0 +1,150 @@
+"""Write the table of what can go into the pages that print it.
+
+    .venv/bin/python tools/answers.py      # after a change in notebooks/redundancy/what_can_go
+
+A page says where with a comment, and the paragraph or table below it is written anew:
+
+    <!-- table: group Attention -->         the rows of a group, for a reader who looks for one
+    <!-- table: line Cross-attention -->    what goes alone, what is absorbed, what stays
+    <!-- table: not Cross-attention -->     what takes these answers away
+    <!-- table: moves -->                   the constants that move, by placement (chapter 8b)
+    <!-- table: families -->                the blocks of whole models (chapter 14)
+"""
+
+import re
+import sys
+
+import nbformat
+from docutils.nodes import make_id
+from files import NOTEBOOKS, ROOT, demand, in_a_sentence, read_notebook, write
+
+sys.path.insert(0, str(NOTEBOOKS))
+from redundancy.what_can_go import GROUPS, TABLE  # noqa: E402
+from redundancy.what_can_go.answers import joined, symbol  # noqa: E402
+from redundancy.what_can_go.rows_blocks import MODELS  # noqa: E402
+from redundancy.what_can_go.theorems import LINKS  # noqa: E402
+
+PAGE = ROOT / "book/which-bias-can-go.md"
+CHAPTERS = tuple(
+    NOTEBOOKS / f"{name}.ipynb" for name in ("08b-which-constants-move", "14-the-bias-folded-away")
+)
+MARKED = re.compile(r"(<!-- table: (.+?) -->\n\n)(.*?)(?=\n\n|\n*\Z)", re.DOTALL)
+ROWS = {row.title: row for row in TABLE}
+
+
+def written(text, folder=""):
+    """The text with everything below its marks as the table has it; links begin with ``folder``."""
+    sections = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", text, re.MULTILINE | re.DOTALL))
+
+    def anew(mark):
+        what, _, which = mark[2].partition(" ")
+        demand(what in RENDERED, f"nothing is called {mark[2]!r} that a page could print")
+        return mark[1] + RENDERED[what](which, folder, sections)
+
+    return MARKED.sub(anew, text)
+
+
+def group(name, folder, sections):
+    """A row for each piece: its name, what can go and by which theorem, what stays."""
+    demand(name in GROUPS, f"the table has no group {name!r}")
+    lines = ["| around your layer | can go | stays |", "|---|---|---|"]
+    for row in GROUPS[name]:
+        title = lettered(row.title)
+        where = f"[{title}](#{make_id(row.title)})" if row.title in sections else title
+        lines.append(f"| {where} | {row.can_go(cited(folder))} | {row.staying(cited(folder))} |")
+    return "\n".join(lines)
+
+
+def line(title, folder, sections):
+    return _row(title).line()
+
+
+def not_when(title, folder, sections):
+    return _row(title).not_when(cited(folder))
+
+
+def moves(_, folder, sections):
+    """What changes when a bias becomes zero, by placement; the same change stands once."""
+    found = {}
+    for row in MODELS:
+        for answer in row.answers:
+            whole = answer.much == "all" or answer.bias == "b_2"
+            if row.title in PLACEMENTS and whole and not answer.aside:
+                change = answer.changes() or "nothing"
+                key = answer.bias, f"{answer.named()}", change + cited(folder)(answer)
+                found.setdefault(key, []).append(PLACEMENTS[row.title])
+    lines = ["| to zero | where | changes in return |", "|---|---|---|"]
+    order = ("b_K", "b_V", "b_Q", "b_2")
+    for (_, named, change), places in sorted(found.items(), key=lambda f: order.index(f[0][0])):
+        everywhere = len(places) == len(PLACEMENTS)
+        lines.append(f"| {named} | {'everywhere' if everywhere else joined(places)} | {change} |")
+    return "\n".join(lines)
+
+
+#: The rows of whole blocks that differ in placement only, and their names in chapter 8b.
+PLACEMENTS = {
+    "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT": "pre-norm",
+    "Post-norm, LayerNorm: BERT, RoBERTa, BART": "post-norm",
+    "LayerNorms on the branch only": "branch",
+    "Parallel, one LayerNorm, plain positions": "parallel",
+}
+
+
+def families(_, folder, sections):
+    """Whole blocks: what becomes zero, what changes in return, what stays."""
+    lines = ["| block | to zero | what changes | stays |", "|---|---|---|---|"]
+    for row in MODELS:
+        said = [a for a in row.answers if not a.aside and not a.stays]
+        changed = dict.fromkeys(symbol(name) for a in said for name in a.into)
+        gone = ", ".join(dict.fromkeys(a.named() for a in said)) or "nothing"
+        lines.append(f"| {row.title} | {gone} | {', '.join(changed)} | {row.staying()} |")
+    return "\n".join(lines)
+
+
+RENDERED = {
+    "group": group, "line": line, "not": not_when, "moves": moves, "families": families,
+}  # fmt: skip
+
+
+def cited(folder):
+    """The link to the theorem of an answer, in brackets; nothing where the book has none."""
+
+    def cite(answer):
+        theorem = answer.theorem
+        return f" ([{theorem}]({folder}{LINKS[theorem]}))" if theorem else ""
+
+    return cite
+
+
+def lettered(title):
+    """A title with its biases set as formulas."""
+    return re.sub(r"\bb_[A-Z\d]", lambda found: symbol(found[0]), title)
+
+
+def _row(title):
+    demand(title in ROWS, f"the table has no row {title!r}")
+    return ROWS[title]
+
+
+def of_page():
+    return written(PAGE.read_text(encoding="utf-8"), "../notebooks/")
+
+
+def of_chapter(path):
+    """The notebook with its tables written anew."""
+    notebook = read_notebook(path)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = written(cell.source)
+    return notebook
+
+
+@in_a_sentence
+def main():
+    write(PAGE, of_page())
+    for path in CHAPTERS:
+        write(path, nbformat.writes(of_chapter(path)) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
