@@ -87,6 +87,9 @@ ATTENTION = (
         Break("the heads together are wider than the model, or $W_Q$ has lost rank "
               "(only what $W_Q$ reaches goes)",
               lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
+        Break("attention dropout acts in training and $b_O$ is to do the work of $b_V$",
+              lambda s: NormBefore(s, nn.LayerNorm, then=nn.Dropout(0.3)),
+              "b_Q | d − hk directions in training | β, b_O\nb_Q | all in training | β, b_V"),
     )),
     Row("A norm with a shift before rotary attention", [
         lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k),
