@@ -1,16 +1,16 @@
-"""The moves that take a constant from its place, and everything that they must pay for.
+"""The moves that take a constant from its place, and the biases that absorb what that changes.
 
     drop    b_K = 0 where the weights ignore a constant in a row of scores (S): Theorems 3.3, 5.4
     fold    b_V = 0 and b_O + W_O b_V where every row of weights sums to one (R): Theorem 4.3
-    slide   a norm's shift beta + t; a Linear that reads the norm pays with b - W t, and where a
-            residual carries it, the Linear added to it pays with b - t:
+    slide   a norm's shift beta + t; a Linear that reads the norm gets b - W t, and where a
+            residual carries it, the Linear added to it gets b - t:
             Theorems 6.3, 8.4, 8.5, 8.6
     share   Linears added in one sum have one bias between them: Theorem 8.7
     centre  the mean of a bias that only LayerNorms hear is dropped: Theorem 8.1
 
 With W_Q t = b_Q, slide takes the query bias; with t = b_2 the second bias of a post-norm network;
-with t = -beta the shift itself.  A move that cannot pay every bill is not begun.  The model runs
-on several inputs, and who has to be paid must be the same in all of them; what no input reaches
+with t = -beta the shift itself.  Where a reader has no bias for it, a move is not begun.  The model
+runs on several inputs, and what reads a norm must be the same in all of them; what no input reaches
 might read anything, and stops a move that it might hear.
 """
 
@@ -140,9 +140,9 @@ class Surgeon:
             raise Stays("no t has W_Q t = b_Q: W_Q has not the rank for it", "kept")
         if t.norm() > LONGEST:
             raise Stays("W_Q is nearly singular: the shift t with W_Q t = b_Q is too long")
-        paid = self.slide(norm, t)
+        absorbing = self.slide(norm, t)
         layer.query.set_bias(torch.zeros_like(b))
-        yield f"into {self.names[norm]}.bias; paid by {paid}"
+        yield f"into {self.names[norm]}.bias; absorbed by the biases of {absorbing}"
 
     def drop_key(self, layer):
         """b_K = 0 in the directions that add one constant to each row of scores."""
@@ -196,7 +196,7 @@ class Surgeon:
 
     def clear_shift(self, norm):
         """beta = 0, moved into everything that reads the norm."""
-        yield f"paid by {self.slide(norm, -norm.bias)}"
+        yield f"absorbed by the biases of {self.slide(norm, -norm.bias)}"
 
     def clear_second(self, linear):
         """b_2 = 0 in post-norm and parallel blocks; its mean in pre-norm."""
@@ -204,8 +204,8 @@ class Surgeon:
         self.demand_all_used(self.model)
         norm, partner = self.norm_carried(linear), self.partner(linear)
         if norm is not None:
-            paid = self.slide(norm, b.clone())
-            yield f"into {self.names[norm]}.bias; paid by {paid}"
+            absorbing = self.slide(norm, b.clone())
+            yield f"into {self.names[norm]}.bias; absorbed by the biases of {absorbing}"
         elif partner is not None:
             partner.add_to_bias(b)
             b.zero_()
@@ -220,7 +220,7 @@ class Surgeon:
                 yield Stays("less its mean: no other constant is written where it is", "kept")
 
     def slide(self, norm, t):
-        """beta + t in a norm, everything that reads it pays; says who.  Outputs stay equal."""
+        """beta + t in a norm, absorbed by all that reads it; says by what.  Outputs stay equal."""
         bills = self.bills(norm)
         norm.bias += t
         for linear, how in bills:
@@ -257,11 +257,13 @@ class Surgeon:
                 linear, how = self.payer(run, reader, call), CARRIES
                 if linear is None:
                     mode = "; a dropout may stand between" if self.model.training else ""
-                    raise Stays(f"a sum carries {name} on, and nothing beside it can pay{mode}")
+                    raise Stays(
+                        f"a sum carries {name} on, and nothing beside it can absorb it{mode}"
+                    )
             elif not (is_linear(linear) and run.only_call(linear)):
-                raise Stays(f"{name} is read by {reader}, which cannot pay")
+                raise Stays(f"{name} is read by {reader}, which cannot absorb it")
             elif linear.bias is None and not (self.add_bias or self.forgives(linear)):
-                raise Stays(f"{self.names[linear]} reads {name} and has no bias to pay with")
+                raise Stays(f"{self.names[linear]} reads {name} and has no bias to absorb it")
             found.append((linear, how))
         return found
 
@@ -284,7 +286,7 @@ class Surgeon:
     def demand_none_skipped(self):
         """Raises Stays where layers are left out at random: what a run showed was chance."""
         if rate := skips_layers(self.model):
-            raise Stays(f"in training, {rate} leaves out whole layers, and with them who pays")
+            raise Stays(f"in training, {rate} leaves out whole layers, with what would absorb it")
 
     def demand_all_used(self, module):
         """Raises Stays where a matrix in a module is not used at these inputs."""
