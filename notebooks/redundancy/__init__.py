@@ -10,8 +10,8 @@ passes through), ``scores``, ``values`` and ``predict`` (what becomes of it ther
 ``auditing``; ``reasons`` and ``report``; ``sizes``, ``shrinking`` and ``large`` (a small model for a
 large one); ``command``, ``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``absorbing``,
 ``equality``, ``folding`` and ``removing``; ``centring``.
-``checkpoints``, ``zoo`` and ``guessing`` make models of the library `transformers` and inputs for
-them; the rest needs torch alone.
+``checkpoints``, ``zoo``, ``defaults`` and ``guessing`` make models of the library `transformers`
+and inputs for them; the rest needs torch alone.
 """
 
 from .auditing import audit

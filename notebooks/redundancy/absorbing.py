@@ -86,6 +86,8 @@ def _norm_read(surgeon, sources):
         raise Stays(f"{source} is a {kind}: only what a LayerNorm returns has a known sum", "kept")
     if norm.bias is None or norm.weight is None or not norm.bias.any():
         raise Stays(f"{source} has no shift, so kappa is zero", "kept")
+    if norm.weight.ndim > 1:
+        raise Stays(f"{source} runs over several dimensions, and a Linear reads the last")
     if not norm.weight.all():
         raise Stays(f"the gain of {source} has a zero, and 1 / gamma is not there", "kept")
     return norm

@@ -136,6 +136,10 @@ def tied():
     return model
 
 
+def over_tokens_too(norm):
+    return nn.LayerNorm((5, d)).double()
+
+
 REFUSED = {
     "an RMSNorm with a shift": (lambda: block(rms), "only what a LayerNorm returns"),
     "no shift": (lambda: block(without("bias")), "has no shift"),
@@ -143,6 +147,7 @@ REFUSED = {
     "kappa is zero": (lambda: block(with_kappa(0)), "is zero"),
     "kappa is tiny": (lambda: block(with_kappa(1e-6)), "is too small"),
     "something between": (lambda: block(between=Doubling()), "stands between it and the norm"),
+    "a norm over tokens too": (lambda: randomised(block(over_tokens_too)), "several dimensions"),
     "a shared weight": (tied, "shares its weight"),
 }
 
