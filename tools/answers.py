@@ -15,7 +15,6 @@ import re
 import sys
 
 import nbformat
-from docutils.nodes import make_id
 from files import NOTEBOOKS, ROOT, demand, in_a_sentence, read_notebook, write
 
 sys.path.insert(0, str(NOTEBOOKS))
@@ -34,7 +33,7 @@ ROWS = {row.title: row for row in TABLE}
 
 def written(text, folder=""):
     """The text with everything below its marks as the table has it; links begin with ``folder``."""
-    sections = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", text, re.MULTILINE | re.DOTALL))
+    sections = {title.replace("`", "") for title in re.findall(r"^### (.+)$", text, re.MULTILINE)}
 
     def anew(mark):
         what, _, which = mark[2].partition(" ")
@@ -50,7 +49,7 @@ def group(name, folder, sections):
     lines = ["| around your layer | can go | stays |", "|---|---|---|"]
     for row in GROUPS[name]:
         title = lettered(row.title)
-        where = f"[{title}](#{make_id(row.title)})" if row.title in sections else title
+        where = f"[{title}](#{slug(row.title)})" if row.title in sections else title
         lines.append(f"| {where} | {row.can_go(cited(folder))} | {row.staying(cited(folder))} |")
     return "\n".join(lines)
 
@@ -114,6 +113,11 @@ def cited(folder):
         return f" ([{theorem}]({folder}{LINKS[theorem]}))" if theorem else ""
 
     return cite
+
+
+def slug(title):
+    """The anchor that MyST makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def lettered(title):

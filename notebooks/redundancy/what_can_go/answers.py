@@ -1,10 +1,8 @@
 """What a row of the table says, how it is written, and how it is printed.
 
-    Row("Plain softmax attention", [Attention, …], '''
-        b_K | all    | alone            | 3.3
-        b_V | all    | b_O + W_O @ b_V  | 4.3
-        b_Q | stays  |                  | 4.5
-    ''')
+    b_K | all    | alone            | 3.3
+    b_V | all    | b_O + W_O @ b_V  | 4.3
+    b_Q | stays  |                  | 4.5
 
 A line is one answer: the bias, how much of it goes, what absorbs it, and the theorem ("measured"
 where there is none).  A bias goes *alone* where nothing else changes, and is *absorbed* where other

@@ -136,7 +136,7 @@ BEHIND = (
     Row("An embedding's bias and a table of positions", [Patches],
         "b | all | P + b | measured"),
     Row("The last norm's shift", [partial(Head, ends=same)], "β | all | b + W @ β | 6.3"),
-    Row("The head's bias under softmax", [partial(Head, ends=softmax)], """
+    Row("Head bias under softmax", [partial(Head, ends=softmax)], """
         b | the mean         | alone     | 12.2
         b | d + 1 directions | β         | 6.3
         β | all              | b + W @ β | 6.3
@@ -145,7 +145,7 @@ BEHIND = (
         Break("the logits are capped", partial(Head, ends=capped), "b | stays"),
         Break("a sigmoid stands in the place of softmax", partial(Head, ends=torch.sigmoid), "b | stays"),
     )),
-    Row("A router's bias", [partial(Router, weigh=softmax), partial(Router, weigh=top_two)],
+    Row("Router bias", [partial(Router, weigh=softmax), partial(Router, weigh=top_two)],
         "b | the mean | alone | 3.1", (
         Break("the weights are sigmoids", partial(Router, weigh=torch.sigmoid), "b | stays"),
     )),
