@@ -73,5 +73,7 @@ def generic(module, seed=0):
             drawn = 0.5 + drawn.abs()  # variances and gains
         elif tensor.dim() > 1:
             drawn = drawn / tensor[0].numel() ** 0.5
+        else:  # small enough that every unit is on for some inputs and off for others
+            drawn = drawn / 2
         tensor.data.copy_(drawn)
     return module.requires_grad_(False)

@@ -36,7 +36,7 @@ KEY_BIAS_ALONE = """
 
 
 def cut_off(scores):
-    return scores.clamp(min=-0.3)
+    return scores.clamp(min=-0.5)
 
 
 def over_queries(scores):
@@ -112,7 +112,7 @@ RARER = (
         b_K | stays | | measured
         b_V | stays | | measured
     """),
-    Row("Clipped queries, keys and values", [partial(Attention, clip=1.5)], """
+    Row("Clipped queries, keys and values", [partial(Attention, clip=0.6)], """
         b_Q | stays | | measured
         b_K | stays | | measured
         b_V | stays | | measured
