@@ -94,7 +94,8 @@ def families(_, folder, sections):
     lines = ["| block | to zero | what changes | stays |", "|---|---|---|---|"]
     for row in MODELS:
         said = [a for a in row.answers if not a.aside and not a.stays]
-        changed = dict.fromkeys(symbol(name) for a in said for name in a.into)
+        whole = {a.bias for a in said if a.much == "all"}  # what it takes, it passes on
+        changed = dict.fromkeys(symbol(n) for a in said for n in a.into if n not in whole)
         gone = ", ".join(dict.fromkeys(a.named() for a in said)) or "nothing"
         lines.append(f"| {row.title} | {gone} | {', '.join(changed)} | {row.staying()} |")
     return "\n".join(lines)
