@@ -9,8 +9,9 @@ from files import ROOT
 from redundancy.what_can_go import TABLE
 from redundancy.what_can_go.answers import COUNTS
 from redundancy.what_can_go.attention import Attention, causal
-from redundancy.what_can_go.measuring import contradictions, modes
+from redundancy.what_can_go.measuring import UNSEEN, Measured, contradictions, modes
 from redundancy.what_can_go.piece import SIZES, generic, normal
+from redundancy.what_can_go.rows_blocks import MODELS
 from redundancy.what_can_go.theorems import LINKS
 from register import read_register
 
@@ -58,6 +59,22 @@ def test_a_change_with_the_wrong_sign_is_noticed(title):
                 turned = {"+": "-", "-": "+"}[by[0]] + by[1:]
                 wrong = [replace(answer, into={**answer.into, name: turned})]
                 assert measured(ROWS[title].pieces[0], wrong, SIZES[0]), (answer, name)
+
+
+@pytest.mark.parametrize("row", MODELS, ids=lambda row: row.title)
+def test_all_biases_of_a_block_become_zero_together(row):
+    module = generic(row.pieces[0](SIZES[0]))
+    answers = [a for a in row.answers if not a.aside and a.much == "all"]
+    gone = [a.bias for a in answers]
+    found = Measured(module, dict.fromkeys(s for a in answers for s in (a.bias, *a.into)))
+    inputs = found.draw(0)
+    before = found.run({}, *inputs)
+    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):  # last, for b_Q goes into it
+        for name, shift in found.surgery(answer).items():
+            tensor, part = found.place[name]
+            found.values[tensor][part] += shift.view_as(found.values[tensor][part])
+    assert not any(module.symbols()[bias].any() for bias in gone)
+    assert (found.run({}, *inputs) - before).abs().max() <= UNSEEN * before.abs().max()
 
 
 def test_each_theorem_of_the_table_is_linked_by_its_number():

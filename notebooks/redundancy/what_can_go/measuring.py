@@ -46,7 +46,7 @@ class Measured:
         """The outputs; dropout draws by the seed that comes last of the inputs."""
         *inputs, seed = inputs
         # what batch norm writes to must be a tensor of this derivative, without a gradient
-        nothing = 0 * next(iter(values.values())).sum()
+        nothing = 0 * next(iter((values or self.values).values())).sum()
         state = {name: (t + nothing).detach() if t.is_floating_point() else t.clone()
                  for name, t in self.values.items()}  # fmt: skip
         with torch.random.fork_rng(devices=[]):
@@ -99,7 +99,7 @@ class Measured:
         if answer.where:  # "A @ t = b"
             matrix, vector = answer.where.split(" @ t = ")
             known["t"] = solve(known[matrix], known[vector])
-        shifts = {symbol: eval(by.removeprefix("+ "), {}, known)  # noqa: S307
+        shifts = {symbol: eval(by.removeprefix("+ "), {}, known).clone()  # noqa: S307
                   for symbol, by in answer.into.items()}  # fmt: skip
         return {answer.bias: -known[answer.bias], **shifts}
 
