@@ -2,11 +2,11 @@
 
     .venv/bin/python tools/answers.py      # after a change in notebooks/redundancy/what_can_go
 
-A page says where with a comment, and the paragraph or table below it is written anew:
+A page marks each place with a comment, and this tool rewrites the paragraph or table below it:
 
-    <!-- table: group Attention -->         the rows of a group, for a reader who looks for one
+    <!-- table: group Attention -->         the rows of a group, as a summary
     <!-- table: line Cross-attention -->    what goes alone, what is absorbed, what stays
-    <!-- table: not Cross-attention -->     what takes these answers away
+    <!-- table: not Cross-attention -->     what breaks these answers
     <!-- table: moves -->                   the constants that move, by placement (chapter 8b)
     <!-- table: families -->                the blocks of whole models (chapter 14)
 """
@@ -32,7 +32,7 @@ ROWS = {row.title: row for row in TABLE}
 
 
 def written(text, folder=""):
-    """The text with everything below its marks as the table has it; links begin with ``folder``."""
+    """The text, with all that its marks ask for written anew; links begin with ``folder``."""
     sections = {title.replace("`", "") for title in re.findall(r"^### (.+)$", text, re.MULTILINE)}
 
     def anew(mark):
@@ -44,7 +44,7 @@ def written(text, folder=""):
 
 
 def group(name, folder, sections):
-    """A row for each piece: its name, what can go and by which theorem, what stays."""
+    """A row for each piece: its name, what can go and by which theorem, and what stays."""
     demand(name in GROUPS, f"the table has no group {name!r}")
     lines = ["| around your layer | can go | stays |", "|---|---|---|"]
     for row in GROUPS[name]:
@@ -63,7 +63,7 @@ def not_when(title, folder, sections):
 
 
 def moves(_, folder, sections):
-    """What changes when a bias becomes zero, by placement; the same change stands once."""
+    """What changes when a bias becomes zero, by placement; equal changes share one line."""
     found = {}
     for row in MODELS:
         for answer in row.answers:
@@ -80,7 +80,7 @@ def moves(_, folder, sections):
     return "\n".join(lines)
 
 
-#: The rows of whole blocks that differ in placement only, and their names in chapter 8b.
+#: The rows of whole blocks that differ only in placement, and their names in chapter 8b.
 PLACEMENTS = {
     "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT": "pre-norm",
     "Post-norm, LayerNorm: BERT, RoBERTa, BART": "post-norm",
@@ -90,7 +90,7 @@ PLACEMENTS = {
 
 
 def families(_, folder, sections):
-    """Whole blocks: what becomes zero, what changes in return, what stays."""
+    """Whole blocks: what becomes zero, what changes in return, and what stays."""
     lines = ["| block | to zero | what changes | stays |", "|---|---|---|---|"]
     for row in MODELS:
         said = [a for a in row.answers if not a.aside and not a.stays]
@@ -107,7 +107,7 @@ RENDERED = {
 
 
 def cited(folder):
-    """The link to the theorem of an answer, in brackets; nothing where the book has none."""
+    """A function that links an answer to its theorem, in brackets, or returns "" if it has none."""
 
     def cite(answer):
         theorem = answer.theorem
@@ -117,12 +117,12 @@ def cited(folder):
 
 
 def slug(title):
-    """The anchor that MyST makes of a heading."""
+    """The anchor that MyST makes from a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def lettered(title):
-    """A title with its biases set as formulas."""
+    """A title with the names of its biases set as formulas."""
     return re.sub(r"\bb_[A-Z\d]", lambda found: symbol(found[0]), title)
 
 
@@ -136,7 +136,7 @@ def of_page():
 
 
 def of_chapter(path):
-    """The notebook with its tables written anew."""
+    """The notebook, with its tables written anew."""
     notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

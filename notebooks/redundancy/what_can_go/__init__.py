@@ -1,11 +1,12 @@
-"""The one table of what can go: every answer of the book, built, counted and moved.
+"""The table of which biases can go, with every answer tested by building, counting and moving.
 
-A row is a piece of architecture, the answer for each of its biases, and what breaks it.  From here
-come the decision page, the tables of chapters 8b, 13 and 14, and the words of a report; a test
-builds each row at two sizes and compares.
+A row names a piece of architecture, gives an answer for each of its biases, and says what breaks
+the answers.  The decision page, the tables of chapters 8b, 13 and 14, and the words of a report
+come from this table; a test builds each row at two sizes and compares.
 
-To read it: ``answers`` (what a row says), ``piece``, ``attention``, ``norms`` and ``blocks`` (what
-is built), ``rows_attention``, ``rows_weights``, ``rows_norms`` and ``rows_blocks`` (the table), ``measuring``.
+Read ``answers`` first (what a row says), then ``piece``, ``attention``, ``norms`` and ``blocks``
+(what a row builds), ``rows_attention``, ``rows_weights``, ``rows_norms`` and ``rows_blocks`` (the
+rows), and last ``measuring`` (how a row is tested).
 """
 
 from .rows_attention import ATTENTION

@@ -5,9 +5,9 @@
     b_Q | stays  |                  | 4.5
 
 A line is one answer: the bias, how much of it goes, what absorbs it, and the theorem ("measured"
-where there is none).  A bias goes *alone* where nothing else changes, and is *absorbed* where other
-parameters change in its place; "b_O + W_O @ b_V" says which one, and by what when the bias becomes
-zero.  `measuring` builds each row, counts, and does what the row says.
+where there is none).  A bias goes *alone* if nothing else changes, and is *absorbed* if other
+parameters change in its place: "b_O + W_O @ b_V" says which parameter changes, and by how much,
+when the bias becomes zero.  `measuring` builds each row, counts, and makes the row's changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _groups(symbols, b):
     return b.new_ones(3).diag().repeat_interleave(b.numel() // 3, 1)
 
 
-#: How much of a bias goes: the number of directions, of a module and the size of the bias.
+#: How much of a bias goes, as a number of directions, given a module and the size of the bias.
 COUNTS: dict[str, Callable] = {
     "stays": lambda m, size: 0,
     "all": lambda m, size: size,
@@ -48,7 +48,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: The directions themselves, (directions, size), where they have a formula.
+#: The directions themselves, (directions, size), for answers whose directions have a formula.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,
@@ -61,12 +61,13 @@ MODES = {" in training": "train", " in evaluation": "eval", "": ""}
 
 @dataclass(frozen=True)
 class Answer:
-    """What becomes of one ``bias``: how ``much`` goes, alone or ``into`` others, by which theorem.
+    """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, by which theorem.
 
     ``into`` maps each symbol that changes to what is added to it, an expression in the symbols of
     the piece ("" where the row only counts); ``where`` is an equation "A @ t = b" that defines t.
-    ``beside`` names what cannot absorb the rest, all that the row names if it is empty, and ``mode``
-    the only one in which this holds.  What is ``aside`` is measured, and printed in a section only.
+    ``beside`` names the parameters that cannot absorb the rest (if empty, all that the row names);
+    ``mode`` names the only mode in which the answer holds, if there is one.  An answer that is
+    ``aside`` is measured, but printed only in the row's section.
     """
 
     bias: str
@@ -80,7 +81,7 @@ class Answer:
 
     @classmethod
     def read(cls, line):
-        """The answer that a line of a row writes."""
+        """The answer that one line of a row's text states."""
         bias, much, into, theorem, *_ = [*map(str.strip, line.split("|")), "", "", ""]
         into, _, beside = f" {into}".partition(" beside ")
         into, _, where = into.partition(" where ")
@@ -107,7 +108,7 @@ class Answer:
         return "nothing" if self.stays else self.much
 
     def named(self):
-        """The bias in Markdown, with how much of it goes, and in which mode."""
+        """The bias in Markdown, with how much of it goes and in which mode."""
         much = "{}" if self.much in ("all", "stays") else f"{maths(self.much)} of {{}}"
         if self.much.endswith(" in each head"):
             much = f"{self.much.removesuffix(' in each head')} of {{}} in each head"
@@ -115,13 +116,13 @@ class Answer:
         return much.format(symbol(self.bias)) + mode
 
     def changes(self):
-        """'$b_O + W_O\\,b_V$': what changes, and by what, where the row says so."""
+        """'$b_O + W_O\\,b_V$': what changes, and by how much if the row says so."""
         said = joined(_changed(name, by) for name, by in self.into.items())
         return said + (f", where ${tex(self.where)}$" if self.where else "")
 
 
 def _changed(name, by):
-    """A symbol and what is added to it: one formula, or names of PyTorch with a sign between."""
+    """A symbol and what is added to it: a formula, or PyTorch names joined by a sign."""
     added = by[2:]
     if not by or not {name, added} & set(NAMED):
         return symbol(name) if not by else f"${tex(f'{name} {by}')}$"
@@ -130,7 +131,7 @@ def _changed(name, by):
 
 @dataclass(frozen=True)
 class Break:
-    """What takes an answer away: the words, a piece that has it, and the answers that hold there."""
+    """A condition that breaks an answer: its words, a piece that meets it, and the answers there."""
 
     words: str
     piece: Callable
@@ -142,9 +143,9 @@ class Break:
 
 @dataclass(frozen=True)
 class Row:
-    """A piece of architecture, what of its biases can go, and what breaks that.
+    """A piece of architecture, how much of each bias can go, and what breaks these answers.
 
-    ``pieces`` are functions of `Sizes` that build it; all of them have these answers.
+    ``pieces`` are functions that build it from `Sizes`; the answers hold for all of them.
     """
 
     title: str
@@ -161,7 +162,7 @@ class Row:
         return next(a for a in self.answers if a.bias == bias)
 
     def _parts(self, aside):
-        """The answers that go alone, those that are absorbed, and the words for what stays."""
+        """The answers for what goes alone and for what is absorbed, and the words for what stays."""
         said = [a for a in self.answers if aside or not a.aside]
         whole = {a.bias for a in self.answers if a.much in ("all", "stays")}
         part = {a.bias: a for a in said if a.bias not in whole}
@@ -173,14 +174,14 @@ class Row:
         return alone, [a for a in said if a.into], kept
 
     def can_go(self, cite=lambda answer: ""):
-        """'$b_K$ alone; $b_V$ into $b_O$': what the summary says; ``cite`` adds a theorem."""
+        """'$b_K$ alone; $b_V$ into $b_O$': the words of the summary; ``cite`` adds a theorem."""
         alone, moved, _ = self._parts(aside=False)
         free = [f"{joined(a.named() + cite(a) for a in alone)} alone"] if alone else []
         into = [f"{a.named()} into {joined(map(symbol, a.into))}{cite(a)}" for a in moved]
         return "; ".join(free + into) or "–"
 
     def staying(self, cite=lambda answer: ""):
-        """'$b_Q$, the rest of $b_2$': what nothing that the row names can replace."""
+        """'$b_Q$, the rest of $b_2$': what no other parameter that the row names can replace."""
         return ", ".join(words + cite(a) for words, a in self._parts(aside=False)[2]) or "–"
 
     def line(self):
@@ -192,7 +193,7 @@ class Row:
         return " ".join(f"**{head}:** {'; '.join(said)}." for head, said in parts.items() if said)
 
     def not_when(self, cite=lambda answer: ""):
-        """What takes an answer away, a list; "" where nothing is named."""
+        """The conditions that break an answer, as a list; "" if the row names none."""
         cited = (b.words + "".join(dict.fromkeys(map(cite, b.read()))) for b in self.breaks)
         return self.breaks and f"**Not when** {'; '.join(cited)}."
 
@@ -217,7 +218,7 @@ GREEK = {
 
 
 def symbol(name):
-    """A symbol of the book in Markdown, or the words for a parameter that has none."""
+    """A symbol of the book in Markdown, or words for a parameter without one."""
     return NAMED.get(name, f"${tex(name)}$")
 
 
@@ -233,7 +234,7 @@ def tex(expression):
 
 
 def maths(words):
-    """Words with their formulas set as such."""
+    """Words in which the formulas are set in LaTeX."""
     words = re.sub(r"max\(.*?\)|min\(.*?\)|1/\S+|\bd − hk|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")

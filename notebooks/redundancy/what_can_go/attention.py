@@ -10,11 +10,12 @@ from .piece import Piece, normal
 
 
 class Attention(Piece):
-    """Attention with a bias on every projection: the named parts stand where the formula has them.
+    """Attention with a bias on every projection; each option acts where the formula has it.
 
-    ``norm_q``, ``norm_k`` and ``norm_v`` act on each head of queries, keys and values (``over_heads``: before they are
-    split), ``bend`` on scores, ``weigh`` makes weights of them, ``then`` acts on weights, and
-    ``finish`` on what the heads have mixed, (batch, tokens, h k), given the layer's input.
+    ``norm_q``, ``norm_k`` and ``norm_v`` act on each head of queries, keys and values
+    (with ``over_heads``, before the heads are split).  ``bend`` acts on the scores, ``weigh`` turns
+    scores into weights, ``then`` acts on the weights, and ``finish`` acts on the heads' outputs,
+    (batch, tokens, h k), and also receives the layer's input.
     """
 
     def __init__(self, sizes, *, rotary=0, out_bias=True, norm_q=None, norm_k=None,
@@ -39,9 +40,9 @@ class Attention(Piece):
     }  # fmt: skip
 
     def symbols(self):
-        """Where heads share a value, W_O is its sum over the heads that share."""
+        """Where heads share a value, W_O is summed over the heads that share it."""
         found, s = super().symbols(), self.sizes
-        if isinstance(self.then, AcrossHeads):  # how much of its own value a head's weights sum to
+        if isinstance(self.then, AcrossHeads):  # what each head's mixed weights sum to
             found["ρ"] = self.then.mix.sum(1).repeat_interleave(s.k)
         return found | {"W_O": found["W_O"].view(s.d, s.g, s.h // s.g, s.k).sum(2).flatten(1)}
 
@@ -83,7 +84,7 @@ def softmax(scores):
 
 
 def rotate(x, r):
-    """The first r features of each token turned by its position: (…, tokens, features)."""
+    """Each token, (…, tokens, features), with its first r features rotated by its position."""
     turned, rest = x[..., :r], x[..., r:]
     angle = torch.arange(1, x.shape[-2] + 1, dtype=x.dtype)[:, None] / torch.arange(1, r // 2 + 1)
     even, odd = turned[..., ::2], turned[..., 1::2]
@@ -97,12 +98,12 @@ def later(scores):
 
 
 def causal(scores, by=-torch.inf):
-    """Scores of later keys replaced."""
+    """The scores with those of later keys replaced."""
     return scores.masked_fill(later(scores), by)
 
 
 def added_mask(scores):
-    """A finite number taken off the scores of later keys."""
+    """The scores with a finite number subtracted from those of later keys."""
     return scores - 3.0 * later(scores)
 
 
@@ -120,21 +121,21 @@ def off_by_one(scores):
 
 
 class Cosine(nn.Module):
-    """Vectors divided by their lengths."""
+    """Divides each vector by its length."""
 
     def forward(self, x):
         return F.normalize(x, dim=-1)
 
 
 class PerToken(nn.Module):
-    """Vectors multiplied by a number for each token."""
+    """Multiplies the vector of each token by a number of its own."""
 
     def forward(self, x):
         return x * torch.arange(1, x.shape[-2] + 1)[:, None] ** 0.5
 
 
 class Centred(nn.Module):
-    """The mean over features (axis -1) or tokens (axis -2) taken off."""
+    """Subtracts the mean over features (axis -1) or over tokens (axis -2)."""
 
     def __init__(self, axis):
         super().__init__()
@@ -145,7 +146,7 @@ class Centred(nn.Module):
 
 
 class Sink(nn.Module):
-    """Softmax beside one learned logit per head, whose weight goes nowhere, as in gpt-oss."""
+    """Softmax with one more learned logit per head, whose weight is dropped, as in gpt-oss."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -157,7 +158,7 @@ class Sink(nn.Module):
 
 
 class AcrossHeads(nn.Module):
-    """Each head's scores or weights become a mixture of all heads', as in talking heads."""
+    """Replaces each head's scores or weights by a mixture over all heads, as in talking heads."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -168,7 +169,7 @@ class AcrossHeads(nn.Module):
 
 
 class RelativeTable(nn.Module):
-    """A learned number for each head and distance added to the scores, as in T5."""
+    """Adds a learned number for each head and distance to the scores, as in T5."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -180,7 +181,7 @@ class RelativeTable(nn.Module):
 
 
 class Gate(nn.Module):
-    """What the heads have mixed times a sigmoid of the layer's input, as in Qwen3-Next."""
+    """Multiplies the heads' outputs by a sigmoid of the layer's input, as in Qwen3-Next."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -191,7 +192,7 @@ class Gate(nn.Module):
 
 
 class NormOfHeads(nn.Module):
-    """A norm of what each head has mixed, before W_O."""
+    """A norm on the output of each head, before W_O."""
 
     def __init__(self, sizes, norm):
         super().__init__()
@@ -202,7 +203,7 @@ class NormOfHeads(nn.Module):
 
 
 class LowRank(nn.Module):
-    """A linear map with a low-rank update beside it, as LoRA makes it."""
+    """A linear map with a low-rank update added to it, as in LoRA."""
 
     def __init__(self, map, rank=2):
         super().__init__()
@@ -215,14 +216,14 @@ class LowRank(nn.Module):
 
 
 def with_lora(attention):
-    """The attention with LoRA on its keys."""
+    """The same attention, with LoRA on its keys."""
     attention.k = LowRank(attention.k)
     attention.NAMES = attention.NAMES | {"b_K": "k.map.bias", "W_K": "k.map.weight"}
     return attention
 
 
 class Fused(Piece):
-    """PyTorch's own layer: b_Q, b_K and b_V are the thirds of one vector."""
+    """PyTorch's own layer, in which b_Q, b_K and b_V are the thirds of one vector."""
 
     def __init__(self, sizes, memory=False, **options):
         super().__init__(sizes)
@@ -249,7 +250,7 @@ class Fused(Piece):
 
 
 class Differential(Piece):
-    """The difference of two softmaxes, of two halves of each head: softmax(S₁) - λ softmax(S₂)."""
+    """Attention whose weights are a difference of two softmaxes: softmax(S₁) - λ softmax(S₂)."""
 
     def __init__(self, sizes, norm=None):
         super().__init__(sizes)
@@ -268,9 +269,9 @@ class Differential(Piece):
 
 
 class Latent(Piece):
-    """Multi-head latent attention, DeepSeek's: keys and values come from one narrow vector.
+    """DeepSeek's multi-head latent attention: keys and values come from one narrow vector.
 
-    Each head has r rotary features, which all heads share and which come from the stream.
+    Each key also has r rotary features, which all heads share and which come from the stream.
     """
 
     def __init__(self, sizes, norm=None):
@@ -301,7 +302,7 @@ class Latent(Piece):
 
 
 class Linear(Piece):
-    """Attention without softmax over scores: weights are products of positive features."""
+    """Attention without a softmax over scores: its weights are products of positive features."""
 
     def __init__(self, sizes, efficient=False):
         super().__init__(sizes)
@@ -321,7 +322,7 @@ class Linear(Piece):
 
 
 class DisentangledAttention(Piece):
-    """DeBERTa's: queries also meet a table of distances, and so do keys."""
+    """DeBERTa's attention: queries and keys are also multiplied by tables of distances."""
 
     def __init__(self, sizes):
         super().__init__(sizes)

@@ -1,4 +1,4 @@
-"""Whole blocks: attention and a feed-forward network on a stream, by placement and norm."""
+"""Whole blocks: attention and a feed-forward network on a stream, with a choice of norms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .piece import Piece
 
 
 class NormBefore(Piece):
-    """A norm, then attention; ``residual`` adds the norm's output, as post-norm does."""
+    """A norm, then attention; ``residual`` adds the norm's output to the result, as post-norm does."""
 
     def __init__(self, sizes, norm, *, residual=False, dropout=0.0, **around):
         super().__init__(sizes)
@@ -21,7 +21,7 @@ class NormBefore(Piece):
         "β": "norm.bias", "γ": "norm.weight"}  # fmt: skip
 
     def symbols(self):
-        """W_O as attention has it, where heads share values."""
+        """The symbols, with the W_O of `Attention`, which is summed where heads share a value."""
         return super().symbols() | {"W_O": self.attention.symbols()["W_O"]}
 
     def forward(self, x):
@@ -32,9 +32,11 @@ class NormBefore(Piece):
 class Block(Piece):
     """A block of a transformer, and the norm that reads what it writes.
 
-    ``place`` says where its norms stand: "pre", "post", "branch" (a norm on what attention and the
-    network write), "parallel" (both read one norm) or "two norms" (parallel, each reads its own).  ``scale`` is LayerScale, a gain on both
-    branches.  ``last`` reads the stream at the end: True is a norm, False nothing, or a map.
+    ``place`` says where the norms stand: "pre", "post", "branch" (one norm on what attention writes
+    and one on what the network writes), "parallel" (attention and network read the same norm) or
+    "two norms" (parallel, but each reads its own norm).  ``scale`` adds LayerScale, a gain on each
+    branch.  ``last`` says what reads the stream at the end: True for a norm, False for nothing, or
+    a map.
     """
 
     def __init__(self, sizes, place="pre", norm=nn.LayerNorm, *, last=True, scale=False,

@@ -1,7 +1,8 @@
-"""Build the piece of a row, count its redundant directions, and do what the row says.
+"""Build the piece of a row, count its redundant directions, and make the changes that it states.
 
-Nothing of a row's answers is read to count: the Jacobian of the piece, by the tensors that the
-answers name, in float64 at a generic point, one for each piece, size and mode.
+The count does not use the row's answers, except for the names of their tensors.  It takes the
+Jacobian of the piece with respect to these tensors in float64, at one generic point for each
+piece, size and mode.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ import torch
 from ..nullity import CUT, jacobian
 from .answers import DIRECTIONS
 
-#: Finite moves and surgery: u times a thousand roundings of numbers below a thousand.
+#: For finite moves and surgery: u times a thousand roundings of numbers below a thousand.
 UNSEEN = 2**-53 * 1000 * 1000
 SEEN = 1e-6
 
 
 def modes(answers):
-    """The modes in which a row is measured: in both, where an answer holds in one only."""
+    """The modes in which a row is measured: both, if one of its answers holds in one mode only."""
     return ("eval", "train") if any(a.mode for a in answers) else ("eval",)
 
 
 class Measured:
-    """A piece in one mode, and the Jacobian of its outputs by the tensors that are named.
+    """A piece in one mode, and the Jacobian of its outputs with respect to the named tensors.
 
-    ``symbols`` are the names of the table; a mode is "eval" or "train".
+    ``symbols`` are names from the table; a mode is "eval" or "train".
     """
 
     def __init__(self, module, symbols, mode="eval"):
         self.module, self.mode = module.train(mode == "train"), mode
         self.values = module.tensors()
         self.place = {symbol: _place(module, symbol) for symbol in symbols}
-        # every vector, so that the largest singular value is not that of a redundant block
+        # include every vector, so that the largest singular value is not that of a redundant block
         vectors = {n: t for n, t in module.named_parameters() if t.dim() == 1}
         named = {n: self.values[n] for n, _ in self.place.values() if not is_statistic(n)}
         self.jacobian = jacobian(self.run, self.draw, vectors | named)
@@ -43,9 +44,9 @@ class Measured:
         return (*self.module.inputs(chance), seed)
 
     def run(self, values, *inputs):
-        """The outputs; dropout draws by the seed that comes last of the inputs."""
+        """The outputs; the last of the inputs is the seed from which dropout draws."""
         *inputs, seed = inputs
-        # what batch norm writes to must be a tensor of this derivative, without a gradient
+        # batch norm writes in place, so its statistics must be tensors of this derivative, detached
         nothing = 0 * next(iter((values or self.values).values())).sum()
         state = {name: (t + nothing).detach() if t.is_floating_point() else t.clone()
                  for name, t in self.values.items()}  # fmt: skip
@@ -57,21 +58,21 @@ class Measured:
         return len(self.jacobian.columns(self.place[symbol]))
 
     def alone(self, *symbols):
-        """How many directions of these tensors together are redundant."""
+        """How many directions of these tensors, taken together, are redundant."""
         return self.jacobian.nullity(*[self.place[s] for s in symbols]).dimension
 
     def absorbed(self, symbol, into):
-        """How many directions of a bias the others can make up for."""
+        """How many directions of a bias the tensors of ``into`` can absorb."""
         return self.alone(symbol, *into) - self.alone(*into)
 
     def sends_to_zero(self, symbol, directions):
-        """Whether the outputs do not move along each of these directions, to first order."""
+        """Whether, to first order, the outputs do not change along any of these directions."""
         columns = self.jacobian.triangle[:, self.jacobian.columns(self.place[symbol])]
         moved = torch.linalg.vector_norm(columns @ directions.T, dim=0)
         return bool((moved <= CUT * self.jacobian.scale * directions.norm(dim=1)).all())
 
     def change(self, shifts):
-        """How far the outputs move, relative to the largest, when the tensors are shifted."""
+        """How far shifting the tensors moves the outputs, relative to the largest output."""
         inputs, moved = self.draw(0), dict(self.values)
         for symbol, shift in shifts.items():
             name, index = self.place[symbol]
@@ -83,7 +84,7 @@ class Measured:
         return ((after - before).abs().max() / before.abs().max()).item()
 
     def along(self, *symbols):
-        """A finite shift along what is redundant, and one along what is not; {} where none is."""
+        """A finite shift along redundant directions and one along the others; {} if there are none."""
         places = [self.place[s] for s in symbols]
         basis = self.jacobian.redundant(*places)
         sizes = [self.size(s) for s in symbols]
@@ -94,7 +95,7 @@ class Measured:
                 for t in (inside, rest)]  # fmt: skip
 
     def surgery(self, answer):
-        """The shifts that set the bias to zero and change what absorbs it, as the answer says."""
+        """The shifts that set the bias to zero and change the parameters that absorb it."""
         known = {**self.module.symbols(), **HELP}
         if answer.where:  # "A @ t = b"
             matrix, vector = answer.where.split(" @ t = ")
@@ -109,7 +110,7 @@ def is_statistic(name):
 
 
 def _place(module, symbol):
-    """(name of a tensor, the part of it) that a symbol stands for."""
+    """(the name of a tensor, the part of it) for which a symbol stands."""
     tensor = module.symbols()[symbol]
     if symbol in module.named():
         return module.named()[symbol], ...
@@ -122,12 +123,12 @@ def _place(module, symbol):
 
 
 def solve(matrix, vector):
-    """x with matrix @ x = vector, where there is one."""
+    """x with matrix @ x = vector, if there is one."""
     return torch.linalg.lstsq(matrix, vector[:, None]).solution[:, 0]
 
 
 def carried(bias, gain, shift):
-    """b (1/γ)ᵀ / Σ β/γ: what takes a bias into the weights behind a LayerNorm (Theorem 7.8)."""
+    """b (1/γ)ᵀ / Σ β/γ, which moves a bias into the weights behind a LayerNorm (Theorem 7.8)."""
     return torch.outer(bias, 1 / gain) / (shift / gain).sum()
 
 
@@ -135,7 +136,7 @@ HELP = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 
 
 def contradictions(module, answers, mode="eval"):
-    """What the measurement says against the answers, a list of sentences; empty where they agree."""
+    """The contradictions between measurement and answers, one sentence each; empty if they agree."""
     answers = [a for a in answers if a.mode in ("", mode)]
     symbols = dict.fromkeys(chain.from_iterable((a.bias, *a.into, *a.beside) for a in answers))
     found = Measured(module, symbols, mode)
@@ -150,7 +151,7 @@ def contradictions(module, answers, mode="eval"):
 
 
 def _counts(found, bias, answers, others):
-    """Sentences where the numbers alone, absorbed and beside all others are not the row's."""
+    """A sentence for each count (alone, absorbed, beside all others) that is not the row's."""
     module, size = found.module, found.size(bias)
     free = sum(a.count(module, size) for a in answers if not a.into)
     if (number := found.alone(bias)) != free:
@@ -171,7 +172,7 @@ def _counts(found, bias, answers, others):
 
 
 def _moves(found, answer):
-    """Sentences where finite moves, or the surgery of the row, do not do what they should."""
+    """A sentence for each finite move, or surgery of the row, that does not do what it should."""
     symbols = answer.bias, *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)

@@ -9,7 +9,7 @@ from .piece import Piece, normal
 
 
 class Before(Piece):
-    """A linear map or convolution, then what stands between, then a norm."""
+    """A linear map or convolution, then the modules ``between``, then a norm."""
 
     def __init__(self, sizes, map, norm, *between):
         super().__init__(sizes)
@@ -32,14 +32,14 @@ def convolution(sizes, padding=0):
 
 
 class KeepsSome(nn.Module):
-    """Padded rows set to zero: every third."""
+    """Sets every third row, as if it were padding, to zero."""
 
     def forward(self, x):
         return x * (torch.arange(len(x)) % 3 > 0)[:, None]
 
 
 class Behind(Piece):
-    """A norm with a shift, and linear maps that read it; ``others`` may have no bias."""
+    """A norm with a shift, and linear maps that read it; ``others`` says which have a bias."""
 
     def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False):
         super().__init__(sizes)
@@ -82,7 +82,7 @@ class ConvolutionBehind(Piece):
 
 
 class Recurrent(Piece):
-    """An LSTM or a GRU of PyTorch: two biases in every gate."""
+    """An LSTM or a GRU of PyTorch, with two biases in every gate."""
 
     def __init__(self, sizes, kind):
         super().__init__(sizes)
@@ -118,7 +118,7 @@ class LayerNormLSTM(Piece):
 
 
 class Tables(Piece):
-    """A token's vector plus its position's, and what reads the sum."""
+    """The vector of a token plus that of its position, and a module that reads the sum."""
 
     def __init__(self, sizes, reader=None):
         super().__init__(sizes)
@@ -148,7 +148,7 @@ class Patches(Piece):
 
 
 class Head(Piece):
-    """The last norm, the head and what is made of its logits."""
+    """The last norm, the head, and a function ``ends`` of its logits."""
 
     def __init__(self, sizes, ends, bias=True):
         super().__init__(sizes)
@@ -165,7 +165,7 @@ class Head(Piece):
 
 
 class Router(Piece):
-    """A router: the weights of experts, (batch, tokens, 3)."""
+    """A router, which returns the weights of three experts: (batch, tokens, 3)."""
 
     def __init__(self, sizes, weigh):
         super().__init__(sizes)

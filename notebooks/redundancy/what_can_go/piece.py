@@ -16,8 +16,8 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Sizes:
-    """d features, h heads of queries and g of keys and values, with k features each (r of them
-    rotary), f hidden features, n tokens."""
+    """d features, h heads of queries and g heads of keys and values, each with k features (r of
+    them rotary), f hidden features, and n tokens."""
 
     d: int
     h: int
@@ -28,7 +28,7 @@ class Sizes:
     n: int
 
 
-#: Heads that are together as wide as the stream, and narrower ones.
+#: First, heads that are together as wide as the stream; then heads that are narrower.
 SIZES = Sizes(d=8, h=2, g=2, k=4, r=2, f=6, n=5), Sizes(d=14, h=3, g=3, k=4, r=2, f=9, n=6)
 
 
@@ -42,7 +42,7 @@ class Piece(nn.Module):
         self.sizes = sizes
 
     def named(self):
-        """{symbol: name of a parameter or buffer}, those that this module has."""
+        """{symbol: name of a parameter or buffer}, for those that this module has."""
         return {symbol: name for symbol, name in self.NAMES.items() if name in self.tensors()}
 
     def tensors(self):
@@ -54,7 +54,7 @@ class Piece(nn.Module):
         return {symbol: tensors[name] for symbol, name in self.named().items()}
 
     def inputs(self, generator):
-        """A tuple of inputs, float64: one of (2, n, d)."""
+        """A tuple of float64 inputs; by default, one of shape (2, n, d)."""
         return (normal(generator, 2, self.sizes.n, self.sizes.d),)
 
 

@@ -28,7 +28,7 @@ PLAIN = """
 
 
 def blind(scores):
-    """Softmax of which the first query gets nothing, as where a mask hides every key."""
+    """Softmax weights that are zero for the first query, as where a mask hides every key from it."""
     return scores.softmax(-1) * (torch.arange(scores.shape[-2]) > 0)[:, None]
 
 
@@ -66,11 +66,11 @@ ATTENTION = (
         Break("an RMSNorm acts on the keys ($b_K$ stays)",
               lambda s: Attention(s, norm_k=nn.RMSNorm(s.k)), "b_K | stays | | 7.6"),
         Break("some keys and values come from another projection, without these biases: a prefix, "
-              "a cache, a second modality (both stay)",
+              "a cache, a second modality ($b_K$ and $b_V$ stay)",
               partial(Attention, prefix=True), "b_K | stays | | 5.5\nb_V | stays | | 11.2"),
-        Break("a query sees no key and its weights are zero ($b_V$ stays)",
+        Break("a mask hides every key from a query and its weights are zero ($b_V$ stays)",
               partial(Attention, weigh=blind), "b_K | all | alone\nb_V | stays | beside b_O"),
-        Break("a mask *replaces* scores by a finite number ($b_K$ stays)",
+        Break("a mask *replaces* scores with a finite number ($b_K$ stays)",
               partial(Attention, bend=partial(causal, by=-2.0)), "b_K | stays | | 11.7"),
     )),
     Row("Cross-attention", [partial(Attention, memory=True), partial(Fused, memory=True)], PLAIN),
@@ -82,12 +82,12 @@ ATTENTION = (
         b_V | all | b_O + W_O @ b_V                             | 4.3
         b_Q | all | β + t, b_V - W_V @ t where W_Q @ t = b_Q    | 8.4
     """, (
-        Break("the norm has no shift, as RMSNorm ($b_Q$ stays)",
+        Break("the norm has no shift, like RMSNorm ($b_Q$ stays)",
               partial(NormBefore, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
         Break("the heads together are wider than the model, or $W_Q$ has lost rank "
-              "(only what $W_Q$ reaches goes)",
+              "(only the part of $b_Q$ in the range of $W_Q$ goes)",
               lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
-        Break("attention dropout acts in training and $b_O$ is to do the work of $b_V$",
+        Break("attention dropout acts in training and $b_O$, not $b_V$, is to absorb $W_V t$",
               lambda s: NormBefore(s, nn.LayerNorm, then=nn.Dropout(0.3)),
               "b_Q | d − hk directions in training | β, b_O\nb_Q | all in training | β, b_V"),
     )),
@@ -98,7 +98,7 @@ ATTENTION = (
         b_Q | all | β + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | measured
         b_K | all | β + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | measured
     """, (
-        Break("$b_K$ may not change (at most $d - hk$ directions of $b_Q$ go)",
+        Break("$b_K$ must stay as it is (at most $d - hk$ directions of $b_Q$ go)",
               lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k), "b_Q | d − hk directions | β, b_V"),
     )),
     Row("A LayerNorm with a shift before any linear map", [
@@ -108,7 +108,7 @@ ATTENTION = (
         b_K | all | W_K + carried(b_K, γ, β) | 7.8
         b_V | all | W_V + carried(b_V, γ, β) | 7.8
     """, (
-        Break("the norm has no shift: $\\kappa = 0$",
+        Break("the norm has no shift, so $\\kappa = 0$",
               partial(NormBefore, norm=no_shift, out_bias=False), "b_Q | stays | beside W_Q"),
         Break("the norm is an RMSNorm",
               partial(NormBefore, norm=nn.RMSNorm, out_bias=False), "b_Q | stays | beside W_Q"),
@@ -145,8 +145,8 @@ ATTENTION = (
         b_Q | the mean in each head | alone           | 7.1
         b_V | all                   | b_O + W_O @ b_V | 4.3
     """, (
-        Break("positions are rotary: then only the un-rotated part of `k_norm.bias` goes, and nothing "
-              "of `q_norm.bias`",
+        Break("positions are rotary: only the un-rotated part of `k_norm.bias` goes then, and "
+              "`q_norm.bias` stays",
               lambda s: layer_norms(s, rotary=s.r), "c_K | the un-rotated part | alone | 5.4\nc_Q | stays"),
     )),
     Row("One LayerNorm over all heads", [over_heads], """
@@ -169,7 +169,7 @@ ATTENTION = (
         b_Q | stays |                 | 4.5
         b_R | stays |                 | 5.4
     """, (
-        Break("a norm acts on the latent vector, as in DeepSeek's models: its bias stays",
+        Break("a norm acts on the latent vector, as in DeepSeek's models ($b_C$ stays)",
               partial(Latent, norm=nn.RMSNorm), "b_C | stays\nb_K | all | alone"),
     )),
     Row("An extra key and value", [partial(Fused, add_bias_kv=True)], """

@@ -18,11 +18,11 @@ def rotary(place="pre", norm=RMS, part="k", **around):
 
 
 def last(bias):
-    """Where the mean of a bias on a pre-norm stream is seen."""
+    """What makes the mean of a bias on a pre-norm stream change the outputs."""
     return (
         Break("an RMSNorm reads the stream", block(norm=RMS), f"{bias} | stays | | 7.6"),
-        Break("no norm reads the stream at its end", block(last=False), f"{bias} | stays"),
-        Break("dropout acts on what is written, in training", block(dropout=0.3),
+        Break("the stream ends without a norm", block(last=False), f"{bias} | stays"),
+        Break("dropout acts in training on what the branch writes", block(dropout=0.3),
               f"{bias} | the mean in evaluation | alone\n{bias} | stays in training"),
     )  # fmt: skip
 
@@ -46,7 +46,7 @@ STREAM = (
         b_2 | the mean | alone                        | 8.2
         b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2   | 8.6
     """, (
-        Break("dropout acts on what the network writes, in training",
+        Break("dropout acts in training on what the network writes",
               block("post", dropout=0.3), "b_2 | stays in training | β_2, b_1"),
     )),
     Row("b_2 with a LayerNorm on the branch", [block("branch")], "b_2 | the mean | alone | 8.3"),
@@ -62,7 +62,7 @@ STREAM = (
     """),
 )  # fmt: skip
 
-#: What W_O turns into a constant, which LayerNorms subtract.
+#: The value bias; LayerNorms subtract what W_O maps to a constant vector.
 VALUE = """
     b_V   | all                           | b_O + W_O @ b_V | 4.3
     (b_V) | max(0, gk − d + 1) directions | alone           | 8.1

@@ -23,7 +23,7 @@ from .norms import (
 
 
 def before(norm, *between):
-    """A linear map, then what stands between, then the norm of f features."""
+    """A linear map, then the modules ``between``, then the norm of f features."""
     return lambda s: Before(s, nn.Linear(s.d, s.f), norm(s.f), *between)
 
 
@@ -45,7 +45,7 @@ def softmax(logits):
 
 
 def with_z_loss(logits):
-    """Log-probabilities, and the square of the logarithm of softmax's divisor beside them."""
+    """Log-probabilities, and beside them the squared logarithm of the denominator of softmax."""
     total = logits.logsumexp(-1, keepdim=True)
     return torch.cat([logits - total, total**2], -1)
 
@@ -55,7 +55,7 @@ def capped(logits):
 
 
 def top_two(logits):
-    """The softmax of the two largest, as many routers weigh their experts."""
+    """The softmax over the two largest logits, by which many routers weigh their experts."""
     kept = logits.topk(2, -1)
     return torch.zeros_like(logits).scatter(-1, kept.indices, kept.values.softmax(-1))
 
@@ -68,15 +68,15 @@ BEFORE = (
         b | all in training   | alone | 6.1
         b | all in evaluation | μ - b | 6.5
     """, (
-        Break("an activation stands between",
+        Break("an activation acts between the layer and the norm",
               before(nn.BatchNorm1d, nn.GELU()), "b | stays in training"),
-        Break("dropout stands between",
+        Break("dropout acts between them",
               before(nn.BatchNorm1d, nn.Dropout(0.3)), "b | stays in training"),
-        Break("padded rows are set to zero in between",
+        Break("padded rows are set to zero between them",
               before(nn.BatchNorm1d, KeepsSome()), "b | stays in training"),
-        Break("an average pool that counts its padding stands between",
+        Break("an average pool between them counts its padding",
               convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), "b | stays in training"),
-        Break("a second convolution that pads with zeros stands between",
+        Break("a second convolution between them pads with zeros",
               twice_convolved, "b | stays in training | | 6.6"),
     )),
     Row("Before frozen BatchNorm", [before(nn.BatchNorm1d), convolved(nn.BatchNorm2d)], """
@@ -88,7 +88,7 @@ BEFORE = (
     Row("Before GroupNorm", [before(partial(nn.GroupNorm, 3)), convolved(partial(nn.GroupNorm, 3))],
         "b | one number per group | alone beside β | 7.4"),
     Row("Before InstanceNorm", [convolved(affine)], "b | all | alone | 7.5", (
-        Break("it tracks running statistics, in evaluation: there its shift absorbs the bias",
+        Break("the norm tracks running statistics: in evaluation, its shift absorbs the bias",
               convolved(tracked), "b | all in training | alone\nb | all in evaluation | β"),
     )),
 )  # fmt: skip
@@ -98,7 +98,7 @@ BEHIND = (
         partial(Behind, others=[True]), partial(Behind, norm=nn.BatchNorm1d, others=[True]),
     ], "β | all | b + W @ β, c + V @ β | 6.3", (
         Break("one of the maps has no bias", partial(Behind, others=[False] * 2), "β | stays | b"),
-        Break("a residual carries the norm's output on, as in post-norm",
+        Break("a residual connection also carries the norm's output, as in post-norm",
               partial(Behind, others=[True], residual=True), "β | stays | b, c"),
         Break("the map is a convolution that pads with zeros",
               partial(ConvolutionBehind, padding=1), "β | stays | b | 6.6"),
@@ -109,9 +109,9 @@ BEHIND = (
         b | all | W + carried(b, γ, β)      | 7.8
         b | all | β + t where W @ t = b     | 6.3
     """, (
-        Break("the map is wider than the stream (the shift absorbs $d$ directions, the weights all)",
+        Break("the map is wider than the stream (the shift absorbs only $d$ directions, the weights all)",
               lambda s: Behind(replace(s, f=s.d + 3)), "b | d directions | β | 6.3"),
-        Break("the norm has no shift, as RMSNorm",
+        Break("the norm has no shift, like RMSNorm",
               partial(Behind, norm=nn.RMSNorm), "b | stays | W | 7.8"),
     )),
     Row("LSTM", [lambda s: Recurrent(s, nn.LSTM)], """
@@ -141,12 +141,12 @@ BEHIND = (
         b | d + 1 directions | β         | 6.3
         β | all              | b + W @ β | 6.3
     """, (
-        Break("the loss has a z-term", partial(Head, ends=with_z_loss), "b | stays"),
+        Break("the loss has a z-loss term", partial(Head, ends=with_z_loss), "b | stays"),
         Break("the logits are capped", partial(Head, ends=capped), "b | stays"),
-        Break("a sigmoid stands in the place of softmax", partial(Head, ends=torch.sigmoid), "b | stays"),
+        Break("a sigmoid replaces softmax", partial(Head, ends=torch.sigmoid), "b | stays"),
     )),
     Row("Router bias", [partial(Router, weigh=softmax), partial(Router, weigh=top_two)],
         "b | the mean | alone | 3.1", (
-        Break("the weights are sigmoids", partial(Router, weigh=torch.sigmoid), "b | stays"),
+        Break("the weights are sigmoids of the logits", partial(Router, weigh=torch.sigmoid), "b | stays"),
     )),
 )  # fmt: skip

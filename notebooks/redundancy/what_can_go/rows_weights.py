@@ -71,7 +71,7 @@ WEIGHTS = (
         b_V | all   | b_O + (1 - λ) * W_O @ b_V | 5.3
         b_Q | stays |                           | measured
     """, (
-        Break("a norm stands between the average and $W_O$, as in the published layer: $b_V$ stays",
+        Break("a norm acts between the weighted sum and $W_O$, as in the published layer ($b_V$ stays)",
               partial(Differential, norm=nn.RMSNorm), "b_K | all | alone\nb_V | stays"),
     )),
     Row("Talking heads", [lambda s: Attention(s, bend=AcrossHeads(s), then=AcrossHeads(s))], """

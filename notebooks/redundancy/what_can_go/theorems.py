@@ -1,4 +1,4 @@
-"""Where the theorems stand that the table names: the notebook and its anchor."""
+"""The notebook and the anchor of each theorem that the table names."""
 
 LINKS = {
     "3.1": "03-softmax-ignores-the-key-bias.ipynb#softmax-is-shift-invariant",
