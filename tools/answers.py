@@ -49,8 +49,12 @@ def group(name, folder, sections):
     lines = ["| around your layer | can go | stays |", "|---|---|---|"]
     for row in GROUPS[name]:
         title = lettered(row.title)
-        where = f"[{title}](#{slug(row.title)})" if row.title in sections else title
-        lines.append(f"| {where} | {row.can_go(cited(folder))} | {row.staying(cited(folder))} |")
+        goes, stays = row.can_go(cited(folder)), row.staying(cited(folder))
+        if row.title in sections:
+            title = f"[{title}](#{slug(row.title)})"
+        elif row.breaks:  # there is no other place to say it
+            goes += f". {row.not_when(cited(folder))}"
+        lines.append(f"| {title} | {goes} | {stays} |")
     return "\n".join(lines)
 
 

@@ -40,11 +40,16 @@ COUNTS: dict[str, Callable] = {
     "one vector and each row's mean": lambda m, size: m.sizes.d + m.sizes.n - 1,
     "max(0, gk − d) directions": lambda m, size: max(0, size - m.sizes.d),
     "max(0, gk − d + 1) directions": lambda m, size: max(0, size - m.sizes.d + 1),
-    "min(d, hk) directions": lambda m, size: min(m.sizes.d, m.sizes.h * m.sizes.k),
-    "d − hk directions": lambda m, size: max(0, m.sizes.d - size),
+    "min(d, gk) directions": lambda m, size: min(m.sizes.d, m.sizes.g * m.sizes.k),
+    "min(d, hk + gk) directions": lambda m, size: min(m.sizes.d, size),
+    "min(hk, d − gk) directions": lambda m, size: min(
+        size, max(0, m.sizes.d - m.sizes.g * m.sizes.k)
+    ),
     "d directions": lambda m, size: m.sizes.d,
     "d + 1 directions": lambda m, size: m.sizes.d + 1,
     "the direction 1/γ_K": lambda m, size: 1,
+    "one direction in each head": lambda m, size: m.sizes.h,
+    "the direction W_Q 1": lambda m, size: 1,
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
@@ -63,6 +68,7 @@ MODES = {" in training": "train", " in evaluation": "eval", "": ""}
 class Answer:
     """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, by which theorem.
 
+    ``bias`` may name two that are asked for together: "b_Q+b_K".
     ``into`` maps each symbol that changes to what is added to it, an expression in the symbols of
     the piece ("" where the row only counts); ``where`` is an equation "A @ t = b" that defines t.
     ``beside`` names the parameters that cannot absorb the rest (if empty, all that the row names);
@@ -113,7 +119,8 @@ class Answer:
         if self.much.endswith(" in each head"):
             much = f"{self.much.removesuffix(' in each head')} of {{}} in each head"
         mode = {"train": " in training", "eval": " in evaluation", "": ""}[self.mode]
-        return much.format(symbol(self.bias)) + mode
+        together = " together" if "+" in self.bias else ""
+        return much.format(joined(map(symbol, self.bias.split("+")))) + together + mode
 
     def changes(self):
         """'$b_O + W_O\\,b_V$': what changes, and by how much if the row says so."""
@@ -165,7 +172,7 @@ class Row:
         """The answers for what goes alone and for what is absorbed, and the words for what stays."""
         said = [a for a in self.answers if aside or not a.aside]
         whole = {a.bias for a in self.answers if a.much in ("all", "stays")}
-        part = {a.bias: a for a in said if a.bias not in whole}
+        part = {a.bias: a for a in said if a.bias not in whole and "+" not in a.bias}
         kept = [(a.named(), a) for a in said if a.stays and not a.into]
         kept += [
             (f"the rest of {symbol(bias)}", replace(a, theorem=None)) for bias, a in part.items()
@@ -235,7 +242,7 @@ def tex(expression):
 
 def maths(words):
     """Words in which the formulas are set in LaTeX."""
-    words = re.sub(r"max\(.*?\)|min\(.*?\)|1/\S+|\bd − hk|\bd \+ 1|\bd(?= directions)",
+    words = re.sub(r"max\(.*?\)|min\(.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
 

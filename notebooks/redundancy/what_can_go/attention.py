@@ -43,7 +43,8 @@ class Attention(Piece):
         """Where heads share a value, W_O is summed over the heads that share it."""
         found, s = super().symbols(), self.sizes
         if isinstance(self.then, AcrossHeads):  # what each head's mixed weights sum to
-            found["ρ"] = self.then.mix.sum(1).repeat_interleave(s.k)
+            added = 0 if self.then.bias is None else s.n * self.then.bias
+            found["ρ"] = (self.then.mix.sum(1) + added).repeat_interleave(s.k)
         return found | {"W_O": found["W_O"].view(s.d, s.g, s.h // s.g, s.k).sum(2).flatten(1)}
 
     def inputs(self, generator):
@@ -127,6 +128,18 @@ class Cosine(nn.Module):
         return F.normalize(x, dim=-1)
 
 
+class OwnGains(nn.Module):
+    """A LayerNorm with gains and shifts for each head, as StableLM 2 has it."""
+
+    def __init__(self, sizes, heads):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads, 1, sizes.k))
+        self.bias = nn.Parameter(torch.empty(heads, 1, sizes.k))
+
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:]) * self.weight + self.bias
+
+
 class PerToken(nn.Module):
     """Multiplies the vector of each token by a number of its own."""
 
@@ -160,12 +173,14 @@ class Sink(nn.Module):
 class AcrossHeads(nn.Module):
     """Replaces each head's scores or weights by a mixture over all heads, as in talking heads."""
 
-    def __init__(self, sizes):
+    def __init__(self, sizes, bias=False):
         super().__init__()
         self.mix = nn.Parameter(torch.empty(sizes.h, sizes.h))
+        self.bias = nn.Parameter(torch.empty(sizes.h)) if bias else None
 
     def forward(self, scores):
-        return torch.einsum("ab,zbij->zaij", self.mix, scores)
+        mixed = torch.einsum("ab,zbij->zaij", self.mix, scores)
+        return mixed if self.bias is None else mixed + self.bias[:, None, None]
 
 
 class RelativeTable(nn.Module):
@@ -191,12 +206,24 @@ class Gate(nn.Module):
         return mixed * torch.sigmoid(self.map(x))
 
 
-class NormOfHeads(nn.Module):
-    """A norm on the output of each head, before W_O."""
+class GatedOutput(Attention):
+    """Attention whose output, b_O included, is multiplied by a sigmoid of its input."""
 
-    def __init__(self, sizes, norm):
+    def __init__(self, sizes):
+        super().__init__(sizes)
+        self.map = nn.Linear(sizes.d, sizes.d)
+
+    def forward(self, x):
+        return super().forward(x) * torch.sigmoid(self.map(x))
+
+
+class NormOfHeads(nn.Module):
+    """A norm on the output of each head, or of all heads together, before W_O."""
+
+    def __init__(self, sizes, norm, together=False):
         super().__init__()
-        self.norm, self.k = norm(sizes.k), sizes.k
+        self.k = sizes.h * sizes.k if together else sizes.k
+        self.norm = norm(self.k)
 
     def forward(self, mixed, x):
         return self.norm(mixed.unflatten(-1, (-1, self.k))).flatten(-2)
@@ -252,9 +279,9 @@ class Fused(Piece):
 class Differential(Piece):
     """Attention whose weights are a difference of two softmaxes: softmax(S₁) - λ softmax(S₂)."""
 
-    def __init__(self, sizes, norm=None):
+    def __init__(self, sizes, norm=None, rotary=0):
         super().__init__(sizes)
-        self.two = nn.ModuleList(Attention(sizes) for _ in range(2))
+        self.two = nn.ModuleList(Attention(sizes, rotary=rotary) for _ in range(2))
         self.share = nn.Parameter(torch.empty(()))
         self.finish = norm and NormOfHeads(sizes, norm)
 
@@ -304,9 +331,10 @@ class Latent(Piece):
 class Linear(Piece):
     """Attention without a softmax over scores: its weights are products of positive features."""
 
-    def __init__(self, sizes, efficient=False):
+    def __init__(self, sizes, efficient=False, normalised=True):
         super().__init__(sizes)
         self.attention, self.efficient = Attention(sizes), efficient
+        self.normalised = normalised
 
     NAMES = {symbol: f"attention.{name}" for symbol, name in Attention.NAMES.items()}
 
@@ -317,7 +345,7 @@ class Linear(Piece):
             weights = q.softmax(-1) @ k.softmax(-2).mT
         else:
             weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
-            weights = weights / weights.sum(-1, keepdim=True)
+            weights = weights / (weights.sum(-1, keepdim=True) if self.normalised else 1)
         return a.o((weights @ v).transpose(1, 2).flatten(2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -10,12 +11,11 @@ from .piece import Piece
 
 
 class NormBefore(Piece):
-    """A norm, then attention; ``residual`` adds the norm's output to the result, as post-norm does."""
+    """A norm, then attention; cross-attention reads its keys and values past the norm."""
 
-    def __init__(self, sizes, norm, *, residual=False, dropout=0.0, **around):
+    def __init__(self, sizes, norm, **around):
         super().__init__(sizes)
         self.norm, self.attention = norm(sizes.d), Attention(sizes, **around)
-        self.residual, self.dropout = residual, nn.Dropout(dropout)
 
     NAMES = {s: f"attention.{n}" for s, n in Attention.NAMES.items()} | {
         "β": "norm.bias", "γ": "norm.weight"}  # fmt: skip
@@ -24,9 +24,22 @@ class NormBefore(Piece):
         """The symbols, with the W_O of `Attention`, which is summed where heads share a value."""
         return super().symbols() | {"W_O": self.attention.symbols()["W_O"]}
 
+    def inputs(self, generator):
+        return self.attention.inputs(generator)
+
+    def forward(self, x, *memory):
+        return self.attention(self.norm(x), *memory)
+
+
+class ShiftedRMSNorm(nn.RMSNorm):
+    """An RMSNorm with a shift."""
+
+    def __init__(self, d):
+        super().__init__(d)
+        self.bias = nn.Parameter(torch.empty(d))
+
     def forward(self, x):
-        y = self.dropout(self.norm(x))
-        return self.attention(y) + y if self.residual else self.attention(y)
+        return super().forward(x) + self.bias
 
 
 class Block(Piece):

@@ -33,7 +33,7 @@ class Measured:
     def __init__(self, module, symbols, mode="eval"):
         self.module, self.mode = module.train(mode == "train"), mode
         self.values = module.tensors()
-        self.place = {symbol: _place(module, symbol) for symbol in symbols}
+        self.place = {part: _place(module, part) for s in symbols for part in s.split("+")}
         # include every vector, so that the largest singular value is not that of a redundant block
         vectors = {n: t for n, t in module.named_parameters() if t.dim() == 1}
         named = {n: self.values[n] for n, _ in self.place.values() if not is_statistic(n)}
@@ -55,11 +55,14 @@ class Measured:
             return torch.func.functional_call(self.module, state | values, tuple(inputs))
 
     def size(self, symbol):
-        return len(self.jacobian.columns(self.place[symbol]))
+        return len(self.jacobian.columns(*self._places(symbol)))
 
     def alone(self, *symbols):
         """How many directions of these tensors, taken together, are redundant."""
-        return self.jacobian.nullity(*[self.place[s] for s in symbols]).dimension
+        return self.jacobian.nullity(*self._places(*symbols)).dimension
+
+    def _places(self, *symbols):
+        return [self.place[part] for symbol in symbols for part in symbol.split("+")]
 
     def absorbed(self, symbol, into):
         """How many directions of a bias the tensors of ``into`` can absorb."""
@@ -140,11 +143,12 @@ def contradictions(module, answers, mode="eval"):
     answers = [a for a in answers if a.mode in ("", mode)]
     symbols = dict.fromkeys(chain.from_iterable((a.bias, *a.into, *a.beside) for a in answers))
     found = Measured(module, symbols, mode)
-    counted = [s for s in symbols if not is_statistic(found.place[s][0])]
+    counted = [s for s in found.place if not is_statistic(found.place[s][0])]
     said = []
     for bias in dict.fromkeys(a.bias for a in answers):
         mine = [a for a in answers if a.bias == bias]
-        said += _counts(found, bias, mine, [s for s in counted if s != bias])
+        others = [s for s in counted if s not in bias.split("+")]
+        said += _counts(found, bias, mine, others)
     for answer in answers:
         said += _moves(found, answer)
     return said
@@ -173,7 +177,7 @@ def _counts(found, bias, answers, others):
 
 def _moves(found, answer):
     """A sentence for each finite move, or surgery of the row, that does not do what it should."""
-    symbols = answer.bias, *answer.into
+    symbols = *answer.bias.split("+"), *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)
         if inside and (change := found.change(inside)) > UNSEEN:

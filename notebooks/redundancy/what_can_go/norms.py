@@ -118,20 +118,21 @@ class LayerNormLSTM(Piece):
 
 
 class Tables(Piece):
-    """The vector of a token plus that of its position, and a module that reads the sum."""
+    """The vector of a token plus that of its position, and what reads the sum; a head may be ``tied``."""
 
-    def __init__(self, sizes, reader=None):
+    def __init__(self, sizes, reader=None, tied=False):
         super().__init__(sizes)
-        self.words, self.places = nn.Embedding(7, sizes.d), nn.Embedding(sizes.n, sizes.d)
-        self.reader = reader or nn.Identity()
+        self.words, self.places = nn.Embedding(2 * sizes.d, sizes.d), nn.Embedding(sizes.n, sizes.d)
+        self.reader, self.tied = reader or nn.Identity(), tied
 
     NAMES = {"E": "words.weight", "P": "places.weight"}
 
     def inputs(self, generator):
-        return (torch.randint(7, (2, self.sizes.n), generator=generator),)
+        return (torch.randint(2 * self.sizes.d, (2, self.sizes.n), generator=generator),)
 
     def forward(self, ids):
-        return self.reader(self.words(ids) + self.places.weight)
+        read = self.reader(self.words(ids) + self.places.weight)
+        return read @ self.words.weight.T if self.tied else read
 
 
 class Patches(Piece):

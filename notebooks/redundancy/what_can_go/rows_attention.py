@@ -12,13 +12,14 @@ from .attention import (
     Cosine,
     Fused,
     Latent,
+    OwnGains,
     RelativeTable,
     added_mask,
     alibi,
     causal,
     with_lora,
 )  # fmt: skip
-from .blocks import NormBefore
+from .blocks import NormBefore, ShiftedRMSNorm
 
 PLAIN = """
     b_K | all   | alone           | 3.3
@@ -45,10 +46,13 @@ def rms_norms(s, **around):
     return Attention(s, norm_q=nn.RMSNorm(s.k), norm_k=nn.RMSNorm(s.k), **around)
 
 
-def over_heads(s):
-    wide = s.h * s.k
-    norms = {"norm_q": nn.LayerNorm(wide), "norm_k": nn.LayerNorm(wide)}
-    return Attention(s, over_heads=True, **norms)
+def over_heads(s, **around):
+    norms = {"norm_q": nn.LayerNorm(s.h * s.k), "norm_k": nn.LayerNorm(s.g * s.k)}
+    return Attention(s, over_heads=True, **norms, **around)
+
+
+def own_gains(s):
+    return Attention(s, norm_q=OwnGains(s, s.h), norm_k=OwnGains(s, s.h))
 
 
 def no_shift(d):
@@ -77,6 +81,7 @@ ATTENTION = (
     Row("A norm with a shift before attention", [
         partial(NormBefore, norm=nn.LayerNorm),
         lambda s: NormBefore(s, nn.LayerNorm, bend=RelativeTable(s)),
+        partial(NormBefore, norm=ShiftedRMSNorm),
     ], """
         b_K | all | alone                                       | 3.3
         b_V | all | b_O + W_O @ b_V                             | 4.3
@@ -89,17 +94,30 @@ ATTENTION = (
               lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
         Break("attention dropout acts in training and $b_O$, not $b_V$, is to absorb $W_V t$",
               lambda s: NormBefore(s, nn.LayerNorm, then=nn.Dropout(0.3)),
-              "b_Q | d − hk directions in training | β, b_O\nb_Q | all in training | β, b_V"),
+              "b_Q | min(hk, d − gk) directions in training | β, b_O\nb_Q | all in training | β, b_V"),
     )),
+    Row("A norm with a shift before the queries of cross-attention", [
+        lambda s: NormBefore(s, nn.LayerNorm, memory=True),
+    ], """
+        b_K | all | alone                    | 3.3
+        b_V | all | b_O + W_O @ b_V          | 4.3
+        b_Q | all | β + t where W_Q @ t = b_Q | 6.3
+    """),
     Row("A norm with a shift before rotary attention", [
         lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k),
+        lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
     ], """
         b_V | all | b_O + W_O @ b_V                                        | 4.3
-        b_Q | all | β + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | measured
-        b_K | all | β + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | measured
+        b_Q | all | β + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
+        b_K | all | β + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | 8.4
+        (b_Q+b_K) | min(d, hk + gk) directions | β, b_V                     | measured
     """, (
-        Break("$b_K$ must stay as it is (at most $d - hk$ directions of $b_Q$ go)",
-              lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k), "b_Q | d − hk directions | β, b_V"),
+        Break("$b_K$ must stay as it is (then only $\\min(hk, d - gk)$ directions of $b_Q$ go)",
+              lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
+              "b_Q | min(hk, d − gk) directions | β, b_V"),
+        Break("the heads together are wider than the model (only $d$ directions of $b_Q$ go)",
+              lambda s: NormBefore(wider(s), nn.LayerNorm, rotary=s.k),
+              "b_Q | d directions | β, b_K, b_V"),
     )),
     Row("A LayerNorm with a shift before any linear map", [
         lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k, out_bias=False),
@@ -140,7 +158,7 @@ ATTENTION = (
     """),
     Row("QK-norm with LayerNorm", [layer_norms], """
         c_K | all                   | alone           | 11.8
-        c_Q | the direction 1/γ_K   | alone           | measured
+        c_Q | the direction 1/γ_K   | alone           | 11.8
         b_K | the mean in each head | alone           | 7.1
         b_Q | the mean in each head | alone           | 7.1
         b_V | all                   | b_O + W_O @ b_V | 4.3
@@ -149,13 +167,25 @@ ATTENTION = (
               "`q_norm.bias` stays",
               lambda s: layer_norms(s, rotary=s.r), "c_K | the un-rotated part | alone | 5.4\nc_Q | stays"),
     )),
+    Row("QK-norm with LayerNorm and gains for each head", [own_gains], """
+        c_K | all                        | alone           | 11.8
+        c_Q | one direction in each head | alone           | 11.8
+        b_K | the mean in each head      | alone           | 7.1
+        b_Q | the mean in each head      | alone           | 7.1
+        b_V | all                        | b_O + W_O @ b_V | 4.3
+    """),
     Row("One LayerNorm over all heads", [over_heads], """
         c_K | all      | alone           | 11.8
         b_K | the mean | alone           | 7.1
         b_Q | the mean | alone           | 7.1
         b_V | all      | b_O + W_O @ b_V | 4.3
         c_Q | stays    |                 | measured
-    """),
+    """, (
+        Break("all queries share one key head (one direction of `q_norm.bias` goes in each head)",
+              lambda s: over_heads(replace(s, g=1)), "c_Q | one direction in each head | alone"),
+        Break("positions are rotary (only the un-rotated part of `k_norm.bias` goes)",
+              lambda s: over_heads(s, rotary=s.r), "c_K | the un-rotated part | alone"),
+    )),
     Row("A LayerNorm on the queries only", [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
         b_K | all                   | alone           | 3.3
         b_Q | the mean in each head | alone           | 7.1
@@ -176,7 +206,11 @@ ATTENTION = (
         b_K | all   | k_0 - b_K                  | 11.2
         b_V | all   | v_0 - b_V, b_O + W_O @ b_V | 11.2
         b_Q | stays |                            | 4.5
-    """),
+    """, (
+        Break("`add_zero_attn` is on as well (both stay)",
+              partial(Fused, add_bias_kv=True, add_zero_attn=True),
+              "b_K | stays | k_0 | 5.5\nb_V | stays | v_0, b_O | 14.1"),
+    )),
     Row("Keys and values of another projection", [partial(Attention, prefix=True)], """
         b_Q | stays | | 4.5
         b_K | stays | | 5.5

@@ -1,5 +1,7 @@
 """Rows of the table: what a block writes to the stream, and the blocks of whole models."""
 
+from dataclasses import replace
+
 from torch import nn
 
 from .answers import Break, Row
@@ -35,11 +37,19 @@ STREAM = (
     Row("b_O in post-norm", [block("post")], """
         b_O | the mean | alone                                          | 8.2
         b_O | all      | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O    | 8.5
-    """),
+    """, (
+        Break("positions are rotary (then $b_K$ also absorbs $-W_K b_O$)", rotary("post", nn.LayerNorm),
+              "b_O | all | β_1 + b_O, b_Q - W_Q @ b_O, b_K - W_K @ b_O, b_V - W_V @ b_O\n"
+              "(b_O) | the mean | alone"),
+        Break("dropout acts on what attention writes, in training (then only $b_V$ absorbs)",
+              block("post", dropout=0.3),
+              "b_O | min(d, gk) directions in training | β_1, b_Q, b_V"),
+    )),
     Row("b_O with a LayerNorm on the branch", [block("branch")], "b_O | the mean | alone | 8.3", (
         Break("the norm is an RMSNorm", block("branch", RMS), "b_O | stays | | 7.6"),
     )),
-    Row("b_O beside a value bias", [Attention], "b_O | min(d, hk) directions | b_V | 4.3"),
+    Row("b_O beside a value bias", [Attention, lambda s: Attention(replace(s, g=1))],
+        "b_O | min(d, gk) directions | b_V | 4.3"),
     Row("b_2 in pre-norm with LayerNorm", [Block], "b_2 | the mean | alone | 8.1", last("b_2")),
     Row("b_2 in pre-norm with RMSNorm", [block(norm=RMS)], "b_2 | stays | | 7.6"),
     Row("b_2 in post-norm", [block("post")], """
@@ -53,7 +63,10 @@ STREAM = (
     Row("b_2 in a parallel block", [block("parallel"), block("two norms")], """
         (b_2) | the mean | alone     | 8.1
         b_2   | all      | b_O + b_2 | 8.7
-    """),
+    """, (
+        Break("dropout acts on each branch, in training", block("parallel", dropout=0.3),
+              "b_2 | stays in training | b_O"),
+    )),
     Row("b_2 in a parallel block with RMSNorm", [block("parallel", RMS)],
         "b_2 | all | b_O + b_2 | 8.7"),
     Row("LayerScale in pre-norm with LayerNorm", [block(scale=True)], """
@@ -85,7 +98,10 @@ MODELS = (
         b_Q | all      | β_1 + t, b_V - W_V @ t, b_O - t where W_Q @ t = b_Q | 8.5
         b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2                         | 8.6
         (b_2) | the mean | alone                                            | 8.2
-    """.rstrip() + VALUE),
+    """.rstrip() + VALUE, (
+        Break("dropout acts on what attention writes, in training (one direction of $b_Q$ goes)",
+              block("post", dropout=0.3), "b_Q | the direction W_Q 1 in training | β_1, b_V, b_O"),
+    )),
     Row("LayerNorms on the branch only", [block("branch")], """
         b_K | all      | alone                                              | 3.3
         b_Q | all      | β_0 + t, b_V - W_V @ t, β_1 - t where W_Q @ t = b_Q | 8.4
@@ -114,6 +130,14 @@ MODELS = (
         b_2 | all      | b_O + b_2 | 8.7
         (b_2) | the mean | alone   | 8.1
     """.rstrip() + VALUE),
+    Row("Parallel, LayerNorm, RoPE on a part of each head, no output bias: GPT-J with biases",
+        [rotary("parallel", nn.LayerNorm, "r", out_bias=False)], """
+        b_K | the un-rotated part | alone beside b_V, b_2 | 5.4
+        b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
+        (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_K @ t = b_K | measured
+        b_V | all | b_2 + W_O @ b_V | measured
+        (b_V) | max(0, gk − d + 1) directions | alone | 8.1
+    """),
     Row("RMSNorm, RoPE, all biases: Llama with biases", [rotary()], """
         b_V | all   | b_O + W_O @ b_V | 4.3
         b_Q | stays |                 | 4.5

@@ -132,7 +132,12 @@ BEHIND = (
         [lambda s: Tables(s, nn.LayerNorm(s.d))], """
         P | each row's mean                | alone | 8.1
         P | one vector and each row's mean | E     | 12.1
-    """),
+    """, (
+        Break("the token table is also the head, and the logits are returned (under softmax one "
+              "vector goes there too)",
+              lambda s: Tables(s, nn.LayerNorm(s.d), tied=True),
+              "P | each row's mean | alone\nP | each row's mean | E"),
+    )),
     Row("An embedding's bias and a table of positions", [Patches],
         "b | all | P + b | measured"),
     Row("The last norm's shift", [partial(Head, ends=same)], "β | all | b + W @ β | 6.3"),

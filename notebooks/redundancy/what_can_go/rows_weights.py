@@ -14,6 +14,7 @@ from .attention import (
     DisentangledAttention,
     Fused,
     Gate,
+    GatedOutput,
     Linear,
     NormOfHeads,
     PerToken,
@@ -43,6 +44,11 @@ def over_queries(scores):
     return scores.softmax(-2)
 
 
+def slots(scores):
+    weights = over_queries(scores)
+    return weights / weights.sum(-1, keepdim=True)
+
+
 WEIGHTS = (
     Row("Sinks and softmax off by one", [
         lambda s: Attention(s, weigh=Sink(s)), partial(Attention, weigh=off_by_one),
@@ -59,7 +65,11 @@ WEIGHTS = (
     """),
     Row("Soft-capped scores", [partial(Attention, bend=cap)], NO_KEY_BIAS.format("5.1")),
     Row("A finite mask that replaces scores", [partial(Attention, bend=partial(causal, by=-2.0))],
-        NO_KEY_BIAS.format("11.7")),
+        NO_KEY_BIAS.format("11.7"), (
+        Break("the number is so low that its weight underflows to zero, as $-10^4$ in practice: it "
+              "hides the key then, and $b_K$ goes",
+              partial(Attention, bend=partial(causal, by=-1e4)), "b_K | all | alone"),
+    )),
     Row("Attention dropout", [lambda s: Attention(s, then=nn.Dropout(0.3))], """
         b_K | all               | alone           | 5.2
         b_V | all in evaluation | b_O + W_O @ b_V | 4.3
@@ -72,18 +82,30 @@ WEIGHTS = (
         b_Q | stays |                           | measured
     """, (
         Break("a norm acts between the weighted sum and $W_O$, as in the published layer ($b_V$ stays)",
-              partial(Differential, norm=nn.RMSNorm), "b_K | all | alone\nb_V | stays"),
+              partial(Differential, norm=nn.RMSNorm), "b_K | all | alone | 5.3\nb_V | stays | | 7.6"),
+        Break("positions are rotary, as there too ($b_K$ stays)",
+              lambda s: Differential(s, rotary=s.k), "b_K | stays | | 5.4"),
     )),
     Row("Talking heads", [lambda s: Attention(s, bend=AcrossHeads(s), then=AcrossHeads(s))], """
         b_K | all   | alone                 | measured
         b_V | all   | b_O + W_O @ (ρ * b_V) | measured
         b_Q | stays |                       | measured
-    """),
-    Row("Gated attention", [lambda s: Attention(s, finish=Gate(s))],
-        KEY_BIAS_ALONE.format("stays | | measured")),
-    Row("A LayerNorm before the output projection", [
+    """, (
+        Break("the mixture of the weights has a bias $c$, as in CaiT (then $\\rho_a$ is larger by $n c_a$, "
+              "and one change serves one number $n$ of keys)",
+              lambda s: Attention(s, then=AcrossHeads(s, bias=True)), "b_V | all | b_O + W_O @ (ρ * b_V)"),
+    )),
+    Row("A gate before the output projection", [lambda s: Attention(s, finish=Gate(s))],
+        KEY_BIAS_ALONE.format("stays | | measured"), (
+        Break("the gate acts behind $b_O$ ($b_V$ goes into $b_O$)", GatedOutput, "b_V | all | b_O | 4.3"),
+    )),
+    Row("A LayerNorm of each head before the output projection", [
         lambda s: Attention(s, finish=NormOfHeads(s, nn.LayerNorm)),
-    ], KEY_BIAS_ALONE.format("the mean in each head | alone | 7.1")),
+    ], KEY_BIAS_ALONE.format("the mean in each head | alone | 7.1"), (
+        Break("one LayerNorm acts on all heads together (only one mean of $b_V$ goes)",
+              lambda s: Attention(s, finish=NormOfHeads(s, nn.LayerNorm, together=True)),
+              "b_V | the mean | alone | 7.1"),
+    )),
     Row("An RMSNorm before the output projection", [
         lambda s: Attention(s, finish=NormOfHeads(s, nn.RMSNorm)),
     ], KEY_BIAS_ALONE.format("stays | | 7.6")),
@@ -92,7 +114,10 @@ WEIGHTS = (
 #: Rarer layers, some of which an audit meets.
 RARER = (
     Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10")),
-    Row("Linear attention", [Linear], NO_KEY_BIAS.format("measured")),
+    Row("Linear attention, normalised", [Linear], NO_KEY_BIAS.format("measured"), (
+        Break("nothing divides the weights by their sum ($b_V$ stays)",
+              partial(Linear, normalised=False), "b_V | stays | b_O"),
+    )),
     Row("Efficient attention", [partial(Linear, efficient=True)], """
         b_K | all                   | alone           | 11.9
         b_Q | the mean in each head | alone           | 3.1
@@ -102,7 +127,10 @@ RARER = (
         b_Q | all   | alone | 3.1
         b_K | stays |       | measured
         b_V | stays |       | measured
-    """),
+    """, (
+        Break("the weights are then divided by their sum over the keys, as in slot attention ($b_V$ "
+              "goes into $b_O$)", partial(Attention, weigh=slots), "b_V | all | b_O | 4.3"),
+    )),
     Row("Scores cut off from below", [partial(Attention, bend=cut_off)],
         NO_KEY_BIAS.format("measured")),
     Row("A factor for each token on keys and values", [
