@@ -7,9 +7,10 @@ and ``fold`` takes redundant ones away.
 To read it, module by module: ``nullity``; ``layers``, ``layout`` and ``precision`` (what a model
 holds, and a float64 copy of it); ``kinds``, ``hidden``, ``by_hand`` and ``record`` (what a bias
 passes through), ``scores``, ``values`` and ``predict`` (what becomes of it there); ``measure`` and
-``auditing``; ``reasons`` and ``report``; ``sizes``, ``shrinking`` and ``large`` (a small model for a
-large one); ``command``, ``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``absorbing``,
-``equality``, ``folding`` and ``removing``; ``centring``.
+``auditing``; ``what_can_go`` (the one table of answers, each built and measured), ``reasons`` and
+``report``; ``sizes``, ``shrinking`` and ``large`` (a small model for a large one); ``command``,
+``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``absorbing``, ``equality``, ``folding``
+and ``removing``; ``centring``.
 ``checkpoints``, ``zoo``, ``defaults`` and ``guessing`` make models of the library `transformers`
 and inputs for them; the rest needs torch alone.
 """

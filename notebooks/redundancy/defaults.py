@@ -30,7 +30,7 @@ codegen gpt_neox phi stablelm nemotron starcoder2 falcon esm llama qwen2 mistral
 persimmon gemma2 gpt_oss deberta deberta-v2 diffllama""".split()
 
 _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
-#: Two of four stages and a quarter of the image, which takes seconds; the first layer is the same.
+#: Two of four stages and a quarter of the image's side, which take seconds; the first layer is the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
 #: What is given beside the default.
 GIVEN = {
