@@ -65,7 +65,7 @@ SENTENCES = tuple(
          ("only LayerNorms read", "b_O", "LayerNorms erase its mean")),
         ("b_O in pre-norm with RMSNorm",
          ("an RMSNorm reads the stream", "b_O", "an RMSNorm reads the stream")),
-        ("b_O on a stream that a linear map reads",
+        ("b_O on a stream that a linear map of full rank reads",
          ("a linear map reads the stream", "b_O", "a linear map reads the stream")),
         ("b_O on a stream that is returned",
          ("the stream is an output", "b_O", "the stream is an output")),

@@ -45,7 +45,12 @@ COUNTS: dict[str, Callable] = {
     "min(hk, d − gk) directions": lambda m, size: min(
         size, max(0, m.sizes.d - m.sizes.g * m.sizes.k)
     ),
+    "min(d, hk + gr) + g(k − r) directions": lambda m, size: (
+        min(m.sizes.d, m.sizes.h * m.sizes.k + m.sizes.g * m.sizes.r)
+        + m.sizes.g * (m.sizes.k - m.sizes.r)
+    ),
     "d directions": lambda m, size: m.sizes.d,
+    "h(k − d) directions": lambda m, size: m.sizes.h * (m.sizes.k - m.sizes.d),
     "d + 1 directions": lambda m, size: m.sizes.d + 1,
     "the direction 1/γ_K": lambda m, size: 1,
     "one direction in each head": lambda m, size: m.sizes.h,
@@ -122,6 +127,13 @@ class Answer:
         together = " together" if "+" in self.bias else ""
         return much.format(joined(map(symbol, self.bias.split("+")))) + together + mode
 
+    def outcome(self):
+        """'$b_K$ stays', '$b_V$ into $b_O$', 'the mean of $b$ alone': the answer in a few words."""
+        others = joined(map(symbol, self.into))
+        if self.stays:
+            return f"{self.named()} {'does not go into ' + others if others else 'stays'}"
+        return f"{self.named()} {'into ' + others if others else 'alone'}"
+
     def changes(self):
         """'$b_O + W_O\\,b_V$': what changes, and by how much if the row says so."""
         said = joined(_changed(name, by) for name, by in self.into.items())
@@ -146,6 +158,13 @@ class Break:
 
     def read(self):
         return read(self.answers)
+
+    def says(self, cite=lambda answer: ""):
+        """'the keys are rotated: $b_K$ stays': the words, and what is measured there."""
+        said = [a.outcome() + cite(a) for a in self.read() if not a.aside]
+        if "in training" in self.words:  # once is enough
+            said = [words.replace(" in training", "") for words in said]
+        return f"{self.words}: {', '.join(said)}"
 
 
 @dataclass(frozen=True)
@@ -201,8 +220,9 @@ class Row:
 
     def not_when(self, cite=lambda answer: ""):
         """The conditions that break an answer, as a list; "" if the row names none."""
-        cited = (b.words + "".join(dict.fromkeys(map(cite, b.read()))) for b in self.breaks)
-        return self.breaks and f"**Not when** {'; '.join(cited)}."
+        return (
+            self.breaks and f"**It changes when** {'; '.join(b.says(cite) for b in self.breaks)}."
+        )
 
 
 def read(text):
@@ -210,7 +230,7 @@ def read(text):
 
 
 #: Parameters that have no letter in the book.
-NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_0": "`bias_k`", "v_0": "`bias_v`",
+NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_p": "the prefix's keys", "k_0": "`bias_k`", "v_0": "`bias_v`",
          "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "the input norm's shift",
          "β_hh": "the state norm's shift", "μ": "`running_mean`", "E": "the token table",
          "P": "the position table", "b_C": "the latent's bias $b_C$", "b_R": "the rotary key's bias"}  # fmt: skip
@@ -242,7 +262,7 @@ def tex(expression):
 
 def maths(words):
     """Words in which the formulas are set in LaTeX."""
-    words = re.sub(r"max\(.*?\)|min\(.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
+    words = re.sub(r"max\(.*?\)|min\(.*?\)( \+ g\(k − r\))?|h\(k − d\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
 

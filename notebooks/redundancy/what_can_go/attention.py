@@ -37,6 +37,7 @@ class Attention(Piece):
     NAMES = {f"{s}_{m.upper()}": f"{m}.{name}" for m in "qkvo"
              for s, name in (("W", "weight"), ("b", "bias"))} | {
         "c_Q": "norm_q.bias", "c_K": "norm_k.bias", "γ_Q": "norm_q.weight", "γ_K": "norm_k.weight",
+        "k_p": "first.k",
     }  # fmt: skip
 
     def symbols(self):
@@ -206,6 +207,17 @@ class Gate(nn.Module):
         return mixed * torch.sigmoid(self.map(x))
 
 
+class Scale(nn.Module):
+    """The output of the heads times a learned number for each feature."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(sizes.h * sizes.k))
+
+    def forward(self, mixed, x):
+        return self.weight * mixed
+
+
 class GatedOutput(Attention):
     """Attention whose output, b_O included, is multiplied by a sigmoid of its input."""
 
@@ -352,9 +364,9 @@ class Linear(Piece):
 class DisentangledAttention(Piece):
     """DeBERTa's attention: queries and keys are also multiplied by tables of distances."""
 
-    def __init__(self, sizes):
+    def __init__(self, sizes, both=True):
         super().__init__(sizes)
-        self.attention = Attention(sizes)
+        self.attention, self.both = Attention(sizes), both
         shape = sizes.h, 2 * sizes.n, sizes.k
         self.tables = nn.ParameterDict({i: nn.Parameter(torch.empty(shape)) for i in "qk"})
 
@@ -366,5 +378,5 @@ class DisentangledAttention(Piece):
         apart = tokens - tokens[:, None] + len(tokens)
         content_to_place = torch.einsum("zaic,aijc->zaij", q, self.tables["k"][:, apart])
         place_to_content = torch.einsum("zajc,aijc->zaij", k, self.tables["q"][:, apart])
-        weights = (q @ k.mT + content_to_place + place_to_content).softmax(-1)
-        return a.o((weights @ v).transpose(1, 2).flatten(2))
+        scores = q @ k.mT + content_to_place + (place_to_content if self.both else 0)
+        return a.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))

@@ -11,11 +11,15 @@ from .piece import Piece
 
 
 class NormBefore(Piece):
-    """A norm, then attention; cross-attention reads its keys and values past the norm."""
+    """A norm, then attention, maybe with dropout between them or a residual around attention.
 
-    def __init__(self, sizes, norm, **around):
+    Cross-attention reads its keys and values past the norm.
+    """
+
+    def __init__(self, sizes, norm, *, dropout=0.0, residual=False, **around):
         super().__init__(sizes)
         self.norm, self.attention = norm(sizes.d), Attention(sizes, **around)
+        self.dropout, self.residual = nn.Dropout(dropout), residual
 
     NAMES = {s: f"attention.{n}" for s, n in Attention.NAMES.items()} | {
         "β": "norm.bias", "γ": "norm.weight"}  # fmt: skip
@@ -28,7 +32,8 @@ class NormBefore(Piece):
         return self.attention.inputs(generator)
 
     def forward(self, x, *memory):
-        return self.attention(self.norm(x), *memory)
+        y = self.dropout(self.norm(x))
+        return self.attention(y, *memory) + (y if self.residual else 0)
 
 
 class ShiftedRMSNorm(nn.RMSNorm):

@@ -158,7 +158,7 @@ def _counts(found, bias, answers, others):
     """A sentence for each count (alone, absorbed, beside all others) that is not the row's."""
     module, size = found.module, found.size(bias)
     free = sum(a.count(module, size) for a in answers if not a.into)
-    if (number := found.alone(bias)) != free:
+    if "+" not in bias and (number := found.alone(bias)) != free:
         yield f"{number} of {size} of {bias} go alone, not {free}"
     most, beside = free, others
     for answer in answers:

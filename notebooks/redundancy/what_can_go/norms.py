@@ -41,11 +41,11 @@ class KeepsSome(nn.Module):
 class Behind(Piece):
     """A norm with a shift, and linear maps that read it; ``others`` says which have a bias."""
 
-    def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False):
+    def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
         super().__init__(sizes)
         self.norm, self.map = norm(sizes.d), nn.Linear(sizes.d, sizes.f)
         self.others = nn.ModuleList(nn.Linear(sizes.d, sizes.f, bias=b) for b in others)
-        self.residual = residual
+        self.residual, self.dropout = residual, nn.Dropout(dropout)
 
     def inputs(self, generator):
         return (normal(generator, 3 * self.sizes.n, self.sizes.d),)
@@ -54,7 +54,7 @@ class Behind(Piece):
              "c": "others.0.bias", "V": "others.0.weight"}  # fmt: skip
 
     def forward(self, x):
-        y = self.norm(x)
+        y = self.dropout(self.norm(x))
         read = [map(y) for map in (self.map, *self.others)]
         return torch.cat([*read, *[y] * self.residual], -1)
 

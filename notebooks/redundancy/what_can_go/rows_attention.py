@@ -65,17 +65,19 @@ ATTENTION = (
         lambda s: Attention(s, bend=RelativeTable(s)), lambda s: Attention(replace(s, g=1)),
         partial(Attention, bend=added_mask), lambda s: with_lora(Attention(s)), Fused,
     ], PLAIN, (
-        Break("the keys are rotated ($b_K$ stays)",
+        Break("the keys are rotated",
               lambda s: Attention(s, rotary=s.k), "b_K | stays | | 5.4"),
-        Break("an RMSNorm acts on the keys ($b_K$ stays)",
+        Break("an RMSNorm acts on the keys",
               lambda s: Attention(s, norm_k=nn.RMSNorm(s.k)), "b_K | stays | | 7.6"),
-        Break("some keys and values come from another projection, without these biases: a prefix, "
-              "a cache, a second modality ($b_K$ and $b_V$ stay)",
+        Break("some keys and values come from another projection, without these biases (a prefix, "
+              "a cache, a second modality)",
               partial(Attention, prefix=True), "b_K | stays | | 5.5\nb_V | stays | | 11.2"),
-        Break("a mask hides every key from a query and its weights are zero ($b_V$ stays)",
+        Break("a mask hides every key from a query and its weights are zero",
               partial(Attention, weigh=blind), "b_K | all | alone\nb_V | stays | beside b_O"),
-        Break("a mask *replaces* scores with a finite number ($b_K$ stays)",
+        Break("a mask *replaces* scores with a finite number",
               partial(Attention, bend=partial(causal, by=-2.0)), "b_K | stays | | 11.7"),
+        Break("a head is wider than the input of the keys",
+              lambda s: Attention(replace(s, d=3)), "b_Q | h(k − d) directions | alone"),
     )),
     Row("Cross-attention", [partial(Attention, memory=True), partial(Fused, memory=True)], PLAIN),
     Row("A norm with a shift before attention", [
@@ -87,14 +89,15 @@ ATTENTION = (
         b_V | all | b_O + W_O @ b_V                             | 4.3
         b_Q | all | β + t, b_V - W_V @ t where W_Q @ t = b_Q    | 8.4
     """, (
-        Break("the norm has no shift, like RMSNorm ($b_Q$ stays)",
+        Break("the norm has no shift, like RMSNorm",
               partial(NormBefore, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
-        Break("the heads together are wider than the model, or $W_Q$ has lost rank "
-              "(only the part of $b_Q$ in the range of $W_Q$ goes)",
+        Break("the heads together are wider than the model",
               lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
-        Break("attention dropout acts in training and $b_O$, not $b_V$, is to absorb $W_V t$",
+        Break("attention dropout acts, in training",
               lambda s: NormBefore(s, nn.LayerNorm, then=nn.Dropout(0.3)),
               "b_Q | min(hk, d − gk) directions in training | β, b_O\nb_Q | all in training | β, b_V"),
+        Break("dropout acts between the norm and the projections, in training",
+              partial(NormBefore, norm=nn.LayerNorm, dropout=0.3), "b_Q | stays in training | β, b_V, b_O"),
     )),
     Row("A norm with a shift before the queries of cross-attention", [
         lambda s: NormBefore(s, nn.LayerNorm, memory=True),
@@ -102,7 +105,11 @@ ATTENTION = (
         b_K | all | alone                    | 3.3
         b_V | all | b_O + W_O @ b_V          | 4.3
         b_Q | all | β + t where W_Q @ t = b_Q | 6.3
-    """),
+    """, (
+        Break("a residual connection also carries the norm's output, as in post-norm",
+              lambda s: NormBefore(s, nn.LayerNorm, memory=True, residual=True),
+              "b_Q | all | β + t, b_O - t where W_Q @ t = b_Q"),
+    )),
     Row("A norm with a shift before rotary attention", [
         lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k),
         lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
@@ -112,12 +119,16 @@ ATTENTION = (
         b_K | all | β + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | 8.4
         (b_Q+b_K) | min(d, hk + gk) directions | β, b_V                     | measured
     """, (
-        Break("$b_K$ must stay as it is (then only $\\min(hk, d - gk)$ directions of $b_Q$ go)",
+        Break("$b_K$ must stay as it is",
               lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
               "b_Q | min(hk, d − gk) directions | β, b_V"),
-        Break("the heads together are wider than the model (only $d$ directions of $b_Q$ go)",
+        Break("the heads together are wider than the model",
               lambda s: NormBefore(wider(s), nn.LayerNorm, rotary=s.k),
               "b_Q | d directions | β, b_K, b_V"),
+        Break("positions rotate a part of each head",
+              lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.r),
+              "b_K | the un-rotated part | alone beside β | 5.4\n"
+              "b_Q+b_K | min(d, hk + gr) + g(k − r) directions | β, b_V"),
     )),
     Row("A LayerNorm with a shift before any linear map", [
         lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k, out_bias=False),
@@ -130,6 +141,9 @@ ATTENTION = (
               partial(NormBefore, norm=no_shift, out_bias=False), "b_Q | stays | beside W_Q"),
         Break("the norm is an RMSNorm",
               partial(NormBefore, norm=nn.RMSNorm, out_bias=False), "b_Q | stays | beside W_Q"),
+        Break("dropout acts between the norm and the map, in training",
+              partial(NormBefore, norm=nn.LayerNorm, out_bias=False, dropout=0.3),
+              "b_Q | stays in training | W_Q"),
     )),
     Row("No output bias", [
         partial(Attention, out_bias=False), lambda s: Attention(wider(s), out_bias=False),
@@ -163,8 +177,7 @@ ATTENTION = (
         b_Q | the mean in each head | alone           | 7.1
         b_V | all                   | b_O + W_O @ b_V | 4.3
     """, (
-        Break("positions are rotary: only the un-rotated part of `k_norm.bias` goes then, and "
-              "`q_norm.bias` stays",
+        Break("positions are rotary",
               lambda s: layer_norms(s, rotary=s.r), "c_K | the un-rotated part | alone | 5.4\nc_Q | stays"),
     )),
     Row("QK-norm with LayerNorm and gains for each head", [own_gains], """
@@ -181,9 +194,9 @@ ATTENTION = (
         b_V | all      | b_O + W_O @ b_V | 4.3
         c_Q | stays    |                 | measured
     """, (
-        Break("all queries share one key head (one direction of `q_norm.bias` goes in each head)",
+        Break("all queries share one key head",
               lambda s: over_heads(replace(s, g=1)), "c_Q | one direction in each head | alone"),
-        Break("positions are rotary (only the un-rotated part of `k_norm.bias` goes)",
+        Break("positions are rotary",
               lambda s: over_heads(s, rotary=s.r), "c_K | the un-rotated part | alone"),
     )),
     Row("A LayerNorm on the queries only", [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
@@ -192,6 +205,17 @@ ATTENTION = (
         b_V | all                   | b_O + W_O @ b_V | 4.3
         c_Q | stays                 |                 | measured
     """),
+    Row("An RMSNorm on the queries only", [lambda s: Attention(s, norm_q=nn.RMSNorm(s.k))], """
+        b_K | all   | alone           | 3.3
+        b_V | all   | b_O + W_O @ b_V | 4.3
+        b_Q | stays |                 | 7.6
+    """),
+    Row("A LayerNorm on the keys only", [lambda s: Attention(s, norm_k=nn.LayerNorm(s.k))], """
+        c_K | all                        | alone           | 11.8
+        b_K | the mean in each head      | alone           | 7.1
+        b_Q | one direction in each head | alone           | 11.8
+        b_V | all                        | b_O + W_O @ b_V | 4.3
+    """),
     Row("Multi-head latent attention", [Latent], """
         b_K | all   | alone           | 3.3
         b_V | all   | b_O + W_O @ b_V | 4.3
@@ -199,7 +223,7 @@ ATTENTION = (
         b_Q | stays |                 | 4.5
         b_R | stays |                 | 5.4
     """, (
-        Break("a norm acts on the latent vector, as in DeepSeek's models ($b_C$ stays)",
+        Break("a norm acts on the latent vector, as in DeepSeek's models",
               partial(Latent, norm=nn.RMSNorm), "b_C | stays\nb_K | all | alone"),
     )),
     Row("An extra key and value", [partial(Fused, add_bias_kv=True)], """
@@ -207,7 +231,7 @@ ATTENTION = (
         b_V | all   | v_0 - b_V, b_O + W_O @ b_V | 11.2
         b_Q | stays |                            | 4.5
     """, (
-        Break("`add_zero_attn` is on as well (both stay)",
+        Break("`add_zero_attn` is on as well",
               partial(Fused, add_bias_kv=True, add_zero_attn=True),
               "b_K | stays | k_0 | 5.5\nb_V | stays | v_0, b_O | 14.1"),
     )),
@@ -215,5 +239,8 @@ ATTENTION = (
         b_Q | stays | | 4.5
         b_K | stays | | 5.5
         b_V | stays | | 11.2
-    """),
+    """, (
+        Break("the keys of the prefix are parameters themselves",
+              partial(Attention, prefix=True), "b_K | all | k_p - b_K | 11.2"),
+    )),
 )  # fmt: skip

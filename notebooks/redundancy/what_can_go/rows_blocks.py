@@ -6,7 +6,7 @@ from torch import nn
 
 from .answers import Break, Row
 from .attention import Attention, Sink, cap
-from .blocks import Block
+from .blocks import Block, ShiftedRMSNorm
 
 RMS = nn.RMSNorm
 
@@ -24,7 +24,7 @@ def last(bias):
     return (
         Break("an RMSNorm reads the stream", block(norm=RMS), f"{bias} | stays | | 7.6"),
         Break("the stream ends without a norm", block(last=False), f"{bias} | stays"),
-        Break("dropout acts in training on what the branch writes", block(dropout=0.3),
+        Break("dropout acts on what the branch writes", block(dropout=0.3),
               f"{bias} | the mean in evaluation | alone\n{bias} | stays in training"),
     )  # fmt: skip
 
@@ -33,33 +33,44 @@ STREAM = (
     Row("b_O in pre-norm with LayerNorm", [Block], "b_O | the mean | alone | 8.1", last("b_O")),
     Row("b_O in pre-norm with RMSNorm", [block(norm=RMS)], "b_O | stays | | 7.6"),
     Row("b_O on a stream that is returned", [block(last=False)], "b_O | stays | | 8.1"),
-    Row("b_O on a stream that a linear map reads", [block(last=nn.Linear)], "b_O | stays | | 8.1"),
-    Row("b_O in post-norm", [block("post")], """
+    Row("b_O on a stream that a linear map of full rank reads", [block(last=nn.Linear)], "b_O | stays | | 8.1"),
+    Row("b_O in post-norm with LayerNorm", [block("post")], """
         b_O | the mean | alone                                          | 8.2
         b_O | all      | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O    | 8.5
     """, (
-        Break("positions are rotary (then $b_K$ also absorbs $-W_K b_O$)", rotary("post", nn.LayerNorm),
+        Break("positions are rotary", rotary("post", nn.LayerNorm),
               "b_O | all | β_1 + b_O, b_Q - W_Q @ b_O, b_K - W_K @ b_O, b_V - W_V @ b_O\n"
               "(b_O) | the mean | alone"),
-        Break("dropout acts on what attention writes, in training (then only $b_V$ absorbs)",
+        Break("dropout acts on what attention writes, in training",
               block("post", dropout=0.3),
-              "b_O | min(d, gk) directions in training | β_1, b_Q, b_V"),
+              "b_O | min(d, gk) directions in training | b_V"),
+        Break("dropout acts on the weights too, in training", block("post", dropout=0.3, then=nn.Dropout(0.3)),
+              "b_O | stays in training | β_1, b_Q, b_V"),
+        Break("the norms are RMSNorms with a shift", block("post", ShiftedRMSNorm),
+              "b_O | all | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O"),
     )),
     Row("b_O with a LayerNorm on the branch", [block("branch")], "b_O | the mean | alone | 8.3", (
         Break("the norm is an RMSNorm", block("branch", RMS), "b_O | stays | | 7.6"),
+        Break("dropout acts before that norm, in training", block("branch", dropout=0.3),
+              "b_O | stays in training"),
     )),
     Row("b_O beside a value bias", [Attention, lambda s: Attention(replace(s, g=1))],
         "b_O | min(d, gk) directions | b_V | 4.3"),
     Row("b_2 in pre-norm with LayerNorm", [Block], "b_2 | the mean | alone | 8.1", last("b_2")),
     Row("b_2 in pre-norm with RMSNorm", [block(norm=RMS)], "b_2 | stays | | 7.6"),
-    Row("b_2 in post-norm", [block("post")], """
+    Row("b_2 in post-norm with LayerNorm", [block("post")], """
         b_2 | the mean | alone                        | 8.2
         b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2   | 8.6
     """, (
         Break("dropout acts in training on what the network writes",
               block("post", dropout=0.3), "b_2 | stays in training | β_2, b_1"),
+        Break("the norms are RMSNorms with a shift", block("post", ShiftedRMSNorm),
+              "b_2 | all | β_2 + b_2, b_1 - W_1 @ b_2"),
     )),
-    Row("b_2 with a LayerNorm on the branch", [block("branch")], "b_2 | the mean | alone | 8.3"),
+    Row("b_2 with a LayerNorm on the branch", [block("branch")], "b_2 | the mean | alone | 8.3", (
+        Break("dropout acts before that norm, in training", block("branch", dropout=0.3),
+              "b_2 | stays in training"),
+    )),
     Row("b_2 in a parallel block", [block("parallel"), block("two norms")], """
         (b_2) | the mean | alone     | 8.1
         b_2   | all      | b_O + b_2 | 8.7
@@ -72,7 +83,10 @@ STREAM = (
     Row("LayerScale in pre-norm with LayerNorm", [block(scale=True)], """
         b_O | the direction 1/s_1 | alone | 8.1
         b_2 | the direction 1/s_2 | alone | 8.1
-    """),
+    """, (
+        Break("dropout acts before the gains, in training", block(scale=True, dropout=0.3),
+              "b_O | stays in training\nb_2 | stays in training"),
+    )),
 )  # fmt: skip
 
 #: The value bias; LayerNorms subtract what W_O maps to a constant vector.
@@ -92,14 +106,17 @@ MODELS = (
         b_Q | all      | β_1 + t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
         b_2 | the mean | alone                                     | 8.1
         (b_O) | the mean | alone beside b_1, b_2                   | 8.1
-    """.rstrip() + VALUE),
+    """.rstrip() + VALUE, (
+        Break("dropout acts on what the branches write, in training", block(dropout=0.3),
+              "b_2 | stays in training\nb_V | all in training | b_O"),
+    )),
     Row("Post-norm, LayerNorm: BERT, RoBERTa, BART", [block("post")], """
         b_K | all      | alone                                              | 3.3
         b_Q | all      | β_1 + t, b_V - W_V @ t, b_O - t where W_Q @ t = b_Q | 8.5
         b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2                         | 8.6
         (b_2) | the mean | alone                                            | 8.2
     """.rstrip() + VALUE, (
-        Break("dropout acts on what attention writes, in training (one direction of $b_Q$ goes)",
+        Break("dropout acts on what attention writes, in training",
               block("post", dropout=0.3), "b_Q | the direction W_Q 1 in training | β_1, b_V, b_O"),
     )),
     Row("LayerNorms on the branch only", [block("branch")], """
@@ -145,7 +162,11 @@ MODELS = (
         b_2 | stays |                 | 7.6
     """),
     Row("RMSNorm, RoPE, no output bias: Qwen2", [rotary(out_bias=False)],
-        NOTHING.format("4.5", "5.4", "4.2")),
+        NOTHING.format("4.5", "5.4", "4.2"), (
+        Break("the values of all heads are wider than the stream",
+              lambda s: Block(replace(s, k=6), norm=RMS, rotary=6, out_bias=False),
+              "b_V | max(0, gk − d) directions | alone | 4.2"),
+    )),
     Row("RMSNorm, RoPE, a soft cap: Gemma 2 with biases", [rotary(bend=cap)], """
         b_V | all   | b_O + W_O @ b_V | 4.3
         b_Q | stays |                 | measured

@@ -88,7 +88,7 @@ BEFORE = (
     Row("Before GroupNorm", [before(partial(nn.GroupNorm, 3)), convolved(partial(nn.GroupNorm, 3))],
         "b | one number per group | alone beside β | 7.4"),
     Row("Before InstanceNorm", [convolved(affine)], "b | all | alone | 7.5", (
-        Break("the norm tracks running statistics: in evaluation, its shift absorbs the bias",
+        Break("the norm tracks running statistics",
               convolved(tracked), "b | all in training | alone\nb | all in evaluation | β"),
     )),
 )  # fmt: skip
@@ -97,6 +97,8 @@ BEHIND = (
     Row("The shift of a norm before linear maps", [
         partial(Behind, others=[True]), partial(Behind, norm=nn.BatchNorm1d, others=[True]),
     ], "β | all | b + W @ β, c + V @ β | 6.3", (
+        Break("dropout acts behind the norm, in training",
+              partial(Behind, others=[True], dropout=0.3), "β | stays in training | b, c"),
         Break("one of the maps has no bias", partial(Behind, others=[False] * 2), "β | stays | b"),
         Break("a residual connection also carries the norm's output, as in post-norm",
               partial(Behind, others=[True], residual=True), "β | stays | b, c"),
@@ -109,12 +111,16 @@ BEHIND = (
         b | all | W + carried(b, γ, β)      | 7.8
         b | all | β + t where W @ t = b     | 6.3
     """, (
-        Break("the map is wider than the stream (the shift absorbs only $d$ directions, the weights all)",
+        Break("the map is wider than the stream",
               lambda s: Behind(replace(s, f=s.d + 3)), "b | d directions | β | 6.3"),
         Break("the norm has no shift, like RMSNorm",
               partial(Behind, norm=nn.RMSNorm), "b | stays | W | 7.8"),
+        Break("dropout acts between them, in training", partial(Behind, dropout=0.3),
+              "b | stays in training | W, β"),
     )),
-    Row("LSTM", [lambda s: Recurrent(s, nn.LSTM)], """
+    Row("LSTM and simple RNN", [
+        lambda s: Recurrent(s, nn.LSTM), lambda s: Recurrent(s, nn.RNN),
+    ], """
         b_ih | all | b_hh + b_ih | measured
         b_hh | all | b_ih + b_hh | measured
     """),
@@ -133,10 +139,12 @@ BEHIND = (
         P | each row's mean                | alone | 8.1
         P | one vector and each row's mean | E     | 12.1
     """, (
-        Break("the token table is also the head, and the logits are returned (under softmax one "
-              "vector goes there too)",
+        Break("the token table is also the head, and the logits are returned, not only softmax of them",
               lambda s: Tables(s, nn.LayerNorm(s.d), tied=True),
               "P | each row's mean | alone\nP | each row's mean | E"),
+        Break("dropout acts between the sum and the norm, in training",
+              lambda s: Tables(s, nn.Sequential(nn.Dropout(0.3), nn.LayerNorm(s.d))),
+              "P | one vector in training | E"),
     )),
     Row("An embedding's bias and a table of positions", [Patches],
         "b | all | P + b | measured"),

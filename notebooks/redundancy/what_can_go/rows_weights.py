@@ -18,6 +18,7 @@ from .attention import (
     Linear,
     NormOfHeads,
     PerToken,
+    Scale,
     Sink,
     cap,
     causal,
@@ -66,8 +67,7 @@ WEIGHTS = (
     Row("Soft-capped scores", [partial(Attention, bend=cap)], NO_KEY_BIAS.format("5.1")),
     Row("A finite mask that replaces scores", [partial(Attention, bend=partial(causal, by=-2.0))],
         NO_KEY_BIAS.format("11.7"), (
-        Break("the number is so low that its weight underflows to zero, as $-10^4$ in practice: it "
-              "hides the key then, and $b_K$ goes",
+        Break("the number is so low that its weight underflows to zero, as $-10^4$ does in practice",
               partial(Attention, bend=partial(causal, by=-1e4)), "b_K | all | alone"),
     )),
     Row("Attention dropout", [lambda s: Attention(s, then=nn.Dropout(0.3))], """
@@ -81,9 +81,9 @@ WEIGHTS = (
         b_V | all   | b_O + (1 - λ) * W_O @ b_V | 5.3
         b_Q | stays |                           | measured
     """, (
-        Break("a norm acts between the weighted sum and $W_O$, as in the published layer ($b_V$ stays)",
+        Break("a norm acts between the weighted sum and $W_O$, as in the published layer",
               partial(Differential, norm=nn.RMSNorm), "b_K | all | alone | 5.3\nb_V | stays | | 7.6"),
-        Break("positions are rotary, as there too ($b_K$ stays)",
+        Break("positions are rotary, as in the published layer too",
               lambda s: Differential(s, rotary=s.k), "b_K | stays | | 5.4"),
     )),
     Row("Talking heads", [lambda s: Attention(s, bend=AcrossHeads(s), then=AcrossHeads(s))], """
@@ -91,18 +91,20 @@ WEIGHTS = (
         b_V | all   | b_O + W_O @ (ρ * b_V) | measured
         b_Q | stays |                       | measured
     """, (
-        Break("the mixture of the weights has a bias $c$, as in CaiT (then $\\rho_a$ is larger by $n c_a$, "
-              "and one change serves one number $n$ of keys)",
+        Break("the mixture of the weights has a bias $c$, as in CaiT, so that for $n$ keys $\\rho_a$ is larger by "
+              "$n c_a$, and one change serves one $n$ only",
               lambda s: Attention(s, then=AcrossHeads(s, bias=True)), "b_V | all | b_O + W_O @ (ρ * b_V)"),
     )),
     Row("A gate before the output projection", [lambda s: Attention(s, finish=Gate(s))],
         KEY_BIAS_ALONE.format("stays | | measured"), (
-        Break("the gate acts behind $b_O$ ($b_V$ goes into $b_O$)", GatedOutput, "b_V | all | b_O | 4.3"),
+        Break("the gate acts behind $b_O$", GatedOutput, "b_V | all | b_O | 4.3"),
+        Break("the gate is a learned constant, as a scale of each feature",
+              lambda s: Attention(s, finish=Scale(s)), "b_V | all | b_O | 4.3"),
     )),
     Row("A LayerNorm of each head before the output projection", [
         lambda s: Attention(s, finish=NormOfHeads(s, nn.LayerNorm)),
     ], KEY_BIAS_ALONE.format("the mean in each head | alone | 7.1"), (
-        Break("one LayerNorm acts on all heads together (only one mean of $b_V$ goes)",
+        Break("one LayerNorm acts on all heads together",
               lambda s: Attention(s, finish=NormOfHeads(s, nn.LayerNorm, together=True)),
               "b_V | the mean | alone | 7.1"),
     )),
@@ -113,9 +115,12 @@ WEIGHTS = (
 
 #: Rarer layers, some of which an audit meets.
 RARER = (
-    Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10")),
+    Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10"), (
+        Break("only the queries meet a table (`c2p` alone)",
+              partial(DisentangledAttention, both=False), "b_K | all | alone | 3.3"),
+    )),
     Row("Linear attention, normalised", [Linear], NO_KEY_BIAS.format("measured"), (
-        Break("nothing divides the weights by their sum ($b_V$ stays)",
+        Break("nothing divides the weights by their sum",
               partial(Linear, normalised=False), "b_V | stays | b_O"),
     )),
     Row("Efficient attention", [partial(Linear, efficient=True)], """
@@ -128,8 +133,8 @@ RARER = (
         b_K | stays |       | measured
         b_V | stays |       | measured
     """, (
-        Break("the weights are then divided by their sum over the keys, as in slot attention ($b_V$ "
-              "goes into $b_O$)", partial(Attention, weigh=slots), "b_V | all | b_O | 4.3"),
+        Break("the weights are then divided by their sum over the keys, as in slot attention",
+              partial(Attention, weigh=slots), "b_V | all | b_O | 4.3"),
     )),
     Row("Scores cut off from below", [partial(Attention, bend=cut_off)],
         NO_KEY_BIAS.format("measured")),
