@@ -6,7 +6,7 @@ A page marks each place with a comment, and this tool rewrites the paragraph or 
 
     <!-- table: group Attention -->         the rows of a group, as a summary
     <!-- table: line Cross-attention -->    what goes alone, what is absorbed, what stays
-    <!-- table: not Cross-attention -->     what breaks these answers
+    <!-- table: not Cross-attention -->     what changes these answers, and what holds then
     <!-- table: moves -->                   the constants that move, by placement (chapter 8b)
     <!-- table: families -->                the blocks of whole models (chapter 14)
 """
