@@ -42,7 +42,7 @@ COUNTS: dict[str, Callable] = {
     "max(0, gk − d + 1) directions": lambda m, size: max(0, size - m.sizes.d + 1),
     "min(d, gk) directions": lambda m, size: min(m.sizes.d, m.sizes.g * m.sizes.k),
     "min(d, hk + gk) directions": lambda m, size: min(m.sizes.d, size),
-    "min(hk, d − gk) directions": lambda m, size: min(
+    "min(hk, max(0, d − gk)) directions": lambda m, size: min(
         size, max(0, m.sizes.d - m.sizes.g * m.sizes.k)
     ),
     "min(d, hk + gr) + g(k − r) directions": lambda m, size: (
@@ -51,6 +51,7 @@ COUNTS: dict[str, Callable] = {
     ),
     "d directions": lambda m, size: m.sizes.d,
     "h(k − d) directions": lambda m, size: m.sizes.h * (m.sizes.k - m.sizes.d),
+    "h(k − d + 1) directions": lambda m, size: m.sizes.h * (m.sizes.k - m.sizes.d + 1),
     "d + 1 directions": lambda m, size: m.sizes.d + 1,
     "the direction 1/γ_K": lambda m, size: 1,
     "one direction in each head": lambda m, size: m.sizes.h,
@@ -230,7 +231,7 @@ def read(text):
 
 
 #: Parameters that have no letter in the book.
-NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_p": "the prefix's keys", "k_0": "`bias_k`", "v_0": "`bias_v`",
+NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_p": "the prefix's keys", "v_p": "its values", "k_0": "`bias_k`", "v_0": "`bias_v`",
          "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "the input norm's shift",
          "β_hh": "the state norm's shift", "μ": "`running_mean`", "E": "the token table",
          "P": "the position table", "b_C": "the latent's bias $b_C$", "b_R": "the rotary key's bias"}  # fmt: skip
@@ -262,7 +263,7 @@ def tex(expression):
 
 def maths(words):
     """Words in which the formulas are set in LaTeX."""
-    words = re.sub(r"max\(.*?\)|min\(.*?\)( \+ g\(k − r\))?|h\(k − d\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
+    words = re.sub(r"max\(.*?\)|min\(.*?\)+( \+ g\(k − r\))?|h\(k − d.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
 

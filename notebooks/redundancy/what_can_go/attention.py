@@ -37,7 +37,7 @@ class Attention(Piece):
     NAMES = {f"{s}_{m.upper()}": f"{m}.{name}" for m in "qkvo"
              for s, name in (("W", "weight"), ("b", "bias"))} | {
         "c_Q": "norm_q.bias", "c_K": "norm_k.bias", "γ_Q": "norm_q.weight", "γ_K": "norm_k.weight",
-        "k_p": "first.k",
+        "k_p": "first.k", "v_p": "first.v",
     }  # fmt: skip
 
     def symbols(self):

@@ -76,7 +76,7 @@ ATTENTION = (
               partial(Attention, weigh=blind), "b_K | all | alone\nb_V | stays | beside b_O"),
         Break("a mask *replaces* scores with a finite number",
               partial(Attention, bend=partial(causal, by=-2.0)), "b_K | stays | | 11.7"),
-        Break("a head is wider than the input of the keys",
+        Break("a head is wider than the $d$ features from which the keys are made",
               lambda s: Attention(replace(s, d=3)), "b_Q | h(k − d) directions | alone"),
     )),
     Row("Cross-attention", [partial(Attention, memory=True), partial(Fused, memory=True)], PLAIN),
@@ -91,11 +91,13 @@ ATTENTION = (
     """, (
         Break("the norm has no shift, like RMSNorm",
               partial(NormBefore, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
-        Break("the heads together are wider than the model",
+        Break("the heads together are wider than the model, each narrower",
               lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
+        Break("each head is as wide as the model or wider",
+              lambda s: NormBefore(replace(s, d=s.k), nn.LayerNorm), "b_Q | h(k − d + 1) directions | alone"),
         Break("attention dropout acts, in training",
               lambda s: NormBefore(s, nn.LayerNorm, then=nn.Dropout(0.3)),
-              "b_Q | min(hk, d − gk) directions in training | β, b_O\nb_Q | all in training | β, b_V"),
+              "b_Q | min(hk, max(0, d − gk)) directions in training | β, b_O\nb_Q | all in training | β, b_V"),
         Break("dropout acts between the norm and the projections, in training",
               partial(NormBefore, norm=nn.LayerNorm, dropout=0.3), "b_Q | stays in training | β, b_V, b_O"),
     )),
@@ -121,7 +123,7 @@ ATTENTION = (
     """, (
         Break("$b_K$ must stay as it is",
               lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
-              "b_Q | min(hk, d − gk) directions | β, b_V"),
+              "b_Q | min(hk, max(0, d − gk)) directions | β, b_V"),
         Break("the heads together are wider than the model",
               lambda s: NormBefore(wider(s), nn.LayerNorm, rotary=s.k),
               "b_Q | d directions | β, b_K, b_V"),
@@ -199,7 +201,7 @@ ATTENTION = (
         Break("positions are rotary",
               lambda s: over_heads(s, rotary=s.r), "c_K | the un-rotated part | alone"),
     )),
-    Row("A LayerNorm on the queries only", [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
+    Row("A LayerNorm of each head on the queries only", [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
         b_K | all                   | alone           | 3.3
         b_Q | the mean in each head | alone           | 7.1
         b_V | all                   | b_O + W_O @ b_V | 4.3
@@ -210,7 +212,7 @@ ATTENTION = (
         b_V | all   | b_O + W_O @ b_V | 4.3
         b_Q | stays |                 | 7.6
     """),
-    Row("A LayerNorm on the keys only", [lambda s: Attention(s, norm_k=nn.LayerNorm(s.k))], """
+    Row("A LayerNorm of each head on the keys only", [lambda s: Attention(s, norm_k=nn.LayerNorm(s.k))], """
         c_K | all                        | alone           | 11.8
         b_K | the mean in each head      | alone           | 7.1
         b_Q | one direction in each head | alone           | 11.8
@@ -223,7 +225,7 @@ ATTENTION = (
         b_Q | stays |                 | 4.5
         b_R | stays |                 | 5.4
     """, (
-        Break("a norm acts on the latent vector, as in DeepSeek's models",
+        Break("an RMSNorm acts on the latent vector, as in DeepSeek's models",
               partial(Latent, norm=nn.RMSNorm), "b_C | stays\nb_K | all | alone"),
     )),
     Row("An extra key and value", [partial(Fused, add_bias_kv=True)], """
@@ -235,12 +237,12 @@ ATTENTION = (
               partial(Fused, add_bias_kv=True, add_zero_attn=True),
               "b_K | stays | k_0 | 5.5\nb_V | stays | v_0, b_O | 14.1"),
     )),
-    Row("Keys and values of another projection", [partial(Attention, prefix=True)], """
+    Row("Keys and values of another projection, without these biases", [partial(Attention, prefix=True)], """
         b_Q | stays | | 4.5
         b_K | stays | | 5.5
         b_V | stays | | 11.2
     """, (
-        Break("the keys of the prefix are parameters themselves",
-              partial(Attention, prefix=True), "b_K | all | k_p - b_K | 11.2"),
+        Break("the keys and values of the prefix are parameters themselves", partial(Attention, prefix=True),
+              "b_K | all | k_p - b_K | 11.2\nb_V | all | v_p - b_V, b_O + W_O @ b_V | 11.2"),
     )),
 )  # fmt: skip

@@ -33,7 +33,7 @@ STREAM = (
     Row("b_O in pre-norm with LayerNorm", [Block], "b_O | the mean | alone | 8.1", last("b_O")),
     Row("b_O in pre-norm with RMSNorm", [block(norm=RMS)], "b_O | stays | | 7.6"),
     Row("b_O on a stream that is returned", [block(last=False)], "b_O | stays | | 8.1"),
-    Row("b_O on a stream that a linear map of full rank reads", [block(last=nn.Linear)], "b_O | stays | | 8.1"),
+    Row("b_O on a stream that an injective linear map reads", [block(last=nn.Linear)], "b_O | stays | | 8.1"),
     Row("b_O in post-norm with LayerNorm", [block("post")], """
         b_O | the mean | alone                                          | 8.2
         b_O | all      | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O    | 8.5
@@ -44,7 +44,7 @@ STREAM = (
         Break("dropout acts on what attention writes, in training",
               block("post", dropout=0.3),
               "b_O | min(d, gk) directions in training | b_V"),
-        Break("dropout acts on the weights too, in training", block("post", dropout=0.3, then=nn.Dropout(0.3)),
+        Break("dropout acts on the weights and on what attention writes, in training", block("post", dropout=0.3, then=nn.Dropout(0.3)),
               "b_O | stays in training | β_1, b_Q, b_V"),
         Break("the norms are RMSNorms with a shift", block("post", ShiftedRMSNorm),
               "b_O | all | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O"),
@@ -109,6 +109,7 @@ MODELS = (
     """.rstrip() + VALUE, (
         Break("dropout acts on what the branches write, in training", block(dropout=0.3),
               "b_2 | stays in training\nb_V | all in training | b_O"),
+        Break("attention dropout acts, in training", block(then=nn.Dropout(0.3)), "b_V | stays in training | b_O"),
     )),
     Row("Post-norm, LayerNorm: BERT, RoBERTa, BART", [block("post")], """
         b_K | all      | alone                                              | 3.3

@@ -69,13 +69,13 @@ BEFORE = (
         b | all in evaluation | μ - b | 6.5
     """, (
         Break("an activation acts between the layer and the norm",
-              before(nn.BatchNorm1d, nn.GELU()), "b | stays in training"),
+              before(nn.BatchNorm1d, nn.GELU()), "b | stays in training\nb | stays in evaluation | β"),
         Break("dropout acts between them",
-              before(nn.BatchNorm1d, nn.Dropout(0.3)), "b | stays in training"),
+              before(nn.BatchNorm1d, nn.Dropout(0.3)), "b | stays in training\nb | all in evaluation | β"),
         Break("padded rows are set to zero between them",
-              before(nn.BatchNorm1d, KeepsSome()), "b | stays in training"),
+              before(nn.BatchNorm1d, KeepsSome()), "b | stays in training\nb | stays in evaluation | β"),
         Break("an average pool between them counts its padding",
-              convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), "b | stays in training"),
+              convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), "b | stays in training\nb | stays in evaluation | β"),
         Break("a second convolution between them pads with zeros",
               twice_convolved, "b | stays in training | | 6.6"),
     )),
@@ -128,13 +128,16 @@ BEHIND = (
         b_ih | all but the new gate's third | b_hh | measured
         b_hh | all but the new gate's third | b_ih | measured
     """),
-    Row("An LSTM with LayerNorm", [LayerNormLSTM], """
+    Row("An LSTM with LayerNorm over all gates", [LayerNormLSTM], """
         b_ih | the mean | alone beside b_hh, β_ih | 7.1
         b_hh | the mean | alone beside b_ih, β_hh | 7.1
         β_hh | all      | β_ih + β_hh             | measured
     """),
-    Row("Tables of tokens and positions", [Tables], "P | one vector | E | 12.1"),
-    Row("Tables of tokens and positions before a LayerNorm",
+    Row("Tables of tokens and positions", [Tables], "P | one vector | E | 12.1", (
+        Break("the token table is also the head, and the logits are returned, not only softmax of them",
+              lambda s: Tables(s, nn.Sequential(nn.Linear(s.d, s.d), nn.GELU()), tied=True), "P | stays | E"),
+    )),
+    Row("Tables of tokens and positions that only LayerNorms read",
         [lambda s: Tables(s, nn.LayerNorm(s.d))], """
         P | each row's mean                | alone | 8.1
         P | one vector and each row's mean | E     | 12.1
@@ -146,7 +149,7 @@ BEHIND = (
               lambda s: Tables(s, nn.Sequential(nn.Dropout(0.3), nn.LayerNorm(s.d))),
               "P | one vector in training | E"),
     )),
-    Row("An embedding's bias and a table of positions", [Patches],
+    Row("An embedding's bias and a table of positions, without a class token", [Patches],
         "b | all | P + b | measured"),
     Row("The last norm's shift", [partial(Head, ends=same)], "β | all | b + W @ β | 6.3"),
     Row("Head bias under softmax", [partial(Head, ends=softmax)], """
@@ -154,9 +157,9 @@ BEHIND = (
         b | d + 1 directions | β         | 6.3
         β | all              | b + W @ β | 6.3
     """, (
-        Break("the loss has a z-loss term", partial(Head, ends=with_z_loss), "b | stays"),
-        Break("the logits are capped", partial(Head, ends=capped), "b | stays"),
-        Break("a sigmoid replaces softmax", partial(Head, ends=torch.sigmoid), "b | stays"),
+        Break("the loss has a z-loss term", partial(Head, ends=with_z_loss), "b | d directions | β"),
+        Break("the logits are capped", partial(Head, ends=capped), "b | d directions | β"),
+        Break("a sigmoid replaces softmax", partial(Head, ends=torch.sigmoid), "b | d directions | β"),
     )),
     Row("Router bias", [partial(Router, weigh=softmax), partial(Router, weigh=top_two)],
         "b | the mean | alone | 3.1", (

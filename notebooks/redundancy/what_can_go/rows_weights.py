@@ -81,7 +81,7 @@ WEIGHTS = (
         b_V | all   | b_O + (1 - λ) * W_O @ b_V | 5.3
         b_Q | stays |                           | measured
     """, (
-        Break("a norm acts between the weighted sum and $W_O$, as in the published layer",
+        Break("an RMSNorm acts between the weighted sum and $W_O$, as in the published layer",
               partial(Differential, norm=nn.RMSNorm), "b_K | all | alone | 5.3\nb_V | stays | | 7.6"),
         Break("positions are rotary, as in the published layer too",
               lambda s: Differential(s, rotary=s.k), "b_K | stays | | 5.4"),
@@ -91,7 +91,7 @@ WEIGHTS = (
         b_V | all   | b_O + W_O @ (ρ * b_V) | measured
         b_Q | stays |                       | measured
     """, (
-        Break("the mixture of the weights has a bias $c$, as in CaiT, so that for $n$ keys $\\rho_a$ is larger by "
+        Break("the mixture of the weights has a bias $c$, as in CaiT, and no mask acts: for $n$ keys $\\rho_a$ is larger by "
               "$n c_a$, and one change serves one $n$ only",
               lambda s: Attention(s, then=AcrossHeads(s, bias=True)), "b_V | all | b_O + W_O @ (ρ * b_V)"),
     )),
