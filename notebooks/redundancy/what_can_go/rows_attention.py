@@ -108,6 +108,8 @@ ATTENTION = (
         b_V | all | b_O + W_O @ b_V          | 4.3
         b_Q | all | β + t where W_Q @ t = b_Q | 6.3
     """, (
+        Break("the heads together are wider than the model, each narrower",
+              lambda s: NormBefore(wider(s), nn.LayerNorm, memory=True), "b_Q | d directions | β"),
         Break("a residual connection also carries the norm's output, as in post-norm",
               lambda s: NormBefore(s, nn.LayerNorm, memory=True, residual=True),
               "b_Q | all | β + t, b_O - t where W_Q @ t = b_Q"),

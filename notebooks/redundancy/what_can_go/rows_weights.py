@@ -119,11 +119,11 @@ RARER = (
         Break("only the queries meet a table (`c2p` alone)",
               partial(DisentangledAttention, both=False), "b_K | all | alone | 3.3"),
     )),
-    Row("Linear attention, normalised", [Linear], NO_KEY_BIAS.format("measured"), (
+    Row("Linear attention with elu + 1, normalised", [Linear], NO_KEY_BIAS.format("measured"), (
         Break("nothing divides the weights by their sum",
               partial(Linear, normalised=False), "b_V | stays | b_O"),
     )),
-    Row("Efficient attention", [partial(Linear, efficient=True)], """
+    Row("Efficient attention without a mask", [partial(Linear, efficient=True)], """
         b_K | all                   | alone           | 11.9
         b_Q | the mean in each head | alone           | 3.1
         b_V | all                   | b_O + W_O @ b_V | measured
