@@ -124,7 +124,7 @@ class Answer:
         much = "{}" if self.much in ("all", "stays") else f"{maths(self.much)} of {{}}"
         if self.much.endswith(" in each head"):
             much = f"{self.much.removesuffix(' in each head')} of {{}} in each head"
-        mode = {"train": " in training", "eval": " in evaluation", "": ""}[self.mode]
+        mode = next(words for words, mode in MODES.items() if mode == self.mode)
         together = " together" if "+" in self.bias else ""
         return much.format(joined(map(symbol, self.bias.split("+")))) + together + mode
 
@@ -222,7 +222,8 @@ class Row:
     def not_when(self, cite=lambda answer: ""):
         """The conditions that break an answer, as a list; "" if the row names none."""
         return (
-            self.breaks and f"**It changes when** {'; '.join(b.says(cite) for b in self.breaks)}."
+            self.breaks
+            and f"**The answer changes when** {'; '.join(b.says(cite) for b in self.breaks)}."
         )
 
 

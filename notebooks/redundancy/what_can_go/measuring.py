@@ -14,9 +14,17 @@ import torch
 from ..nullity import CUT, jacobian
 from .answers import DIRECTIONS
 
-#: For finite moves and surgery: u times a thousand roundings of numbers below a thousand.
-UNSEEN = 2**-53 * 1000 * 1000
+#: A finite move that is redundant leaves roundings only.  A path from a shift to an output has at
+#: most six maps, each a sum of at most 28 products, and as many again in norms and softmax: fewer
+#: than a thousand roundings, each of a number that the shift makes at most so many times larger.
+ROUNDINGS = 1000
+#: A move that should be seen changes the outputs by more than this share of the largest.
 SEEN = 1e-6
+
+
+def unseen(shifts):
+    """The bound on the relative change of the outputs that rounding leaves, for finite shifts."""
+    return ROUNDINGS * 2**-53 * (1 + max(shift.abs().max().item() for shift in shifts.values()))
 
 
 def modes(answers):
@@ -99,11 +107,11 @@ class Measured:
 
     def surgery(self, answer):
         """The shifts that set the bias to zero and change the parameters that absorb it."""
-        known = {**self.module.symbols(), **HELP}
+        known = {**self.module.symbols(), **FUNCTIONS}
         if answer.where:  # "A @ t = b"
             matrix, vector = answer.where.split(" @ t = ")
             known["t"] = solve(known[matrix], known[vector])
-        shifts = {symbol: eval(by.removeprefix("+ "), {}, known).clone()  # noqa: S307
+        shifts = {symbol: eval(by.removeprefix("+ "), {}, known).clone()
                   for symbol, by in answer.into.items()}  # fmt: skip
         return {answer.bias: -known[answer.bias], **shifts}
 
@@ -135,7 +143,7 @@ def carried(bias, gain, shift):
     return torch.outer(bias, 1 / gain) / (shift / gain).sum()
 
 
-HELP = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
+FUNCTIONS = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 
 
 def contradictions(module, answers, mode="eval"):
@@ -180,12 +188,13 @@ def _moves(found, answer):
     symbols = *answer.bias.split("+"), *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)
-        if inside and (change := found.change(inside)) > UNSEEN:
+        if inside and (change := found.change(inside)) > unseen(inside):
             yield f"a finite move of {', '.join(symbols)} changes the outputs by {change:.0e}"
         if rest and (change := found.change(rest)) < SEEN:
             yield f"a finite move of {', '.join(symbols)} that should be seen is not: {change:.0e}"
     if answer.much == "all" and all(answer.into.values()):
-        if (change := found.change(found.surgery(answer))) > UNSEEN:
+        shifts = found.surgery(answer)
+        if (change := found.change(shifts)) > unseen(shifts):
             yield f"{answer.bias} set to zero, {answer.into}: the outputs change by {change:.0e}"
         alone = found.change({answer.bias: -found.module.symbols()[answer.bias]})
         if answer.into and alone < SEEN:

@@ -18,7 +18,7 @@ from .attention import (
     alibi,
     causal,
     with_lora,
-)  # fmt: skip
+)
 from .blocks import NormBefore, ShiftedRMSNorm
 
 PLAIN = """

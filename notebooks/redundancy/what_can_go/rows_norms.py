@@ -19,7 +19,7 @@ from .norms import (
     Router,
     Tables,
     convolution,
-)  # fmt: skip
+)
 
 
 def before(norm, *between):
@@ -77,7 +77,7 @@ BEFORE = (
         Break("an average pool between them counts its padding",
               convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), "b | stays in training\nb | stays in evaluation | β"),
         Break("a second convolution between them pads with zeros",
-              twice_convolved, "b | stays in training | | 6.6"),
+              twice_convolved, "b | stays in training | | 6.6\nb | stays in evaluation | β | 6.6"),
     )),
     Row("Before frozen BatchNorm", [before(nn.BatchNorm1d), convolved(nn.BatchNorm2d)], """
         b | all | μ - b                      | 6.5

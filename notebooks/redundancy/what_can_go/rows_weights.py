@@ -23,7 +23,7 @@ from .attention import (
     cap,
     causal,
     off_by_one,
-)  # fmt: skip
+)
 
 NO_KEY_BIAS = """
     b_V | all   | b_O + W_O @ b_V | 4.3
