@@ -1,0 +1,286 @@
+"""Run a module once and follow the shifts of its added parameters through every operation.
+
+`Following` is a mode of PyTorch's dispatcher: it sees each ATen operation with the tensors that it
+really gets, runs it, and asks the rule of the operation (`rules`) how the results respond.  It
+never sees the name of a module.  An operation without a rule makes every parameter that arrives
+there unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+
+from .moves import Block, Group, Moves, Shift, UnclearShift
+from .rules import RULES, SHAPES_ONLY, scaled
+
+
+@dataclass(frozen=True)
+class Event:
+    """What an operation did to a shift: ``kind`` is "erased", "seen", "bent" or "unknown".
+
+    ``theorem`` is the number of the book's theorem, None where no theorem speaks of it.
+    """
+
+    kind: str
+    operation: str
+    words: str
+    theorem: str | None = None
+
+
+@dataclass
+class Call:
+    """One operation: its arguments as they were before it, its results, and the shifts that arrive."""
+
+    name: str
+    op: object
+    args: tuple
+    kwargs: dict
+    outs: list
+    shifts: dict
+
+    def shift(self, tensor):
+        return self.shifts.get(id(tensor)) or Shift()
+
+    @property
+    def moving(self):
+        """The arguments that move."""
+        leaves = tree_leaves((self.args, self.kwargs))
+        return list({id(a): a for a in leaves if id(a) in self.shifts}.values())
+
+    def rerun(self, place, value):
+        """The operation with another argument."""
+        args = list(self.args)
+        args[place] = value
+        return self.op(*args, **self.kwargs)
+
+
+class Following(TorchDispatchMode):
+    """The mode; ``moves`` is the space of shifts that nothing has seen so far.
+
+    ``labels`` tells for each event and parameter which of its numbers it met first-hand, and
+    ``products`` holds pairs of factors that both move, to be looked at in the end.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, parameters, along=None):
+        """``along`` {parameter: numbers}: follow this one move, exactly, and nothing else."""
+        super().__init__()
+        self.keys = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
+        self.moves, self.labels, self.products = Moves(), {}, []
+        self.exact, self.failed = along is not None, False
+        self.shifts, self.aliases = WeakTensorKeyDictionary(), {}
+        self.unclear, only = None, Group(1)
+        for name, p in parameters.items():
+            if self.exact:
+                self._put(p, Shift({only: Block(along[name].view(1, *p.shape), 1.0)}))
+            else:
+                self._put(p, self.moves.add(name, p))
+
+    # --- what the rules call
+
+    def see(self, shift, call, words, theorem=None, kind="seen"):
+        """The operation sees this shift: only those t are left for which it vanishes."""
+        event = Event(kind, call.name, words, theorem)
+        if self.exact:
+            self.failed = self.failed or bool(self.moves.now(shift))
+            return
+        try:
+            for group, touched in self.moves.require(shift).items():
+                self._label(event, group, touched)
+        except UnclearShift as reason:
+            self.unclear = str(reason)
+
+    def erase(self, shift, call, words, theorem=None):
+        """Note that what is left of this shift goes no further."""
+        for group, block in self.moves.now(shift).blocks.items():
+            self._label(Event("erased", call.name, words, theorem), group, block.touched())
+
+    def both(self, shift, other, product):
+        """Two factors move: the shift by their product, along one move; else a question for `finish`."""
+        if not self.exact:
+            self.products.append((shift, other, product))
+            return Shift()
+        (group, a), (_, b) = *shift.blocks.items(), *other.blocks.items()
+        return Shift({group: Block(product(a.values[0], b.values[0])[None], a.peak * b.peak)})
+
+    def _label(self, event, group, touched):
+        if group.index is not None and touched.any():
+            known = self.labels.setdefault(event, {})
+            size = self.moves.parameters[group.parameter].size
+            mask = known.setdefault(group.parameter, torch.zeros(size, dtype=torch.bool))
+            mask[group.index[touched]] = True
+
+    # --- the run
+
+    def outputs(self, tensors):
+        """What is returned must not move."""
+        call = Call("output", None, (), {}, [], {})
+        for tensor in tensors:
+            self.see(self.of(tensor), call, "the model returns it")
+
+    def of(self, tensor):
+        """The shift of a tensor, in the groups that there are now."""
+        if tensor not in self.shifts:
+            return Shift()
+        shift = self.moves.now(self.shifts[tensor])
+        self._put(tensor, shift)
+        return shift
+
+    def _put(self, tensor, shift):
+        if shift:
+            self.shifts[tensor] = shift
+        else:
+            self.shifts.pop(tensor, None)
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
+        shifts = {id(a): s for a in leaves if (s := self.of(a))}
+        written = _written(op, args, kwargs)
+        before = (args, kwargs)
+        if shifts and written:
+            copies = {id(a): a.clone() for a in written}
+            shifts |= {id(copies[i]): s for i, s in list(shifts.items()) if i in copies}
+            before = tree_map(lambda a: copies.get(id(a), a), before)
+        result = op(*args, **kwargs)
+        outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
+        for out in outs:
+            self._know(out)
+        if shifts:
+            call = Call(_name(op), op, *before, outs, shifts)
+            with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule may use vmap
+                made = self._rule(call)
+            for out, shift in zip(outs, made, strict=False):
+                self._write(out, shift) if any(out is w for w in written) else self._put(out, shift)
+        return result
+
+    def _rule(self, call):
+        """The shift of each result."""
+        if call.name in SHAPES_ONLY or call.name.startswith("new_"):
+            return [Shift()] * len(call.outs)
+        if any(s.scaled for s in call.shifts.values()):
+            made = scaled(self, call)
+        elif call.name in RULES:
+            made = RULES[call.name](self, call)
+        else:
+            words = f"no rule covers {call.name}"
+            for tensor in call.moving:
+                self.see(call.shift(tensor), call, words, kind="unknown")
+            made = Shift()
+        made = [made] if isinstance(made, Shift) else made
+        return [*made, *[Shift()] * (len(call.outs) - len(made))]
+
+    # --- memory that several tensors share
+
+    def _know(self, tensor):
+        try:
+            place = tensor.untyped_storage()._cdata
+        except NotImplementedError:  # a tensor without memory
+            return
+        self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
+
+    def _write(self, tensor, shift):
+        """A tensor was changed in place: so are all that share its memory."""
+        others = [r() for r in self.aliases.get(tensor.untyped_storage()._cdata, ())]
+        others = list({id(o): o for o in others if o is not None and o is not tensor}.values())
+        groups = {g for t in (tensor, *others) for g in self.of(t).blocks} | set(shift.blocks)
+        whole = {}
+        size = tensor.untyped_storage().nbytes() // tensor.element_size()
+        for group in groups if others else ():
+            memory = torch.zeros(group.size, size, dtype=torch.float64)
+            peak = 0.0
+            for one, its in (*((o, self.of(o)) for o in others), (tensor, shift)):
+                block = its.blocks.get(group)
+                peak = max(peak, block.peak if block else 0.0)
+                if one is tensor or block:
+                    _seen_through(memory, one).copy_(block.values if block else torch.zeros(()))
+            whole[group] = memory, peak
+        self._put(tensor, shift)
+        for one in others:
+            made = {g: Block(_seen_through(m, one).clone(), peak) for g, (m, peak) in whole.items()}
+            self._put(one, self.moves.now(Shift(made)))
+
+    def forbid(self):
+        """Of the first product whose factors both move, keep the first factor still; False if there is none."""
+        call = Call("product", None, (), {}, [], {})
+        while self.products:
+            one, other, product = self.products.pop(0)
+            one, other = self.moves.now(one), self.moves.now(other)
+            if one and other and not _vanishes(one, other, product):
+                self.see(one, call, "it is multiplied by what moves with it", kind="bent")
+                return True
+        return False
+
+
+def _vanishes(one, other, product):
+    """Whether a product of two shifts is zero along random moves."""
+    chance = torch.Generator().manual_seed(1)
+    groups = {*one.blocks, *other.blocks}
+    t = {g: torch.randn(g.size, generator=chance, dtype=torch.float64) for g in groups}
+    at = lambda s: sum(torch.tensordot(t[g], b.values, 1) for g, b in s.blocks.items())
+    peak = max(b.peak for b in one.blocks.values()) * max(b.peak for b in other.blocks.values())
+    made = product(at(one), at(other))
+    return made.abs().max() <= 1e-9 * peak
+
+
+def _seen_through(memory, tensor):
+    """The part of a memory (coordinates, numbers) that a tensor shows."""
+    strides = (memory.stride(0), *tensor.stride())
+    return memory.as_strided((len(memory), *tensor.shape), strides, tensor.storage_offset())
+
+
+def _name(op):
+    name = op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else op.__name__
+    return name.rstrip("_") if not name.startswith("__") else name
+
+
+def _written(op, args, kwargs):
+    """The tensors that an operation changes."""
+    schema = getattr(op, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    found = []
+    for place, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[place] if place < len(args) else kwargs.get(argument.name)
+            found += [v for v in tree_leaves(value) if isinstance(v, torch.Tensor)]
+    return found
+
+
+def follow(runs, parameters):
+    """The `Following` of some runs: functions without arguments that return tensors.
+
+    Every condition that an operation poses is linear but for products of two factors that both
+    move.  Their linear part is followed; that the rest is erased as well is seen by following
+    one random move of those that are left, exactly, and otherwise one factor must stay.
+    """
+    mode = Following(parameters)
+    for run in runs:
+        with mode:
+            outputs = run()
+        mode.outputs(outputs)
+    while not _exact(runs, parameters, mode.moves) and mode.forbid():
+        pass
+    return mode
+
+
+def _exact(runs, parameters, moves):
+    """Whether one random move of those that are left passes every operation unseen."""
+    chance = torch.Generator().manual_seed(2)
+    basis = moves.basis()
+    t = {g: torch.randn(g.size, generator=chance, dtype=torch.float64)
+         for g in dict.fromkeys(g for parts in basis.values() for g in parts)}
+    along = {name: sum((m @ t[g] for g, m in parts.items()), torch.zeros(parameters[name].numel()).double())
+             for name, parts in basis.items()}
+    one = Following(parameters, along)
+    for run in runs:
+        with one:
+            outputs = run()
+        one.outputs(outputs)
+    return not one.failed
