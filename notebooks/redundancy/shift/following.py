@@ -8,6 +8,8 @@ there unknown.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -74,9 +76,11 @@ class Following(TorchDispatchMode):
         self.keys = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
         self.moves, self.labels, self.products = Moves(), {}, []
         self.exact, self.failed = along is not None, False
-        self.shifts, self.aliases = WeakTensorKeyDictionary(), {}
+        self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
+        self.aliases = {}
         self.unclear, only = None, Group(1)
         for name, p in parameters.items():
+            self._know(p)
             if self.exact:
                 self._put(p, Shift({only: Block(along[name].view(1, *p.shape), 1.0)}))
             else:
@@ -141,6 +145,8 @@ class Following(TorchDispatchMode):
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
+        for a in leaves:
+            self._meet(a)
         shifts = {id(a): s for a in leaves if (s := self.of(a))}
         written = _written(op, args, kwargs)
         before = (args, kwargs)
@@ -179,32 +185,31 @@ class Following(TorchDispatchMode):
     # --- memory that several tensors share
 
     def _know(self, tensor):
-        try:
+        """Remember whose memory a tensor shares."""
+        self.known[tensor] = True
+        with contextlib.suppress(NotImplementedError):  # a tensor without memory
             place = tensor.untyped_storage()._cdata
-        except NotImplementedError:  # a tensor without memory
-            return
-        self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
+            self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
+
+    def _beside(self, tensor):
+        """The other tensors that share its memory."""
+        others = [r() for r in self.aliases.get(tensor.untyped_storage()._cdata, ())]
+        return list({id(o): o for o in others if o is not None and o is not tensor}.values())
+
+    def _meet(self, tensor):
+        """A tensor that no operation made may be a view of one that moves."""
+        if tensor not in self.known:
+            self._know(tensor)
+            others = [(o, self.of(o)) for o in self._beside(tensor)]
+            self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def _write(self, tensor, shift):
         """A tensor was changed in place: so are all that share its memory."""
-        others = [r() for r in self.aliases.get(tensor.untyped_storage()._cdata, ())]
-        others = list({id(o): o for o in others if o is not None and o is not tensor}.values())
-        groups = {g for t in (tensor, *others) for g in self.of(t).blocks} | set(shift.blocks)
-        whole = {}
-        size = tensor.untyped_storage().nbytes() // tensor.element_size()
-        for group in groups if others else ():
-            memory = torch.zeros(group.size, size, dtype=torch.float64)
-            peak = 0.0
-            for one, its in (*((o, self.of(o)) for o in others), (tensor, shift)):
-                block = its.blocks.get(group)
-                peak = max(peak, block.peak if block else 0.0)
-                if one is tensor or block:
-                    _seen_through(memory, one).copy_(block.values if block else torch.zeros(()))
-            whole[group] = memory, peak
+        others = [(o, self.of(o)) for o in self._beside(tensor)]
+        memory = _memory([*others, (tensor, shift)], tensor)
         self._put(tensor, shift)
-        for one in others:
-            made = {g: Block(_seen_through(m, one).clone(), peak) for g, (m, peak) in whole.items()}
-            self._put(one, self.moves.now(Shift(made)))
+        for one, _ in others:
+            self._put(one, self.moves.now(_read(memory, one)))
 
     def forbid(self):
         """Of the first product whose factors both move, keep the first factor still; False if there is none."""
@@ -227,6 +232,25 @@ def _vanishes(one, other, product):
     peak = max(b.peak for b in one.blocks.values()) * max(b.peak for b in other.blocks.values())
     made = product(at(one), at(other))
     return made.abs().max() <= 1e-9 * peak
+
+
+def _memory(tensors, like):
+    """{group: (numbers in memory, peak)} of tensors (with their shifts) that share a memory, the last on top."""
+    size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
+    made = {}
+    for group in {g for _, shift in tensors for g in shift.blocks}:
+        memory, peak = torch.zeros(group.size, size, dtype=torch.float64), 0.0
+        for tensor, shift in tensors:
+            block = shift.blocks.get(group)
+            peak = max(peak, block.peak if block else 0.0)
+            _seen_through(memory, tensor).copy_(block.values if block else torch.zeros(()))
+        made[group] = memory, peak
+    return made
+
+
+def _read(memory, tensor):
+    """The shift of a tensor that shows a part of this memory."""
+    return Shift({g: Block(_seen_through(m, tensor).clone(), p) for g, (m, p) in memory.items()})
 
 
 def _seen_through(memory, tensor):
@@ -253,19 +277,29 @@ def _written(op, args, kwargs):
     return found
 
 
+#: So many runs in a row must pose no new condition, before no more are made; and at most so many are.
+CALM, MOST = 2, 40
+
+
 def follow(runs, parameters):
     """The `Following` of some runs: functions without arguments that return tensors.
 
+    Runs are made until some of them in a row pose no new condition, or there are no more.
     Every condition that an operation poses is linear but for products of two factors that both
     move.  Their linear part is followed; that the rest is erased as well is seen by following
     one random move of those that are left, exactly, and otherwise one factor must stay.
     """
-    mode = Following(parameters)
-    for run in runs:
+    mode, made, calm = Following(parameters), [], 0
+    for run in itertools.islice(runs, MOST):
+        before = mode.moves.conditions
         with mode:
             outputs = run()
         mode.outputs(outputs)
-    while not _exact(runs, parameters, mode.moves) and mode.forbid():
+        made.append(run)
+        calm = calm + 1 if mode.moves.conditions == before else 0
+        if calm == CALM:
+            break
+    while not _exact(made[-CALM:], parameters, mode.moves) and mode.forbid():
         pass
     return mode
 

@@ -59,7 +59,7 @@ class Block:
     def at(self, how):
         """The block in other coordinates."""
         thin, shape = self.narrow(), self.values.shape[1:]
-        made = thin[how] if how.dtype == torch.long else torch.tensordot(how.T, thin, 1)
+        made = thin[how] if how.dtype == torch.long else torch.tensordot(how.T.to(thin.dtype), thin, 1)
         return Block(made.expand(len(made), *shape), self.peak)
 
     def vanishes(self):
@@ -112,14 +112,14 @@ class Moves:
     """The space of all t that fulfil the conditions so far, as groups."""
 
     def __init__(self):
-        self.parameters, self.shapes = {}, {}
+        self.parameters, self.conditions = {}, 0
         self.generator = torch.Generator().manual_seed(0)
 
     def add(self, name, tensor):
         """A parameter that moves; returns its shift."""
         size = tensor.numel()
         group = Group(size, name, torch.arange(size))
-        self.parameters[name], self.shapes[name] = group, tensor.shape
+        self.parameters[name] = group
         eye = torch.eye(size, dtype=torch.float64).view(size, *tensor.shape)
         return Shift({group: Block(eye)})
 
@@ -139,6 +139,7 @@ class Moves:
         shift = self.now(shift)
         if not shift:
             return {}
+        self.conditions += 1
         bound = {g: b.touched() for g, b in shift.blocks.items()}
         peak = max(b.peak for b in shift.blocks.values())
         rows = torch.cat([r[bound[g]] for g, r in _side_by_side(shift).items()]) / peak
@@ -189,10 +190,13 @@ def _side_by_side(shift):
     first = next(iter(shift.blocks.values())).values
     axes = [a for a in range(1, first.dim())
             if all(b.values.stride(a) == 0 for b in shift.blocks.values())]  # fmt: skip
+    complex_ = any(b.values.is_complex() for b in shift.blocks.values())
     made = {}
     for group, block in shift.blocks.items():
-        values = block.values
+        values = block.values.to(torch.complex128) if complex_ else block.values
         for axis in axes:
             values = values.narrow(axis, 0, 1)
+        if values.is_complex():
+            values = torch.view_as_real(values.resolve_conj())
         made[group] = values.reshape(len(values), -1)
     return made

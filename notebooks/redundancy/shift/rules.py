@@ -88,6 +88,20 @@ def reshaped(run, call):
     return call.shift(call.args[0]).map(lambda g: g.reshape(len(g), *shape))
 
 
+@rule("as_strided")
+def strided(run, call):
+    """A view of the memory that lies behind a tensor."""
+    x, shape, stride = call.args[:3]
+    offset = call.args[3] if len(call.args) > 3 and call.args[3] is not None else x.storage_offset()
+
+    def again(g):
+        memory = torch.zeros(len(g), x.untyped_storage().nbytes() // x.element_size(), dtype=g.dtype)
+        memory.as_strided(g.shape, (memory.stride(0), *x.stride()), x.storage_offset()).copy_(g)
+        return memory.as_strided((len(g), *shape), (memory.stride(0), *stride), offset)
+
+    return call.shift(x).map(again)
+
+
 @rule("expand")
 def expanded(run, call):
     return _spread(call.shift(call.args[0]), call.outs[0].shape)
@@ -179,8 +193,9 @@ def multiplied(run, call):
 def _times(shift, factor, shape):
     if not isinstance(factor, torch.Tensor):
         return _spread(shift.map(lambda g: narrow(g) * factor, abs(factor)), shape)
+    factor = factor.double() if not factor.is_complex() else factor
     thin = narrow(factor.expand(shape)[None])
-    gain = factor.double().abs().max().item() if factor.numel() else 1.0
+    gain = factor.abs().max().item() if factor.numel() else 1.0
     made = shift.map(lambda g: _aligned(g, len(shape)) * thin, gain)
     return _spread(made, shape)
 
@@ -195,7 +210,7 @@ def divided(run, call):
         if call.shift(under):
             run.see(call.shift(under), call, "it divides")
         if call.shift(over):
-            return _times(call.shift(over), under.double().reciprocal(), shape)
+            return _times(call.shift(over), under.reciprocal(), shape)
         return Shift()
     return _times(call.shift(over), 1 / under, shape)
 
@@ -442,6 +457,14 @@ def _fitted(g, shape, axes, dim):
     return g.expand(len(g), *shape)
 
 
+@rule("max_pool1d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d")
+def pooled(run, call):
+    """What is the same at every place is added to every maximum."""
+    axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
+    rest = _alike(run, call, call.shift(call.args[0]), axes, None, "a maximum sees")
+    return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
+
+
 @rule("maximum minimum fmax fmin")
 def larger(run, call):
     """Of two numbers that move alike the same one stays the larger."""
@@ -537,8 +560,8 @@ SEEN = (
     "log_sigmoid softplus threshold clamp clamp_min clamp_max prelu _prelu_kernel rrelu_with_noise abs pow square sqrt "
     "rsqrt reciprocal log log1p log2 log10 expm1 sin cos tan asin acos atan atan2 sinh cosh erf erfc "
     "linalg_vector_norm norm renorm prod cumprod floor ceil round trunc frac fmod remainder sign sgn "
-    "floor_divide bitwise_not logical_not exp2 polar max_pool2d_with_indices "
-    "max_pool3d_with_indices adaptive_max_pool2d _cdist_forward _pdist_forward signbit sinc "
+    "floor_divide bitwise_not logical_not exp2 polar "
+    " _cdist_forward _pdist_forward signbit sinc "
     "hardshrink softshrink glu lerp addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"

@@ -1,0 +1,162 @@
+"""Measure, at a generic point, which directions of the added parameters a model does not see.
+
+The Jacobian of everything that the model returns, by all added parameters at once, in float64; its
+null space; and finite moves along it and beside it.  Nothing that was predicted is read here, and
+no rule of an operation is known: the Jacobian is autograd's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .nullity import CUT, MARGIN, Jacobian, UnclearRank, singular_values
+
+#: So many rows of the Jacobian are computed at a time.
+CHUNK = 128
+#: A finite move is tried at so many of the inputs.
+TRIED = 2
+#: A move that is not seen changes the outputs by rounding only: by this share of the largest.  One
+#: that is seen changes them by more than the second number.
+UNSEEN, SEEN = 1e-10, 1e-7
+
+
+class Measurement:
+    """The Jacobian of what a model returns, by its added parameters.
+
+    ``run(call, values)`` gives the outputs with other values of some of the ``parameters``, and ``calls``
+    the inputs without end, the ones given first.  Rows are random mixtures of the outputs at one
+    input; they are drawn until they outnumber the parameters by a quarter, and then until a
+    quarter as many again leave the rank as it was.
+    """
+
+    def __init__(self, run, calls, parameters, seed=0):
+        self.run, self.calls = run, iter(calls)
+        self.parameters = {n: p.detach() for n, p in parameters.items()}
+        self.size = sum(p.numel() for p in self.parameters.values())
+        self.drawn, self.stuck, self.batched = [], True, True
+        self.generator = torch.Generator().manual_seed(seed)
+        shapes = {n: p.shape for n, p in self.parameters.items()}
+        rows, rank = self._more(math.ceil((1 + MARGIN) * self.size)), None
+        while True:
+            self.jacobian = Jacobian(torch.linalg.qr(rows, mode="r").R, shapes)
+            self._balance()
+            if (found := self._rank()) == rank:
+                break
+            rank = found
+            rows = torch.cat([rows, self._more(math.ceil(MARGIN * self.size))])
+
+    def _balance(self):
+        """Divide the columns of each parameter by the largest singular value of them.
+
+        One layer may be heard a million times less than another: beside the whole Jacobian all
+        of it would count as zero.  Below what rounding leaves of zero, n u of the whole for n
+        rows or columns, a parameter stays as it is.
+        """
+        jacobian, matrix = self.jacobian, self.jacobian.triangle.clone()
+        self.noise = max(matrix.shape) * torch.finfo(matrix.dtype).eps
+        self.heard = {}
+        for name in self.parameters:
+            columns = jacobian.columns(name)
+            largest = torch.linalg.matrix_norm(matrix[:, columns], 2).item()
+            if largest > self.noise * jacobian.scale:
+                jacobian.triangle[:, columns] = matrix[:, columns] / largest
+                self.heard[name] = largest / jacobian.scale
+        jacobian.__dict__.pop("values", None)  # they were those of the triangle before
+        jacobian.scale = jacobian.values[0].item()
+
+    def _rank(self):
+        return int((self.jacobian.values > CUT * self.jacobian.scale).sum())
+
+    def outputs(self, call, values):
+        """All outputs at these inputs, one long vector, with other values of some parameters."""
+        return torch.cat([t.flatten() for t in self.run(call, values)])
+
+    def _more(self, wanted):
+        """So many rows of the Jacobian, or a few more."""
+        found, count = [], 0
+        while count < wanted:
+            found += self._rows(wanted - count)
+            count = sum(map(len, found))
+        return torch.cat(found)
+
+    def _at(self, values):
+        """The outputs at the next inputs; at those given, where the model does not take the next.
+
+        ``stuck`` is true as long as no others than those given first were taken.
+        """
+        call = next(self.calls)
+        try:
+            outputs = self.outputs(call, values)
+        except Exception:  # whatever a model raises: an image's place in a text was moved, say
+            outputs = None
+        if outputs is None or not outputs.isfinite().all():
+            if not self.drawn:
+                return self.outputs(call, values)
+            return self.outputs(self.drawn[0][0], values)
+        self.stuck = not self.drawn
+        if len(self.drawn) < TRIED:
+            self.drawn.append((call, outputs.detach()))
+        return outputs
+
+    def _rows(self, wanted):
+        """Blocks of rows at one input: mixtures of its outputs, at most half of all that is asked for."""
+        values = {n: p.clone().requires_grad_() for n, p in self.parameters.items()}
+        outputs = self._at(values)
+        count = min(math.ceil(self.size / 2), len(outputs), wanted)
+        if not outputs.requires_grad:  # no parameter is reached
+            yield outputs.new_zeros(count, self.size)
+            return
+        for start in range(0, count, CHUNK):
+            mixture = torch.randn(
+                min(CHUNK, count - start), len(outputs),
+                generator=self.generator, dtype=torch.float64,
+            )  # fmt: skip
+            yield self._pulled_back(outputs, values, mixture.to(outputs) / len(outputs) ** 0.5)
+
+    def _pulled_back(self, outputs, values, mixture):
+        """The rows of some mixtures of the outputs; one by one where they cannot be batched."""
+        if self.batched:
+            try:
+                return self._gradients(outputs, values, mixture, is_grads_batched=True)
+            except (RuntimeError, NotImplementedError):  # a function without a batched derivative
+                self.batched = False
+        return torch.cat([self._gradients(outputs, values, row)[None].flatten(0, 1)
+                          for row in mixture]).view(len(mixture), -1)  # fmt: skip
+
+    def _gradients(self, outputs, values, mixture, **how):
+        found = torch.autograd.grad(
+            [outputs], list(values.values()), [mixture], allow_unused=True, retain_graph=True, **how
+        )
+        many = mixture.shape[:-1]
+        parts = zip(values.values(), found, strict=True)
+        made = [p.new_zeros(*many, p.numel()) if f is None else f.reshape(*many, -1) for p, f in parts]
+        return torch.cat(made, -1).detach()
+
+    # --- what is asked
+
+    def redundant(self, *chosen):
+        """How many directions of these (name or (name, index)) are redundant, the rest held fixed."""
+        return self.jacobian.nullity(*chosen).dimension
+
+    def basis(self):
+        """An orthonormal basis (directions x numbers) of all redundant directions together."""
+        found = self.jacobian.redundant()
+        scale = torch.ones(self.size, dtype=torch.float64)
+        for name, heard in self.heard.items():
+            scale[self.jacobian.columns(name)] = heard
+        return found / scale if len(found) else found
+
+    def change(self, shift):
+        """How far the outputs at a few inputs move along a shift (numbers,), relative to the largest."""
+        parts = shift.split([p.numel() for p in self.parameters.values()])
+        moved = {n: p + s.view_as(p) for (n, p), s in zip(self.parameters.items(), parts, strict=True)}
+        with torch.no_grad():
+            return max(
+                ((self.outputs(call, moved) - base).abs().max() / base.abs().max()).item()
+                for call, base in self.drawn
+            )
+
+
+__all__ = ["Measurement", "UnclearRank", "singular_values"]

@@ -1,0 +1,84 @@
+"""A copy of a model at a generic point, in float64, and how it is run: exactly, and the same each time."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from .precision import double_precision, float64_copy, with_every_bias_random, with_every_weight_random
+from .record import tensors
+
+
+def unwrapped(model):
+    """The module that a wrapper of PyTorch runs: a compiled one, or one on several devices."""
+    while isinstance(model, nn.Module):
+        if hasattr(model, "_orig_mod"):
+            model = model._orig_mod
+        elif isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        else:
+            return model
+    raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
+
+
+@contextlib.contextmanager
+def exactly():
+    """Every operation is one of ATen's own, in float64, and no compiled or fused kernel runs."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with (
+            torch.compiler.set_stance("force_eager"),
+            sdpa_kernel(SDPBackend.MATH),
+            double_precision() as patch,
+        ):
+            yield patch
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+class Subject:
+    """A model to be asked: ``model`` is a copy in float64 at a generic point.
+
+    ``weights`` says whether its matrices are random as well; ``inject`` gives every linear map and
+    convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by
+    name, tied ones once, and in evaluation the running means.
+    """
+
+    def __init__(self, model, training=False, weights=True, inject=False, seed=0):
+        self.model, self.training, self.seed = float64_copy(model).train(training), training, seed
+        self.injected = _inject(self.model) if inject else ()
+        if weights:
+            with_every_weight_random(self.model, seed)
+        with_every_bias_random(self.model, seed)
+        self.tensors = dict(self.model.named_parameters())
+        if not training:
+            self.tensors |= {n: b for n, b in self.model.named_buffers() if "running_mean" in n}
+
+    def run(self, call, values=None):
+        """The tensors of numbers that the model returns, with other ``values`` of some tensors."""
+        state = {n: b.clone() for n, b in self.model.named_buffers() if n not in self.tensors}
+        args, kwargs = copy.deepcopy(call)
+        with torch.random.fork_rng([]):
+            torch.manual_seed(self.seed)
+            made = torch.func.functional_call(
+                self.model, self.tensors | state | (values or {}), args, kwargs
+            )
+        return tensors(made)
+
+
+def _inject(model):
+    """Give every map without a bias one, of zeros; returns their names."""
+    made = []
+    for name, module in model.named_modules():
+        maps = nn.Linear | nn.modules.conv._ConvNd
+        if isinstance(module, maps) and getattr(module, "bias", 0) is None:
+            size = getattr(module, "out_features", None) or module.out_channels
+            weight = module.weight
+            module.bias = nn.Parameter(weight.new_zeros(size), requires_grad=False)
+            made.append(f"{name}.bias" if name else "bias")
+    return tuple(made)
