@@ -21,10 +21,20 @@ from .moves import Block, Group, Moves, Shift, UnclearShift
 from .rules import RULES, SHAPES_ONLY, scaled
 
 
+#: What makes of cosines and sines a table of rotations.
+ANGLES = set(
+    "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
+    "transpose repeat_interleave reshape split alias detach unbind squeeze".split()
+)
+
+
 @dataclass(frozen=True)
 class Event:
-    """What an operation did to a shift: ``kind`` is "erased", "seen", "bent" or "unknown".
+    """What an operation did to a shift.
 
+    ``kind`` is "erased" (what is left of it goes no further), "passed" or "turned" (it goes on),
+    "seen" (it must be zero), "corner" (seen, but for the inputs of this run one side was taken
+    throughout), "bent" (two factors move) or "unknown" (no rule covers the operation).
     ``theorem`` is the number of the book's theorem, None where no theorem speaks of it.
     """
 
@@ -77,7 +87,7 @@ class Following(TorchDispatchMode):
         self.moves, self.labels, self.products = Moves(), {}, []
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
-        self.aliases = {}
+        self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
         self.unclear, only = None, Group(1)
         for name, p in parameters.items():
             self._know(p)
@@ -100,10 +110,10 @@ class Following(TorchDispatchMode):
         except UnclearShift as reason:
             self.unclear = str(reason)
 
-    def erase(self, shift, call, words, theorem=None):
-        """Note that what is left of this shift goes no further."""
+    def note(self, kind, shift, call, words, theorem=None):
+        """Note what becomes of a shift that no condition binds."""
         for group, block in self.moves.now(shift).blocks.items():
-            self._label(Event("erased", call.name, words, theorem), group, block.touched())
+            self._label(Event(kind, call.name, words, theorem), group, block.touched())
 
     def both(self, shift, other, product):
         """Two factors move: the shift by their product, along one move; else a question for `finish`."""
@@ -158,8 +168,11 @@ class Following(TorchDispatchMode):
         outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
         for out in outs:
             self._know(out)
+        name = _name(op)
+        if name in ("cos", "sin") or (name in ANGLES and any(a in self.angles for a in leaves)):
+            self.angles.update(dict.fromkeys(outs, True))
         if shifts:
-            call = Call(_name(op), op, *before, outs, shifts)
+            call = Call(name, op, *before, outs, shifts)
             with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule may use vmap
                 made = self._rule(call)
             for out, shift in zip(outs, made, strict=False):
@@ -167,20 +180,27 @@ class Following(TorchDispatchMode):
         return result
 
     def _rule(self, call):
-        """The shift of each result."""
-        if call.name in SHAPES_ONLY or call.name.startswith("new_"):
-            return [Shift()] * len(call.outs)
-        if any(s.scaled for s in call.shifts.values()):
-            made = scaled(self, call)
-        elif call.name in RULES:
-            made = RULES[call.name](self, call)
-        else:
-            words = f"no rule covers {call.name}"
-            for tensor in call.moving:
-                self.see(call.shift(tensor), call, words, kind="unknown")
-            made = Shift()
-        made = [made] if isinstance(made, Shift) else made
+        """The shift of each result; a rule that fails knows nothing."""
+        try:
+            made = self._ruled(call)
+        except Exception as problem:  # whatever PyTorch raises on arguments that no rule foresaw
+            made = self.unknown(call, f"the rule of {call.name} fails: {problem}".splitlines()[0])
+        made = [made] if isinstance(made, Shift) else list(made)
         return [*made, *[Shift()] * (len(call.outs) - len(made))]
+
+    def unknown(self, call, words):
+        for tensor in call.moving:
+            self.see(call.shift(tensor), call, words, kind="unknown")
+        return Shift()
+
+    def _ruled(self, call):
+        if call.name in SHAPES_ONLY or call.name.startswith("new_"):
+            return Shift()
+        if any(s.scaled for s in call.shifts.values()):
+            return scaled(self, call)
+        if call.name in RULES:
+            return RULES[call.name](self, call)
+        return self.unknown(call, f"no rule covers {call.name}")
 
     # --- memory that several tensors share
 
@@ -278,7 +298,7 @@ def _written(op, args, kwargs):
 
 
 #: So many runs in a row must pose no new condition, before no more are made; and at most so many are.
-CALM, MOST = 2, 40
+CALM, MOST = 8, 60
 
 
 def follow(runs, parameters):
@@ -299,7 +319,7 @@ def follow(runs, parameters):
         calm = calm + 1 if mode.moves.conditions == before else 0
         if calm == CALM:
             break
-    while not _exact(made[-CALM:], parameters, mode.moves) and mode.forbid():
+    while not _exact(made[-2:], parameters, mode.moves) and mode.forbid():
         pass
     return mode
 

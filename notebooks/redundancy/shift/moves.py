@@ -63,12 +63,12 @@ class Block:
         return Block(made.expand(len(made), *shape), self.peak)
 
     def vanishes(self):
-        return not self.values.numel() or self.narrow().abs().max() <= NOISE * self.peak
+        return not self.values.numel() or bool(self.narrow().abs().max() <= NOISE * self.peak)
 
     def touched(self):
         """Which coordinates move anything: (coordinates,), bool."""
-        thin = self.narrow().flatten(1)
-        return thin.abs().amax(1) > NOISE * self.peak if thin.numel() else thin.new_zeros(len(thin)) > 0
+        thin = self.narrow().reshape(len(self.values), -1)
+        return ~(thin.abs().amax(1) <= NOISE * self.peak)
 
     def __add__(self, other):
         made = (self.narrow() + other.narrow()).expand(self.values.shape)
@@ -143,6 +143,8 @@ class Moves:
         bound = {g: b.touched() for g, b in shift.blocks.items()}
         peak = max(b.peak for b in shift.blocks.values())
         rows = torch.cat([r[bound[g]] for g, r in _side_by_side(shift).items()]) / peak
+        if not rows.isfinite().all():
+            raise UnclearShift("a shift becomes infinite, or NaN")
         solutions = self._null_space(rows)
         mixed, start = Group(solutions.shape[1]), 0
         for group, touched in bound.items():

@@ -17,8 +17,8 @@ from .moves import NOISE, Block, Shift, narrow
 RULES = {}
 #: Operations that read of a tensor nothing but its shape, dtype or device.
 SHAPES_ONLY = set(
-    "zeros_like ones_like full_like empty_like rand_like randn_like randint_like zero fill "
-    "isnan isinf isfinite normal uniform bernoulli exponential random set_source".split()
+    "zeros_like ones_like full_like empty_like rand_like randn_like randint_like zero "
+    "isnan isinf isfinite".split()
 )
 
 
@@ -82,8 +82,21 @@ def _control(run, call):
     return sees(run, call)
 
 
+@rule("fill normal uniform bernoulli exponential random log_normal geometric cauchy")
+def overwritten(run, call):
+    """Other numbers in the place of a tensor, unless they are drawn around one that moves."""
+    in_place = call.op.overloadpacket.__name__.endswith("_")
+    if in_place and all(t is call.args[0] for t in call.moving):
+        return Shift()
+    if call.name == "fill":
+        return _spread(call.shift(call.args[1]), call.outs[0].shape)
+    return run.unknown(call, f"{call.name} takes numbers that move")
+
+
 @rule("view _unsafe_view reshape _reshape_alias flatten unflatten")
 def reshaped(run, call):
+    if call.outs[0].dtype != call.args[0].dtype:
+        return run.unknown(call, "a view reads the bits of a number")
     shape = call.outs[0].shape
     return call.shift(call.args[0]).map(lambda g: g.reshape(len(g), *shape))
 
@@ -185,9 +198,26 @@ def multiplied(run, call):
     for moving, fixed in ((one, other), (other, one)):
         if isinstance(moving, torch.Tensor):
             made += _times(call.shift(moving), fixed, shape)
+            _note_turns(run, call, call.shift(moving), fixed)
     if isinstance(other, torch.Tensor) and call.shift(one) and call.shift(other):
         made += _spread(run.both(call.shift(one), call.shift(other), torch.mul), shape)
     return made
+
+
+def _note_turns(run, call, shift, factor):
+    """Note where a factor, other along an axis, makes a shift differ that was the same along it."""
+    if not isinstance(factor, torch.Tensor) or not shift:
+        return
+    axes = [a for a in range(-1, -factor.dim() - 1, -1) if factor.shape[a] > 1]
+    factor = factor.double() if factor.dtype == torch.bool else factor
+    for group, block in shift.blocks.items():
+        same = [a for a in axes if -a < block.values.dim() and block.values.stride(a) == 0]
+        if any(not _same(factor, a) for a in same):
+            words = "a factor that differs from place to place makes it differ"
+            theorem = None
+            if factor.is_complex() or factor in run.angles:
+                words, theorem = "rotary positions turn it", "5.4"
+            run.note("turned", Shift({group: block}), call, words, theorem)
 
 
 def _times(shift, factor, shape):
@@ -224,6 +254,8 @@ def matrix_product(run, call):
     right = other if other.dim() > 1 else other[:, None]
     flat = lambda g: g.reshape(len(g), *shape)
     made = Shift()
+    if b and left.sum(-1).sub(1).abs().max() <= NOISE * left.shape[-1] and left.dim() == other.dim():
+        run.note("passed", b, call, "weights that sum to one pass it on", "4.2")
     if a:
         gain = right.abs().sum(-2).max().item() * abs(alpha) if right.numel() else 1
         full = a if one.dim() > 1 else a.map(lambda g: g[:, None])
@@ -360,7 +392,8 @@ def scattered(run, call):
     made = Shift()
     for place in places:
         def again(g, place=place):
-            return call.op(*(g if i == place else z.clone() if isinstance(z, torch.Tensor) else z
+            nothing = 0 * g.sum()  # what is written to has as many coordinates as what is written
+            return call.op(*(g if i == place else z + nothing if i == 0 else z
                              for i, z in enumerate(zero)), **call.kwargs)  # fmt: skip
 
         functional = each(again)
@@ -409,7 +442,7 @@ def _alike(run, call, shift, axes, visible=None, words="", theorem=None):
 def softmax(run, call):
     x, axis = call.args[:2]
     rest = _alike(run, call, call.shift(x), [axis], _visible(call), "softmax sees", "3.1")
-    run.erase(rest, call, "softmax ignores what is the same along its axis", "3.1")
+    run.note("erased", rest, call, "softmax ignores what is the same along its axis", "3.1")
     return Shift()
 
 
@@ -444,7 +477,7 @@ def equivariant(run, call):
     visible = (x > -math.inf) if x.isneginf().any() else None
     rest = _alike(run, call, call.shift(x), axes, visible, f"{call.name} sees")
     if not call.outs[0].is_floating_point():
-        run.erase(rest, call, f"{call.name} ignores what is the same along its axis")
+        run.note("erased", rest, call, f"{call.name} ignores what is the same along its axis")
         return Shift()
     shape = call.outs[0].shape
     return rest.map(lambda g: _fitted(g, shape, axes, x.dim()))
@@ -471,7 +504,9 @@ def larger(run, call):
     one, other = call.args[:2]
     shape = call.outs[0].shape
     a, b = (_spread(call.shift(t), shape) for t in (one, other))
-    run.see(a + -b, call, "the larger of two numbers is taken")
+    sides = (one >= other).unique()
+    kind = "corner" if len(sides) == 1 else "seen"
+    run.see(a + -b, call, "the larger of two numbers is taken", kind=kind)
     return run.moves.now(a)
 
 
@@ -490,7 +525,7 @@ def spread(run, call):
     x = call.args[0]
     axes = next((a for a in call.args[1:] if isinstance(a, list | tuple)), None) or range(x.dim())
     rest = _alike(run, call, call.shift(x), [*axes], None, "a variance sees", "7.1")
-    run.erase(rest, call, "a variance ignores what is the same along its axes", "7.1")
+    run.note("erased", rest, call, "a variance ignores what is the same along its axes", "7.1")
     if not call.name.endswith("_mean"):
         return Shift()
     return [Shift(), rest.map(lambda g: _fitted(g, call.outs[1].shape, axes, x.dim()))]
@@ -501,7 +536,7 @@ def layer_norm(run, call):
     x, shape, weight, bias = call.args[:4]
     axes = range(x.dim() - len(shape), x.dim())
     rest = _alike(run, call, call.shift(x), axes, None, "LayerNorm sees", "7.1")
-    run.erase(rest, call, "LayerNorm subtracts the mean of its features", "7.1")
+    run.note("erased", rest, call, "LayerNorm subtracts the mean of its features", "7.1")
     made = Shift()
     if weight is not None and call.shift(weight):
         made += _times(call.shift(weight), F.layer_norm(x, shape), call.outs[0].shape)
@@ -516,7 +551,7 @@ def group_norm(run, call):
     apart = call.shift(x).map(lambda g: g.reshape(len(g), many, groups, -1))
     inner = type(call)(call.name, call.op, (x.reshape(many, groups, -1),), {}, call.outs, {})
     rest = _alike(run, inner, apart, [2], None, "GroupNorm sees", "7.3")
-    run.erase(rest, call, "GroupNorm subtracts the mean of each group", "7.3")
+    run.note("erased", rest, call, "GroupNorm subtracts the mean of each group", "7.3")
     return _channels(call, weight, bias, lambda: F.group_norm(x, groups))
 
 
@@ -542,7 +577,7 @@ def batch_norm(run, call):
     if training:
         axes = [a for a in range(x.dim()) if a != 1]
         rest = _alike(run, call, call.shift(x), axes, None, "BatchNorm sees", "6.1")
-        run.erase(rest, call, "BatchNorm subtracts the mean of the batch", "6.1")
+        run.note("erased", rest, call, "BatchNorm subtracts the mean of the batch", "6.1")
         return _channels(call, weight, bias, lambda: F.batch_norm(x, None, None, training=True))
     mean, variance = named["running_mean"], named["running_var"]
     scale = (variance + named["eps"]).rsqrt() * (1 if weight is None else weight)
@@ -574,8 +609,17 @@ CORNERS = set("relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hard
 def sees(run, call):
     """No shift but zero leaves the result as it is, at a generic point."""
     for tensor in call.moving:
-        run.see(call.shift(tensor), call, f"{call.name} sees every shift")
+        kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
+        run.see(call.shift(tensor), call, f"{call.name} sees every shift", kind=kind)
     return Shift()
+
+
+def _one_sided(call):
+    """Whether all numbers lie on one side of the corners of a function: it looks linear, or constant."""
+    if not isinstance(call.args[0], torch.Tensor) or call.args[0].shape != call.outs[0].shape:
+        return False
+    slope = (call.outs[0] - call.args[0]).abs().max() == 0
+    return bool(slope or (call.outs[0] == call.outs[0].flatten()[0]).all())
 
 
 @rule("_local_scalar_dense item equal is_nonzero allclose")
@@ -603,7 +647,7 @@ def scaled(run, call):
         if all(s.scaled or not s for s in parts):
             one, other = (_spread(s, shape) for s in parts)
             made = one + (other if call.name == "mul" else -other)
-            run.erase(_lost(one, made), call, "a quotient of exponentials ignores what is the same along its axis", "3.1")
+            run.note("erased", _lost(one, made), call, "a quotient of exponentials ignores what is the same along its axis", "3.1")
             return Shift(run.moves.now(made).blocks, scaled=True)
     elif call.name in ("mul", "div", "masked_fill", "where", "copy", "view", "expand", "alias", "clone", "detach",
                        "transpose", "permute", "_unsafe_view", "unsqueeze", "squeeze", "t", "_to_copy", "slice", "select"):

@@ -174,7 +174,7 @@ class Uses(TorchDispatchMode):
     def _kinds(self, name, args, outs):
         if not outs or not outs[0].is_floating_point():
             return
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        tensors = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)]
         if name in ("_softmax", "_safe_softmax"):
             kind, *product = self.kinds.get(args[0], ("",))
             if kind == "scores":
