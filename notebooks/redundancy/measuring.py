@@ -11,15 +11,24 @@ import math
 
 import torch
 
-from .nullity import CUT, MARGIN, Jacobian, UnclearRank, singular_values
+from .nullity import CUT, MARGIN, Jacobian
 
 #: So many rows of the Jacobian are computed at a time.
 CHUNK = 128
 #: A finite move is tried at so many of the inputs.
 TRIED = 2
-#: A move that is not seen changes the outputs by rounding only: by this share of the largest.  One
-#: that is seen changes them by more than the second number.
-UNSEEN, SEEN = 1e-10, 1e-7
+#: A move that is seen changes the outputs by more than this share of the largest.
+SEEN = 1e-7
+
+
+def unseen(move):
+    """The share of the largest output that rounding leaves of a redundant move (numbers,).
+
+    What is added in one place and taken away in another makes the numbers between longer by the
+    move, and their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|), as in
+    `shift.moves`.
+    """
+    return 2.0**-40 * (1 + move.norm().item())
 
 
 class Measurement:
@@ -158,5 +167,3 @@ class Measurement:
                 for call, base in self.drawn
             )
 
-
-__all__ = ["Measurement", "UnclearRank", "singular_values"]

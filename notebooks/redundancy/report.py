@@ -1,11 +1,8 @@
 """The report of an audit: a table in words, in a notebook with a link to each theorem, as JSON or CSV.
 
-Three counts say how many numbers can go, and none of them is the other:
-
-    alone       b_K, the mean of b_O, …: each may move while every other parameter stays
-    jointly     also b_V, while b_O makes up for it: what `audit` counts, in directions
-    with the shift before   also b_Q, while the shift of the norm before and all that reads it
-                make up for it: `fold` does that, and counts the numbers that it made zero
+Two counts say how many numbers of a bias can go: ``alone``, while every other parameter stays as it is,
+and ``together``, while others make up for it.  The second is not to be added up: what b_V gives to
+b_O, b_O may give to b_V.  ``redundant`` counts all directions together, once.
 """
 
 from __future__ import annotations
@@ -15,78 +12,115 @@ import io
 import json
 import re
 import textwrap
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
-from .reasons import linked, reason_for, reason_of
 from .tables import Table
+from .what_can_go.theorems import LINKS
 
-BIASES = {
-    **{"query": "b_Q", "key": "b_K", "bias_k": "b_K, bias_k"},
-    **{"value": "b_V", "bias_v": "b_V, bias_v", "output": "b_O"},
-}
-UNKNOWN = "unknown architecture: "
-AGREE, DISAGREE, MEASURED = "agree", "DISAGREE", "measured only"
-UNREACHED, ABSENT, UNCLEAR = "not reached", "absent", "UNCLEAR"
-UNMEASURED = "not measured"
+SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
+AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
+UNREACHED, UNMEASURED = "not reached", "not measured"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
-#: Theorems that say why something goes; the others say why something stays.
-GOING = ("3.3", "4.3", "7.1", "8.1")
-HEAD = ("layer", "bias", "size", "predicted", "measured", "answer")
+HEAD = ("bias", "answer", "alone", "together", "measured", "size", "parameter")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One bias of one layer: what was predicted, what was measured, and why.
+    """One bias: what was predicted of it, what was measured, and why.
 
-    ``could_go`` counts its redundant directions, jointly, where prediction and measurement agree;
-    ``alone`` those that stay redundant when nothing else moves.
+    ``part`` is the part of attention that it belongs to ("query", "key", "value", "output", or ""), and a
+    fused bias has a row for each.  ``into`` names the parameters that make up for what goes only
+    together with others, and ``why`` are the `Event` that it met first-hand.  ``measured`` are
+    both counts again, from the Jacobian.
     """
 
-    layer: str
-    role: str
+    name: str
+    part: str
     size: int
-    predicted: int | None
-    measured: int | None
-    verdict: str
-    why: tuple[str, ...]
-    could_go: int
-    alone: int = 0
+    alone: int
+    together: int
+    into: tuple[str, ...]
+    why: tuple
+    injected: bool = False
+    verdict: str = ""
+    measured: tuple[int | None, int | None] = (None, None)
+    problem: str = ""
+
+    def judged(self, verdict, alone, together, problem=""):
+        return replace(self, verdict=verdict, measured=(alone, together), problem=problem)
 
     @property
     def bias(self):
-        return BIASES.get(self.role, self.role)
+        """b_Q, b_K, b_V or b_O; other biases by the end of their names."""
+        return SYMBOLS.get(self.part) or ".".join(self.name.split(".")[-2:])
 
     @property
-    def reason(self):
-        """The `Reason` in a few words, with its theorem."""
-        return reason_for(self.why)
+    def flat(self):
+        """How many directions more no output shows to first order, though a finite move does."""
+        return max(0, (self.measured[1] or 0) - self.together)
+
+    @property
+    def reasons(self):
+        """The events that explain the answer: what cancels where something goes, what depends where not."""
+        if self.verdict == UNKNOWN:
+            return [e for e in self.why if e.kind in ("unknown", "corner")]
+        if self.alone == self.size:
+            return [e for e in self.why if e.kind == "erased"][:1] or list(self.why[:1])
+        if self.together == self.size:
+            return [e for e in self.why if e.kind == "passed"][:1]
+        turned = [e for e in self.why if e.kind == "turned"]
+        return (turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")])[:2]
+
+    @property
+    def theorems(self):
+        """The numbers of the theorems that say so."""
+        found = [e.theorem for e in self.reasons if e.theorem]
+        if self.part == "value" and self.together == self.size > self.alone:
+            found.append("4.3")
+        return tuple(dict.fromkeys(found))
 
     @property
     def answer(self):
-        """What becomes of the bias, in words: "can go: softmax ignores it"."""
-        if self.verdict == MEASURED:
-            return "unknown: nothing was predicted"
-        if self.verdict != AGREE:
-            return self.verdict
-        what = "can go" if self.measured else "stays"
-        if 0 < self.measured < self.size:
-            rest = "" if self.reason.theorem in GOING else ", not the rest"
-            what = f"{self.measured} can go{rest}"
-        return f"{what}: {self.reason.words}"
+        """What becomes of the bias, in words: "can go: softmax cancels it"."""
+        because = "; ".join(e.words for e in self.reasons)
+        if self.verdict in (UNKNOWN, UNREACHED, DISAGREE, UNCLEAR):
+            said = because or self.problem
+            return f"{self.verdict}: {said}" if said else self.verdict
+        if not self.together:
+            return f"stays: {because}"
+        into = f" into {_listed(self.into, self.name)}" if self.into else ""
+        if self.together == self.size:
+            return f"can go{into}" + (f": {because}" if because else "")
+        return f"{self.together} of {self.size} can go{into}: {because}"
+
+
+def _listed(names, own):
+    """Names without what they share with one of their own model's."""
+    parts = own.split(".")
+    short = []
+    for name in names:
+        theirs = name.split(".")
+        shared = next((i for i, (a, b) in enumerate(zip(parts, theirs)) if a != b), 0)
+        short.append(".".join(theirs[shared:]) if shared > 1 or len(theirs) - shared > 1 else name)
+    return ", ".join(short)
 
 
 @dataclass(frozen=True, repr=False)
 class Audit:
     """The report of `audit`: ``rows``, and ``notes`` on how it was made.
 
-    ``shrunk`` lists (field, before, after) of the configuration where a small model stood for a
-    large one: all sizes in the rows are then those of the small one.
+    ``numbers`` counts all added numbers, ``redundant`` the directions of them that change no
+    output: so many numbers fewer do the same.  ``shrunk`` lists (field, before, after) of the
+    configuration where a small model stood for a large one: all sizes are then those of the small one.
     """
 
     model: str
+    mode: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    numbers: int
+    redundant: int
     shrunk: tuple[tuple[str, object, object], ...] = field(default=())
 
     @property
@@ -94,27 +128,27 @@ class Audit:
         return [row for row in self.rows if row.verdict in (DISAGREE, UNCLEAR)]
 
     @property
-    def could_go(self):
-        """How many directions are redundant, jointly: at no change to what the model computes."""
-        return sum(row.could_go for row in self.rows)
-
-    @property
     def alone(self):
-        """How many of them are redundant while every other parameter stays as it is."""
-        return sum(row.alone for row in self.rows)
+        """How many directions are redundant while every other parameter stays as it is."""
+        return sum(row.alone for row in self.rows if row.verdict == AGREE)
 
-    def row(self, role, layer=None):
-        """The row of a bias: in the layer named, or in the first one."""
-        return next(r for r in self.rows if r.role == role and layer in (None, r.layer))
+    def row(self, bias, name=""):
+        """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name has ``name``."""
+        for row in self.rows:
+            if bias in (row.bias, row.part, row.name) and name in row.name:
+                return row
+        known = ", ".join(dict.fromkeys(row.bias for row in self.rows))
+        raise KeyError(f"no row is called {bias!r}; there are: {known}")
 
     def as_dict(self):
         """The report in plain lists, dictionaries, numbers and words, for `json`."""
-        rows = [asdict(row) | {"bias": row.bias, "answer": row.answer} for row in self.rows]
         return {
             "model": self.model,
-            "could_go": {"alone": self.alone, "jointly": self.could_go},
+            "mode": self.mode,
+            "numbers": self.numbers,
+            "redundant": {"alone": self.alone, "together": self.redundant},
             "shrunk": [list(change) for change in self.shrunk],
-            "rows": [row | {"why": list(row["why"])} for row in rows],
+            "rows": [_plain(row) for row in self.rows],
             "notes": list(self.notes),
         }
 
@@ -122,17 +156,14 @@ class Audit:
         return json.dumps(self.as_dict(), indent=1, default=str)
 
     def as_csv(self):
-        """One line for each bias of each layer."""
+        """One line for each bias."""
         made = io.StringIO()
         writer = csv.writer(made, lineterminator="\n")
-        writer.writerow(
-            ("layer", "bias", "size", "predicted", "measured", "verdict", "can_go", "answer")
-        )
-        for r in self.rows:
-            writer.writerow(
-                (r.layer, r.bias, r.size, _shown(r.predicted, ""), _shown(r.measured, ""),
-                 r.verdict, r.could_go, r.answer)
-            )  # fmt: skip
+        head = "parameter part bias size alone together into verdict answer".split()
+        writer.writerow(head)
+        for row in self.rows:
+            writer.writerow((row.name, row.part, row.bias, row.size, row.alone, row.together,
+                             " ".join(row.into), row.verdict, row.answer))  # fmt: skip
         return made.getvalue()
 
     def __repr__(self):
@@ -142,84 +173,79 @@ class Audit:
         return as_markdown(self)
 
 
+def _plain(row):
+    made = asdict(row) | {"bias": row.bias, "answer": row.answer, "theorems": row.theorems}
+    return made | {"why": [e.words for e in row.why]}
+
+
+# --- as words -----------------------------------------------------------------------------------
+
+
+def _title(report):
+    return f"{report.model}, in {report.mode}: {report.numbers} added numbers"
+
+
+def _sum(report):
+    """How many numbers can go."""
+    said = f"{report.redundant} of {report.numbers} numbers are redundant together"
+    return f"{said}, {report.alone} of them alone" if report.alone != report.redundant else said
+
+
 def as_text(report):
     """The report as a table; layers with the same answers share a line."""
-    table = [HEAD, *map(_line, _alike(report.rows))]
-    widths = [max(len(str(line[i])) for line in table) for i in range(len(HEAD))]
-    form = "{:{}}  {:{}} {:>{}} {:>{}} {:>{}}  {:{}}"
-    lines = [f"{report.model}: attention biases", ""]
+    groups = _alike(report.rows)
+    table = [(*HEAD[:1], *HEAD[2:]), *((c[0], *c[2:]) for c in map(_cells, groups))]
+    widths = [max(len(str(line[i])) for line in table) for i in range(len(table[0]))]
+    lines = [_title(report), ""]
     for line in table:
-        cells = (part for pair in zip(line, widths) for part in pair)
-        lines.append(form.format(*cells).rstrip())
-    lines += ["", *textwrap.wrap(_counts(report), WIDE), ""]
-    for rows in _alike(report.rows):
-        if rows[0].why:
-            loud = "!!! " if rows[0].verdict in (DISAGREE, UNCLEAR) else ""
-            said = f"{loud}{rows[0].bias}: " + "; ".join(rows[0].why) + _theorem(rows[0])
-            lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
+        cells = [str(c).ljust(w) if i in (0, 5) else str(c).rjust(w)
+                 for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
+        lines.append("  ".join(cells).rstrip())
+    lines += ["", *textwrap.wrap(_sum(report), WIDE), ""]
+    for rows in groups:
+        loud = "!!! " if rows[0].verdict in (DISAGREE, UNCLEAR) else ""
+        theorem = f" [{', '.join(rows[0].theorems)}]" if rows[0].theorems else ""
+        said = f"{loud}{rows[0].bias}: {rows[0].answer}{theorem}"
+        lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
     notes = [line for note in report.notes for line in textwrap.wrap(note, WIDE)]
     return "\n".join([*lines, "", *notes] if notes else lines)
 
 
-def _line(rows):
+def _cells(rows):
     row = rows[0]
-    name = row.layer if len(rows) == 1 else re.sub(r"\b\d+\b", "*", row.layer)
-    times = f" ({len(rows)} layers)" if len(rows) > 1 else ""
-    return (
-        (name or "(the model)") + times, row.bias, row.size,
-        _shown(row.predicted), _shown(row.measured), row.answer,
-    )  # fmt: skip
+    name = row.name if len(rows) == 1 else re.sub(r"\b\d+\b", "*", row.name)
+    times = f" ({len(rows)} times)" if len(rows) > 1 else ""
+    return (row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name + times)
 
 
-def _counts(report):
-    """How many numbers can go, by name."""
-    jointly = "each alone"
-    if report.could_go != report.alone:
-        jointly = f"jointly (b_V, as b_O makes up for it); {report.alone} alone"
-    said = f"numbers that can go: {report.could_go}, {jointly}"
-    if any(r.role == "query" and r.verdict == AGREE and not r.measured for r in report.rows):
-        said += "; fold says whether b_Q can go too, with the shift of the norm before"
-    return said
-
-
-def _theorem(row):
-    theorem = row.reason.theorem
-    return f" [{theorem}]" if theorem and row.verdict == AGREE else ""
+def _measured(row):
+    if row.verdict in (UNREACHED, UNCLEAR):
+        return row.verdict
+    if row.measured == (row.alone, row.together):
+        return "the same"
+    return f"{row.measured[0]}, {row.measured[1]}"
 
 
 def as_markdown(report):
     """The report for a notebook, where each reason links to its theorem, beside the notebook."""
-    head = ("bias", "answer", "predicted", "measured", "size", "layer")  # on a phone, what counts
-    table = Table(head, tuple(map(_cells, _alike(report.rows))))._repr_markdown_()
-    title = f"{report.model}: attention biases"
-    return "\n\n".join((title, table, _counts(report), *report.notes))
-
-
-def _cells(rows):
-    layer, bias, size, *counts, answer = map(str, _line(rows))
-    why, agree = rows[0].why, rows[0].verdict == AGREE
-    links = dict.fromkeys(linked(reason_of(sentence)) for sentence in why) if agree else why
-    said = " ".join(filter(None, links))
-    name, *times = layer.partition(" (")
-    return (
-        bias,
-        f"{answer} ({said})" if said else answer,
-        *counts,
-        size,
-        f"`{name}`{''.join(times)}",
-    )
-
-
-def _shown(number, nothing="-"):
-    return nothing if number is None else str(number)
+    lines = []
+    for rows in _alike(report.rows):
+        bias, answer, *counts, name = map(str, _cells(rows))
+        links = " ".join(f"[{t}]({LINKS[t]})" for t in rows[0].theorems if t in LINKS)
+        path, *times = name.partition(" (")
+        said = f"{answer} ({links})" if links else answer
+        lines.append((bias, said, *counts, f"`{path}`{''.join(times)}"))
+    table = Table(HEAD, tuple(lines))._repr_markdown_()
+    return "\n\n".join((_title(report), table, _sum(report), *report.notes))
 
 
 def _alike(rows):
-    """Rows of layers that differ only in their number and agree in everything else, together."""
+    """Rows that differ only in the numbers of their layers and agree in everything else, together."""
 
     def key(row):
-        return (row.bias, re.sub(r"\d+", "*", row.layer), row.size, row.predicted,
-                row.measured or 0, row.verdict, row.why)  # fmt: skip
+        plain = lambda text: re.sub(r"\d+", "*", text)
+        return (plain(row.name), row.part, row.size, row.alone, row.together, row.measured,
+                plain(row.answer), row.verdict)  # fmt: skip
 
     order = {}
     for row in rows:

@@ -11,6 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .precision import double_precision, float64_copy, with_every_bias_random, with_every_weight_random
 from .record import tensors
+from .shift.uses import Uses
 
 
 def unwrapped(model):
@@ -69,6 +70,13 @@ class Subject:
                 self.model, self.tensors | state | (values or {}), args, kwargs
             )
         return tensors(made)
+
+    def uses(self, call):
+        """Which tensors the model adds, and in what part of attention: the `Uses` of one run."""
+        found = Uses(self.tensors, call)
+        with torch.no_grad(), found:
+            self.run(call)
+        return found
 
 
 def _inject(model):

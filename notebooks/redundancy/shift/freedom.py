@@ -62,6 +62,24 @@ class Freedom:
         """How many are if all others stay as they are."""
         return _count(self._gram(name, index), 1.0)
 
+    def move(self, name, index=...):
+        """A random redundant move (numbers,) of length one, in all directions that touch these numbers."""
+        rows = self.basis[self.places[name][index]]
+        _, values, right = torch.linalg.svd(rows, full_matrices=False)
+        right = right[values > OUTSIDE]
+        move = self.basis @ (right.T @ _drawn(len(right)))
+        return move / move[self.places[name][index]].abs().max()
+
+    def against(self, name, index=...):
+        """A random move of these numbers alone, and of none of them that goes alone."""
+        mine = self.places[name][index]
+        left, values, _ = torch.linalg.svd(self.basis[mine], full_matrices=False)
+        free = left[:, 1 - values < OUTSIDE**2 * 4]
+        drawn = _drawn(len(mine))
+        move = torch.zeros(len(self.basis), dtype=torch.float64)
+        move[mine] = drawn - free @ (free.T @ drawn)
+        return move / move.abs().max()
+
     def absorbers(self, name, index=..., order=()):
         """A set of parameters, as small as is found, that make up for all that goes together.
 
@@ -92,6 +110,10 @@ class Freedom:
             return self.grams[name]
         rows = self.basis[self.places[name][index]]
         return rows.T @ rows
+
+
+def _drawn(size):
+    return torch.randn(size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
 def _count(gram, value):

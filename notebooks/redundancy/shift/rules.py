@@ -238,7 +238,7 @@ def divided(run, call):
     shape = call.outs[0].shape
     if isinstance(under, torch.Tensor):
         if call.shift(under):
-            run.see(call.shift(under), call, "it divides")
+            run.see(call.shift(under), call, "a division depends on it")
         if call.shift(over):
             return _times(call.shift(over), under.reciprocal(), shape)
         return Shift()
@@ -358,7 +358,7 @@ def where(run, call, condition=None, yes=None, no=None):
     condition, yes, no = (condition, yes, no) if condition is not None else call.args
     shape, made = call.outs[0].shape, Shift()
     if call.shift(condition):
-        run.see(call.shift(condition), call, "it decides which numbers are taken")
+        run.see(call.shift(condition), call, "a choice depends on it")
     for part, chosen in ((yes, condition), (no, ~condition)):
         if isinstance(part, torch.Tensor) and call.shift(part):
             other = no if part is yes else yes
@@ -434,15 +434,15 @@ def _alike(run, call, shift, axes, visible=None, words="", theorem=None):
         shape = [1 if a in axes else n for a, n in enumerate(block.values.shape[1:])]
         differs[group] = Block(rest.expand(block.values.shape), block.peak)
         alike[group] = Block(mean.expand(len(mean), *shape), block.peak)
-    run.see(Shift(differs), call, f"{words} what differs along its axis", theorem)
+    run.see(Shift(differs), call, words, theorem)
     return run.moves.now(Shift(alike))
 
 
 @rule("_softmax _safe_softmax softmax _log_softmax log_softmax")
 def softmax(run, call):
     x, axis = call.args[:2]
-    rest = _alike(run, call, call.shift(x), [axis], _visible(call), "softmax sees", "3.1")
-    run.note("erased", rest, call, "softmax ignores what is the same along its axis", "3.1")
+    rest = _alike(run, call, call.shift(x), [axis], _visible(call), "softmax cancels only what is the same along its axis", "3.1")
+    run.note("erased", rest, call, "softmax cancels it", "3.1")
     return Shift()
 
 
@@ -475,9 +475,9 @@ def equivariant(run, call):
         axis = call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", None)
     axes = list(range(x.dim())) if axis is None or axis == [] else [axis] if isinstance(axis, int) else axis
     visible = (x > -math.inf) if x.isneginf().any() else None
-    rest = _alike(run, call, call.shift(x), axes, visible, f"{call.name} sees")
+    rest = _alike(run, call, call.shift(x), axes, visible, f"{call.name} depends on what differs along its axis")
     if not call.outs[0].is_floating_point():
-        run.note("erased", rest, call, f"{call.name} ignores what is the same along its axis")
+        run.note("erased", rest, call, f"{call.name} does not depend on it")
         return Shift()
     shape = call.outs[0].shape
     return rest.map(lambda g: _fitted(g, shape, axes, x.dim()))
@@ -494,7 +494,7 @@ def _fitted(g, shape, axes, dim):
 def pooled(run, call):
     """What is the same at every place is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
-    rest = _alike(run, call, call.shift(call.args[0]), axes, None, "a maximum sees")
+    rest = _alike(run, call, call.shift(call.args[0]), axes, None, "a maximum depends on what differs along its axes")
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
 
 
@@ -506,7 +506,7 @@ def larger(run, call):
     a, b = (_spread(call.shift(t), shape) for t in (one, other))
     sides = (one >= other).unique()
     kind = "corner" if len(sides) == 1 else "seen"
-    run.see(a + -b, call, "the larger of two numbers is taken", kind=kind)
+    run.see(a + -b, call, "a maximum depends on it", kind=kind)
     return run.moves.now(a)
 
 
@@ -516,7 +516,7 @@ def compared(run, call):
     shape = call.outs[0].shape
     a, b = (_spread(call.shift(t), shape) if isinstance(t, torch.Tensor) else Shift()
             for t in (one, other))  # fmt: skip
-    run.see(a + -b, call, "two numbers are compared")
+    run.see(a + -b, call, "a comparison depends on it")
     return Shift()
 
 
@@ -524,8 +524,8 @@ def compared(run, call):
 def spread(run, call):
     x = call.args[0]
     axes = next((a for a in call.args[1:] if isinstance(a, list | tuple)), None) or range(x.dim())
-    rest = _alike(run, call, call.shift(x), [*axes], None, "a variance sees", "7.1")
-    run.note("erased", rest, call, "a variance ignores what is the same along its axes", "7.1")
+    rest = _alike(run, call, call.shift(x), [*axes], None, "a variance cancels only the mean", "7.1")
+    run.note("erased", rest, call, "a variance cancels it", "7.1")
     if not call.name.endswith("_mean"):
         return Shift()
     return [Shift(), rest.map(lambda g: _fitted(g, call.outs[1].shape, axes, x.dim()))]
@@ -535,8 +535,8 @@ def spread(run, call):
 def layer_norm(run, call):
     x, shape, weight, bias = call.args[:4]
     axes = range(x.dim() - len(shape), x.dim())
-    rest = _alike(run, call, call.shift(x), axes, None, "LayerNorm sees", "7.1")
-    run.note("erased", rest, call, "LayerNorm subtracts the mean of its features", "7.1")
+    rest = _alike(run, call, call.shift(x), axes, None, "LayerNorm cancels only its mean", "7.1")
+    run.note("erased", rest, call, "LayerNorm cancels it", "7.1")
     made = Shift()
     if weight is not None and call.shift(weight):
         made += _times(call.shift(weight), F.layer_norm(x, shape), call.outs[0].shape)
@@ -550,8 +550,8 @@ def group_norm(run, call):
     x, weight, bias, many, channels, _, groups, _ = call.args
     apart = call.shift(x).map(lambda g: g.reshape(len(g), many, groups, -1))
     inner = type(call)(call.name, call.op, (x.reshape(many, groups, -1),), {}, call.outs, {})
-    rest = _alike(run, inner, apart, [2], None, "GroupNorm sees", "7.3")
-    run.note("erased", rest, call, "GroupNorm subtracts the mean of each group", "7.3")
+    rest = _alike(run, inner, apart, [2], None, "GroupNorm cancels only the mean of each group", "7.4")
+    run.note("erased", rest, call, "GroupNorm cancels it", "7.4")
     return _channels(call, weight, bias, lambda: F.group_norm(x, groups))
 
 
@@ -576,8 +576,10 @@ def batch_norm(run, call):
     shape, channels = x.shape, (1, -1, *[1] * (x.dim() - 2))
     if training:
         axes = [a for a in range(x.dim()) if a != 1]
-        rest = _alike(run, call, call.shift(x), axes, None, "BatchNorm sees", "6.1")
-        run.note("erased", rest, call, "BatchNorm subtracts the mean of the batch", "6.1")
+        norm, theorem = ("InstanceNorm", "7.5") if mean_of_each(named) else ("BatchNorm", "6.1")
+        words = f"{norm} cancels only what is the same wherever it takes its mean"
+        rest = _alike(run, call, call.shift(x), axes, None, words, theorem)
+        run.note("erased", rest, call, f"{norm} cancels it", theorem)
         return _channels(call, weight, bias, lambda: F.batch_norm(x, None, None, training=True))
     mean, variance = named["running_mean"], named["running_var"]
     scale = (variance + named["eps"]).rsqrt() * (1 if weight is None else weight)
@@ -585,6 +587,11 @@ def batch_norm(run, call):
         -call.shift(mean).map(lambda g: g.reshape(len(g), *channels)), shape)
     normed = lambda: F.batch_norm(x, mean, variance, eps=named["eps"])
     return _times(moved, scale.view(channels), shape) + _channels(call, weight, bias, normed)
+
+
+def mean_of_each(named):
+    """Whether a batch norm takes a mean for each example: PyTorch's InstanceNorm makes one batch of it."""
+    return named.get("running_mean") is None and named["input"].shape[0] == 1
 
 
 # --- seeing ---------------------------------------------------------------------------------------
@@ -610,7 +617,7 @@ def sees(run, call):
     """No shift but zero leaves the result as it is, at a generic point."""
     for tensor in call.moving:
         kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
-        run.see(call.shift(tensor), call, f"{call.name} sees every shift", kind=kind)
+        run.see(call.shift(tensor), call, f"{call.name} depends on it", kind=kind)
     return Shift()
 
 
@@ -626,7 +633,7 @@ def _one_sided(call):
 def read_by_python(run, call):
     """Python reads a number and may do anything with it."""
     for tensor in call.moving:
-        run.see(call.shift(tensor), call, "Python reads a number that moves", kind="unknown")
+        run.see(call.shift(tensor), call, "the program reads a number that moves", kind="unknown")
     return Shift()
 
 
@@ -647,7 +654,7 @@ def scaled(run, call):
         if all(s.scaled or not s for s in parts):
             one, other = (_spread(s, shape) for s in parts)
             made = one + (other if call.name == "mul" else -other)
-            run.note("erased", _lost(one, made), call, "a quotient of exponentials ignores what is the same along its axis", "3.1")
+            run.note("erased", _lost(one, made), call, "softmax cancels it", "3.1")
             return Shift(run.moves.now(made).blocks, scaled=True)
     elif call.name in ("mul", "div", "masked_fill", "where", "copy", "view", "expand", "alias", "clone", "detach",
                        "transpose", "permute", "_unsafe_view", "unsqueeze", "squeeze", "t", "_to_copy", "slice", "select"):
@@ -662,16 +669,16 @@ def scaled(run, call):
         axes = call.args[1] if len(call.args) > 1 and call.args[1] is not None else range(call.args[0].dim())
         visible = call.args[0] != 0
         rest = _alike(run, call, call.shift(call.args[0]), [*axes], None if visible.all() else visible,
-                      "a sum of exponentials sees", "3.1")
+                      "softmax cancels only what is the same along its axis", "3.1")
         made = rest.map(lambda g: _fitted(g, call.outs[0].shape, axes, call.args[0].dim()))
         return Shift(made.blocks, scaled=True)
     elif call.name == "log":
         return Shift(call.shift(call.args[0]).blocks)
     elif call.name in ("mm", "bmm") and len(call.moving) == 1 and call.shift(call.args[0]):
-        rest = _alike(run, call, call.shift(call.args[0]), [-1], None, "a sum of exponentials sees", "3.1")
+        rest = _alike(run, call, call.shift(call.args[0]), [-1], None, "softmax cancels only what is the same along its axis", "3.1")
         return Shift(_spread(rest, call.outs[0].shape).blocks, scaled=True)
     for tensor in call.moving:
-        run.see(call.shift(tensor), call, f"{call.name} sees every factor")
+        run.see(call.shift(tensor), call, f"{call.name} depends on it")
     return Shift()
 
 

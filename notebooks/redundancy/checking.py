@@ -1,0 +1,156 @@
+"""Compare what the operations predict with what is measured, bias by bias.
+
+Predicted are the directions N that no operation depends on; measured is the null space V of the
+Jacobian, by autograd, and finite moves.  Three things are asked of each bias:
+
+1. A finite move along what N says of it changes no output.
+2. V has no more directions than N; or a finite move along the others is seen, so that they are flat to
+   first order only (a unit that is off for all inputs, a table that few inputs reach).
+3. A finite move along the rest of it is seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+
+from .measuring import SEEN, Measurement, unseen
+from .nullity import UnclearRank
+from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
+from .shift.freedom import Freedom, Unclear
+from .shift.following import follow
+from .subject import exactly
+from .variations import variations
+
+
+class Check:
+    """Prediction and measurement of a `Subject`, run as a call says."""
+
+    def __init__(self, subject, call, tables=False):
+        self.subject, self.call = subject, call
+        with exactly() as patch:
+            self.uses = subject.uses(call)
+            names = [*self.uses.added, *(self.uses.tables if tables else ())]
+            self.parameters = {n: subject.tensors[n].detach() for n in names}
+            self.rows = self._judged() if names else []
+        self.patch = patch
+
+    def _judged(self):
+        self._predict()
+        self._measure()
+        return [self._row(*one) for one in self._questions()]
+
+    def _predict(self):
+        self.run = follow(self._runs(), self.parameters)
+        self.predicted = Freedom.of(self.run.moves)
+        self.used = {n: torch.zeros(p.numel(), dtype=torch.bool) for n, p in self.parameters.items()}
+        for labels in self.run.labels.values():
+            for name, mask in labels.items():
+                self.used[name] |= mask
+
+    def _runs(self):
+        with torch.no_grad():
+            for call in variations(self.subject.model, self.call, self.subject.seed):
+                yield lambda call=call: self.subject.run(call)
+
+    def _measure(self):
+        calls = variations(self.subject.model, self.call, self.subject.seed)
+        self.measurement = Measurement(self.subject.run, calls, self.parameters, self.subject.seed)
+        basis = torch.linalg.qr(self.measurement.basis().T).Q
+        self.measured = Freedom(basis, self.predicted.places)
+        predicted = self.predicted.basis
+        rest = basis - predicted @ (predicted.T @ basis)
+        left, values, _ = torch.linalg.svd(rest, full_matrices=False)
+        self.flat = Freedom(left[:, values > 0.5], self.predicted.places)
+
+    def report(self):
+        rows = self.rows
+        unreached = sum(int((~used).sum()) for used in self.used.values()) if rows else 0
+        return Audit(
+            type(self.subject.model).__name__, "training" if self.subject.training else "evaluation",
+            tuple(rows), tuple(self._notes(rows)), sum(row.size for row in rows),
+            len(self.predicted) - unreached if rows else 0,
+        )  # fmt: skip
+
+    # --- one bias
+
+    def _questions(self):
+        """(parameter, part, index) of every bias; a fused one part by part."""
+        for name in self.parameters:
+            rest = self.used[name].clone()
+            if not rest.any():
+                yield name, "", ~rest
+            for part, mask in self.uses.parts.get(name, {}).items():
+                if (mine := mask & rest).any():
+                    yield name, part, mine
+                    rest &= ~mask
+            if rest.any():
+                yield name, "", rest
+
+    def _row(self, name, part, index):
+        why = self._why(name, index)
+        row = Row(
+            name, part, int(index.sum()), self.predicted.alone(name, index),
+            self.predicted.together(name, index), self.predicted.absorbers(name, index, tuple(self.parameters)),
+            why, name in self.subject.injected,
+        )  # fmt: skip
+        try:
+            return row.judged(self._verdict(row, index), self.measured.alone(name, index),
+                              self.measured.together(name, index))  # fmt: skip
+        except (Unclear, UnclearRank) as reason:
+            return row.judged(UNCLEAR, None, None, str(reason))
+
+    def _why(self, name, index):
+        """The events that the numbers met first-hand, the most frequent first; and the kinds of them."""
+        met = Counter()
+        for event, labels in self.run.labels.items():
+            if name in labels and (many := int(labels[name][index].sum())):
+                met[event] = many
+        return tuple(event for event, _ in met.most_common())
+
+    def _verdict(self, row, index):
+        """Whether prediction, measurement and finite moves agree on one bias."""
+        if not row.why:
+            return UNREACHED
+        unknown = any(e.kind in ("unknown", "corner") for e in row.why)
+        if self._changes(self.predicted, row.name, index):
+            return UNKNOWN if unknown else DISAGREE
+        if self.flat.together(row.name, index) and not self._changes(self.flat, row.name, index):
+            return UNKNOWN if unknown else DISAGREE
+        if row.alone < row.size and not self._seen(row.name, index):
+            return UNKNOWN if unknown else DISAGREE
+        return AGREE
+
+    def _changes(self, freedom, name, index):
+        """Whether a finite move that moves these numbers as freely as can be changes an output."""
+        if not freedom.together(name, index):
+            return False
+        move = freedom.move(name, index)
+        return self.measurement.change(move) > unseen(move)
+
+    def _seen(self, name, index):
+        """Whether a finite move of these numbers, and of none that goes alone, changes an output."""
+        move = self.predicted.against(name, index)
+        heard = self.measurement.heard.get(name, 0.0)
+        return self.measurement.change(move) > max(SEEN * min(1.0, heard), unseen(move))
+
+    # --- the whole
+
+    def _notes(self, rows):
+        if not self.parameters:
+            yield "the model adds no parameter on these inputs"
+            return
+        if self.patch.caught:
+            places = ", ".join(sorted(self.patch.caught))
+            yield f"computed in float64 here, in float32 by the model itself: {places}"
+        if self.measurement.stuck:
+            yield "the model runs on the inputs given only: all counts hold for these"
+        if many := sum(row.flat for row in rows if row.verdict == AGREE):
+            yield (
+                f"{many} directions more are flat to first order at this point, and a finite move "
+                "along them changes the outputs: a unit that is off, or a table that few inputs reach"
+            )
+        if self.uses.tables:
+            named = ", ".join(list(self.uses.tables)[:3])
+            yield f"not asked about, because they differ from token to token: {named} (tables=True asks)"
