@@ -7,9 +7,11 @@ no rule of an operation is known: the Jacobian is autograd's.
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from .nullity import CUT, MARGIN, Jacobian
 
@@ -29,6 +31,26 @@ def unseen(move):
     `shift.moves`.
     """
     return 2.0**-40 * (1 + move.norm().item())
+
+
+class DifferentiableStatistics(TorchFunctionMode):
+    """Write out a batch norm in evaluation: PyTorch has no derivative by a running mean."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function is torch.nn.functional.batch_norm:
+            named = inspect.signature(function).bind(*args, **kwargs)
+            named.apply_defaults()
+            if not named.arguments["training"]:
+                return _normalised(**named.arguments)
+        return function(*args, **kwargs)
+
+
+def _normalised(input, running_mean, running_var, weight, bias, training, momentum, eps):
+    wide = lambda t: t.view(1, -1, *[1] * (input.dim() - 2))
+    normed = (input - wide(running_mean)) * wide((running_var + eps).rsqrt())
+    normed = normed if weight is None else normed * wide(weight)
+    return normed if bias is None else normed + wide(bias)
 
 
 class Measurement:
@@ -80,7 +102,8 @@ class Measurement:
 
     def outputs(self, call, values):
         """All outputs at these inputs, one long vector, with other values of some parameters."""
-        return torch.cat([t.flatten() for t in self.run(call, values)])
+        with DifferentiableStatistics():
+            return torch.cat([t.flatten() for t in self.run(call, values)])
 
     def _more(self, wanted):
         """So many rows of the Jacobian, or a few more."""

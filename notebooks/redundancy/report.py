@@ -213,7 +213,7 @@ def as_text(report):
 
 def _cells(rows):
     row = rows[0]
-    name = row.name if len(rows) == 1 else re.sub(r"\b\d+\b", "*", row.name)
+    name = row.name if len(rows) == 1 else re.sub(r"\b\d+\b(?=.*\..*\.)", "*", row.name)
     times = f" ({len(rows)} times)" if len(rows) > 1 else ""
     return (row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name + times)
 
@@ -243,8 +243,8 @@ def _alike(rows):
     """Rows that differ only in the numbers of their layers and agree in everything else, together."""
 
     def key(row):
-        plain = lambda text: re.sub(r"\d+", "*", text)
-        return (plain(row.name), row.part, row.size, row.alone, row.together, row.measured,
+        plain = lambda text: re.sub(r"\b\d+\b(?=.*\..*\.)", "*", text)
+        return (plain(row.name), row.bias, row.part, row.size, row.alone, row.together, row.measured,
                 plain(row.answer), row.verdict)  # fmt: skip
 
     order = {}

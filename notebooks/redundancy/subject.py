@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .precision import double_precision, float64_copy, with_every_bias_random, with_every_weight_random
+from .precision import double_precision, float64_copy, halve_matrices, with_every_bias_random, with_every_weight_random
 from .record import tensors
 from .shift.uses import Uses
 
@@ -50,11 +50,13 @@ class Subject:
     name, tied ones once, and in evaluation the running means.
     """
 
-    def __init__(self, model, training=False, weights=True, inject=False, seed=0):
+    def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False):
         self.model, self.training, self.seed = float64_copy(model).train(training), training, seed
         self.injected = _inject(self.model) if inject else ()
         if weights:
             with_every_weight_random(self.model, seed)
+        if weights and halved:  # softmax is then less sure of itself
+            halve_matrices(self.model)
         with_every_bias_random(self.model, seed)
         self.tensors = dict(self.model.named_parameters())
         if not training:

@@ -176,7 +176,7 @@ class Following(TorchDispatchMode):
             with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule may use vmap
                 made = self._rule(call)
             for out, shift in zip(outs, made, strict=False):
-                self._write(out, shift) if any(out is w for w in written) else self._put(out, shift)
+                self.write(out, shift) if any(out is w for w in written) else self._put(out, shift)
         return result
 
     def _rule(self, call):
@@ -223,7 +223,7 @@ class Following(TorchDispatchMode):
             others = [(o, self.of(o)) for o in self._beside(tensor)]
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
-    def _write(self, tensor, shift):
+    def write(self, tensor, shift):
         """A tensor was changed in place: so are all that share its memory."""
         others = [(o, self.of(o)) for o in self._beside(tensor)]
         memory = _memory([*others, (tensor, shift)], tensor)

@@ -20,6 +20,9 @@ SHAPES_ONLY = set(
     "zeros_like ones_like full_like empty_like rand_like randn_like randint_like zero "
     "isnan isinf isfinite".split()
 )
+#: Beside a number of this size one that is smaller than one is lost in float64: a mask of finfo.min
+#: is as good as -inf, and a limit so far away is never reached.
+SWALLOWED = 2.0**53
 
 
 def rule(names):
@@ -51,13 +54,15 @@ def each(function):
 
 @rule("alias detach clone contiguous positive lift_fresh _to_copy")
 def unchanged(run, call):
+    if not (call.outs[0].is_floating_point() or call.outs[0].is_complex()):
+        return sees(run, call)
     return call.shift(call.args[0])
 
 
 @rule(
     "permute transpose t select slice unsqueeze squeeze split unsafe_split split_with_sizes "
     "unsafe_split_with_sizes unbind chunk narrow diagonal unfold flip roll index_select gather index "
-    "tril triu constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d "
+    "tril triu reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d "
     "take_along_dim mT adjoint as_strided_copy im2col col2im pixel_shuffle pixel_unshuffle channel_shuffle "
     "avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d mean "
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_bilinear2d upsample_bicubic2d "
@@ -99,6 +104,12 @@ def reshaped(run, call):
         return run.unknown(call, "a view reads the bits of a number")
     shape = call.outs[0].shape
     return call.shift(call.args[0]).map(lambda g: g.reshape(len(g), *shape))
+
+
+@rule("constant_pad_nd")
+def padded(run, call):
+    x, sides = call.args[:2]
+    return call.shift(x).map(each(lambda g: call.op(g, sides, 0)))
 
 
 @rule("as_strided")
@@ -228,6 +239,15 @@ def _times(shift, factor, shape):
     gain = factor.abs().max().item() if factor.numel() else 1.0
     made = shift.map(lambda g: _aligned(g, len(shape)) * thin, gain)
     return _spread(made, shape)
+
+
+@rule("lerp")
+def interpolated(run, call):
+    one, other, weight = call.args
+    shape = call.outs[0].shape
+    if isinstance(weight, torch.Tensor) and call.shift(weight):
+        return sees(run, call)
+    return _times(call.shift(one), 1 - weight, shape) + _times(call.shift(other), weight, shape)
 
 
 @rule("div")
@@ -385,10 +405,14 @@ def scattered(run, call):
     tensors = [a for a in call.moving]
     places = [i for i, a in enumerate(call.args) if isinstance(a, torch.Tensor)
               and any(a is t for t in tensors)]  # fmt: skip
-    if len(places) < len(tensors) or any(not call.args[p].is_floating_point() for p in places):
+    kind = call.kwargs.get("reduce") or (call.args[4] if call.name == "scatter_reduce" else "sum")
+    movable = all(call.args[p].is_floating_point() for p in places)
+    if len(places) < len(tensors) or not movable or kind not in ("sum", "add"):
         return sees(run, call)
-    zero = [torch.zeros_like(a) if isinstance(a, torch.Tensor) and a.is_floating_point() else a
-            for a in call.args]  # fmt: skip
+    names = [a.name for a in call.op._schema.arguments]
+    zero = [torch.zeros_like(a) if isinstance(a, torch.Tensor) and a.is_floating_point() else
+            0 if n == "value" and not isinstance(a, torch.Tensor) else a
+            for n, a in zip(names, call.args)]  # fmt: skip
     made = Shift()
     for place in places:
         def again(g, place=place):
@@ -452,7 +476,7 @@ def _visible(call):
     Not those of -inf, nor those that stay where they are so far below that their weight is zero.
     """
     x, weights = call.args[0], call.outs[0]
-    hidden = x.isneginf()
+    hidden = x <= -SWALLOWED
     if "log" not in call.name and (weights == 0).any():
         still = torch.ones_like(hidden)
         for block in call.shift(x).blocks.values():
@@ -474,7 +498,8 @@ def equivariant(run, call):
     else:
         axis = call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", None)
     axes = list(range(x.dim())) if axis is None or axis == [] else [axis] if isinstance(axis, int) else axis
-    visible = (x > -math.inf) if x.isneginf().any() else None
+    visible = x > -SWALLOWED
+    visible = None if visible.all() else visible
     rest = _alike(run, call, call.shift(x), axes, visible, f"{call.name} depends on what differs along its axis")
     if not call.outs[0].is_floating_point():
         run.note("erased", rest, call, f"{call.name} does not depend on it")
@@ -504,10 +529,14 @@ def larger(run, call):
     one, other = call.args[:2]
     shape = call.outs[0].shape
     a, b = (_spread(call.shift(t), shape) for t in (one, other))
-    sides = (one >= other).unique()
-    kind = "corner" if len(sides) == 1 else "seen"
-    run.see(a + -b, call, "a maximum depends on it", kind=kind)
-    return run.moves.now(a)
+    first = one >= other if call.name.endswith("max") or call.name == "maximum" else one <= other
+    lost = (one <= -SWALLOWED) & (other <= -SWALLOWED)
+    near = ~((one - other).abs() >= SWALLOWED) & ~lost
+    kind = "corner" if near.any() and len(first[near].unique()) == 1 else "seen"
+    run.see(_times(a + -b, near.double(), shape), call, "a maximum depends on it", kind=kind)
+    if near.all():
+        return run.moves.now(a)
+    return _times(a, first.double(), shape) + _times(b, (~first).double(), shape)
 
 
 @rule("gt lt ge le eq ne __or__ logical_and logical_or")
@@ -542,7 +571,16 @@ def layer_norm(run, call):
         made += _times(call.shift(weight), F.layer_norm(x, shape), call.outs[0].shape)
     if bias is not None:
         made += _spread(call.shift(bias), call.outs[0].shape)
-    return made
+    return [made, _like(rest, call.outs[1:])]
+
+
+def _like(rest, outs):
+    """The shift of the mean that a norm returns besides."""
+    if not outs:
+        return Shift()
+    return rest.map(lambda g: g.reshape(len(g), *outs[0].shape) if g[0].numel() == outs[0].numel()
+                    else _aligned(g, g.dim() - 1).flatten(1)[:, :1].expand(len(g), outs[0].numel())
+                    .reshape(len(g), *outs[0].shape))  # fmt: skip
 
 
 @rule("native_group_norm group_norm")
@@ -552,7 +590,7 @@ def group_norm(run, call):
     inner = type(call)(call.name, call.op, (x.reshape(many, groups, -1),), {}, call.outs, {})
     rest = _alike(run, inner, apart, [2], None, "GroupNorm cancels only the mean of each group", "7.4")
     run.note("erased", rest, call, "GroupNorm cancels it", "7.4")
-    return _channels(call, weight, bias, lambda: F.group_norm(x, groups))
+    return [_channels(call, weight, bias, lambda: F.group_norm(x, groups)), _like(rest, call.outs[1:])]
 
 
 def _channels(call, weight, bias, normed):
@@ -580,7 +618,12 @@ def batch_norm(run, call):
         words = f"{norm} cancels only what is the same wherever it takes its mean"
         rest = _alike(run, call, call.shift(x), axes, None, words, theorem)
         run.note("erased", rest, call, f"{norm} cancels it", theorem)
-        return _channels(call, weight, bias, lambda: F.batch_norm(x, None, None, training=True))
+        running, share = named.get("running_mean"), named.get("momentum")
+        if running is not None and (rest or call.shift(running)):
+            mean = _like(rest, [running]).map(lambda g: share * g)
+            run.write(running, mean + call.shift(running).map(lambda g: (1 - share) * g))
+        normed = lambda: F.batch_norm(x, None, None, training=True)
+        return [_channels(call, weight, bias, normed), _like(rest, call.outs[1:])]
     mean, variance = named["running_mean"], named["running_var"]
     scale = (variance + named["eps"]).rsqrt() * (1 if weight is None else weight)
     moved = call.shift(x) + _spread(
@@ -604,7 +647,7 @@ SEEN = (
     "linalg_vector_norm norm renorm prod cumprod floor ceil round trunc frac fmod remainder sign sgn "
     "floor_divide bitwise_not logical_not exp2 polar "
     " _cdist_forward _pdist_forward signbit sinc "
-    "hardshrink softshrink glu lerp addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
+    "hardshrink softshrink glu addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
 )
@@ -615,10 +658,19 @@ CORNERS = set("relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hard
 @rule(SEEN)
 def sees(run, call):
     """No shift but zero leaves the result as it is, at a generic point."""
+    if call.name.startswith("clamp") and _far(call):
+        return call.shift(call.args[0])
     for tensor in call.moving:
         kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
         run.see(call.shift(tensor), call, f"{call.name} depends on it", kind=kind)
     return Shift()
+
+
+def _far(call):
+    """Whether the limits of a clamp are so far away that no number comes near them."""
+    limits = [a for a in (*call.args[1:], *call.kwargs.values()) if a is not None]
+    x = call.args[0]
+    return all(not isinstance(a, torch.Tensor) and (x - a).abs().min() >= SWALLOWED for a in limits)
 
 
 def _one_sided(call):
@@ -672,6 +724,10 @@ def scaled(run, call):
                       "softmax cancels only what is the same along its axis", "3.1")
         made = rest.map(lambda g: _fitted(g, call.outs[0].shape, axes, call.args[0].dim()))
         return Shift(made.blocks, scaled=True)
+    elif call.name == "add" and all(call.shift(a).scaled for a in call.args[:2]):
+        one, other = (_spread(call.shift(a), call.outs[0].shape) for a in call.args[:2])
+        run.see(one + -other, call, "a sum of exponentials depends on it")
+        return Shift(run.moves.now(one).blocks, scaled=True)
     elif call.name == "log":
         return Shift(call.shift(call.args[0]).blocks)
     elif call.name in ("mm", "bmm") and len(call.moving) == 1 and call.shift(call.args[0]):
