@@ -19,6 +19,8 @@ from torch.utils._pytree import tree_leaves
 LEAST, DOUBLINGS = 16, 5
 #: Running statistics are those of so many inputs.
 BATCHES = 8
+#: What changes the outputs by more than this share of the largest number is seen.
+SEEN = 1e-3
 #: Seeds of inputs that are drawn for nothing else.
 OTHER = 1000
 
@@ -117,14 +119,26 @@ def derivatives(outputs, parameters):
                       for f, p in zip(found, parameters, strict=True)], 1)  # fmt: skip
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Matrices as small as these are faster without a second one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own compiler and scripts
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("title", ARCHITECTURES)
 def test_what_is_followed_is_what_is_measured(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
-    unknown = [event.words for event in mode.labels if event.kind == "unknown"]
-    assert bool(unknown) == case.unknown, unknown
-    assert len(mode.moves) == (case.redundant if case.finds is None else case.finds)
-    assert moved(case, mode, module) < BOUND
+    unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
+    if case.unknown:  # it says so, or leaves PyTorch and a finite move contradicts it
+        assert unknown or moved(case, mode, module) > SEEN
+    else:
+        assert not unknown
+        assert len(mode.moves) == (case.redundant if case.finds is None else case.finds)
+        assert moved(case, mode, module) < BOUND
     assert measured(case) == (case.redundant if case.counts is None else case.counts)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 #: Features of the stream, heads, features of a head, hidden features, tokens, words.
 D, H, K, F, N, V = 8, 2, 4, 12, 5, 16
@@ -26,8 +27,8 @@ class Case:
     the same and that autograd differentiates.
 
     ``finds`` is what the calculus finds, where that is less; ``counts`` is what the Jacobian counts
-    where it does not see all that the module does; ``unknown`` says that the calculus has
-    to admit that it does not know.
+    where it does not see all that the module does; ``unknown`` says that the calculus cannot
+    follow, and must not pretend to.
     """
 
     build: Callable
@@ -49,15 +50,38 @@ class Case:
         }  # fmt: skip
 
 
-def case(title, inputs, redundant, **options):
+def case(title, inputs, redundant, mode="eval", **options):
     """Register a function or class that makes a module."""
 
     def register(build):
         assert title not in ARCHITECTURES, title
-        ARCHITECTURES[title] = Case(build, inputs, redundant, **options)
+        ARCHITECTURES[title] = Case(build, inputs, redundant, mode, **options)
         return build
 
     return register
+
+
+class Made(nn.Module):
+    """A module of named parts, submodules or tensors, whose forward is a function."""
+
+    def __init__(self, function, parts):
+        super().__init__()
+        self.function = function
+        for name, part in parts.items():
+            fixed = isinstance(part, torch.Tensor) and not isinstance(part, nn.Parameter)
+            self.register_buffer(name, part) if fixed else setattr(self, name, part)
+
+    def forward(self, *inputs, **named):
+        return self.function(self, *inputs, **named)
+
+
+def made(parts):
+    """Turn a forward into a function that makes the module, of the arguments of ``parts``."""
+    return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
+
+
+def zeros(*shape):
+    return nn.Parameter(torch.zeros(shape))
 
 
 def drawn(seed, *shape):

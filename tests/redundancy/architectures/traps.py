@@ -12,24 +12,17 @@ import numpy
 import torch
 from torch import nn
 
-from .attention import heads, joined
-from .cases import D, K, case, numbers
+from .attention import heads, joined, linears
+from .cases import D, K, case, made, numbers
 
 
-class Sly(nn.Module):
-    """Attention whose keys go through a function."""
-
-    def __init__(self, through, hook=None):
-        super().__init__()
-        self.q, self.k, self.v, self.o = (nn.Linear(D, D) for _ in "qkvo")
-        self.through = through
-        if hook:
-            self.k.register_forward_hook(hook)
-
-    def forward(self, x):
-        q, k, v = self.q(x), self.through(self.k(x)), self.v(x)
-        weights = (heads(q) @ heads(k).mT / K**0.5).softmax(-1)
-        return self.o(joined(weights @ heads(v)))
+@made(lambda keys=None, weights=None, values=None: linears("q k v o") | dict(
+    on_keys=keys or nn.Identity(), on_weights=weights or nn.Identity(), on_values=values or nn.Identity()))  # fmt: skip
+def sly(self, x):
+    """Attention whose keys, weights or values go through a function."""
+    q, k, v = self.q(x), self.on_keys(self.k(x)), self.on_values(self.v(x))
+    weights = self.on_weights((heads(q) @ heads(k).mT / K**0.5).softmax(-1))
+    return self.o(joined(weights @ heads(v)))
 
 
 class Lies(torch.autograd.Function):
@@ -47,7 +40,7 @@ def without_gradient(k):
         return k.tanh()
 
 
-def in_place(k):
+def on_views(k):
     k = k.clone()
     first, second = k[..., : D // 2], k[..., D // 2 :]
     second.copy_(second.tanh())
@@ -55,7 +48,7 @@ def in_place(k):
     return k
 
 
-def halves(k):
+def on_halves(k):
     k = k.detach().clone()
     for half in k.chunk(2, -1):
         half.tanh_()
@@ -75,7 +68,7 @@ def into(k):
     return made
 
 
-def data_setter(k):
+def data_replaced(k):
     made = torch.empty_like(k)
     made.data = k.detach()
     return made.tanh()
@@ -93,106 +86,95 @@ def in_a_thread(k):
         return pool.submit(torch.tanh, k).result()
 
 
-def branch(k):
-    return k * 2 if k.mean() > 0 else k
+def hooked():
+    module = sly()
+    module.k.register_forward_hook(lambda module, inputs, out: out.tanh())
+    return module
 
 
-def bits(k):
-    return (k.detach().view(torch.int64) & ~0xFFFFFFFFFFFF).view(torch.float64)
+def trap(title, through, **options):
+    case(f"keys: {title}", numbers(), D, **options)(lambda: sly(through))
 
 
-WAYS = {
-    "in place on views": in_place, "written by indices": by_indices, "in another thread": in_a_thread,
-    "by a vmap": torch.func.vmap(torch.tanh), "by a compiled function": lambda k: torch.compile(torch.tanh)(k),
-}  # fmt: skip
-for words, through in WAYS.items():
-    case(f"keys: {words}", numbers(), D)(lambda through=through: Sly(through))
-case("keys: a hook", numbers(), D)(lambda: Sly(nn.Identity(), lambda m, inputs, out: out.tanh()))
-#: what autograd does not see
-HIDDEN = {
-    "in place on halves": halves,
-    "detached": lambda k: k.detach().tanh(), "its data": lambda k: k.data.tanh(),
-    "without gradient": without_gradient, "a function whose backward lies": Lies.apply,
-    "written into a tensor": into, "data that is replaced": data_setter,
+case("keys: a hook", numbers(), D)(hooked)
+# all but the mean of the bias, which says which way is taken: both ways keep a key bias the same
+case("keys: a branch", numbers(), 2 * D - 1, counts=2 * D)(
+    lambda: sly(lambda k: k * 2 if k.mean() > 0 else k)
+)
+trap("in place on views", on_views)
+trap("written by indices", by_indices)
+trap("by a vmap", torch.func.vmap(torch.tanh))
+trap("by a compiled function", lambda k: torch.compile(torch.tanh)(k))
+trap("in another thread", in_a_thread, unknown=True)
+for words, through in {
+    "in place on halves": on_halves,
+    "detached": lambda k: k.detach().tanh(),
+    "its data": lambda k: k.data.tanh(),
+    "without gradient": without_gradient,
+    "a function whose backward lies": Lies.apply,
+    "written into a tensor": into,
+    "rounded, and autograd is told it is not": lambda k: k + ((k * 4).round() / 4 - k).detach(),
+    "whole numbers": lambda k: (k * 4).to(torch.int64).to(k.dtype),
+}.items():
+    trap(words, through, counts=2 * D)
+#: what the calculus must not pretend to follow
+for words, through in {
+    "its bits": lambda k: (k.detach().view(torch.int64) & ~0xFFFFFFFFFFFF).view(torch.float64),
+    "data that is replaced": data_replaced,
     "memory that is replaced": lambda k: k.new_empty(0).set_(k.detach()).tanh(),
-    "a branch": branch, "its bits": bits,
-    "a straight-through estimator": lambda k: k + ((k * 4).round() / 4 - k).detach(),
-}  # fmt: skip
-UNKNOWN = {"a branch", "its bits", "memory that is replaced", "data that is replaced"}
-for words, through in HIDDEN.items():
-    case(f"keys: {words}", numbers(), D, counts=2 * D, unknown=words in UNKNOWN)(
-        lambda through=through: Sly(through)
-    )
-#: what leaves PyTorch
-AWAY = {
-    "through numpy": lambda k: torch.from_numpy(numpy.tanh(k.detach().numpy())),
-    "through an array": lambda k: torch.tensor(numpy.tanh(numpy.asarray(k.detach()))),
-    "through a list": lambda k: torch.tensor(k.tolist()).to(k).tanh(),
-    "through DLPack": lambda k: torch.from_dlpack(k.detach()).tanh(),
-    "through a file": saved,
-    "number by number": lambda k: torch.tensor([math.tanh(float(x)) for x in k.flatten()]).to(k).view(k.shape),
-    "by apply_": lambda k: k.detach().clone().apply_(math.tanh),
-}  # fmt: skip
-for words, through in AWAY.items():
-    case(f"keys: {words}", numbers(), D, counts=2 * D, unknown=True)(
-        lambda through=through: Sly(through)
-    )
+    "numpy": lambda k: torch.from_numpy(numpy.tanh(k.detach().numpy())),
+    "an array": lambda k: torch.tensor(numpy.tanh(numpy.asarray(k.detach()))),
+    "a list": lambda k: torch.tensor(k.tolist()).to(k).tanh(),
+    "DLPack": lambda k: torch.from_dlpack(k.detach()).tanh(),
+    "a file": saved,
+    "number by number": lambda k: torch.tensor([math.tanh(float(x)) for x in k.view(-1)]).view_as(
+        k
+    ),
+    "apply_": lambda k: k.detach().clone().apply_(math.tanh),
+}.items():
+    trap(words, through, counts=2 * D, unknown=True)
 
 
-class Copied(nn.Module):
+@made(lambda how: linears("q k v o") | dict(how=how, alias=None, part=None))
+def copied(self, x):
     """The bias of the keys is used as another tensor than the parameter."""
-
-    def __init__(self, how):
-        super().__init__()
-        self.q, self.k, self.v, self.o = (nn.Linear(D, D).double() for _ in "qkvo")
-        self.how = how
-        self.alias = self.k.bias.data if how == "alias" else None
-        self.part = self.k.bias.detach()[: D // 2] if how == "part" else None
-
-    def forward(self, x):
-        k = x @ self.k.weight.mT
-        if self.how == "part":
-            k = torch.cat([(k[..., : D // 2] + self.part).tanh(), k[..., D // 2 :]], -1)
-        else:
-            bias = self.k.bias.detach().clone() if self.how == "copy" else self.alias
-            k = (k + bias).tanh()
-        weights = (heads(self.q(x)) @ heads(k).mT / K**0.5).softmax(-1)
-        return self.o(joined(weights @ heads(self.v(x))))
+    k = x @ self.k.weight.mT
+    if self.part is not None:
+        k = torch.cat([(k[..., : D // 2] + self.part).tanh(), k[..., D // 2 :]], -1)
+    else:
+        k = (k + (self.k.bias.detach().clone() if self.alias is None else self.alias)).tanh()
+    weights = (heads(self.q(x)) @ heads(k).mT / K**0.5).softmax(-1)
+    return self.o(joined(weights @ heads(self.v(x))))
 
 
-case("a copy that is detached", numbers(), D, counts=2 * D)(lambda: Copied("copy"))
-case("another tensor of the same memory", numbers(), D, counts=2 * D)(lambda: Copied("alias"))
-case("a view made before", numbers(), D + D // 2, counts=2 * D)(lambda: Copied("part"))
+def aliased(name, alias):
+    """A module in float64, so that its parameters keep their memory, with an attribute that shares it."""
+    module = copied(name).double()
+    setattr(module, name, alias(module.k.bias))
+    return module
 
 
-class Noise(nn.Module):
-    """What draws random numbers in evaluation too."""
-
-    def __init__(self, on_weights=None, on_values=None):
-        super().__init__()
-        self.qkv, self.o = nn.Linear(D, 3 * D), nn.Linear(D, D)
-        same = lambda t: t
-        self.on_weights, self.on_values = on_weights or same, on_values or same
-
-    def forward(self, x):
-        q, k, v = (heads(t) for t in self.qkv(x).chunk(3, -1))
-        weights = self.on_weights((q @ k.mT / K**0.5).softmax(-1))
-        return self.o(joined(weights @ self.on_values(v)))
-
-
+case("a copy that is detached", numbers(), D, counts=2 * D)(lambda: copied("copy"))
+case("another tensor of the same memory", numbers(), D, counts=2 * D)(
+    lambda: aliased("alias", lambda bias: bias.data)
+)
+# half of the bias is not used
+case("a view made before", numbers(), D + D // 2, counts=2 * D)(
+    lambda: aliased("part", lambda bias: bias.detach()[: D // 2])
+)
 # keys; the weights that dropout leaves do not sum to one
 case("dropout of the weights in evaluation", numbers(), D)(
-    lambda: Noise(on_weights=lambda w: nn.functional.dropout(w, 0.3, training=True))
+    lambda: sly(weights=lambda w: nn.functional.dropout(w, 0.3, training=True))
 )
-# keys and values: the values' noise is added to them
-case("values with noise", numbers(), 2 * D)(
-    lambda: Noise(on_values=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
+# keys and values: the noise is added to them; the calculus has no rule for a mean that moves
+case("values with noise", numbers(), 2 * D, unknown=True)(
+    lambda: sly(values=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
 )
-# keys; drawn with a chance that depends on the values
+# keys; whether a value is one depends on its bias, which the Jacobian does not see
 case("values drawn by chance", numbers(), D, counts=2 * D)(
-    lambda: Noise(on_values=lambda v: torch.bernoulli(v.sigmoid()))
+    lambda: sly(values=lambda v: torch.bernoulli(v.sigmoid()))
 )
 # keys; a tensor is filled with a number that moves
 case("filled with a number", numbers(), D)(
-    lambda: Noise(on_values=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0, 0]) * v)
+    lambda: sly(values=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0]) * v)
 )

@@ -3,42 +3,37 @@
 import torch
 import torch.nn.functional as F_
 from torch import nn
-from torch.nn.utils import parametrizations
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 from torch.utils.checkpoint import checkpoint
 
-from .cases import D, case, numbers
+from .cases import D, H, case, made, numbers
 from .sequence import Block
 
 KNOWN = 4 * D + 1
 
 
-class Projection(nn.Module):
-    """A linear map in the place of another, whose bias it keeps."""
-
-    def __init__(self, base, weigh):
-        super().__init__()
-        self.weight, self.bias, self.weigh = base.weight, base.bias, weigh
-
-    def forward(self, x):
-        return F_.linear(x, self.weigh(self.weight), self.bias)
+@made(lambda base, weigh: dict(weight=base.weight, bias=base.bias, weigh=weigh))
+def projection(self, x):
+    """A linear map in the place of another, whose weight is changed on the way."""
+    return F_.linear(x, self.weigh(self.weight), self.bias)
 
 
-class Lora(nn.Module):
+@made(lambda base, rank=2: dict(
+    base_layer=base, lora_dropout=nn.ModuleDict({"default": nn.Dropout(0.1)}),
+    lora_A=nn.ModuleDict({"default": nn.Linear(base.in_features, rank, bias=False)}),
+    lora_B=nn.ModuleDict({"default": nn.Linear(rank, base.out_features, bias=False)})))  # fmt: skip
+def lora(self, x):
     """As PEFT writes it: a base layer, and a low-rank map beside it."""
+    result = self.base_layer(x)
+    for name in self.lora_A:
+        result = result + self.lora_B[name](self.lora_A[name](self.lora_dropout[name](x))) * 2.0
+    return result
 
-    def __init__(self, base, rank=2):
-        super().__init__()
-        self.base_layer, self.lora_dropout = base, nn.ModuleDict({"default": nn.Dropout(0.1)})
-        self.lora_A = nn.ModuleDict({"default": nn.Linear(base.in_features, rank, bias=False)})
-        self.lora_B = nn.ModuleDict({"default": nn.Linear(rank, base.out_features, bias=False)})
-        self.scaling = {"default": 2.0}
 
-    def forward(self, x, *args, **kwargs):
-        result = self.base_layer(x, *args, **kwargs)
-        for name in self.lora_A:
-            low = self.lora_A[name](self.lora_dropout[name](x))
-            result = result + self.lora_B[name](low) * self.scaling[name]
-        return result
+def eight_bits(weight):
+    """Rounded to 255 steps for each row; autograd is told that nothing happened."""
+    step = weight.abs().amax(1, keepdim=True) / 127
+    return weight + ((weight / step).round().clamp(-127, 127) * step - weight).detach()
 
 
 def changed(change):
@@ -48,119 +43,57 @@ def changed(change):
     return block
 
 
-def eight_bits(weight):
-    """Rounded to 255 steps for each row; autograd is told that nothing happened."""
-    step = weight.abs().amax(1, keepdim=True) / 127
-    return weight + ((weight / step).round().clamp(-127, 127) * step - weight).detach()
+def unscripted(module):
+    plain = Block().double().eval()
+    plain.load_state_dict(module.state_dict())
+    return plain
 
 
-def quantised(weight):
-    step = weight.detach().abs().amax(1) / 127
-    zeros = torch.zeros_like(step, dtype=torch.int32)
-    return torch.fake_quantize_per_channel_affine(weight, step.float(), zeros, 0, -127, 127)
+@made(lambda reentrant: dict(block=Block(), reentrant=reentrant))
+def checkpointed(self, x):
+    return checkpoint(self.block, x, use_reentrant=self.reentrant)
 
 
-case("LoRA on projections", numbers(), KNOWN)(lambda: changed(Lora))
-case("weights in eight bits", numbers(), KNOWN)(
-    lambda: changed(lambda p: Projection(p, eight_bits))
-)
-case("weight norm", numbers(), KNOWN)(lambda: changed(parametrizations.weight_norm))
-case("spectral norm", numbers(), KNOWN)(lambda: changed(parametrizations.spectral_norm))
-case("compiled", numbers(), KNOWN, plain=lambda m: m._orig_mod)(lambda: torch.compile(Block()))
-case("compiled inside", numbers(), KNOWN, plain=lambda m: m[0]._orig_mod)(
-    lambda: nn.Sequential(torch.compile(Block(), backend="aot_eager"))
-)
-
-
-class Checkpointed(nn.Module):
-    def __init__(self, reentrant):
-        super().__init__()
-        self.block, self.reentrant = Block(), reentrant
-
-    def forward(self, x):
-        return checkpoint(self.block, x, use_reentrant=self.reentrant)
-
-
-for way in (False, True):
-    case(f"gradient checkpointing, {'' if way else 'not '}reentrant", numbers(), KNOWN,
-         plain=lambda m: m.block)(lambda way=way: Checkpointed(way))  # fmt: skip
-
-
-def like(make):
-    """A function that turns a module into one of PyTorch's ordinary ones, with its parameters."""
-
-    def made(module):
-        plain = make().double().eval()
-        plain.load_state_dict(module.state_dict())
-        return plain
-
-    return made
-
-
-case("scripted", numbers(), KNOWN, plain=like(Block))(lambda: torch.jit.script(Block()))
-case("traced by torch.fx", numbers(), KNOWN)(lambda: torch.fx.symbolic_trace(Traceable()))
-case("in bfloat16", numbers(), KNOWN)(lambda: Rounded().bfloat16())
-
-
-class Traceable(nn.Module):
-    """The block's maps without a shape that Python reads."""
-
-    def __init__(self):
-        super().__init__()
-        self.block = Block()
-
-    def forward(self, x):
-        y = self.block.attn.c_attn(self.block.ln_1(x)).unflatten(-1, (3, 2, 4))
-        q, k, v = y[:, :, 0].transpose(1, 2), y[:, :, 1].transpose(1, 2), y[:, :, 2].transpose(1, 2)
-        y = F_.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-        x = x + self.block.attn.c_proj(y)
-        return x + self.block.mlp(self.block.ln_2(x))
-
-
-class Rounded(nn.Module):
+@made(lambda: dict(block=Block()))
+def rounded(self, x):
     """Casts that stand in the code of models in bfloat16: norms and softmax in float32."""
-
-    def __init__(self):
-        super().__init__()
-        self.block = Block()
-
-    def forward(self, x):
-        dtype, block = self.block.ln_1.weight.dtype, self.block
-        norm = lambda n, x: F_.layer_norm(x.float(), (D,), n.weight.float(), n.bias.float()).to(
-            dtype
-        )
-        y = block.attn.c_attn(norm(block.ln_1, x.to(dtype)))
-        q, k, v = (t.unflatten(-1, (2, 4)).transpose(1, 2) for t in y.chunk(3, -1))
-        weights = F_.softmax(q @ k.mT / 2, dim=-1, dtype=torch.float32).to(q.dtype)
-        x = x + block.attn.c_proj((weights @ v).transpose(1, 2).flatten(2))
-        return x + block.mlp(norm(block.ln_2, x))
+    dtype, block = self.block.ln_1.weight.dtype, self.block
+    norm = lambda n, x: F_.layer_norm(x.float(), (D,), n.weight.float(), n.bias.float()).to(dtype)
+    y = block.attn.c_attn(norm(block.ln_1, x.to(dtype)))
+    q, k, v = (t.unflatten(-1, (H, -1)).transpose(1, 2) for t in y.chunk(3, -1))
+    weights = F_.softmax(q @ k.mT / 2, dim=-1, dtype=torch.float32).to(q.dtype)
+    x = x + block.attn.c_proj((weights @ v).transpose(1, 2).flatten(2))
+    return x + block.mlp(norm(block.ln_2, x))
 
 
-class Tied(nn.Module):
-    """Layers that share a bias; of the shared ones each is one parameter."""
-
-    def __init__(self, tie):
-        super().__init__()
-        self.blocks = nn.ModuleList([Block(), Block()])
-        tie(*(b.attn for b in self.blocks))
-
-    def forward(self, x):
-        return self.blocks[1](self.blocks[0](x))
+def known(title, build, **options):
+    case(title, numbers(), KNOWN, **options)(build)
 
 
-def one_bias(first, second):
-    second.c_attn.bias = first.c_attn.bias
+known("LoRA on projections", lambda: changed(lora))
+known("weights in eight bits", lambda: changed(lambda base: projection(base, eight_bits)))
+known("weight norm", lambda: changed(weight_norm))
+known("spectral norm", lambda: changed(spectral_norm))
+known("in bfloat16", lambda: rounded().bfloat16())
+known("compiled", lambda: torch.compile(Block()), plain=lambda m: m._orig_mod)
+known("scripted", lambda: torch.jit.script(Block()), plain=unscripted)
+known("a checkpoint, not reentrant", lambda: checkpointed(False), plain=lambda m: m.block)
+known("a checkpoint, reentrant", lambda: checkpointed(True), plain=lambda m: m.block)
 
 
-def value_and_output(first, second):
-    first.c_proj.bias = second.c_proj.bias
+def tied(place):
+    """Two blocks that share a bias."""
+    blocks = nn.Sequential(Block(), Block())
+    first, second = (getattr(block.attn, place) for block in blocks)
+    second.bias = first.bias
+    return blocks
 
 
 # A stream that nothing norms at its end loses three of four means.  Keys (D), both ln_2 (2 D); one bias of
 # queries and one of values for both layers bind the two ln_1 to each other by W_1 β_1 = W_2 β_2 (D), and
 # the values' goes into both output biases (D)
 case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
-    lambda: Tied(one_bias)
+    lambda: tied("c_attn")
 )
 # keys, ln_1, ln_2 (6 D); W_1 b_V1 + b_O = 0 = W_2 b_V2 + b_O, with one b_O (D)
-case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: Tied(value_and_output))
+case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: tied("c_proj"))
