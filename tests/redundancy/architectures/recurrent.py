@@ -26,11 +26,10 @@ case("GRU", SEQUENCES, 2 * 6)(lambda: first(nn.GRU))
 
 # the shifts of the two norms of the gates add up (4 * 6), each norm subtracts the mean of the bias
 # before it (2); the cell's norm is read by tanh
-@case("LSTM with LayerNorm", SEQUENCES, 4 * 6 + 2)
+@case("LSTM with LayerNorm", numbers((2, 4, 5), (2, 6)), 4 * 6 + 2)
 @made(lambda: dict(ih=nn.Linear(5, 24), hh=nn.Linear(6, 24), norm_ih=nn.LayerNorm(24),
                    norm_hh=nn.LayerNorm(24), norm_c=nn.LayerNorm(6)))  # fmt: skip
-def layer_norm_lstm(self, x):
-    h = x.new_zeros(len(x), 6).normal_()
+def layer_norm_lstm(self, x, h):
     c, found = torch.zeros_like(h), []
     for step in range(x.shape[1]):
         gates = self.norm_ih(self.ih(x[:, step])) + self.norm_hh(self.hh(h))

@@ -127,8 +127,8 @@ for words, through in {
     "a list": lambda k: torch.tensor(k.tolist()).to(k).tanh(),
     "DLPack": lambda k: torch.from_dlpack(k.detach()).tanh(),
     "a file": saved,
-    "number by number": lambda k: torch.tensor([math.tanh(float(x)) for x in k.view(-1)]).view_as(
-        k
+    "number by number": lambda k: (
+        torch.tensor([math.tanh(x) for x in k.detach().view(-1)]).to(k).view_as(k)
     ),
     "apply_": lambda k: k.detach().clone().apply_(math.tanh),
 }.items():
