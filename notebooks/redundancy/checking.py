@@ -57,12 +57,11 @@ class Check:
     def _measure(self):
         calls = variations(self.subject.model, self.call, self.subject.seed)
         self.measurement = Measurement(self.subject.run, calls, self.parameters, self.subject.seed)
-        basis = torch.linalg.qr(self.measurement.basis().T).Q
-        self.measured = Freedom(basis, self.predicted.places)
-        predicted = self.predicted.basis
+        basis, predicted = torch.linalg.qr(self.measurement.basis().T).Q, self.predicted.dense()
+        self.measured = Freedom.whole(basis, self.predicted.shapes)
         rest = basis - predicted @ (predicted.T @ basis)
         left, values, _ = torch.linalg.svd(rest, full_matrices=False)
-        self.flat = Freedom(left[:, values > 0.5], self.predicted.places)
+        self.flat = Freedom.whole(left[:, values > 0.5], self.predicted.shapes)
 
     def report(self):
         rows = self.rows

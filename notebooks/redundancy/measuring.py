@@ -24,13 +24,13 @@ SEEN = 1e-7
 
 
 def unseen(move):
-    """The share of the largest output that rounding leaves of a redundant move (numbers,).
+    """The share of the largest output that rounding leaves of a redundant move {parameter: numbers}.
 
     What is added in one place and taken away in another makes the numbers between longer by the
     move, and their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|), as in
     `shift.moves`.
     """
-    return 2.0**-40 * (1 + move.norm().item())
+    return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
 
 class DifferentiableStatistics(TorchFunctionMode):
@@ -180,13 +180,11 @@ class Measurement:
             scale[self.jacobian.columns(name)] = heard
         return found / scale if len(found) else found
 
-    def change(self, shift):
-        """How far the outputs at a few inputs move along a shift (numbers,), relative to the largest."""
-        parts = shift.split([p.numel() for p in self.parameters.values()])
-        moved = {n: p + s.view_as(p) for (n, p), s in zip(self.parameters.items(), parts, strict=True)}
+    def change(self, move):
+        """How far the outputs at a few inputs change along a move, relative to the largest."""
+        moved = {n: self.parameters[n] + t.view_as(self.parameters[n]) for n, t in move.items()}
         with torch.no_grad():
             return max(
                 ((self.outputs(call, moved) - base).abs().max() / base.abs().max()).item()
                 for call, base in self.drawn
             )
-

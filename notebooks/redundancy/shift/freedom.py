@@ -11,6 +11,7 @@ numbers P of a parameter
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import torch
 
@@ -24,81 +25,97 @@ class Unclear(ArithmeticError):
     """A direction has a part so small that it may be zero or not."""
 
 
-class Freedom:
-    """The redundant directions of some parameters: ``basis`` is (numbers, directions), orthonormal.
+@dataclass(frozen=True)
+class Family:
+    """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
 
-    ``places`` is {name: which rows of the basis are its numbers}, and ``families`` {name: (columns,
-    names)} tells which directions touch a parameter at all, and whom else these touch.
+    ``places`` is {name: which rows of the basis are its numbers}.
     """
 
-    def __init__(self, basis, places, families=None):
-        self.basis, self.places = basis, places
-        self.families = families or dict.fromkeys(places, (slice(None), tuple(places)))
+    basis: torch.Tensor
+    places: dict
+
+    def rows(self, name, index=...):
+        return self.basis[self.places[name][index]]
+
+
+class Freedom:
+    """The redundant directions of some parameters, family by family: {name: `Family`}."""
+
+    def __init__(self, families, shapes):
+        self.families, self.shapes = families, shapes
 
     @classmethod
     def of(cls, moves):
-        """Of the moves that a run has left: all their groups side by side."""
-        parts, sizes = moves.basis(), moves.parameters
-        groups = list(dict.fromkeys(g for blocks in parts.values() for g in blocks))
-        starts = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
-        rows = dict(zip(parts, itertools.accumulate((sizes[n].size for n in parts), initial=0)))
-        places = {n: torch.arange(sizes[n].size) + start for n, start in rows.items()}
-        basis = torch.zeros(sum(map(len, places.values())), sum(g.size for g in groups)).double()
-        for name, blocks in parts.items():
-            for group, matrix in blocks.items():
-                basis[places[name], starts[group] : starts[group] + group.size] = matrix
-        return cls(basis, places, dict(_families(parts, starts)))
+        """Of the moves that a run has left."""
+        parts = moves.basis()
+        shapes = {n: moves.parameters[n].size for n in parts}
+        return cls({n: f for names in _families(parts)
+                    for f in [_side_by_side(parts, names, shapes)] for n in names}, shapes)  # fmt: skip
+
+    @classmethod
+    def whole(cls, basis, shapes):
+        """Of one basis for all parameters, whose numbers follow each other; {name: how many}."""
+        starts = itertools.accumulate(shapes.values(), initial=0)
+        places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
+        return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
+
+    def dense(self):
+        """The basis (numbers of all parameters, directions)."""
+        made = []
+        for family in {id(f): f for f in self.families.values()}.values():
+            rows = [family.rows(n) if n in family.places else family.basis.new_zeros(size, family.basis.shape[1])
+                    for n, size in self.shapes.items()]  # fmt: skip
+            made.append(torch.cat(rows))
+        return torch.cat(made, 1)
 
     def __len__(self):
-        return self.basis.shape[1]
-
-    def _rows(self, name, index=..., columns=None):
-        columns = self.families[name][0] if columns is None else columns
-        return self.basis[self.places[name][index]][:, columns]
+        return sum(f.basis.shape[1] for f in {id(f): f for f in self.families.values()}.values())
 
     def together(self, name, index=...):
         """How many directions of these numbers are redundant if others may make up for them."""
-        rows = self._rows(name, index)
+        rows = self.families[name].rows(name, index)
         return min(rows.shape) - _count(rows, 0.0)
 
     def alone(self, name, index=...):
         """How many are if all others stay as they are."""
-        return _count(self._rows(name, index), 1.0)
+        return _count(self.families[name].rows(name, index), 1.0)
 
     def move(self, name, index=...):
-        """A random redundant move (numbers,) of length one, in all directions that touch these numbers."""
-        rows = self.basis[self.places[name][index]]
+        """A random redundant move {parameter: numbers}, in all directions that touch these numbers."""
+        family = self.families[name]
+        rows = family.rows(name, index)
         _, values, right = torch.linalg.svd(rows, full_matrices=False)
         right = right[values > OUTSIDE]
-        move = self.basis @ (right.T @ _drawn(len(right)))
-        return move / move[self.places[name][index]].abs().max()
+        move = family.basis @ (right.T @ _drawn(len(right)))
+        move = move / (rows @ (right.T @ _drawn(len(right)))).abs().max()
+        return {n: move[places] for n, places in family.places.items()}
 
     def against(self, name, index=...):
         """A random move of these numbers alone, and of none of them that goes alone."""
-        mine = self.places[name][index]
-        left, values, _ = torch.linalg.svd(self.basis[mine], full_matrices=False)
-        free = left[:, 1 - values < OUTSIDE**2 * 4]
-        drawn = _drawn(len(mine))
-        move = torch.zeros(len(self.basis), dtype=torch.float64)
-        move[mine] = drawn - free @ (free.T @ drawn)
-        return move / move.abs().max()
+        left, values, _ = torch.linalg.svd(self.families[name].rows(name, index), full_matrices=False)
+        free, drawn = left[:, 1 - values < 4 * OUTSIDE**2], _drawn(len(left))
+        move = torch.zeros(self.shapes[name], dtype=torch.float64)
+        move[index] = drawn - free @ (free.T @ drawn)
+        return {name: move / move.abs().max()}
 
     def absorbers(self, name, index=..., order=()):
         """A set of parameters, as small as is found, that make up for all that goes together.
 
         Tried are single ones, in the ``order`` given, then all but one after the other.
         """
-        goal, (columns, family) = self.together(name, index), self.families[name]
+        goal, family = self.together(name, index), self.families[name]
         if goal == self.alone(name, index):
             return ()
-        rows = self._rows(name, index)
-        theirs = {n: self._rows(n, columns=columns) for n in order or family if n in family and n != name}
+        rows = family.rows(name, index)
+        others = [n for n in order or family.places if n in family.places and n != name]
+        theirs = {n: family.rows(n) for n in others}
         linked = [n for n, r in theirs.items() if (rows @ r.T).abs().max() > OUTSIDE]
-        makes_up = lambda others: _absorbed(rows, [theirs[n] for n in others]) == goal
+        makes_up = lambda names: _absorbed(rows, [theirs[n] for n in names]) == goal
         for other in linked:
             if makes_up([other]):
                 return (other,)
-        chosen = linked if makes_up(linked) else list(theirs)
+        chosen = linked if makes_up(linked) else others
         for other in reversed(list(chosen)):
             rest = [n for n in chosen if n != other]
             if makes_up(rest):
@@ -112,18 +129,25 @@ def _absorbed(rows, others):
     return _count(torch.cat([rows, theirs]), 1.0) - _count(theirs, 1.0)
 
 
-def _families(parts, starts):
-    """(parameter, (columns, the parameters that share a direction with it, directly or not))."""
-    family = {n: {n} for n in parts}
-    for group in starts:
-        members = set().union(*(family[n] for n, blocks in parts.items() if group in blocks))
-        for n in members:
-            family[n] = members
-    for name, members in family.items():
-        groups = dict.fromkeys(g for n in parts if n in members for g in parts[n])
-        columns = [torch.arange(starts[g], starts[g] + g.size) for g in groups]
-        columns = torch.cat(columns) if columns else torch.arange(0)
-        yield name, (columns, tuple(n for n in parts if n in members))
+def _families(parts):
+    """The parameters that share a group, directly or not: tuples of names."""
+    family, first = {n: {n} for n in parts}, {}
+    for name, blocks in parts.items():
+        for group in blocks:
+            members = family[first.setdefault(group, name)] | family[name]
+            for n in members:
+                family[n] = members
+    return list(dict.fromkeys(tuple(n for n in parts if n in family[name]) for name in parts))
+
+
+def _side_by_side(parts, names, shapes):
+    """The `Family` of some parameters, from {parameter: {group: matrix}}."""
+    groups = dict.fromkeys(g for n in names for g in parts[n])
+    blocks = [[parts[n].get(g, torch.zeros(shapes[n], g.size).double()) for g in groups] for n in names]
+    rows = [torch.cat(b, 1) if b else torch.zeros(shapes[n], 0).double() for n, b in zip(names, blocks)]
+    starts = itertools.accumulate((shapes[n] for n in names), initial=0)
+    places = {n: torch.arange(shapes[n]) + start for n, start in zip(names, starts)}
+    return Family(torch.cat(rows), places)
 
 
 def _drawn(size):

@@ -145,7 +145,8 @@ class Moves:
         rows = torch.cat([r[bound[g]] for g, r in _side_by_side(shift).items()]) / peak
         if not rows.isfinite().all():
             raise UnclearShift("a shift becomes infinite, or NaN")
-        solutions = self._null_space(rows)
+        solutions = self._solved(rows, [int(b.sum()) for b in bound.values()])
+        solutions = self._null_space(rows) if solutions is None else solutions
         mixed, start = Group(solutions.shape[1]), 0
         for group, touched in bound.items():
             places, rest = touched.nonzero()[:, 0], (~touched).nonzero()[:, 0]
@@ -168,11 +169,36 @@ class Moves:
                 equations, unknowns + MORE, generator=self.generator, dtype=torch.float64
             )
             rows = rows @ mix / equations**0.5
-        left, values, _ = torch.linalg.svd(rows, full_matrices=True)
+        few = rows.shape[1] < unknowns
+        left, values, _ = torch.linalg.svd(rows, full_matrices=not few)
         floor = NOISE * max(rows.shape) ** 0.5
         if ((values > floor) & (values < GAP * floor)).any():
             raise UnclearShift("a condition on the shifts is neither fulfilled nor clearly not")
-        return left[:, int((values > floor).sum()) :]
+        rank = int((values > floor).sum())
+        if not few:
+            return left[:, rank:]
+        return torch.linalg.qr(left[:, :rank], mode="complete").Q[:, rank:]  # cheaper than a whole SVD
+
+    def _solved(self, rows, sizes):
+        """The null space where one group alone meets each equation once; None where none does.
+
+        Its coordinates are then given by the others.  This is the form of a bias that an
+        activation depends on, and the widest of all conditions.
+        """
+        start = 0
+        for size in sizes:
+            mine = rows[start : start + size]
+            if size == rows.shape[1] and size > 1:
+                diagonal = mine.diagonal()
+                if not (mine - diagonal.diag()).any() and diagonal.abs().min() > GAP * NOISE:
+                    rest = torch.cat([rows[:start], rows[start + size :]])
+                    made = torch.zeros(len(rows), len(rest), dtype=rows.dtype)
+                    others = torch.cat([torch.arange(start), torch.arange(start + size, len(rows))])
+                    made[others] = torch.eye(len(rest), dtype=rows.dtype)
+                    made[start : start + size] = -(rest / diagonal).T
+                    return torch.linalg.qr(made).Q if len(rest) else made
+            start += size
+        return None
 
     def basis(self):
         """{parameter: {group: (numbers of the parameter x coordinates)}} of all t that are left."""
