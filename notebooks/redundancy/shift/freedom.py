@@ -81,6 +81,14 @@ class Freedom:
         """How many are if all others stay as they are."""
         return _count(self.families[name].rows(name, index), 1.0)
 
+    def within(self, *chosen):
+        """How many directions move none but these: (parameter, index) each."""
+        apart = {}
+        for name, index in chosen:
+            family = self.families[name]
+            apart.setdefault(id(family), []).append(family.rows(name, index))
+        return sum(_count(torch.cat(rows), 1.0) for rows in apart.values())
+
     def move(self, name, index=...):
         """A random redundant move {parameter: numbers}, in all directions that touch these numbers."""
         family = self.families[name]

@@ -7,11 +7,14 @@ piece, size and mode.
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, count
 
 import torch
 
 from ..nullity import CUT, jacobian
+from ..shift.following import follow
+from ..shift.freedom import Freedom
+from ..subject import exactly
 from .answers import DIRECTIONS
 
 #: A finite move that is redundant leaves roundings only.  A path from a shift to an output has at
@@ -116,6 +119,69 @@ class Measured:
         return {answer.bias: -known[answer.bias], **shifts}
 
 
+class Followed(Measured):
+    """The same counts, predicted: the tensors are moved, and every operation of the piece is followed.
+
+    Running means move as well.  No derivative is taken, and none of the answers is read.
+    """
+
+    def __init__(self, module, symbols, mode="eval"):
+        self.module, self.mode = module.train(mode == "train"), mode
+        self.values = module.tensors()
+        self.place = {part: _place(module, part) for s in symbols for part in s.split("+")}
+        named = {n for n, _ in self.place.values()}
+        self.added = {n for n, _ in module.named_parameters() if not n.endswith("weight")} | {
+            n for n in named if not n.endswith("weight") or not self._is_factor(n)
+        }
+        self.known = {}
+
+    def _is_factor(self, name):
+        """Whether a tensor is a gain or a matrix: a table of vectors is added, too."""
+        return not isinstance(self.module.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding)
+
+    def freedom(self, names):
+        """The directions of all that is added, and of these factors, which no operation depends on."""
+        factors = frozenset(names) - self.added
+        if factors not in self.known:
+            with exactly(), torch.no_grad():
+                moved = {n: t for n, t in self.values.items() if n in self.added | factors}
+                self.known[factors] = Freedom.of(follow(map(self._run, count()), moved).moves)
+        return self.known[factors]
+
+    def _run(self, seed):
+        *inputs, _ = self.draw(seed)
+
+        def run():
+            kept = {n: t.clone() for n, t in self.module.named_buffers()}
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                made = self.module(*inputs)
+            for name, tensor in self.module.named_buffers():
+                tensor.copy_(kept[name])
+            return list(made) if isinstance(made, tuple) else [made]
+
+        return run
+
+    def size(self, symbol):
+        return sum(int(torch.zeros(self.values[n].shape)[i].numel()) for n, i in self._places(symbol))
+
+    def alone(self, *symbols):
+        chosen = [(n, torch.arange(self.values[n].numel()).view(self.values[n].shape)[i].flatten())
+                  for n, i in self._places(*symbols)]  # fmt: skip
+        return self.freedom(n for n, _ in chosen).within(*chosen)
+
+    def sends_to_zero(self, symbol, directions):
+        """Whether these directions are among the redundant ones."""
+        name, index = self.place[symbol]
+        move = torch.zeros(len(directions), *self.values[name].shape, dtype=torch.float64)
+        move[:, index] = directions.view_as(move[:, index])
+        family = self.freedom([name]).families[name]
+        basis, places = family.basis, family.places
+        wide = move.new_zeros(len(directions), len(basis))
+        wide[:, places[name]] = move.flatten(1)
+        return bool((wide - wide @ basis @ basis.T).norm() <= 1e-9 * wide.norm())
+
+
 def is_statistic(name):
     return "running_" in name
 
@@ -146,18 +212,21 @@ def carried(bias, gain, shift):
 FUNCTIONS = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 
 
-def contradictions(module, answers, mode="eval"):
-    """The contradictions between measurement and answers, one sentence each; empty if they agree."""
+def contradictions(module, answers, mode="eval", way=Measured):
+    """The contradictions between measurement and answers, one sentence each; empty if they agree.
+
+    ``way`` is `Measured`, or `Followed` for what the operations of the piece predict.
+    """
     answers = [a for a in answers if a.mode in ("", mode)]
     symbols = dict.fromkeys(chain.from_iterable((a.bias, *a.into, *a.beside) for a in answers))
-    found = Measured(module, symbols, mode)
+    found = way(module, symbols, mode)
     counted = [s for s in found.place if not is_statistic(found.place[s][0])]
     said = []
     for bias in dict.fromkeys(a.bias for a in answers):
         mine = [a for a in answers if a.bias == bias]
         others = [s for s in counted if s not in bias.split("+")]
         said += _counts(found, bias, mine, others)
-    for answer in answers:
+    for answer in answers if way is Measured else ():
         said += _moves(found, answer)
     return said
 
