@@ -64,7 +64,9 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     ):
         call = as_call(model, inputs)
         demand_runs(model, call)
-        report = _clearest(model, in_float64(call), training, weights == "random", inject, seed, tables)
+        report = _clearest(
+            model, in_float64(call), training, weights == "random", inject, seed, tables
+        )
     if small is None or not small.changes:
         return report
     return replace(report, shrunk=small.changes, notes=(*report.notes, small.account()))

@@ -18,8 +18,8 @@ import torch
 from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
-from .shift.freedom import Freedom, Unclear
 from .shift.following import follow
+from .shift.freedom import Freedom, Unclear
 from .subject import exactly
 from .variations import variations
 
@@ -44,7 +44,9 @@ class Check:
     def _predict(self):
         self.run = follow(self._runs(), self.parameters)
         self.predicted = Freedom.of(self.run.moves)
-        self.used = {n: torch.zeros(p.numel(), dtype=torch.bool) for n, p in self.parameters.items()}
+        self.used = {
+            n: torch.zeros(p.numel(), dtype=torch.bool) for n, p in self.parameters.items()
+        }
         for labels in self.run.labels.values():
             for name, mask in labels.items():
                 self.used[name] |= mask

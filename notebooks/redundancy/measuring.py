@@ -163,7 +163,9 @@ class Measurement:
         )
         many = mixture.shape[:-1]
         parts = zip(values.values(), found, strict=True)
-        made = [p.new_zeros(*many, p.numel()) if f is None else f.reshape(*many, -1) for p, f in parts]
+        made = [
+            p.new_zeros(*many, p.numel()) if f is None else f.reshape(*many, -1) for p, f in parts
+        ]
         return torch.cat(made, -1).detach()
 
     # --- what is asked

@@ -20,7 +20,6 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 from .moves import Block, Group, Moves, Shift, UnclearShift
 from .rules import RULES, SHAPES_ONLY, scaled
 
-
 #: What makes of cosines and sines a table of rotations.
 ANGLES = set(
     "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
@@ -83,7 +82,10 @@ class Following(TorchDispatchMode):
     def __init__(self, parameters, along=None):
         """``along`` {parameter: numbers}: follow this one move, exactly, and nothing else."""
         super().__init__()
-        self.keys = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
+        self.keys = (
+            torch._C._dispatch_tls_local_include_set(),
+            torch._C._dispatch_tls_local_exclude_set(),
+        )
         self.moves, self.labels, self.products = Moves(), {}, []
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
@@ -328,10 +330,16 @@ def _exact(runs, parameters, moves):
     """Whether one random move of those that are left passes every operation unseen."""
     chance = torch.Generator().manual_seed(2)
     basis = moves.basis()
-    t = {g: torch.randn(g.size, generator=chance, dtype=torch.float64)
-         for g in dict.fromkeys(g for parts in basis.values() for g in parts)}
-    along = {name: sum((m @ t[g] for g, m in parts.items()), torch.zeros(parameters[name].numel()).double())
-             for name, parts in basis.items()}
+    t = {
+        g: torch.randn(g.size, generator=chance, dtype=torch.float64)
+        for g in dict.fromkeys(g for parts in basis.values() for g in parts)
+    }
+    along = {
+        name: sum(
+            (m @ t[g] for g, m in parts.items()), torch.zeros(parameters[name].numel()).double()
+        )
+        for name, parts in basis.items()
+    }
     one = Following(parameters, along)
     for run in runs:
         with one:

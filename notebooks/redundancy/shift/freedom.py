@@ -101,7 +101,9 @@ class Freedom:
 
     def against(self, name, index=...):
         """A random move of these numbers alone, and of none of them that goes alone."""
-        left, values, _ = torch.linalg.svd(self.families[name].rows(name, index), full_matrices=False)
+        left, values, _ = torch.linalg.svd(
+            self.families[name].rows(name, index), full_matrices=False
+        )
         free, drawn = left[:, 1 - values < 4 * OUTSIDE**2], _drawn(len(left))
         move = torch.zeros(self.shapes[name], dtype=torch.float64)
         move[index] = drawn - free @ (free.T @ drawn)
@@ -151,8 +153,12 @@ def _families(parts):
 def _side_by_side(parts, names, shapes):
     """The `Family` of some parameters, from {parameter: {group: matrix}}."""
     groups = dict.fromkeys(g for n in names for g in parts[n])
-    blocks = [[parts[n].get(g, torch.zeros(shapes[n], g.size).double()) for g in groups] for n in names]
-    rows = [torch.cat(b, 1) if b else torch.zeros(shapes[n], 0).double() for n, b in zip(names, blocks)]
+    blocks = [
+        [parts[n].get(g, torch.zeros(shapes[n], g.size).double()) for g in groups] for n in names
+    ]
+    rows = [
+        torch.cat(b, 1) if b else torch.zeros(shapes[n], 0).double() for n, b in zip(names, blocks)
+    ]
     starts = itertools.accumulate((shapes[n] for n in names), initial=0)
     places = {n: torch.arange(shapes[n]) + start for n, start in zip(names, starts)}
     return Family(torch.cat(rows), places)

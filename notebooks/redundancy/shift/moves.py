@@ -59,7 +59,9 @@ class Block:
     def at(self, how):
         """The block in other coordinates."""
         thin, shape = self.narrow(), self.values.shape[1:]
-        made = thin[how] if how.dtype == torch.long else torch.tensordot(how.T.to(thin.dtype), thin, 1)
+        made = (
+            thin[how] if how.dtype == torch.long else torch.tensordot(how.T.to(thin.dtype), thin, 1)
+        )
         return Block(made.expand(len(made), *shape), self.peak)
 
     def vanishes(self):
@@ -177,7 +179,9 @@ class Moves:
         rank = int((values > floor).sum())
         if not few:
             return left[:, rank:]
-        return torch.linalg.qr(left[:, :rank], mode="complete").Q[:, rank:]  # cheaper than a whole SVD
+        return torch.linalg.qr(left[:, :rank], mode="complete").Q[
+            :, rank:
+        ]  # cheaper than a whole SVD
 
     def _solved(self, rows, sizes):
         """The null space where one group alone meets each equation once; None where none does.

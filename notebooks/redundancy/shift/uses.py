@@ -58,7 +58,9 @@ class Uses(TorchDispatchMode):
         result = op(*args, **(kwargs or {}))
         leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
         outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
-        name = (op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else str(op)).rstrip("_")
+        name = (op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else str(op)).rstrip(
+            "_"
+        )
         data = any(a in self.data for a in leaves)
         self._own(name, args, leaves, outs, data)
         self._images(name, op, args, kwargs or {}, outs)

@@ -1,0 +1,129 @@
+"""What the rules share: their list, and how a shift is broadcast, scaled, and compared along an axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ..moves import NOISE, Block, Shift, narrow
+
+#: Beside a number of this size one that is smaller than one is lost in float64: a mask of finfo.min
+#: is as good as -inf, and a limit so far away is never reached.
+SWALLOWED = 2.0**53
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What some operations do with a shift, in words, and the number of the theorem that says so."""
+
+    operations: tuple[str, ...]
+    does: str
+    theorem: str | None
+    function: object
+
+
+#: The rules, and the function of each operation.
+TABLE, RULES = [], {}
+
+
+def rule(operations, does, theorem=None):
+    """Make a function of (run, call) the rule of some operations; it returns the shifts of the results."""
+
+    def made(function):
+        names = tuple(operations.split())
+        TABLE.append(Rule(names, does, theorem, function))
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return made
+
+
+def each(function):
+    """A function of one response as a function of all coordinates at once."""
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return torch.func.vmap(function)
+
+    def looped(values):  # the model itself is inside a vmap
+        made = [function(v) for v in values]
+        if isinstance(made[0], list | tuple):
+            return [torch.stack(parts) for parts in zip(*made, strict=True)]
+        return torch.stack(made)
+
+    return looped
+
+
+def spread(shift, shape):
+    """The shift of a tensor that is broadcast to a shape."""
+    return shift.map(lambda g: aligned(g, len(shape)).expand(len(g), *shape))
+
+
+def aligned(values, axes):
+    """A response with ones before its axes, so that it has so many."""
+    values = narrow(values)
+    return values.reshape(len(values), *[1] * (axes + 1 - values.dim()), *values.shape[1:])
+
+
+def times(shift, factor, shape):
+    if not isinstance(factor, torch.Tensor):
+        return spread(shift.map(lambda g: narrow(g) * factor, abs(factor)), shape)
+    factor = factor.double() if not factor.is_complex() else factor
+    factors = narrow(factor.expand(shape)[None])
+    gain = factor.abs().max().item() if factor.numel() else 1.0
+    made = shift.map(lambda g: aligned(g, len(shape)) * factors, gain)
+    return spread(made, shape)
+
+
+def thin(t):
+    """A tensor with one entry along each axis along which it is constant, up to rounding."""
+    for axis in range(t.dim()):
+        if same(t, axis):
+            t = t.narrow(axis, 0, 1)
+    return t
+
+
+def same(t, axis):
+    if t.shape[axis] < 2:
+        return False
+    return bool((t - t.narrow(axis, 0, 1)).abs().max() <= NOISE * t.abs().max())
+
+
+def mean_along(g, axes, visible=None):
+    """The mean of a response over some axes of the tensor (all, or the visible numbers)."""
+    axes = [a + 1 if a >= 0 else a for a in axes]
+    if visible is None:
+        return g.mean(axes, keepdim=True)
+    visible = visible[None]
+    return (g * visible).sum(axes, keepdim=True) / visible.sum(axes, keepdim=True).clamp(min=1)
+
+
+def alike(run, call, shift, axes, visible=None, words="", theorem=None):
+    """See what of a shift differs along some axes; returns the rest: its mean along them."""
+    axes = [a % call.args[0].dim() for a in axes]
+    differs, alike = {}, {}
+    for group, block in shift.blocks.items():
+        if all(block.values.stride(a + 1) == 0 or block.values.shape[a + 1] == 1 for a in axes):
+            thin = block.values
+            for a in axes:
+                thin = thin.narrow(a + 1, 0, 1)
+            alike[group] = Block(thin, block.peak)
+            continue
+        thin = block.values  # keep the axes in question whole, one entry of other constant axes
+        seen = visible
+        for a in range(1, thin.dim()):
+            if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
+                thin = thin.narrow(a, 0, 1)
+        mean = mean_along(thin, axes, seen)
+        rest = thin - mean if seen is None else (thin - mean) * seen
+        shape = [1 if a in axes else n for a, n in enumerate(block.values.shape[1:])]
+        differs[group] = Block(rest.expand(block.values.shape), block.peak)
+        alike[group] = Block(mean.expand(len(mean), *shape), block.peak)
+    run.see(Shift(differs), call, words, theorem)
+    return run.moves.now(Shift(alike))
+
+
+def fitted(g, shape, axes, dim):
+    if g.dim() - 1 != len(shape):
+        for a in sorted((a % dim for a in axes), reverse=True):
+            g = g.squeeze(a + 1)
+    return g.expand(len(g), *shape)

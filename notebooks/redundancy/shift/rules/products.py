@@ -1,0 +1,165 @@
+"""Products of two factors: linear in what moves, as long as one of them does not."""
+
+from __future__ import annotations
+
+import torch
+
+from ..moves import NOISE, Shift
+from .common import each, rule, same, spread, thin, times
+from .seeing import sees
+
+
+@rule(
+    "mul",
+    "pass it on; a factor that differs from token to token, like a rotation, makes it differ",
+    "5.4",
+)
+def multiplied(run, call):
+    one, other = call.args[:2]
+    made, shape = Shift(), call.outs[0].shape
+    for moving, fixed in ((one, other), (other, one)):
+        if isinstance(moving, torch.Tensor):
+            made += times(call.shift(moving), fixed, shape)
+            _note_turns(run, call, call.shift(moving), fixed)
+    if isinstance(other, torch.Tensor) and call.shift(one) and call.shift(other):
+        made += spread(run.both(call.shift(one), call.shift(other), torch.mul), shape)
+    return made
+
+
+def _note_turns(run, call, shift, factor):
+    """Note where a factor, other along an axis, makes a shift differ that was the same along it."""
+    if not isinstance(factor, torch.Tensor) or not shift:
+        return
+    axes = [a for a in range(-1, -factor.dim() - 1, -1) if factor.shape[a] > 1]
+    factor = factor.double() if factor.dtype == torch.bool else factor
+    for group, block in shift.blocks.items():
+        constant = [a for a in axes if -a < block.values.dim() and block.values.stride(a) == 0]
+        if any(not same(factor, a) for a in constant):
+            words = "a factor that differs from place to place makes it differ"
+            theorem = None
+            if factor.is_complex() or factor in run.angles:
+                words, theorem = "rotary positions turn it", "5.4"
+            run.note("turned", Shift({group: block}), call, words, theorem)
+
+
+@rule("lerp", "pass it on")
+def interpolated(run, call):
+    one, other, weight = call.args
+    shape = call.outs[0].shape
+    if isinstance(weight, torch.Tensor) and call.shift(weight):
+        return sees(run, call)
+    return times(call.shift(one), 1 - weight, shape) + times(call.shift(other), weight, shape)
+
+
+@rule("div", "pass on the numerator's, depend on the denominator's")
+def divided(run, call):
+    over, under = call.args[:2]
+    if call.kwargs.get("rounding_mode"):
+        return sees(run, call)
+    shape = call.outs[0].shape
+    if isinstance(under, torch.Tensor):
+        if call.shift(under):
+            run.see(call.shift(under), call, "a division depends on it")
+        if call.shift(over):
+            return times(call.shift(over), under.reciprocal(), shape)
+        return Shift()
+    return times(call.shift(over), 1 / under, shape)
+
+
+@rule(
+    "mm bmm addmm baddbmm mv dot addmv addbmm",
+    "pass it on; weights whose rows sum to one pass on what is the same for all tokens",
+    "4.2",
+)
+def matrix_product(run, call):
+    added_to, (one, other), beta, alpha = _factors(call)
+    shape = call.outs[0].shape
+    a, b = call.shift(one), call.shift(other)
+    left = one if one.dim() > 1 else one[None]
+    right = other if other.dim() > 1 else other[:, None]
+    flat = lambda g: g.reshape(len(g), *shape)
+    made = Shift()
+    if (
+        b
+        and left.sum(-1).sub(1).abs().max() <= NOISE * left.shape[-1]
+        and left.dim() == other.dim()
+    ):
+        run.note("passed", b, call, "weights that sum to one pass it on", "4.2")
+    if a:
+        gain = right.abs().sum(-2).max().item() * abs(alpha) if right.numel() else 1
+        full = a if one.dim() > 1 else a.map(lambda g: g[:, None])
+        rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else None
+        made += full.map(lambda g: _from_left(g, right, alpha), gain).map(
+            lambda g: flat(g.expand(len(g), *(rows or shape)))
+        )
+    if b:
+        gain = left.abs().sum(-1).max().item() * abs(alpha) if left.numel() else 1
+        full = b if other.dim() > 1 else b.map(lambda g: g[:, :, None])
+        rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else None
+        made += full.map(lambda g: _from_right(left, g, alpha), gain).map(
+            lambda g: flat(g.expand(len(g), *(rows or shape)))
+        )
+    if a and b:
+        made += spread(run.both(a, b, torch.matmul), shape)
+    if added_to is not None and call.shift(added_to):
+        made += times(call.shift(added_to), beta, shape)
+    return made
+
+
+def _factors(call):
+    """(what is added, the two factors, beta, alpha) of a matrix product."""
+    if call.name.startswith(("addmm", "baddbmm", "addmv", "addbmm")):
+        beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
+        return call.args[0], call.args[1:3], beta, alpha
+    return None, call.args[:2], 1, 1
+
+
+def _from_left(g, right, alpha):
+    """g @ right, one row where all rows of the response are the same."""
+    if g.stride(-2) == 0 and g.shape[-2] > 1:
+        g = g[..., :1, :]
+    if right.dim() == 3 and g.stride(1) == 0 and same(right, 0):
+        g, right = g[:, :1], right[:1]
+    return alpha * (g @ right)
+
+
+def _from_right(left, g, alpha):
+    """left @ g; where all rows of g are the same, the sums of the rows of ``left`` times one of them."""
+    if g.stride(-1) == 0 and g.shape[-1] > 1:
+        g = g[..., :1]
+    if g.stride(-2) == 0 and g.shape[-2] > 1:
+        return alpha * (thin(left.sum(-1, keepdim=True)) * g[..., :1, :])
+    return alpha * (left @ g)
+
+
+@rule(
+    "convolution _convolution mkldnn_convolution convolution_overrideable",
+    "pass it on; zero padding makes it differ at the border",
+    "6.6",
+)
+def convolution(run, call):
+    x, weight, bias = call.args[:3]
+    shape, rest, made = call.outs[0].shape, call.args[3:], Shift()
+    if call.shift(x):
+        gain = weight.abs().flatten(1).sum(1).max().item()
+        made += call.shift(x).map(lambda g: _convolved(call, g, weight, rest, shape), gain)
+    if call.shift(weight):
+        again = each(lambda g: call.op(x, g, None, *rest))
+        made += call.shift(weight).map(again, x.abs().max().item() * weight[0].numel())
+        if call.shift(x):
+            made += run.both(
+                call.shift(x), call.shift(weight), lambda a, b: call.op(a, b, None, *rest)
+            )
+    if bias is not None and call.shift(bias):
+        ones = [1] * (len(shape) - 2)
+        made += call.shift(bias).map(
+            lambda g: g.reshape(len(g), 1, -1, *ones).expand(len(g), *shape)
+        )
+    return made
+
+
+def _convolved(call, g, weight, rest, shape):
+    if g.stride(1) == 0:
+        g = g[:, :1]
+    made = call.op(g.flatten(0, 1), weight, None, *rest)
+    return made.unflatten(0, g.shape[:2]).expand(len(g), *shape)

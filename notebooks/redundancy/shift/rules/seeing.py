@@ -1,0 +1,144 @@
+"""Operations that depend on a shift: activations, comparisons, and maxima on what differs."""
+
+from __future__ import annotations
+
+import torch
+
+from ..moves import Shift
+from .common import SWALLOWED, alike, fitted, rule, spread, times
+
+SEEN = (
+    "relu leaky_relu elu celu selu gelu silu mish hardtanh hardswish hardsigmoid sigmoid tanh log_sigmoid_forward "
+    "log_sigmoid softplus threshold clamp clamp_min clamp_max prelu _prelu_kernel rrelu_with_noise abs pow square sqrt "
+    "rsqrt reciprocal log log1p log2 log10 expm1 sin cos tan asin acos atan atan2 sinh cosh erf erfc "
+    "linalg_vector_norm norm renorm prod cumprod floor ceil round trunc frac fmod remainder sign sgn "
+    "floor_divide bitwise_not logical_not exp2 polar "
+    " _cdist_forward _pdist_forward signbit sinc "
+    "hardshrink softshrink glu addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
+    "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
+    "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
+)
+#: Of these a piece is linear: whether a number is on either side of a corner decides.
+CORNERS = set(
+    "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
+)
+
+
+@rule(
+    "amax amin max min logsumexp topk sort median kthvalue argmax argmin argsort",
+    "pass on what is the same along the axis",
+)
+def equivariant(run, call):
+    """The same number added along the axis is added to the result, and changes no order."""
+    x = call.args[0]
+    if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
+        return larger(run, call)
+    if call.name == "topk":
+        axis = call.args[2] if len(call.args) > 2 else call.kwargs.get("dim", -1)
+    elif call.name in ("sort", "argsort"):
+        axis = call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", -1)
+    else:
+        axis = call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", None)
+    axes = (
+        list(range(x.dim()))
+        if axis is None or axis == []
+        else [axis]
+        if isinstance(axis, int)
+        else axis
+    )
+    visible = x > -SWALLOWED
+    visible = None if visible.all() else visible
+    rest = alike(
+        run,
+        call,
+        call.shift(x),
+        axes,
+        visible,
+        f"{call.name} depends on what differs along its axis",
+    )
+    if not call.outs[0].is_floating_point():
+        run.note("erased", rest, call, f"{call.name} does not depend on it")
+        return Shift()
+    shape = call.outs[0].shape
+    return rest.map(lambda g: fitted(g, shape, axes, x.dim()))
+
+
+@rule(
+    "max_pool1d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d",
+    "pass on what is the same at all places",
+)
+def pooled(run, call):
+    """What is the same at every place is added to every maximum."""
+    axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
+    rest = alike(
+        run,
+        call,
+        call.shift(call.args[0]),
+        axes,
+        None,
+        "a maximum depends on what differs along its axes",
+    )
+    return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
+
+
+@rule("maximum minimum fmax fmin", "pass on what is the same in both")
+def larger(run, call):
+    """Of two numbers that move alike the same one stays the larger."""
+    one, other = call.args[:2]
+    shape = call.outs[0].shape
+    a, b = (spread(call.shift(t), shape) for t in (one, other))
+    first = one >= other if call.name.endswith("max") or call.name == "maximum" else one <= other
+    lost = (one <= -SWALLOWED) & (other <= -SWALLOWED)
+    near = ~((one - other).abs() >= SWALLOWED) & ~lost
+    kind = "corner" if near.any() and len(first[near].unique()) == 1 else "seen"
+    run.see(times(a + -b, near.double(), shape), call, "a maximum depends on it", kind=kind)
+    if near.all():
+        return run.moves.now(a)
+    return times(a, first.double(), shape) + times(b, (~first).double(), shape)
+
+
+@rule("gt lt ge le eq ne __or__ logical_and logical_or", "depend on the difference")
+def compared(run, call):
+    one, other = call.args[:2]
+    shape = call.outs[0].shape
+    a, b = (spread(call.shift(t), shape) if isinstance(t, torch.Tensor) else Shift()
+            for t in (one, other))  # fmt: skip
+    run.see(a + -b, call, "a comparison depends on it")
+    return Shift()
+
+
+@rule(SEEN, "depend on all of it")
+def sees(run, call):
+    """No shift but zero leaves the result as it is, at a generic point."""
+    if call.name.startswith("clamp") and _far(call):
+        return call.shift(call.args[0])
+    for tensor in call.moving:
+        kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
+        run.see(call.shift(tensor), call, f"{call.name} depends on it", kind=kind)
+    return Shift()
+
+
+def _far(call):
+    """Whether the limits of a clamp are so far away that no number comes near them."""
+    limits = [a for a in (*call.args[1:], *call.kwargs.values()) if a is not None]
+    x = call.args[0]
+    return all(not isinstance(a, torch.Tensor) and (x - a).abs().min() >= SWALLOWED for a in limits)
+
+
+def _one_sided(call):
+    """Whether all numbers lie on one side of the corners of a function: it looks linear, or constant."""
+    if not isinstance(call.args[0], torch.Tensor) or call.args[0].shape != call.outs[0].shape:
+        return False
+    slope = (call.outs[0] - call.args[0]).abs().max() == 0
+    return bool(slope or (call.outs[0] == call.outs[0].flatten()[0]).all())
+
+
+@rule(
+    "_local_scalar_dense item equal is_nonzero allclose",
+    "unknown: the program may do anything with a number",
+)
+def read_by_python(run, call):
+    """Python reads a number and may do anything with it."""
+    for tensor in call.moving:
+        run.see(call.shift(tensor), call, "the program reads a number that moves", kind="unknown")
+    return Shift()
