@@ -46,16 +46,14 @@ def generic(case):
 
 def run(case, module, seed):
     """The tensors that the module returns; it leaves the buffers of the module as they are."""
-    kept = [(m._buffers, name, b, b._version) for m in module.modules()
-            for name, b in m._buffers.items() if b is not None]  # fmt: skip
-    before = [b.clone() for _, _, b, _ in kept]
+    kept = [(m, name, b.clone()) for m in module.modules()
+            for name, b in m.named_buffers(recurse=False)]  # fmt: skip
     torch.manual_seed(seed)
     inputs = case.inputs(seed)
     with double_precision(), sdpa_kernel(SDPBackend.MATH):
         found = module(*copy.deepcopy(inputs))
-    for (buffers, name, buffer, version), copied in zip(kept, before, strict=True):
-        if buffers[name] is not buffer or buffer._version != version:
-            buffers[name] = copied
+    for owner, name, before in kept:  # not written into: autograd may need what is there
+        setattr(owner, name, before)
     return [t for t in tree_leaves(found) if isinstance(t, torch.Tensor) and t.is_floating_point()]
 
 
