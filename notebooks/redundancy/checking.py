@@ -19,6 +19,7 @@ from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 from .shift.following import follow
+from .shift.rules.seeing import CORNERS
 from .shift.freedom import Freedom, Unclear
 from .subject import exactly
 from .variations import variations
@@ -28,11 +29,11 @@ class Check:
     """Prediction and measurement of a `Subject`, run as a call says."""
 
     def __init__(self, subject, call, tables=False):
-        self.subject, self.call = subject, call
+        self.subject, self.call, self.known = subject, call, {}
         with exactly() as patch:
             self.uses = subject.uses(call)
             names = [*self.uses.added, *(self.uses.tables if tables else ())]
-            self.parameters = {n: subject.tensors[n].detach() for n in names}
+            self.parameters = {n: subject.tensors[n] for n in names}
             self.rows = self._judged() if names else []
         self.patch = patch
 
@@ -58,7 +59,7 @@ class Check:
 
     def _measure(self):
         calls = variations(self.subject.model, self.call, self.subject.seed)
-        self.measurement = Measurement(self.subject.run, calls, self.parameters, self.subject.seed)
+        self.measurement = Measurement(self.subject, calls, self.parameters)
         basis, predicted = torch.linalg.qr(self.measurement.basis().T).Q, self.predicted.dense()
         self.measured = Freedom.whole(basis, self.predicted.shapes)
         rest = basis - predicted @ (predicted.T @ basis)
@@ -66,12 +67,19 @@ class Check:
         self.flat = Freedom.whole(left[:, values > 0.5], self.predicted.shapes)
 
     def report(self):
-        rows = self.rows
-        unreached = sum(int((~used).sum()) for used in self.used.values()) if rows else 0
+        statistics = {n for n in self.parameters if "running_mean" in n}
+        rows, injected = self.rows, statistics.union(self.subject.injected)
+        own = [row for row in rows if row.name not in injected and row.verdict != UNREACHED]
+        free = len(self._fixing("predicted", injected)) if rows else 0
+        unreached = (
+            [int((~used).sum()) for n, used in self.used.items() if n not in injected]
+            if rows
+            else []
+        )
         return Audit(
             type(self.subject.model).__name__, "training" if self.subject.training else "evaluation",
-            tuple(rows), tuple(self._notes(rows)), sum(row.size for row in rows),
-            len(self.predicted) - unreached if rows else 0,
+            tuple(rows), tuple(self._notes(rows)), sum(row.size for row in own),
+            free - sum(unreached),
         )  # fmt: skip
 
     # --- one bias
@@ -90,17 +98,28 @@ class Check:
                 yield name, "", rest
 
     def _row(self, name, part, index):
-        why = self._why(name, index)
+        """The row of one bias, while biases that the model does not have stay zero."""
+        others = frozenset(self.subject.injected) - {name}
+        predicted, measured, flat = (
+            self._fixing(way, others) for way in ("predicted", "measured", "flat")
+        )
         row = Row(
-            name, part, int(index.sum()), self.predicted.alone(name, index),
-            self.predicted.together(name, index), self.predicted.absorbers(name, index, tuple(self.parameters)),
-            why, name in self.subject.injected,
+            name, part, int(index.sum()), predicted.alone(name, index), predicted.together(name, index),
+            predicted.absorbers(name, index, tuple(self.parameters)), self._why(name, index),
+            name in self.subject.injected,
         )  # fmt: skip
         try:
-            return row.judged(self._verdict(row, index), self.measured.alone(name, index),
-                              self.measured.together(name, index))  # fmt: skip
+            counts = measured.alone(name, index), measured.together(name, index)
+            return row.judged(self._verdict(row, index, predicted, flat), *counts)
         except (Unclear, UnclearRank) as reason:
             return row.judged(UNCLEAR, None, None, str(reason))
+
+    def _fixing(self, way, others):
+        if not others:
+            return getattr(self, way)
+        if (way, others) not in self.known:
+            self.known[way, others] = getattr(self, way).fixing(others)
+        return self.known[way, others]
 
     def _why(self, name, index):
         """The events that the numbers met first-hand, the most frequent first; and the kinds of them."""
@@ -110,16 +129,17 @@ class Check:
                 met[event] = many
         return tuple(event for event, _ in met.most_common())
 
-    def _verdict(self, row, index):
+    def _verdict(self, row, index, predicted, flat):
         """Whether prediction, measurement and finite moves agree on one bias."""
         if not row.why:
-            return UNREACHED
-        unknown = any(e.kind in ("unknown", "corner") for e in row.why)
-        if self._changes(self.predicted, row.name, index):
+            return UNKNOWN if self._changes(predicted, row.name, index) else UNREACHED
+        unknown = any(e.kind in ("unknown", "corner") or e.operation in CORNERS for e in row.why)
+        unknown = unknown or self.run.faint
+        if self._changes(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
-        if self.flat.together(row.name, index) and not self._changes(self.flat, row.name, index):
+        if flat.together(row.name, index) and not self._changes(flat, row.name, index):
             return UNKNOWN if unknown else DISAGREE
-        if row.alone < row.size and not self._seen(row.name, index):
+        if row.alone < row.size and not self._seen(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
         return AGREE
 
@@ -130,9 +150,9 @@ class Check:
         move = freedom.move(name, index)
         return self.measurement.change(move) > unseen(move)
 
-    def _seen(self, name, index):
+    def _seen(self, predicted, name, index):
         """Whether a finite move of these numbers, and of none that goes alone, changes an output."""
-        move = self.predicted.against(name, index)
+        move = predicted.against(name, index)
         heard = self.measurement.heard.get(name, 0.0)
         return self.measurement.change(move) > max(SEEN * min(1.0, heard), unseen(move))
 

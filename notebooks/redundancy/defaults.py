@@ -10,18 +10,7 @@ structure, and what is predicted of it is carried back to the full size.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-import torch
-
-from .guessing import suitable_inputs
-from .large import carried
-from .layers import find_attention, layers_of
-from .layout import with_true_layout
-from .precision import double_precision, generic_copy, plain_kernels
-from .predict import predict
-from .reasons import reason_for
-from .shrinking import built, class_of, shrink
+from .auditing import audit
 from .zoo import quiet
 
 NAMES = """bert roberta electra distilbert albert gpt2 opt bloom ctrl biogpt gpt_neo gpt_bigcode
@@ -48,15 +37,6 @@ NOTES = {
     "esm": "given rotary positions, as in ESM-2; the default has absolute ones, and makes no model",
     "nemotron": "given a key head for each head; the default makes no model",
 }
-TURNED = {0: "all", Fraction(1, 2): "half", Fraction(3, 4): "a quarter"}
-#: What a row says of a value bias, by how the last of its reasons begins.
-VALUES = {
-    "W_O b_V moves into b_O": "it moves into $b_O$",
-    "there is no b_O": "there is no $b_O$",
-    "W_O shows": "no $b_O$, but one direction is not seen",
-    "a sink takes a share": "the sink takes a share of the weights",
-    "a norm before W_O": "a norm before $W_O$ bends it",
-}
 
 
 def default(name):
@@ -69,30 +49,20 @@ def default(name):
 
 def line(name):
     """The row of an architecture on the decision page: key and value bias of its first layer."""
-    key, value = (predicted(name)[role] for role in ("key", "value"))
-    why = reason_for(key.why).words
-    if why == "rotary positions turn it":
-        why = f"RoPE turns {TURNED[Fraction(key.dimension, key.size)]} of each head"
+    report = audit(default(name), inject=True)
+    key, value = report.row("b_K"), report.row("b_V")
     note = f" ({NOTES[name]})" if name in NOTES else ""
-    of_value = next(words for begins, words in VALUES.items() if value.why[-1].startswith(begins))
-    assert "one direction" not in of_value or value.dimension == 1
-    return f"| `{name}` | {_share(key)} | {why}{note} | {_share(value)} | {of_value} |"
+    why = "; ".join(e.words for e in (key.reasons if key.alone == key.size else key.obstacles[:1]))
+    return f"| `{name}` | {_share(key.alone, key)} | {why}{note} | {_share(value.together, value)} | {_where(value)} |"
 
 
-def predicted(name):
-    """The predictions for the first layer at its default size, by role."""
-    config = default(name)
-    with quiet(), torch.random.fork_rng([]):
-        small, full = shrink(config).model, built(config, class_of(config), "meta")
-    copied, call = generic_copy(small), ((), suitable_inputs(small))
-    call = ((), {n: v.double() if v.is_floating_point() else v for n, v in call[1].items()})
-    absent = dict(copied.named_parameters()).keys() - dict(small.named_parameters()).keys()
-    with double_precision(), plain_kernels():
-        twin = with_true_layout(copied, find_attention(copied)[0], call)
-        found = predict(copied, call, [twin], absent)
-    layer = layers_of(full)[0]
-    return {role: carried(found[twin.name, role], layer, twin) for role in layer.projections}
+def _where(value):
+    """What becomes of a value bias: what it moves into, or why it stays."""
+    if not value.into:
+        return "; ".join(e.words for e in value.reasons[:1])
+    other = ".".join(value.into[0].split(".")[-2:])
+    return f"it moves into `{other}`" if len(value.into) == 1 else "it moves into several biases"
 
 
-def _share(found):
-    return "part" if 0 < found.dimension < found.size else "all" if found.dimension else "none"
+def _share(count, row):
+    return "all" if count == row.size else "part" if count else "none"

@@ -56,18 +56,17 @@ def _normalised(input, running_mean, running_var, weight, bias, training, moment
 class Measurement:
     """The Jacobian of what a model returns, by its added parameters.
 
-    ``run(call, values)`` gives the outputs with other values of some of the ``parameters``, and ``calls``
-    the inputs without end, the ones given first.  Rows are random mixtures of the outputs at one
+    ``subject`` is a `Subject`, ``parameters`` are some of its tensors by name, and ``calls`` inputs
+    without end, the ones given first.  Rows are random mixtures of the outputs at one
     input; they are drawn until they outnumber the parameters by a quarter, and then until a
     quarter as many again leave the rank as it was.
     """
 
-    def __init__(self, run, calls, parameters, seed=0):
-        self.run, self.calls = run, iter(calls)
-        self.parameters = {n: p.detach() for n, p in parameters.items()}
+    def __init__(self, subject, calls, parameters):
+        self.subject, self.calls, self.parameters = subject, iter(calls), parameters
         self.size = sum(p.numel() for p in self.parameters.values())
         self.drawn, self.stuck, self.batched = [], True, True
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(subject.seed)
         shapes = {n: p.shape for n, p in self.parameters.items()}
         rows, rank = self._more(math.ceil((1 + MARGIN) * self.size)), None
         while True:
@@ -100,10 +99,9 @@ class Measurement:
     def _rank(self):
         return int((self.jacobian.values > CUT * self.jacobian.scale).sum())
 
-    def outputs(self, call, values):
-        """All outputs at these inputs, one long vector, with other values of some parameters."""
-        with DifferentiableStatistics():
-            return torch.cat([t.flatten() for t in self.run(call, values)])
+    def outputs(self, call):
+        """All outputs at these inputs, one long vector."""
+        return torch.cat([t.flatten() for t in self.subject.run(call)])
 
     def _more(self, wanted):
         """So many rows of the Jacobian, or a few more."""
@@ -113,20 +111,20 @@ class Measurement:
             count = sum(map(len, found))
         return torch.cat(found)
 
-    def _at(self, values):
+    def _at(self):
         """The outputs at the next inputs; at those given, where the model does not take the next.
 
         ``stuck`` is true as long as no others than those given first were taken.
         """
         call = next(self.calls)
         try:
-            outputs = self.outputs(call, values)
+            outputs = self.outputs(call)
         except Exception:  # whatever a model raises: an image's place in a text was moved, say
             outputs = None
         if outputs is None or not outputs.isfinite().all():
             if not self.drawn:
-                return self.outputs(call, values)
-            return self.outputs(self.drawn[0][0], values)
+                return self.outputs(call)
+            return self.outputs(self.drawn[0][0])
         self.stuck = not self.drawn
         if len(self.drawn) < TRIED:
             self.drawn.append((call, outputs.detach()))
@@ -134,8 +132,17 @@ class Measurement:
 
     def _rows(self, wanted):
         """Blocks of rows at one input: mixtures of its outputs, at most half of all that is asked for."""
-        values = {n: p.clone().requires_grad_() for n, p in self.parameters.items()}
-        outputs = self._at(values)
+        for parameter in self.parameters.values():
+            parameter.requires_grad_()
+        try:
+            with DifferentiableStatistics():  # a checkpoint runs parts of the model once more
+                yield from self._mixed(wanted)
+        finally:
+            for parameter in self.parameters.values():
+                parameter.requires_grad_(False)
+
+    def _mixed(self, wanted):
+        outputs = self._at()
         count = min(math.ceil(self.size / 2), len(outputs), wanted)
         if not outputs.requires_grad:  # no parameter is reached
             yield outputs.new_zeros(count, self.size)
@@ -145,24 +152,24 @@ class Measurement:
                 min(CHUNK, count - start), len(outputs),
                 generator=self.generator, dtype=torch.float64,
             )  # fmt: skip
-            yield self._pulled_back(outputs, values, mixture.to(outputs) / len(outputs) ** 0.5)
+            yield self._pulled_back(outputs, mixture.to(outputs) / len(outputs) ** 0.5)
 
-    def _pulled_back(self, outputs, values, mixture):
+    def _pulled_back(self, outputs, mixture):
         """The rows of some mixtures of the outputs; one by one where they cannot be batched."""
         if self.batched:
             try:
-                return self._gradients(outputs, values, mixture, is_grads_batched=True)
+                return self._gradients(outputs, mixture, is_grads_batched=True)
             except (RuntimeError, NotImplementedError):  # a function without a batched derivative
                 self.batched = False
-        return torch.cat([self._gradients(outputs, values, row)[None].flatten(0, 1)
+        return torch.cat([self._gradients(outputs, row)[None].flatten(0, 1)
                           for row in mixture]).view(len(mixture), -1)  # fmt: skip
 
-    def _gradients(self, outputs, values, mixture, **how):
+    def _gradients(self, outputs, mixture, **how):
         found = torch.autograd.grad(
-            [outputs], list(values.values()), [mixture], allow_unused=True, retain_graph=True, **how
+            [outputs], list(self.parameters.values()), [mixture], allow_unused=True, retain_graph=True, **how
         )
         many = mixture.shape[:-1]
-        parts = zip(values.values(), found, strict=True)
+        parts = zip(self.parameters.values(), found, strict=True)
         made = [
             p.new_zeros(*many, p.numel()) if f is None else f.reshape(*many, -1) for p, f in parts
         ]
@@ -184,9 +191,8 @@ class Measurement:
 
     def change(self, move):
         """How far the outputs at a few inputs change along a move, relative to the largest."""
-        moved = {n: self.parameters[n] + t.view_as(self.parameters[n]) for n, t in move.items()}
-        with torch.no_grad():
+        with torch.no_grad(), self.subject.moved(move):
             return max(
-                ((self.outputs(call, moved) - base).abs().max() / base.abs().max()).item()
+                ((self.outputs(call) - base).abs().max() / base.abs().max()).item()
                 for call, base in self.drawn
             )

@@ -79,7 +79,11 @@ def float64_copy(model):
     The model itself is not touched.  Raises CannotRead as `find_attention` does.
     """
     demand_values(model)
-    return plainly_attending(copy.deepcopy(model).double().eval().requires_grad_(False))
+    with torch.no_grad():  # what a scripted module converts would not be a leaf otherwise
+        copied = plainly_attending(copy.deepcopy(model).double().eval())
+    for parameter in copied.parameters():
+        parameter.requires_grad_(False)
+    return copied
 
 
 def plainly_attending(copied):

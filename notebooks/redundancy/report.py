@@ -69,6 +69,11 @@ class Row:
             return [e for e in self.why if e.kind == "erased"][:1] or list(self.why[:1])
         if self.together == self.size:
             return [e for e in self.why if e.kind == "passed"][:1]
+        return self.obstacles
+
+    @property
+    def obstacles(self):
+        """The events that keep what does not go alone: where it is turned, or else who depends on it."""
         turned = [e for e in self.why if e.kind == "turned"]
         return (turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")])[:2]
 
@@ -84,6 +89,8 @@ class Row:
     def answer(self):
         """What becomes of the bias, in words: "can go: softmax cancels it"."""
         because = "; ".join(e.words for e in self.reasons)
+        if self.verdict == UNKNOWN and not self.why:
+            return f"{UNKNOWN}: outputs depend on it, and no operation of PyTorch was seen to use it"
         if self.verdict in (UNKNOWN, UNREACHED, DISAGREE, UNCLEAR):
             said = because or self.problem
             return f"{self.verdict}: {said}" if said else self.verdict

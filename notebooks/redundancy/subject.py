@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from .inputs import fresh, tensors
 from .precision import (
     double_precision,
     float64_copy,
@@ -16,7 +17,6 @@ from .precision import (
     with_every_bias_random,
     with_every_weight_random,
 )
-from .record import tensors
 from .shift.uses import Uses
 
 
@@ -51,53 +51,64 @@ def exactly():
 class Subject:
     """A model to be asked: ``model`` is a copy in float64 at a generic point.
 
-    ``weights`` says whether its matrices are random as well; ``inject`` gives every linear map and
-    convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by
-    name, tied ones once, and in evaluation the running means.  With ``own`` it is no generic point: every
-    number stays as it is, and every module in its mode.
+    ``weights`` says whether its matrices are random as well, and ``biases`` whether its vectors are
+    moved off their special values; ``inject`` gives every linear map and convolution without a bias
+    one, and ``injected`` names these.  ``tensors`` are its parameters by name, tied ones once, and in
+    evaluation the running means.
     """
 
-    def __init__(
-        self, model, training=False, weights=True, inject=False, seed=0, halved=False, own=False
-    ):
+    def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False, biases=True):
         self.model, self.training, self.seed = float64_copy(model).train(training), training, seed
         self.injected = _inject(self.model) if inject else ()
-        if own:
-            for mine, given in zip(self.model.modules(), model.modules(), strict=True):
-                mine.training = given.training
-        else:
-            self._at_random(weights, halved)
-        self.tensors = self._tensors()
-
-    def _at_random(self, weights, halved):
         if weights:
-            with_every_weight_random(self.model, self.seed)
+            with_every_weight_random(self.model, seed)
         if weights and halved:  # softmax is then less sure of itself
             halve_matrices(self.model)
-        with_every_bias_random(self.model, self.seed)
+        if biases:
+            with_every_bias_random(self.model, seed)
+        self.tensors = dict(self.model.named_parameters())
+        if not training:
+            self.tensors |= {n: b for n, b in self.model.named_buffers() if "running_mean" in n}
 
-    def _tensors(self):
-        means = () if self.training else self.model.named_buffers()
-        return dict(self.model.named_parameters()) | {n: b for n, b in means if "running_mean" in n}
+    def run(self, call, values=None):
+        """The tensors of numbers that the model returns, with other ``values`` of some tensors.
 
-    def twin(self):
-        """The same subject again, whose numbers may be set (``tensor.data = …``) and these stay as they are."""
-        other, given = copy.copy(self), self.model.parameters()
-        own = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in given}
-        other.model = copy.deepcopy(self.model, own)
-        other.tensors = other._tensors()
-        return other
+        What a run changes is as it was afterwards.
+        """
+        args, kwargs = fresh(call)
+        with torch.random.fork_rng([]), self._own_buffers():
+            torch.manual_seed(self.seed)
+            if values is None:
+                return tensors(self.model(*args, **kwargs))
+            return tensors(torch.func.functional_call(self.model, values, args, kwargs))
 
-    def run(self, call, values=None, seed=None):
-        """The tensors of numbers that the model returns, with other ``values`` of some tensors."""
-        state = {n: b.clone() for n, b in self.model.named_buffers() if n not in self.tensors}
-        args, kwargs = copy.deepcopy(call)
-        with torch.random.fork_rng([]):
-            torch.manual_seed(self.seed if seed is None else seed)
-            made = torch.func.functional_call(
-                self.model, self.tensors | state | (values or {}), args, kwargs
-            )
-        return tensors(made)
+    @contextlib.contextmanager
+    def _own_buffers(self):
+        """A context in which the model writes into copies of its buffers."""
+        held = [(m._buffers, n, b) for m in self.model.modules() for n, b in m._buffers.items()
+                if b is not None and not any(b is t for t in self.tensors.values())]  # fmt: skip
+        copies = {id(b): b.clone() for _, _, b in held}
+        try:
+            for buffers, name, buffer in held:
+                buffers[name] = copies[id(buffer)]
+            yield
+        finally:
+            for buffers, name, buffer in held:
+                buffers[name] = buffer
+
+    @contextlib.contextmanager
+    def moved(self, move):
+        """A context in which some tensors are moved: {name: by how much}."""
+        kept = {n: self.tensors[n].detach().clone() for n in move}
+        try:
+            with torch.no_grad():
+                for name, by in move.items():
+                    self.tensors[name].add_(by.view_as(self.tensors[name]))
+            yield
+        finally:
+            with torch.no_grad():
+                for name, value in kept.items():
+                    self.tensors[name].copy_(value)
 
     def uses(self, call):
         """Which tensors the model adds, and in what part of attention: the `Uses` of one run."""

@@ -23,7 +23,8 @@ from .rules import RULES, SHAPES_ONLY, scaled
 #: What makes of cosines and sines a table of rotations.
 ANGLES = set(
     "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
-    "transpose repeat_interleave reshape split alias detach unbind squeeze".split()
+    "transpose repeat_interleave reshape split alias detach unbind squeeze gather index_select "
+    "embedding split_with_sizes".split()
 )
 
 
@@ -90,7 +91,7 @@ class Following(TorchDispatchMode):
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
-        self.unclear, only = None, Group(1)
+        self.unclear, self.faint, only = None, False, Group(1)
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -223,6 +224,8 @@ class Following(TorchDispatchMode):
         if tensor not in self.known:
             self._know(tensor)
             others = [(o, self.of(o)) for o in self._beside(tensor)]
+            if _is_table_of_rotations(tensor):
+                self.angles[tensor] = True
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
@@ -254,6 +257,19 @@ def _vanishes(one, other, product):
     peak = max(b.peak for b in one.blocks.values()) * max(b.peak for b in other.blocks.values())
     made = product(at(one), at(other))
     return made.abs().max() <= 1e-9 * peak
+
+
+def _is_table_of_rotations(tensor):
+    """Whether a stored tensor looks like cosines and sines: zeros and ones at position 0, then less.
+
+    Only the words of a report depend on it.
+    """
+    if tensor.dim() < 2 or not tensor.is_floating_point() or len(tensor) < 2:
+        return False
+    first, rest = tensor[0].flatten(), tensor[1:]
+    return bool(
+        ((first == 0) | (first == 1)).all() and 0 < rest.abs().max() <= 1 and (rest % 1).any()
+    )
 
 
 def _memory(tensors, like):

@@ -69,6 +69,19 @@ class Freedom:
             made.append(torch.cat(rows))
         return torch.cat(made, 1)
 
+    def fixing(self, names):
+        """The directions that leave these parameters as they are."""
+        names, known, made = set(names), {}, {}
+        for name, family in self.families.items():
+            fixed = [n for n in family.places if n in names]
+            if fixed and id(family) not in known:
+                rows = torch.cat([family.rows(n) for n in fixed])
+                values, vectors = torch.linalg.eigh(rows.T @ rows)
+                free = vectors[:, values <= 4 * OUTSIDE**2]
+                known[id(family)] = Family(family.basis @ free, family.places)
+            made[name] = known.get(id(family), family)
+        return Freedom(made, self.shapes)
+
     def __len__(self):
         return sum(f.basis.shape[1] for f in {id(f): f for f in self.families.values()}.values())
 

@@ -13,6 +13,7 @@ x becomes x + sum G t.  A block is constant along the axes along which its strid
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -36,13 +37,15 @@ class Group:
     """Coordinates of t that move freely; ``parameter`` and ``index`` where they are a parameter's own.
 
     ``became`` lists (group, how) once a condition has touched it: ``how`` is a matrix (old x new
-    coordinates) or, for coordinates that stay as they are, their places.
+    coordinates) or, for coordinates that stay as they are, their places.  Numbers that move in a way that is
+    not followed have a ``source``: the shift that must vanish where anything depends on them.
     """
 
     size: int
     parameter: str | None = None
     index: torch.Tensor | None = None
     became: list | None = None
+    source: object = None
 
 
 @dataclass
@@ -125,6 +128,12 @@ class Moves:
         eye = torch.eye(size, dtype=torch.float64).view(size, *tensor.shape)
         return Shift({group: Block(eye)})
 
+    def unfollowed(self, source, shape):
+        """The shift of numbers that move somehow when their ``source`` does."""
+        size = math.prod(shape)
+        eye = torch.eye(size, dtype=torch.float64).view(size, *shape)
+        return Shift({Group(size, source=source): Block(eye)})
+
     def now(self, shift):
         """The shift in the groups that there are now, without what vanishes."""
         while any(g.became is not None for g in shift.blocks):
@@ -138,9 +147,13 @@ class Moves:
 
     def require(self, shift):
         """Keep only those t for which a shift vanishes; returns {group: coordinates it bound}."""
+        shift, found = self.now(shift), {}
+        for group in [g for g in shift.blocks if g.source is not None]:
+            group.became = []
+            found |= self.require(group.source)
         shift = self.now(shift)
         if not shift:
-            return {}
+            return found
         self.conditions += 1
         bound = {g: b.touched() for g, b in shift.blocks.items()}
         peak = max(b.peak for b in shift.blocks.values())
@@ -161,7 +174,7 @@ class Moves:
                 how[places] = solutions[start : start + len(places)]
                 group.became.append((mixed, how))
             start += len(places)
-        return bound
+        return found | bound
 
     def _null_space(self, rows):
         """An orthonormal basis (unknowns x solutions) of the t with t @ rows = 0."""

@@ -69,7 +69,21 @@ def reshaped(run, call):
     if call.outs[0].dtype != call.args[0].dtype:
         return run.unknown(call, "a view reads the bits of a number")
     shape = call.outs[0].shape
-    return call.shift(call.args[0]).map(lambda g: g.reshape(len(g), *shape))
+    return call.shift(call.args[0]).map(lambda g: _reshaped(g, shape))
+
+
+def _reshaped(g, shape):
+    """A response in another shape; an axis that is not cut or joined stays constant if it was."""
+    old, thin = g.shape[1:], g
+    known = {
+        (math.prod(old[:a]), n): a for a, n in enumerate(old) if g.stride(a + 1) == 0 and n > 1
+    }
+    made = list(shape)
+    for a, n in enumerate(shape):
+        axis = known.get((math.prod(shape[:a]), n))
+        if axis is not None:
+            thin, made[a] = thin.narrow(axis + 1, 0, 1), 1
+    return thin.reshape(len(g), *made).expand(len(g), *shape)
 
 
 @rule("constant_pad_nd", "pass it on")

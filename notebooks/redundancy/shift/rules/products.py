@@ -85,6 +85,8 @@ def matrix_product(run, call):
         and left.dim() == other.dim()
     ):
         run.note("passed", b, call, "weights that sum to one pass it on", "4.2")
+    elif alike := _alike_for_all_tokens(b):
+        run.note("turned", alike, call, "weights that do not sum to one take a share of it")
     if a:
         gain = right.abs().sum(-2).max().item() * abs(alpha) if right.numel() else 1
         full = a if one.dim() > 1 else a.map(lambda g: g[:, None])
@@ -104,6 +106,14 @@ def matrix_product(run, call):
     if added_to is not None and call.shift(added_to):
         made += times(call.shift(added_to), beta, shape)
     return made
+
+
+def _alike_for_all_tokens(shift):
+    """What of the second factor's shift is the same along the axis that the product sums over."""
+    alike = {
+        g: b for g, b in shift.blocks.items() if b.values.dim() > 2 and b.values.stride(-2) == 0
+    }
+    return Shift(alike)
 
 
 def _factors(call):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ..moves import Shift
 from .common import RULES, alike, fitted, rule, spread
+from .seeing import sees
 
 
 @rule(
-    "exp",
+    "exp exp2 pow",
     "turn it into a factor; a quotient of such factors cancels what is the same in both",
     "3.1",
 )
 def exponential(run, call):
-    """A sum becomes a factor: exp(x + g t) = exp(x) exp(g t)."""
-    return Shift(call.shift(call.args[0]).blocks, scaled=True)
+    """A sum becomes a factor: a^(x + g t) = a^x a^(g t)."""
+    if call.name == "pow" and isinstance(call.args[0], torch.Tensor):
+        return sees(run, call)
+    power = call.args[-1]
+    base = {"exp": math.e, "exp2": 2.0}.get(call.name) or call.args[0]
+    shift = call.shift(power).map(lambda g: math.log(base) * g)
+    return Shift(shift.blocks, scaled=True)
 
 
 def scaled(run, call):

@@ -9,15 +9,20 @@ from .common import SWALLOWED, alike, fitted, rule, spread, times
 
 SEEN = (
     "relu leaky_relu elu celu selu gelu silu mish hardtanh hardswish hardsigmoid sigmoid tanh log_sigmoid_forward "
-    "log_sigmoid softplus threshold clamp clamp_min clamp_max prelu _prelu_kernel rrelu_with_noise abs pow square sqrt "
+    "log_sigmoid softplus threshold clamp clamp_min clamp_max prelu _prelu_kernel rrelu_with_noise abs square sqrt "
     "rsqrt reciprocal log log1p log2 log10 expm1 sin cos tan asin acos atan atan2 sinh cosh erf erfc "
-    "linalg_vector_norm norm renorm prod cumprod floor ceil round trunc frac fmod remainder sign sgn "
-    "floor_divide bitwise_not logical_not exp2 polar "
+    "linalg_vector_norm norm renorm prod cumprod frac fmod remainder sign sgn "
+    "floor_divide bitwise_not logical_not polar "
     " _cdist_forward _pdist_forward signbit sinc "
     "hardshrink softshrink glu addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
 )
+#: What the names of some operations mean, in the words of a report.
+SAID = {
+    "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length", "rsqrt": "a root",
+    "_to_copy": "a rounding", "prelu": "a PReLU", "_prelu_kernel": "a PReLU",
+}  # fmt: skip
 #: Of these a piece is linear: whether a number is on either side of a corner decides.
 CORNERS = set(
     "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
@@ -114,8 +119,24 @@ def sees(run, call):
         return call.shift(call.args[0])
     for tensor in call.moving:
         kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
-        run.see(call.shift(tensor), call, f"{call.name} depends on it", kind=kind)
+        run.see(
+            call.shift(tensor), call, f"{SAID.get(call.name, call.name)} depends on it", kind=kind
+        )
     return Shift()
+
+
+#: So many numbers at most move without being followed.
+UNFOLLOWED = 2048
+
+
+@rule("ceil floor round trunc", "move it by jumps, which a later operation may cancel")
+def rounded(run, call):
+    x, out, shift = call.args[0], call.outs[0], call.shift(call.args[0])
+    if run.exact:
+        return shift.map(lambda g: call.rerun(0, x + g[0])[None] - out)
+    if out.numel() > UNFOLLOWED:
+        return sees(run, call)
+    return run.moves.unfollowed(shift, out.shape)
 
 
 def _far(call):
