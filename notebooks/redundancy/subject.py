@@ -51,33 +51,51 @@ def exactly():
 class Subject:
     """A model to be asked: ``model`` is a copy in float64 at a generic point.
 
-    ``weights`` says whether its matrices are random as well, and ``biases`` whether its vectors are
-    moved off their special values; ``inject`` gives every linear map and convolution without a bias
-    one, and ``injected`` names these.  ``tensors`` are its parameters by name, tied ones once, and in
-    evaluation the running means.
+    ``weights`` says whether its matrices are random as well; ``inject`` gives every linear map and
+    convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by
+    name, tied ones once, and in evaluation the running means.  With ``own`` it is no generic point: every
+    number stays as it is, and every module in its mode.
     """
 
-    def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False, biases=True):
+    def __init__(
+        self, model, training=False, weights=True, inject=False, seed=0, halved=False, own=False
+    ):
         self.model, self.training, self.seed = float64_copy(model).train(training), training, seed
         self.injected = _inject(self.model) if inject else ()
+        if own:
+            for mine, given in zip(self.model.modules(), model.modules(), strict=True):
+                mine.training = given.training
+        else:
+            self._at_random(weights, halved)
+        self.tensors = self._tensors()
+
+    def _at_random(self, weights, halved):
         if weights:
-            with_every_weight_random(self.model, seed)
+            with_every_weight_random(self.model, self.seed)
         if weights and halved:  # softmax is then less sure of itself
             halve_matrices(self.model)
-        if biases:
-            with_every_bias_random(self.model, seed)
-        self.tensors = dict(self.model.named_parameters())
-        if not training:
-            self.tensors |= {n: b for n, b in self.model.named_buffers() if "running_mean" in n}
+        with_every_bias_random(self.model, self.seed)
 
-    def run(self, call, values=None):
+    def _tensors(self):
+        means = () if self.training else self.model.named_buffers()
+        return dict(self.model.named_parameters()) | {n: b for n, b in means if "running_mean" in n}
+
+    def twin(self):
+        """The same subject again, whose numbers may be set (``tensor.data = …``) and these stay as they are."""
+        other, given = copy.copy(self), self.model.parameters()
+        own = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in given}
+        other.model = copy.deepcopy(self.model, own)
+        other.tensors = other._tensors()
+        return other
+
+    def run(self, call, values=None, seed=None):
         """The tensors of numbers that the model returns, with other ``values`` of some tensors.
 
         What a run changes is as it was afterwards.
         """
         args, kwargs = fresh(call)
         with torch.random.fork_rng([]), self._own_buffers():
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.seed if seed is None else seed)
             if values is None:
                 return tensors(self.model(*args, **kwargs))
             return tensors(torch.func.functional_call(self.model, values, args, kwargs))
