@@ -67,7 +67,7 @@ class Subject:
                 mine.training = given.training
         else:
             self._at_random(weights, halved)
-        self.tensors = self._tensors()
+        self.renew()
 
     def _at_random(self, weights, halved):
         if weights:
@@ -76,16 +76,18 @@ class Subject:
             halve_matrices(self.model)
         with_every_bias_random(self.model, self.seed)
 
-    def _tensors(self):
+    def renew(self):
+        """Name the tensors, again after a module was changed."""
         means = () if self.training else self.model.named_buffers()
-        return dict(self.model.named_parameters()) | {n: b for n, b in means if "running_mean" in n}
+        self.tensors = dict(self.model.named_parameters())
+        self.tensors |= {n: b for n, b in means if "running_mean" in n}
 
     def twin(self):
         """The same subject again, whose numbers may be set (``tensor.data = …``) and these stay as they are."""
         other, given = copy.copy(self), self.model.parameters()
         own = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in given}
         other.model = copy.deepcopy(self.model, own)
-        other.tensors = other._tensors()
+        other.renew()
         return other
 
     def run(self, call, values=None, seed=None):
