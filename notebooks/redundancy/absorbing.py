@@ -5,8 +5,10 @@ An output y of a LayerNorm with gain gamma and shift beta satisfies
     y_1 / gamma_1 + ... + y_d / gamma_d = beta_1 / gamma_1 + ... + beta_d / gamma_d = kappa,
 
 so W + b (1 / gamma)^T / kappa does what W and b do, and no other reader of the norm has to change.
-The price is digits: b comes back as a sum of d terms, (d + |beta / gamma|_1) / |kappa| times as
-large as b at most.  Training moves gamma and beta, so the two models are equal only as they are.
+Which matrix reads which norm is seen from the operations of a run, and the change is followed
+through all of them.  The price is digits: b comes back as a sum of d terms, (d + |beta / gamma|_1)
+/ |kappa| times as large as b at most.  Training moves gamma and beta, so the two models are equal
+only as they are.
 """
 
 from __future__ import annotations
@@ -14,83 +16,107 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import nn
 
-from .report import BIASES
-from .surgery import LONGEST, Row, Stays, is_layer_norm, is_linear, nonzero, weight_of
+from .choosing import LONGEST, Piece, Row, Stays
+from .steps import changes_nothing, steps_of
 
 #: Of sums, the share that rounding leaves of zero.
 ROUNDING = 1e-12
 
 
-def absorb_into_weights(surgeon):
-    """Clear the bias of every Linear that reads a LayerNorm; writes into the surgeon's account."""
-    for linear in filter(is_linear, surgeon.names):
-        sources = {call.sources[0] for run in surgeon.runs for call in run.calls[linear]}
-        near = {node.module for source in sources for node in (source, *source.sources)}
-        if nonzero(linear.bias) and any("Norm" in type(module).__name__ for module in near):
-            _account(surgeon, linear, sources)
-    surgeon.take_back()
+def absorb_into_weights(bench):
+    """Clear the bias of every linear map that reads a LayerNorm; writes into the bench's account."""
+    parts = {}
+    for call in bench.calls:
+        parts = bench.after.uses(call).parts | parts
+    for bias, reading in _readings(bench).items():
+        constants = _constants(bias, bench.after.tensors[bias], parts.get(bias, {}))
+        try:
+            price = _absorb(bench, bias, *reading)
+        except Stays as reason:
+            known = {row.place for row in bench.rows}
+            bench.rows += [
+                Row(reason.verdict, bias, c, str(reason)) for c in constants if bias not in known
+            ]
+            continue
+        text, by = f"into {reading[0]}", "with the weight beside it"
+        bench.rows = [row for row in bench.rows if row.verdict == "moved" or row.place != bias]
+        bench.rows += [Row("moved", bias, c, text, n, by, price) for c, n in constants.items()]
 
 
-def _account(surgeon, linear, sources):
-    """Clear one bias, or say why it stays; what was kept of it before is then no longer kept."""
-    held = {
-        (layer.name, BIASES[role]): int(p.bias().count_nonzero())
-        for layer in surgeon.layers
-        for role, p in layer.projections.items()
-        if p.biases.module is linear and nonzero(p.bias())
-    } or {(surgeon.names[linear], "bias"): int(linear.bias.count_nonzero())}
-    try:
-        price = _absorb(surgeon, linear, sources)
-    except Stays as reason:
-        surgeon.rows += [Row(reason.verdict, *place, str(reason)) for place in held]
-        return
-    left = (r for r in surgeon.rows if r.verdict == "moved" or (r.place, r.constant) not in held)
-    text = f"into {surgeon.names[linear]}.weight"
-    surgeon.rows = [*left, *(Row("moved", *place, text, n, price) for place, n in held.items())]
+def _readings(bench):
+    """{bias: (the weight beside it, its matrix as used, what made that which is read, the name of that)}."""
+    found = {}
+    for call in bench.calls:
+        steps = steps_of(bench.after, call)
+        for step in steps.steps:
+            if step.name != "addmm":
+                continue
+            bias, weight, (name, read) = (
+                steps.named(step, 0),
+                steps.named(step, 2),
+                steps.source(step.args[1]),
+            )
+            if bias and weight and bench.after.tensors[bias].any():
+                gain = steps.named(read, 2) if read and "norm" in read.name else None
+                name = (
+                    gain.removesuffix(".weight")
+                    if gain
+                    else name or (read.name if read else "an input")
+                )
+                found.setdefault(bias, (weight, step.args[2], read, name))
+    return found
 
 
-def _absorb(surgeon, linear, sources):
+def _constants(name, b, parts):
+    """{symbol: how many numbers that are not zero} of a bias."""
+    rest, found = (b != 0).flatten(), {}
+    for part, mask in (*parts.items(), ("other", rest)):
+        if many := int((mask & rest).sum()):
+            found[Piece(name, part, mask).symbol] = many
+            rest = rest & ~mask
+    return found
+
+
+def _absorb(bench, bias, weight, matrix, read, name):
     """Change a weight and a bias; returns the price, see `price_of`.  Raises Stays."""
-    norm, name = _norm_read(surgeon, sources), surgeon.names[linear]
-    for own in (linear.weight, linear.bias):
-        if sum(p is own for _, p in surgeon.model.named_parameters(remove_duplicate=False)) > 1:
-            raise Stays(f"{name} shares its weight or its bias with another module")
-    terms, W, b = norm.bias / norm.weight, weight_of(linear), linear.bias
+    b, W = (bench.after.tensors[n].detach() for n in (bias, weight))
+    inverse, shift = _norm_of(read, name)
+    terms = shift * inverse
     kappa, size = terms.sum().item(), len(terms) + terms.abs().sum().item()
     if abs(kappa) <= ROUNDING * size:
-        raise Stays(f"kappa, the sum of beta / gamma in {surgeon.names[norm]}, is zero")
+        raise Stays(f"kappa, the sum of beta / gamma in {name}, is zero")
     factor = size / abs(kappa)
     if factor * b.norm() > LONGEST:
-        raise Stays(f"kappa, the sum of beta / gamma in {surgeon.names[norm]}, is too small")
-    change = torch.outer(b, 1 / norm.weight) / kappa
-    relative = (change.norm() / W.norm()).item()
-    made = W + change if isinstance(linear, nn.Linear) else (W + change).T.contiguous()
-    linear.weight = nn.Parameter(made)  # a new one: the model compared with shares the old
-    surgeon.longest = max(surgeon.longest, factor * b.norm().item())
-    b.zero_()
-    return relative, 1 / abs(kappa), factor
+        raise Stays(f"kappa, the sum of beta / gamma in {name}, is too small")
+    change = torch.outer(b.flatten(), inverse) / kappa
+    change = change.T if matrix.shape == W.shape and torch.equal(matrix, W) else change
+    if change.shape != W.shape or not changes_nothing(
+        bench.after, bench.calls, {weight: change, bias: -b}
+    ):
+        raise Stays(f"{weight} does something else besides, or reads something else than {name}")
+    bench.after.tensors[weight].data, bench.after.tensors[bias].data = (
+        W + change,
+        torch.zeros_like(b),
+    )
+    bench.longest = max(bench.longest, factor * b.norm().item())
+    return (change.norm() / W.norm()).item(), 1 / abs(kappa), factor
 
 
-def _norm_read(surgeon, sources):
-    """The LayerNorm that is all that a Linear reads, in every call; raises Stays."""
-    modules = {source.module for source in sources}
-    if len(modules) > 1:
-        raise Stays(f"it reads one thing here and another there: {', '.join(map(str, sources))}")
-    (source, *_), (norm,) = sources, modules
-    kind = type(norm).__name__
-    if "Norm" not in kind:
-        raise Stays(f"{source} stands between it and the norm")
-    if not is_layer_norm(norm):
-        raise Stays(f"{source} is a {kind}: only what a LayerNorm returns has a known sum", "kept")
-    if norm.bias is None or norm.weight is None or not norm.bias.any():
-        raise Stays(f"{source} has no shift, so kappa is zero", "kept")
-    if norm.weight.ndim > 1:
-        raise Stays(f"{source} runs over several dimensions, and a Linear reads the last")
-    if not norm.weight.all():
-        raise Stays(f"the gain of {source} has a zero, and 1 / gamma is not there", "kept")
-    return norm
+def _norm_of(read, name):
+    """1 / gamma and beta of the LayerNorm that made what a map reads; raises Stays."""
+    if read is None or read.name != "native_layer_norm":
+        raise Stays(
+            f"it stands beside what {name} returns: only a LayerNorm's sum is known", "kept"
+        )
+    gain, shift = read.args[2:4]
+    if shift is None or not shift.any():
+        raise Stays(f"{name} has no shift, so kappa is zero", "kept")
+    if shift.dim() > 1:
+        raise Stays(f"{name} runs over several dimensions, and a linear map reads the last", "kept")
+    if gain is not None and not gain.all():
+        raise Stays(f"the gain of {name} has a zero, and 1 / gamma is not there", "kept")
+    return torch.ones_like(shift) if gain is None else gain.reciprocal(), shift
 
 
 def price_of(rows, dtype):

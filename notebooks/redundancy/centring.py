@@ -1,22 +1,24 @@
 """Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equal model.
 
 LayerNorm is centring, then RMSNorm (Theorem 7.3), and centring is linear: it may as well be
-done by whatever writes to the stream (Theorem 14.2).  So every Linear and every embedding that
-writes there loses the mean of its output, and every LayerNorm that reads the stream becomes an
-RMSNorm with the same gain and eps.  The shifts move into what reads them (Theorem 6.3), except
-where nothing can take one; there the norm keeps it.
+done by whatever writes to the stream (Theorem 14.2).  Which matrices write there is followed: one
+number for each input, added to all of its outputs, must reach LayerNorms and nothing else.  These
+matrices lose the mean of their outputs, and every LayerNorm becomes an RMSNorm with the same
+gain and eps.  The shifts move into what reads them (Theorem 6.3), except where nothing can take
+one; there the norm keeps it.
 """
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import nn
 
-from .equality import CannotFold
-from .folding import operated
-from .surgery import Row, Surgeon, is_layer_norm, is_linear
+from .choosing import Row
+from .equality import Bench, CannotFold
+from .folding import finished, move_biases
+from .shift.following import Following
+from .shift.moves import NOISE
+from .steps import followed, steps_of
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
@@ -30,86 +32,93 @@ class ShiftedRMSNorm(nn.RMSNorm):
         return super().forward(x) + self.bias
 
 
+class Reaching(Following):
+    """Follows one change, and notes whether it reaches a LayerNorm that cancels it."""
+
+    reached = False
+
+    def note(self, kind, shift, call, words, theorem=None):
+        if kind == "erased" and theorem == "7.1" and self.moves.now(shift):
+            self.reached = True
+
+
 def as_rms_norm(model, inputs=None, *, add_bias=False):
     """A `Folded` whose model has an RMSNorm wherever the model given has a LayerNorm.
 
     ``add_bias=True`` lets a head without a bias take the last shift.  Raises CannotFold with a
-    reason where something besides LayerNorms reads the stream, or writes to it and cannot be
-    centred; NotEqual where outputs would change.
+    reason where what a LayerNorm reads cannot be centred; NotEqual where outputs would change.
     """
     if not isinstance(model, nn.Module):
         raise CannotFold(f"a model is needed, not {type(model).__name__}")
-
-    def operate(after, batches):
-        surgeon = Surgeon(after, batches, ("shifts",), add_bias)
-        rows = surgeon.operate()
-        with torch.no_grad():
-            for writer in centred(surgeon):
-                rows.append(Row("moved", surgeon.names[writer], "mean", "to nowhere"))
-            replace_norms(after)
-        return rows, surgeon.longest
-
-    return operated(model, inputs, operate, shaped=with_norms_of)
+    bench = Bench(model, inputs, inject=add_bias)
+    with bench.open():
+        move_biases(bench, ("shifts",))
+        heard = centre_writers(bench)
+        demand_centred(bench, heard)
+        replace_norms(bench.after.model)
+    return finished(bench)
 
 
-def centred(surgeon):
-    """The modules that write to the stream, each centred; raises CannotFold before the first."""
-    surgeon.demand_all_used(surgeon.model)
-    norms = [m for m in surgeon.names if is_layer_norm(m)]
-    writers = dict.fromkeys(writer for norm in norms for writer in written_by(surgeon, norm))
-    for writer in writers:
-        demand_unheard(surgeon, writer)
-    for writer in writers:
-        weight = writer.weight
-        rows = weight.T if isinstance(writer, nn.Linear) else weight  # (anything x features)
-        rows -= rows.mean(1, keepdim=True)
-        if getattr(writer, "bias", None) is not None:
-            writer.bias -= writer.bias.mean()
-    return list(writers)
+def centre_writers(bench):
+    """Take the mean out of all that only LayerNorms read; returns whose mean something else reads."""
+    heard = []
+    for name, tensor in bench.after.tensors.items():
+        axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
+        for axis in dict.fromkeys(axes):
+            shape = [1 if a == axis else n for a, n in enumerate(tensor.shape)]
+            chance = torch.Generator().manual_seed(0)
+            numbers = torch.randn(shape, generator=chance, dtype=torch.float64)
+            change = {name: numbers.expand(tensor.shape).contiguous()}
+            one = followed(bench.after, bench.calls, change, Reaching)
+            if one.reached and (one.failed or one.unclear):
+                heard.append(name)
+            elif one.reached:
+                tensor.data = tensor - tensor.mean(axis, keepdim=True)
+                bench.rows.append(
+                    Row("moved", name, "mean", "to nowhere: LayerNorms cancel it [14.2]")
+                )
+                break
+    return heard
 
 
-def written_by(surgeon, norm):
-    """The modules whose outputs are added up in what a LayerNorm reads, in any run."""
-    reads = surgeon.names[norm]
-    waiting, found = [run.source(norm) for run in surgeon.runs if run.calls[norm]], []
-    if not waiting or None in waiting:
-        raise CannotFold(f"{reads} runs more than once, or not at all, in one run of the model")
-    while waiting:
-        node = waiting.pop()
-        if node.kind == "add":
-            waiting += node.sources
-        elif is_linear(node.module) or isinstance(node.module, nn.Embedding):
-            found.append(node.module)
-        else:
-            raise CannotFold(f"{reads} reads what {node} wrote, which cannot be centred")
-    return found
+def demand_centred(bench, heard):
+    """Raises CannotFold unless every LayerNorm runs, and reads rows whose mean is zero."""
+    used = set()
+    for call in bench.calls:
+        steps = steps_of(bench.after, call)
+        used |= steps.used
+        for step in steps.steps:
+            if step.name == "native_layer_norm":
+                x, axes = step.args[0], range(-len(step.args[1]), 0)
+                if x.mean(list(axes)).abs().max() > NOISE * x.abs().max():
+                    name = (steps.named(step, 2) or "a LayerNorm").removesuffix(".weight")
+                    raise CannotFold(f"what {name} reads cannot be centred{_because(bench, heard)}")
+    for name, norm in bench.after.model.named_modules():
+        idle = [n for n, _ in norm.named_parameters(prefix=name) if n not in used]
+        if is_layer_norm(norm) and idle:
+            raise CannotFold(f"{name} does not run on these inputs")
 
 
-def demand_unheard(surgeon, writer):
-    """Raises CannotFold unless only LayerNorms hear the mean, and the weight is not shared."""
-    name = surgeon.names[writer]
-    for other, parameter in surgeon.model.named_parameters(remove_duplicate=False):
-        if parameter is writer.weight and other != f"{name}.weight":
-            raise CannotFold(f"{other} is tied to {name}.weight, which is to be centred: untie it")
-    if not surgeon.only_layer_norms_hear(writer):
-        raise CannotFold(f"not only LayerNorms read what {name} writes")
+def _because(bench, heard):
+    """Who writes a mean that something else than LayerNorms reads, and what is tied to it."""
+    if not heard:
+        return ""
+    every = dict(bench.after.model.named_parameters(remove_duplicate=False))
+    tied = [n for n, p in every.items() if p is every[heard[0]] and n != heard[0]]
+    tied = f", which is tied to {', '.join(tied)}: untie it" if tied else ""
+    return f": not only LayerNorms depend on the mean of {heard[0]}{tied}"
+
+
+def is_layer_norm(module):
+    """Whether a module is PyTorch's own LayerNorm, and nothing is hooked to it."""
+    return type(module) is nn.LayerNorm and not (module._forward_hooks or module._forward_pre_hooks)
 
 
 def replace_norms(model):
     """Every LayerNorm becomes an RMSNorm with its gain, its eps, and its shift if it has one."""
-    for holder in list(model.modules()):
-        for name, norm in list(holder.named_children()):
-            if is_layer_norm(norm):
-                setattr(holder, name, rms_norm_of(norm))
-
-
-def with_norms_of(model, changed):
-    """A copy of a model with the norms of another in the place of its LayerNorms."""
-    made = copy.deepcopy(model)
-    for name, norm in list(made.named_modules(remove_duplicate=False)):
+    for name, norm in list(model.named_modules(remove_duplicate=False)):
         if is_layer_norm(norm):
-            made.set_submodule(name, copy.deepcopy(changed.get_submodule(name)).to(norm.weight))
-    return made
+            model.set_submodule(name, rms_norm_of(norm))
 
 
 def rms_norm_of(norm):

@@ -2,28 +2,29 @@
 
 What a comparison in float64 may find is bounded by
 
-    relative error <= 1e-12 (1 + |t|),    t the longest shift that was moved,
+    relative error <= 1e-12 (1 + |t|),    t the longest move that was made,
 
-because a shift is added in one place and taken away in another: the numbers between are longer
-by |t|, and their last digits are lost.  Inputs can only show the way through the code that they
-take; `other_ways` therefore adds some: longer ones, padding, the states of an encoder, and each
+because what is added in one place is taken away in another: the numbers between are longer by |t|,
+and their last digits are lost.  Inputs can only show the way through the code that they take;
+`other_ways` therefore adds some: longer ones, padding, the states of an encoder, and each
 argument left out that can be.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import random
-import re
 import tempfile
-from collections.abc import Mapping
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map
 
-from .guessing import NoInputs, suitable_inputs
-from .inputs import within
+from .inputs import as_call, first_line, in_float64, tensors
+from .steps import idle_matrices_see
+from .subject import Subject, exactly, unwrapped
 from .zoo import quiet
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
@@ -32,8 +33,6 @@ BOUND = 1e-12
 LOSS, HARMLESS = 10, 1e-4
 #: How many runs are compared where a model draws random numbers: in training mode.
 DRAWS = 8
-#: Outputs that are no outputs: states on the way, which differ between equal models.
-INNER = re.compile(r"past_key_values|hidden_states$|attentions$|cache")
 
 
 class CannotFold(ValueError):
@@ -44,37 +43,114 @@ class NotEqual(ArithmeticError):
     """The outputs changed, so no model is returned; says by how much."""
 
 
-def demand_equal(found, expected, batches, longest):
-    """(error, bound) of two models in float64 at some inputs; raises NotEqual beyond the bound."""
-    bound = BOUND * (1 + longest)
-    seeds = range(DRAWS if expected.training else 1)
-    errors = (difference(found, expected, batch, seed) for batch in batches for seed in seeds)
-    error = max(errors, key=_worst)
-    if not error <= bound:
-        raise NotEqual(
-            f"the outputs of {type(expected).__name__} changed: relative error {error:.1e} in "
-            f"float64, where rounding explains {bound:.1e}. No model is returned"
-        )
-    return error, bound
+class Bench:
+    """A model, a copy of it in float64 (``before``), and another (``after``) on which something is done.
 
-
-def demand_rounding(found, given, expected, inputs):
-    """The errors (before, after) of two models in their own dtype, against float64.
-
-    ``expected`` are the `outputs` in float64.  Raises NotEqual where rounding costs too much.
+    ``calls`` are the inputs at which the two are compared: the ones ``given``, and others.
+    ``rows`` is the account, ``longest`` the length of the longest move that was made.
     """
-    dtype = next(given.parameters()).dtype
-    if dtype == torch.float64:
-        return 0.0, 0.0
-    inputs = as_dtype(inputs, dtype)
-    before, after = (_largest(_outputs_of_copy(one, inputs), expected) for one in (given, found))
-    if not after <= max(LOSS * before, HARMLESS):
-        raise NotEqual(
-            f"equal in float64, but in {str(dtype).removeprefix('torch.')} the new model has an "
-            f"error of {after:.1e} and the one given {before:.1e}: do this in float32 or float64, "
-            "or move fewer constants; the query bias and a bias put into a weight cost most"
+
+    def __init__(self, model, inputs, inject=False):
+        try:
+            self.model = unwrapped(model)
+            self.given = [in_float64(as_call(self.model, inputs))]
+            self.before = Subject(self.model, self.model.training, inject=inject, own=True)
+            self.before.model.cpu()
+            self.before.renew()
+        except (ValueError, TypeError) as reason:  # quantised, on the meta device, no inputs
+            raise CannotFold(str(reason)) from None
+        self.rows, self.longest = [], 0.0
+        with exactly(), torch.no_grad():
+            self._demand_runs()
+            self.calls = [*self.given, *other_ways(self.before, self.given[0])]
+        self.after = self.before.twin()
+
+    def _demand_runs(self):
+        """Raises CannotFold where the model does not run on its inputs, or is another one after."""
+        modules = dict(self.before.model.named_modules())
+        try:
+            self.before.run(self.given[0])
+        except Exception as problem:
+            reason = f"the model does not run on these inputs: {first_line(problem)}"
+            raise CannotFold(reason) from problem
+        for name, module in self.before.model.named_modules():
+            if modules.get(name) is not module:
+                raise CannotFold(
+                    f"{name} is another module after a run: the model changes itself to suit its "
+                    "inputs. Set it to what it shall be, then fold"
+                )
+
+    @contextlib.contextmanager
+    def open(self):
+        """Work on ``after`` is done while this lasts."""
+        with exactly(), torch.no_grad(), idle_matrices_see(self.after, self.calls):
+            yield
+
+    def error(self):
+        """(error, bound) of the two models in float64; raises NotEqual beyond the bound."""
+        bound, worst = BOUND * (1 + self.longest), torch.zeros(())
+        with exactly(), torch.no_grad():
+            for call in self.calls:
+                for seed in range(DRAWS if self.before.training else 1):
+                    expected = self.before.run(call, seed=seed)
+                    worst = torch.maximum(worst, apart(self.after.run(call, seed=seed), expected))
+        if not worst <= bound:
+            raise NotEqual(
+                f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} in "
+                f"float64, where rounding explains {bound:.1e}. No model is returned"
+            )
+        return worst.item(), bound
+
+    def made(self):
+        """A copy of the model given, with the modules and the numbers of ``after``, rounded to its dtypes.
+
+        The copy has never run, so that it carries no state of the runs that the others went through.
+        """
+        made, beside = copy.deepcopy(self.model), next(self.model.parameters())
+        for path, module in self.after.model.named_modules():
+            if type(module) is not type(self.before.model.get_submodule(path)):
+                like = next(made.get_submodule(path).parameters(), beside)
+                made.set_submodule(path, copy.deepcopy(module).to(like))
+        before, there = state_of(self.before.model), state_of(made)
+        for name, value in state_of(self.after.model).items():
+            if name in before and torch.equal(value, before[name]):
+                continue
+            if name in there:
+                there[name].data.copy_(value)
+            else:
+                path, _, attribute = name.rpartition(".")
+                like = there.get(name.removesuffix("bias") + "weight", beside)
+                new = nn.Parameter(value.to(like), requires_grad=like.requires_grad)
+                setattr(made.get_submodule(path), attribute, new)
+        return made
+
+    def rounding(self, made):
+        """The errors (of the model given, of the one made) in their own dtype, against float64.
+
+        Raises NotEqual where rounding costs too much.
+        """
+        with exactly(), torch.no_grad():
+            expected = self.before.run(self.given[0])
+        dtype = next(self.model.parameters()).dtype
+        if dtype == torch.float64:
+            return 0.0, 0.0
+        before, after = (
+            apart(_outputs_of_copy(one, self.given[0], dtype), expected).item()
+            for one in (self.model, made)
         )
-    return before, after
+        if not after <= max(LOSS * before, HARMLESS):
+            raise NotEqual(
+                f"equal in float64, but in {str(dtype).removeprefix('torch.')} the new model has an "
+                f"error of {after:.1e} and the one given {before:.1e}: do this in float32 or float64, "
+                "or move fewer biases; the query bias and a bias put into a weight cost most"
+            )
+        return before, after
+
+
+def state_of(model):
+    """{name: numbers} of all parameters and buffers, tied ones under each name."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    return parameters | dict(model.named_buffers(remove_duplicate=False))
 
 
 def demand_loads_again(model):
@@ -112,208 +188,63 @@ def _same(one, other):
     return one is other
 
 
-def demand_runs(model, batches):
-    """Raises CannotFold where the model does not run on its inputs, or is another one after."""
-    modules = dict(model.named_modules())
-    for batch in batches:
-        try:
-            outputs(model, batch)
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise CannotFold(f"the model does not run on these inputs: {reason}") from error
-    for name, module in model.named_modules():
-        if modules.get(name) is not module:
-            raise CannotFold(
-                f"{name} is another module after a run: the model changes itself to suit its "
-                "inputs. Set it to what it shall be, then fold"
-            )
-
-
-def difference(model, other, inputs, seed=0):
-    """The largest relative difference of two models' outputs: max |a - b| / max |b|, per tensor.
-
-    Both run with the same random numbers, so that a dropout drops the same.
-    """
-    found, expected = outputs(model, inputs, seed), outputs(other, inputs, seed)
-    if found.keys() != expected.keys() or not expected:
-        raise CannotFold(f"there are no outputs to compare: {[*expected]} and {[*found]}")
-    return _largest(found, expected)
-
-
 @torch.no_grad()
-def outputs(model, inputs, seed=0):
-    """Every floating-point output of a model by name, in float64; inner states left out."""
-    state = random.getstate()
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            random.seed(seed)
-            return dict(_named("", model(**inputs)))
-    finally:
-        random.setstate(state)
+def _outputs_of_copy(model, call, dtype):
+    """What a model returns; in training, a copy of it: a run would change what a BatchNorm tracks."""
+    model, device = (
+        copy.deepcopy(model) if model.training else model,
+        next(model.parameters()).device,
+    )
+    move = lambda t: t.to(device, dtype if t.is_floating_point() else None)
+    args, kwargs = tree_map(lambda t: move(t) if isinstance(t, torch.Tensor) else t, call)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        random.seed(0)
+        return tensors(model(*args, **kwargs))
 
 
-def _named(name, made):
-    """(name, tensor in float64) for every output in tensors, dictionaries, tuples and lists."""
-    if isinstance(made, torch.Tensor):
-        if made.is_floating_point() and made.numel():
-            yield name or "output", made.double()
-        return
-    inside = made.items() if isinstance(made, Mapping) else ()
-    if isinstance(made, tuple | list):
-        inside = enumerate(made)
-    for part, value in inside:
-        if not INNER.search(str(part)):
-            yield from _named(f"{name}.{part}" if name else str(part), value)
+def apart(found, expected):
+    """The largest relative difference of two models' outputs: max |a - b| / max |b|, per tensor."""
+    if len(found) != len(expected) or not expected:
+        raise CannotFold(f"there are no outputs to compare: {len(found)} and {len(expected)}")
+    pairs = zip(found, expected, strict=True)
+    shares = [(a.cpu() - b).abs().max() / (b.abs().max() or 1) for a, b in pairs if b.numel()]
+    return torch.stack(shares).max()  # hands a NaN on, unlike Python's max
 
 
-def _outputs_of_copy(model, inputs):
-    """The outputs of a model; in training, of a copy: a run would change what a BatchNorm tracks."""
-    return outputs(copy.deepcopy(model) if model.training else model, inputs)
-
-
-def batches_for(model, inputs, words=None):
-    """The inputs given, or two batches of random ones; a list of dicts, in float64.
-
-    The first is small: the record of every bias on its way is made with it.  ``words`` bounds the
-    vocabulary that is drawn from.
-    """
-    if inputs is None:
-        if not hasattr(model, "config"):
-            raise CannotFold("give inputs: they can only be drawn for a model of transformers")
-        try:
-            drawn = [suitable_inputs(model, batch=1, tokens=5), suitable_inputs(model, seed=1)]
-            drawn = [within(batch, words) if words else batch for batch in drawn]
-        except NoInputs as reason:
-            raise CannotFold(str(reason)) from None
-    elif isinstance(inputs, Mapping):
-        drawn = [dict(inputs)]
-    else:
-        raise CannotFold("inputs is a dict of keyword arguments of the model")
-    device = next((parameter.device for parameter in model.parameters()), None)
-    return [as_dtype(batch, torch.float64, device) for batch in drawn]
-
-
-def other_ways(model, batches):
+def other_ways(subject, call):
     """More inputs, made from those given, that may take another way; only those that run."""
-    batch, found = batches[-1], []
-    accepted = inspect.signature(model.forward).parameters
+    forward = inspect.signature(subject.model.forward)
+    try:
+        bound = forward.bind(*call[0], **call[1])
+        batch, found = dict(bound.arguments) | bound.arguments.get("kwargs", {}), []
+    except TypeError:  # the signature is not the whole of it
+        return []
+    kinds = {p.kind for n, p in forward.parameters.items() if n in batch}
+    if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY}:
+        return []
+    batch.pop("kwargs", None)
     ids = batch.get("input_ids")
     if isinstance(ids, torch.Tensor) and ids.ndim == 2:
-        longer = {n: torch.cat([v] * 3, 1) for n, v in batch.items() if _is_like(v, ids)}
+        longer = {n: torch.cat([v] * 3, 1) for n, v in batch.items()
+                  if isinstance(v, torch.Tensor) and v.shape == ids.shape}  # fmt: skip
         found.append(batch | longer)
-        if "attention_mask" in accepted and ids.shape[1] > 2:
+        if "attention_mask" in forward.parameters and ids.shape[1] > 2:
             padded = torch.ones_like(ids)
             padded[0, -2:] = 0  # on the right, where every query still sees a key
             found.append(batch | {"attention_mask": padded})
-    width = getattr(getattr(model, "config", None), "hidden_size", None)
-    if "encoder_hidden_states" in accepted and ids is not None and isinstance(width, int):
+    width = getattr(getattr(subject.model, "config", None), "hidden_size", None)
+    if "encoder_hidden_states" in forward.parameters and ids is not None and isinstance(width, int):
         generator = torch.Generator().manual_seed(0)
         states = torch.randn(len(ids), 4, width, generator=generator, dtype=torch.float64)
-        found.append(batch | {"encoder_hidden_states": states.to(ids.device)})
+        found.append(batch | {"encoder_hidden_states": states})
     found += [{n: v for n, v in batch.items() if n != left} for left in batch if len(batch) > 1]
-    return [one for one in found if _runs(model, one)]
+    return [((), one) for one in found if _runs(subject, ((), one))]
 
 
-def _is_like(value, ids):
-    return isinstance(value, torch.Tensor) and value.shape == ids.shape
-
-
-def _runs(model, batch):
+def _runs(subject, call):
     try:
-        made = outputs(model, batch)
+        made = subject.run(call)
     except Exception:  # these inputs are our own idea: where they do not suit, they are dropped
         return False
-    return bool(made) and all(value.isfinite().all() for value in made.values())
-
-
-def as_dtype(inputs, dtype, device=None):
-    """The same inputs with floating-point ones in a dtype, and all tensors on a device."""
-
-    def moved(value):
-        if not isinstance(value, torch.Tensor):
-            return value
-        return value.to(device or value.device, dtype if value.is_floating_point() else None)
-
-    return {name: moved(value) for name, value in inputs.items()}
-
-
-def in_float64(model, words=None):
-    """A deep copy in float64; its experts in plain PyTorch, whose fast kernels have no float64.
-
-    ``words`` cuts tables of words that nothing but an embedding reads.  No parameter is there
-    twice on the way.
-    """
-    memo = dict(_in_float64(model, words))
-    copied = copy.deepcopy(model, memo).double()
-    for module in copied.modules():
-        if words and isinstance(module, nn.Embedding):
-            module.num_embeddings = len(module.weight)
-    if _experts(model):
-        copied.set_experts_implementation("eager")
-    return copied
-
-
-def _in_float64(model, words):
-    """(id of a parameter, the same in float64) for all parameters."""
-    holders = {}
-    for module in model.modules():
-        for parameter in module.parameters(recurse=False):
-            holders.setdefault(id(parameter), []).append(isinstance(module, nn.Embedding))
-    for parameter in model.parameters():
-        value = parameter.detach()
-        if words and all(holders[id(parameter)]):
-            value = value[:words]
-        # .to copies where the dtype changes, and only there
-        value = value.clone() if value.dtype == torch.float64 else value.double()
-        yield id(parameter), nn.Parameter(value, requires_grad=parameter.requires_grad)
-
-
-def sharing_matrices(model):
-    """A copy of a model that has vectors of its own, and the same matrices."""
-    memo = {id(p): p for p in model.parameters() if p.squeeze().ndim > 1}
-    return copy.deepcopy(model, memo)
-
-
-def constants_of(changed, model):
-    """{name: values} of the parameters of a changed model that are new, or are not what they were."""
-    before = dict(model.named_parameters(remove_duplicate=False))
-    return {
-        name: value.detach()
-        for name, value in changed.named_parameters(remove_duplicate=False)
-        if name not in before
-        or (value is not before[name] and not torch.equal(value, before[name]))
-    }
-
-
-def with_constants(model, constants):
-    """A copy of a model with other ``constants`` in float64, rounded to its own dtypes.
-
-    The copy has never run, so that it carries no state of the runs that the other went through.
-    A new bias takes the dtype and the device of the weight beside it.
-    """
-    made = copy.deepcopy(model)
-    given = dict(made.named_parameters(remove_duplicate=False))
-    for name, value in constants.items():
-        if name in given:
-            given[name].data.copy_(value)
-        else:
-            path, _, attribute = name.rpartition(".")
-            beside = given.get(name.removesuffix("bias") + "weight", next(iter(given.values())))
-            new = nn.Parameter(value.to(beside), requires_grad=beside.requires_grad)
-            setattr(made.get_submodule(path), attribute, new)
-    return made
-
-
-def _experts(model):
-    """What a mixture of experts computes with; None where there is none to choose."""
-    return getattr(getattr(model, "config", None), "_experts_implementation", None)
-
-
-def _largest(found, expected):
-    shares = [(found[n] - b).abs().max() / (b.abs().max() or 1) for n, b in expected.items()]
-    return torch.stack(shares).max().item()  # hands a NaN on, unlike Python's max
-
-
-def _worst(error):
-    return float("inf") if error != error else error
+    return bool(made) and all(value.isfinite().all() for value in made)

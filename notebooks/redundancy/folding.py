@@ -1,73 +1,47 @@
-"""Move every constant of a model that can move, and return an equal model without it.
+"""Move every bias of a model that can move, and return an equal model without it.
 
-    folded = fold(model)          # or fold("a/checkpoint")
-    print(folded)                 # what went where, what stayed and why
-    folded.model                  # equal to the model given: compared before it is returned
+    folded = fold(model, inputs)      # any module; or fold("a/checkpoint")
+    print(folded)                     # what went where, what stayed and why
+    folded.model                      # equal to the model given: compared before it is returned
 
-The moves are those of `surgery`.  They are done in float64, on a copy, and not taken on trust:
-the outputs of the two models are compared, and where they differ nothing is returned
+How far the added parameters may move is read off the operations of the model's runs (`steps`), at its
+own numbers in float64; `choosing` says what goes where.  The moves are done on a copy, and not taken
+on trust: the outputs of the two models are compared, and where they differ nothing is returned
 (`equality` states the bound).  The model returned is rounded to the dtype of the model given;
 what that costs, and what rounding cost before, stands in ``rounding``.
 """
 
 from __future__ import annotations
 
-import copy
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from .absorbing import absorb_into_weights, price_of
-from .auditing import examine
 from .checkpoints import NoCheckpoint, load
-from .equality import (
-    CannotFold,
-    batches_for,
-    constants_of,
-    demand_equal,
-    demand_loads_again,
-    demand_rounding,
-    demand_runs,
-    in_float64,
-    other_ways,
-    outputs,
-    sharing_matrices,
-    with_constants,
-)
-from .inputs import WrongInputs, words_in
-from .large import WORDS, CannotCarry, carried_over, is_large, small_like
-from .layers import CannotRead, NoAttention, demand_values, find_attention, layers_of
-from .precision import double_precision
+from .choosing import KINDS, Choice, Row, pieces_of
+from .equality import Bench, CannotFold, demand_loads_again
+from .fusing import fuse_norms
 from .removing import remove as take_out
 from .removing import without_zeros
-from .report import BIASES as BIAS_NAMES
-from .surgery import Row, Stays, Surgeon
+from .steps import freedom_of
 from .zoo import quiet
-
-#: What it takes that numbers of a bias may go, as `report` names it.
-HOW = {
-    "b_K": "alone",
-    "b_V": "jointly with b_O",
-    "b_Q": "with the shift of the norm before",
-}
-#: What `fold` moves unless told otherwise.
-BIASES = ("key", "value", "query", "second")
 
 
 @dataclass(frozen=True)
 class Folded:
-    """An equal model and the account of its constants; ``print`` it for a table.
+    """An equal model and the account of its biases; ``print`` it for a table.
 
     ``moved`` are zero now (or what the row says of them); ``kept`` do something that no other
-    constant can do; ``refused`` might have moved, but not in the model as it was given.
+    parameter does; ``refused`` might have moved, but not in the model as it was given.
     ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding``
-    the error (before, after) in the dtype of the model, against float64.  ``zeroed`` counts the
-    numbers of b_K, b_V and b_Q that are zero now; ``removable`` lists the biases that the model
-    can do without, each (name, numbers, bytes), and ``removed`` says whether they are out.  Caches
-    of keys and values, and the states between layers, are not the same.
+    the error (before, after) in the dtype of the model, against float64.  ``removable`` lists the
+    biases that are zero now and that the model can do without, each (name, numbers, bytes), and
+    ``removed`` says whether they are out.  Caches of keys and values, and the states between
+    layers, are not the same.
     """
 
     model: nn.Module
@@ -75,7 +49,6 @@ class Folded:
     error: float
     bound: float
     rounding: tuple[float, float]
-    zeroed: dict = field(default_factory=dict)
     removable: tuple[tuple[str, int, int], ...] = ()
     removed: bool = False
 
@@ -95,23 +68,18 @@ class Folded:
 
     def __str__(self):
         lines = [*table(self.moved), *table(self.kept), *table(self.refused)]
-        lines = lines or ["no bias that could move"]
-        return "\n".join([*lines, *self._counts()])
+        return "\n".join([*(lines or ["no bias that could move"]), *self._counts()])
 
     def _counts(self):
         """How many numbers are zero now, by what it took; and what may be taken out."""
-        absorbed = Counter()
+        zeros = Counter()
         for row in self.moved:
-            absorbed[row.constant] += row.absorbed
-        other = {name: n - absorbed[name] for name, n in self.zeroed.items()}
-        said = [f"{n} of {name} {HOW[name]}" for name, n in other.items() if n]
-        said += [f"{n} of {name} with the weight beside it" for name, n in absorbed.items() if n]
+            zeros[row.constant, row.by] += row.zeros
+        said = [f"{n} of {constant} {by}" for (constant, by), n in zeros.items() if n]
         if said:
-            total = sum(other.values()) + absorbed.total()
-            yield f"numbers now zero: {total}: " + ", ".join(said)
-        if absorbed.total():
-            dtype = next(self.model.parameters()).dtype
-            yield price_of([row for row in self.moved if row.absorbed], dtype)
+            yield f"numbers now zero: {zeros.total()}: " + ", ".join(said)
+        if priced := [row for row in self.moved if row.price]:
+            yield price_of(priced, next(self.model.parameters()).dtype)
         numbers, size = (sum(r[i] for r in self.removable) for i in (1, 2))
         if numbers:
             what = "taken out" if self.removed else "remove=True takes out"
@@ -119,117 +87,84 @@ class Folded:
 
 
 def fold(
-    model,
-    inputs=None,
-    *,
-    move=BIASES,
-    into_weights=False,
-    add_bias=False,
-    remove=False,
-    surgeon=Surgeon,
+    model, inputs=None, *, move=KINDS, into_weights=False, add_bias=False, fuse=False, remove=False
 ):
-    """A `Folded`: an equal model in which every constant that can move has moved.
+    """A `Folded`: an equal model in which every bias that can move has moved.
 
     ``model`` is a module, which is not changed, or the name or folder of a checkpoint.
-    ``inputs`` is a dict of keyword arguments at which the two models are compared; drawn at
-    random if left out.  Both times `other_ways` adds inputs that may take another way through
-    the code, and where a norm has other readers there, its shift stays.  Equal means: in the
-    mode (training or not) that the model is in, and for every query that may see a key; one
-    that may see none, such as padding on the left, has no row of weights that sums to one.
-    ``move`` chooses among "key", "value", "query", "second" (the second
-    bias of a feed-forward network) and "shifts" (every norm's shift into what reads it, instead
-    of "query" and "second", which need the shifts).  ``into_weights=True`` then puts every bias
-    that is left and reads a LayerNorm with a shift into the weight beside it (`absorbing`), and
-    says what that costs; ``move=()`` puts all of them there.  ``add_bias=True`` gives a bias to a Linear
-    that has none and needs one; a configuration may have no word for it, and then
-    ``Folded.save`` refuses.  ``remove=True`` takes biases that are zero then out of the model: by
-    the word that the configuration has for it, or as ``bias=None``.  ``surgeon`` is the class that
-    makes the moves: another may be tried, for what it returns is compared all the same.
+    ``inputs`` are a dict, a tuple or a tensor at which the two models are compared; drawn at
+    random if left out.  To them `other_ways` adds inputs that may take another way through
+    the code.  Equal means: in the mode (training or not) that the model is in, and for every query
+    that may see a key; one that may see none, such as padding on the left, has no row of weights
+    that sums to one.
+
+    ``move`` chooses among the kinds "key", "value", "query", "other" (the biases of other maps), "output" and
+    "shifts" (of norms); those named first go first, into those that come later.
+    ``fuse=True`` begins with every BatchNorm in evaluation: its gain, its shift and its statistics go into
+    the convolution or the linear map before it.  ``into_weights=True`` ends with every bias that is left and
+    reads a LayerNorm with a shift: it goes into the weight beside it (`absorbing`), and the report says what
+    that costs; ``move=()`` puts all of them there.  ``add_bias=True`` gives a bias to a map that has none and
+    needs one; a configuration may have no word for it, and then ``Folded.save`` refuses.
+    ``remove=True`` takes biases that are zero then out of the model: by the word that the configuration
+    has for it, or as ``bias=None``.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
     """
-    move = _chosen(move, into_weights)
+    move = (move,) if isinstance(move, str) else move
+    if (
+        not isinstance(move, list | tuple)
+        or not {*move} <= {*KINDS}
+        or not (move or into_weights or fuse)
+    ):
+        raise CannotFold(f"move takes some of {', '.join(KINDS)}; not {move!r}")
     try:
         model = model if isinstance(model, nn.Module) else load(model)
     except NoCheckpoint as reason:
         raise CannotFold(str(reason)) from None
-
-    predicted = _carried_over(model) if isinstance(model, nn.Module) else None
-
-    def operate(after, batches):
-        at_work = surgeon(after, batches, move, add_bias, predicted)
-        at_work.operate()
+    bench = Bench(model, inputs, inject=add_bias)
+    with bench.open():
+        if fuse:
+            fuse_norms(bench)
+        if move:
+            move_biases(bench, move)
         if into_weights:
-            with torch.no_grad():
-                absorb_into_weights(at_work)
-        return at_work.rows, at_work.longest
-
-    return operated(model, inputs, operate, copied=sharing_matrices, remove=remove)
+            absorb_into_weights(bench)
+    return finished(bench, remove)
 
 
-def _carried_over(model):
-    """The predictions for a model too large to be run at random; None for others."""
-    try:
-        demand_values(model)
-        layers = find_attention(model, demand=False)
-        if not is_large(model, layers):
-            return None
-        with torch.random.fork_rng([]):
-            return carried_over(layers, examine(small_like(model).model, None, True, "random", 0))
-    except (CannotRead, TypeError) as reason:
-        raise CannotFold(str(reason)) from None
-    except (CannotCarry, WrongInputs):
-        return None
+def move_biases(bench, kinds):
+    """Make the biases of these kinds zero, in this order, as far as they go."""
+    found = freedom_of(bench.after, bench.calls)
+    if found.run.unclear:
+        raise CannotFold(f"what is redundant is not clear at these inputs: {found.run.unclear}")
+    found.rounding = torch.finfo(next(bench.model.parameters()).dtype).eps
+    values, pieces = {n: v.clone() for n, v in found.numbers.items()}, [*pieces_of(found)]
+    asked = [p for kind in kinds for p in pieces if p.kind == kind]
+    choice = Choice(found, values, [p for p in pieces if p.kind != "made"])
+    choice.go(asked)
+    if bench.before.injected:
+        more = Choice(found, values, pieces, choice.held)
+        more.rows, more.longest = choice.rows, choice.longest
+        choice = more
+        choice.go([p for p in asked if values[p.name].flatten()[p.index].any()])
+    bench.rows += choice.account(asked)
+    bench.longest = max(bench.longest, choice.longest)
+    for name, value in values.items():
+        if not torch.equal(value, found.numbers[name]):
+            bench.after.tensors[name].data = value
 
 
-def operated(
-    model, inputs, operate, shaped=lambda model, after: model, copied=copy.deepcopy, remove=False
-):
-    """A `Folded`: the model after an operation on a float64 copy, if its outputs are the same.
-
-    ``operate(after, batches)`` changes the copy and returns (rows, the longest shift moved);
-    ``shaped(model, after)`` is the model given with the modules of the changed one, its
-    constants still the old, and ``copied`` makes the copy that is changed.  Raises CannotFold with
-    a reason, and NotEqual.
-    """
-    try:
-        demand_values(model)
-        words = WORDS if is_large(model, layers_of(model)) else None
-        batches = batches_for(model, inputs, words)
-        before = in_float64(model, max(words, words_in(((), batches[-1]), 0)) if words else None)
-        after = copied(before)
-        with double_precision():
-            demand_runs(before, batches)
-            batches = [*batches, *other_ways(before, batches)]
-            rows, longest = operate(after, batches)
-            error, bound = demand_equal(after, before, batches, longest)
-            expected = outputs(before, batches[0])
-    except (CannotRead, NoAttention, Stays) as reason:
-        raise CannotFold(str(reason)) from None
-    constants, like = constants_of(after, before), shaped(model, after)
-    del before, after  # a large model is there twice at most
-    made = with_constants(like, constants)
-    absorbed = {f"{row.place}.bias" for row in rows if row.absorbed and row.constant == "bias"}
-    names, words = without_zeros(made, absorbed)
+def finished(bench, remove=False):
+    """A `Folded`: the model that a bench made, if its outputs are the same.  Raises NotEqual."""
+    error, bound = bench.error()
+    made = bench.made()
+    names, words = without_zeros(made, bench)
     sizes = {n: (p.numel(), p.numel() * p.itemsize) for n, p in made.named_parameters()}
     if remove:
         take_out(made, names, words)
-    rounding = demand_rounding(made, model, expected, batches[0])
-    zeroed = _zeroed(model, made)
-    removed = tuple((n, *sizes[n]) for n in names)
-    return Folded(made, tuple(rows), error, bound, rounding, zeroed, removed, remove)
-
-
-def _zeroed(model, made):
-    """{constant: how many of its numbers are zero now, or gone, and were not before}."""
-    counts = dict.fromkeys(("b_K", "b_V", "b_Q"), 0)
-    for old, new in zip(layers_of(model), layers_of(made)):
-        for role in ("query", "key", "value"):
-            before, after = old.projections[role].bias(), new.projections[role].bias()
-            if before is not None:
-                zero = torch.ones_like(before) if after is None else after == 0
-                counts[BIAS_NAMES[role]] += int(((before != 0) & (zero != 0)).sum())
-    return counts
+    removable = tuple((n, *sizes[n]) for n in names)
+    rounding = bench.rounding(made)
+    return Folded(made, tuple(bench.rows), error, bound, rounding, removable, remove)
 
 
 def table(rows):
@@ -243,17 +178,8 @@ def table(rows):
         groups.setdefault((row.verdict, row.constant, place, text), []).append(row)
     lines = []
     for (verdict, constant, place, text), some in groups.items():
+        if len(some) == 1:
+            place, text = some[0].place, some[0].text
         times = f" ({len(some)} times)" if len(some) > 1 else ""
-        lines.append(f"{verdict:8} {constant:5} {place}{times}: {text}")
+        lines.append(f"{verdict:8} {constant:4} {place}{times}: {text}")
     return lines
-
-
-def _chosen(move, into_weights):
-    several = isinstance(move, list | tuple | set | frozenset)
-    move = tuple(move) if several else (move,)
-    unknown = [name for name in move if name not in (*BIASES, "shifts")]
-    if unknown or not (move or into_weights):
-        raise CannotFold(f"move takes some of {', '.join(BIASES)}, shifts; not {unknown or move}")
-    if "shifts" in move and {"query", "second"} & {*move}:
-        raise CannotFold("query and second go into the shifts, so shifts cannot go as well")
-    return move

@@ -2,9 +2,9 @@
 
 A configuration may have a word for it (``qkv_bias=False``, ``attention_bias=False``): which
 biases it stands for is seen by building the model with and without, on PyTorch's meta device, and
-it is said only if all of them are zero.  Any other ``nn.Linear`` computes the same with
-``bias=None``.  A bias that is a part of a larger one, or that its module cannot do without, stays
-as it is, zero.
+it is said only if all of them are zero.  Any other bias may be ``None`` if the model then runs, in
+both modes, and computes the same.  A bias that is a part of a larger one, or that its module cannot
+do without, stays as it is, zero.
 """
 
 from __future__ import annotations
@@ -13,30 +13,21 @@ import copy
 
 import torch
 
-from .layers import layers_of
-from .surgery import runs_as
+from .equality import BOUND, apart
+from .subject import exactly
 from .zoo import quiet
 
-Linear = torch.nn.Linear
 
-
-def without_zeros(model, also=frozenset()):
-    """(names of biases that can be None, {field of the configuration: False}) for a model.
-
-    Only biases of queries, keys and values that are zero as a whole are looked at, and those that
-    ``also`` names, which are zero.
-    """
-    own = dict(model.named_parameters())
+def without_zeros(made, bench):
+    """(names of biases that can be None, {field of the configuration: False}) for a model that was made."""
+    given = dict(bench.model.named_parameters())
     zero = {
-        p.bias_name
-        for layer in layers_of(model)
-        for role, p in layer.projections.items()
-        if role != "output" and p.has_bias and not own[p.bias_name].any()
-    } | also
-    words = dict(_words(model, zero)) if zero and hasattr(model, "config") else {}
+        n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())
+    }
+    words = dict(_words(made, zero)) if zero and hasattr(made, "config") else {}
     covered = set().union(*words.values())
-    alone = {n for n in zero - covered if _can_do_without(model, n)}
-    return sorted(covered | alone), dict.fromkeys(words, False)
+    alone = [n for n in sorted(zero - covered) if _can_do_without(bench, n)]
+    return sorted(covered | {*alone}), dict.fromkeys(words, False)
 
 
 def _words(model, zero):
@@ -61,9 +52,21 @@ def _missing_without(model, field):
     return {n for n, _ in model.named_parameters()} - other
 
 
-def _can_do_without(model, name):
-    path, _, attribute = name.rpartition(".")
-    return attribute == "bias" and runs_as(model.get_submodule(path), Linear)
+def _can_do_without(bench, name):
+    """Whether the model runs without a bias, as PyTorch would run it, and computes the same."""
+    trial = bench.after.twin()
+    try:
+        remove(trial.model, [name], {})
+        trial.renew()
+        with exactly(), torch.no_grad():
+            same = all(apart(trial.run(c), bench.after.run(c)) <= BOUND for c in bench.calls)
+        with torch.no_grad():
+            for mode in (False, True):
+                args, kwargs = copy.deepcopy(bench.given[0])
+                trial.model.train(mode)(*args, **kwargs)
+        return bool(same)
+    except Exception:  # whatever a module raises that asks a bias for its numbers
+        return False
 
 
 def remove(model, names, words):

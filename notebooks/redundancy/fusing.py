@@ -1,0 +1,93 @@
+"""Put every BatchNorm in evaluation into the convolution or the linear map before it.
+
+There a BatchNorm is a gain and a shift for each channel, and so may be part of the map that makes the
+channels.  Which map that is, the operations of a run say; that nothing else reads what it makes,
+and that its channels are the norm's, is followed: a constant added to its bias and to the
+running mean must pass every operation unseen.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
+
+from .choosing import Row, Stays
+from .steps import changes_nothing, steps_of
+
+#: The place of the weight among the arguments of a map.
+WEIGHT = {"convolution": 1, "addmm": 2, "mm": 1}
+
+
+def fuse_norms(bench):
+    """Fuse all that can be fused; writes into the bench's account."""
+    for path, norm in list(bench.after.model.named_modules()):
+        if isinstance(norm, nn.modules.batchnorm._BatchNorm):
+            try:
+                place = _fuse(bench, path, norm)
+                bench.rows.append(
+                    Row("moved", path, "norm", f"into {place}, with its gain and statistics")
+                )
+            except Stays as reason:
+                bench.rows.append(Row("refused", path, "norm", str(reason)))
+
+
+def _fuse(bench, path, norm):
+    """Fuse one norm; returns the path of the map that took it.  Raises Stays."""
+    if norm.training or norm.running_mean is None:
+        raise Stays("it takes its statistics from the batch")
+    place, module = _map_before(bench, norm)
+    new = module.bias is None
+    if new:
+        module.bias = nn.Parameter(
+            module.weight.new_zeros(len(norm.running_mean)), requires_grad=False
+        )
+        bench.after.renew()
+    t = torch.randn(len(norm.running_mean), generator=torch.Generator().manual_seed(0)).double()
+    if not changes_nothing(
+        bench.after, bench.calls, {f"{place}.bias": t, f"{path}.running_mean": t}
+    ):
+        module.bias = None if new else module.bias
+        bench.after.renew()
+        raise Stays(f"something else depends on what {place} returns")
+    numbers = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    if isinstance(module, nn.Linear):
+        weight, bias = fuse_linear_bn_weights(module.weight, module.bias, *numbers)
+    else:
+        weight, bias = fuse_conv_bn_weights(module.weight, module.bias, *numbers, module.transposed)
+    module.weight.data, module.bias.data = weight.data, bias.data
+    bench.after.model.set_submodule(path, nn.Identity())
+    bench.after.renew()
+    return place
+
+
+def _map_before(bench, norm):
+    """(path, module) of the map whose result a norm reads, both used once in each run; raises Stays."""
+    found = set()
+    for call in bench.calls:
+        steps = steps_of(bench.after, call)
+        reads = [
+            s for s in steps.steps if "batch_norm" in s.name and s.args[3] is norm.running_mean
+        ]
+        for step in reads:
+            source = steps.source(step.args[0])[1]
+            weight = steps.named(source, WEIGHT.get(source.name)) if source else None
+            uses = [
+                s
+                for s in steps.steps
+                if weight and s.name in WEIGHT and steps.named(s, WEIGHT[s.name]) == weight
+            ]
+            if len(uses) != 1 or len(reads) != 1:
+                raise Stays(
+                    "no convolution or linear map that is used once stands directly before it"
+                )
+            found.add(weight)
+    if len(found) != 1:
+        raise Stays("it does not run at these inputs, or behind more than one map")
+    place = found.pop().rpartition(".")[0]
+    module = bench.after.model.get_submodule(place)
+    if not isinstance(module, nn.Linear | nn.modules.conv._ConvNd):
+        raise Stays(f"{place} is neither a convolution nor a linear map of PyTorch")
+    if getattr(module, "transposed", False) and module.groups > 1:
+        raise Stays(f"{place} is transposed and has groups")
+    return place, module
