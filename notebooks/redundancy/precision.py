@@ -1,6 +1,6 @@
 """A copy of a model at a generic point, in float64 throughout.
 
-    model = generic_copy(model)             # float64, eval, eager attention; nothing is zero
+    model = float64_copy(model)             # float64, eval, eager attention
     with double_precision() as patch:       # what the code computes in float32 all the same,
         outputs = model(**inputs)           # it computes in float64 here
     patch.caught                            # where it would have been float32
@@ -21,12 +21,39 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from .layers import demand_values, find_attention, find_others
-
 #: A model of fewer numbers than this is small.
 FEW_NUMBERS = 5_000_000
 _NARROW = {torch.float32, torch.bfloat16, torch.float16}
 _ROUNDING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
+
+
+class CannotRead(TypeError):
+    """The parameters have no values that can be read: a meta device, or quantised."""
+
+
+def demand_values(model):
+    """Raises CannotRead unless every parameter is a plain floating-point tensor with values."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
+    if getattr(model, "is_quantized", False) or getattr(model, "hf_quantizer", None):
+        raise CannotRead("the model is quantised: load it in float32 or bfloat16, then ask again")
+    for name, parameter in model.named_parameters():
+        if parameter.is_meta:
+            raise CannotRead(
+                f"{name} is on the meta device and has no values: load the weights, or build the "
+                "model outside of torch.device('meta')"
+            )
+        plain = parameter.is_floating_point() and parameter.dtype.itemsize >= 2
+        if not (plain or parameter.is_complex()):
+            raise CannotRead(
+                f"{name} is stored as {str(parameter.dtype).removeprefix('torch.')}: the model is "
+                "quantised; load it in float32 or bfloat16, then ask again"
+            )
+        if parameter.sum().isnan() and parameter.isnan().any():  # a sum is quick
+            raise CannotRead(f"{name} holds NaN: the weights were not loaded, or training diverged")
+    for name, module in model.named_modules():
+        if "quantized" in type(module).__module__ or hasattr(module, "_packed_params"):
+            raise CannotRead(f"{name or 'the model'} is quantised: load it in float32, then ask")
 
 
 class double_precision(TorchFunctionMode):  # noqa: N801, used as a function
@@ -76,7 +103,7 @@ def _is_dtype(value):
 def float64_copy(model):
     """A deep copy in float64 and eval mode, with eager attention, gradients off.
 
-    The model itself is not touched.  Raises CannotRead as `find_attention` does.
+    The model itself is not touched.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
     with torch.no_grad():  # what a scripted module converts would not be a leaf otherwise
@@ -189,15 +216,3 @@ def one_thread_if_small(model):
 def plain_kernels():
     """A context in which scaled_dot_product_attention is matmul, softmax, matmul."""
     return sdpa_kernel(SDPBackend.MATH)
-
-
-def generic_copy(model, seed=0, weights=True):
-    """A float64 copy, a bias (of zeros at first) wherever attention has none, all at random."""
-    copied = float64_copy(model)
-    found = [la.projections for la in find_attention(copied, demand=False)]
-    for projections in (*found, *find_others(copied).values()):
-        for projection in projections.values():
-            projection.inject_bias()
-    if weights:
-        with_every_weight_random(copied, seed)
-    return with_every_bias_random(copied, seed)

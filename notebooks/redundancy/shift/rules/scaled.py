@@ -26,93 +26,79 @@ def exponential(run, call):
     return Shift(shift.blocks, scaled=True)
 
 
+#: Operations that hand numbers on in other places, or put zeros between them.
+MOVES = set(
+    "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
+    "select tril triu constant_pad_nd index index_select gather repeat".split()
+)
+SAME = "softmax cancels only what is the same along its axis"
+#: Beside an exponential a number this much smaller is hidden from a measurement in float64.
+HIDDEN = 1e-9
+
+
 def scaled(run, call):
     """The rules of tensors that are multiplied by exp(g t): softmax that is written out."""
-    if call.name in ("mul", "div") and isinstance(call.args[1], torch.Tensor):
-        shape = call.outs[0].shape
-        parts = [call.shift(a) for a in call.args[:2]]
-        if all(s.scaled or not s for s in parts):
-            one, other = (spread(s, shape) for s in parts)
-            made = one + (other if call.name == "mul" else -other)
-            run.note("erased", _lost(one, made), call, "softmax cancels it", "3.1")
-            return Shift(run.moves.now(made).blocks, scaled=True)
-    elif call.name in (
-        "mul",
-        "div",
-        "masked_fill",
-        "where",
-        "copy",
-        "view",
-        "expand",
-        "alias",
-        "clone",
-        "detach",
-        "transpose",
-        "permute",
-        "_unsafe_view",
-        "unsqueeze",
-        "squeeze",
-        "t",
-        "_to_copy",
-        "slice",
-        "select",
+    made = _scaled(run, call)
+    if made is None:
+        small = call.name == "add" and _hidden(call)
+        for tensor in call.moving:
+            kind = "corner" if small else "seen"
+            run.see(call.shift(tensor), call, f"{call.name} depends on it", kind=kind)
+    return made or Shift()
+
+
+def _scaled(run, call):
+    """The shift of the result, None where it depends on every factor."""
+    x, shape = call.moving[0], call.outs[0].shape
+    if call.name in ("mul", "div") and all(
+        call.shift(a).scaled or not call.shift(a) for a in call.args[:2]
     ):
-        x = call.moving[0]
-        fill = call.args[2] if call.name == "masked_fill" else 0
-        others = [
-            a
-            for a in call.args
-            if isinstance(a, torch.Tensor) and a is not x and a.is_floating_point()
-        ]
-        if fill == 0 and (call.name != "where" or all(not o.any() for o in others)):
-            if call.name in ("mul", "div", "masked_fill", "where"):
-                return spread(call.shift(x), call.outs[0].shape)
-            return Shift(RULES[call.name](run, call).blocks, scaled=True)
-    elif call.name == "sum":
-        axes = (
-            call.args[1]
-            if len(call.args) > 1 and call.args[1] is not None
-            else range(call.args[0].dim())
-        )
-        visible = call.args[0] != 0
-        rest = alike(
-            run,
-            call,
-            call.shift(call.args[0]),
-            [*axes],
-            None if visible.all() else visible,
-            "softmax cancels only what is the same along its axis",
-            "3.1",
-        )
-        made = rest.map(lambda g: fitted(g, call.outs[0].shape, axes, call.args[0].dim()))
-        return Shift(made.blocks, scaled=True)
-    elif call.name == "add" and all(call.shift(a).scaled for a in call.args[:2]):
-        one, other = (spread(call.shift(a), call.outs[0].shape) for a in call.args[:2])
+        return _product(run, call)
+    if call.name in MOVES and x is call.args[0] or call.name == "copy":
+        return Shift(RULES[call.name](run, call).blocks, scaled=True)
+    if call.name in ("masked_fill", "where") and _fills_zeros(call, x):
+        return spread(call.shift(x), shape)
+    if call.name == "sum":
+        axes = call.args[1] if len(call.args) > 1 and call.args[1] is not None else range(x.dim())
+        return _summed(run, call, [*axes], lambda g: fitted(g, shape, axes, x.dim()))
+    if call.name in ("mm", "bmm") and len(call.moving) == 1 and x is call.args[0]:
+        return _summed(run, call, [-1], lambda g: g.expand(len(g), *shape))
+    if call.name == "add" and all(call.shift(a).scaled for a in call.args[:2]):
+        one, other = (spread(call.shift(a), shape) for a in call.args[:2])
         run.see(one + -other, call, "a sum of exponentials depends on it")
         return Shift(run.moves.now(one).blocks, scaled=True)
-    elif call.name == "log":
-        return Shift(call.shift(call.args[0]).blocks)
-    elif call.name in ("mm", "bmm") and len(call.moving) == 1 and call.shift(call.args[0]):
-        rest = alike(
-            run,
-            call,
-            call.shift(call.args[0]),
-            [-1],
-            None,
-            "softmax cancels only what is the same along its axis",
-            "3.1",
-        )
-        return Shift(spread(rest, call.outs[0].shape).blocks, scaled=True)
-    for tensor in call.moving:
-        run.see(call.shift(tensor), call, f"{call.name} depends on it")
-    return Shift()
+    return Shift(call.shift(x).blocks) if call.name == "log" else None
 
 
-def _lost(before, after):
-    return Shift(
-        {
-            g: b
-            for g, b in before.blocks.items()
-            if g not in after.blocks or after.blocks[g].vanishes()
-        }
+def _product(run, call):
+    one, other = (spread(call.shift(a), call.outs[0].shape) for a in call.args[:2])
+    made = one + (other if call.name == "mul" else -other)
+    lost = {
+        g: b for g, b in one.blocks.items() if g not in made.blocks or made.blocks[g].vanishes()
+    }
+    run.note("erased", Shift(lost), call, "softmax cancels it", "3.1")
+    return Shift(run.moves.now(made).blocks, scaled=True)
+
+
+def _fills_zeros(call, x):
+    if call.name == "masked_fill":
+        return call.args[2] == 0
+    others = [a for a in call.args[1:] if a is not x]
+    return all(not (a.any() if isinstance(a, torch.Tensor) else a) for a in others)
+
+
+def _summed(run, call, axes, shaped):
+    """A sum of numbers that are scaled alike is scaled as they are; those that are zero do not count."""
+    x = call.args[0]
+    visible = None if (x != 0).all() else x != 0
+    rest = alike(run, call, call.shift(x), axes, visible, SAME, "3.1")
+    return Shift(rest.map(shaped).blocks, scaled=True)
+
+
+def _hidden(call):
+    """Whether a sum adds something so small that no measurement finds it."""
+    moving = call.moving[0]
+    still = [a for a in call.args[:2] if a is not moving]
+    return len(call.moving) == 1 and bool(
+        (torch.as_tensor(still[0]).abs() <= HIDDEN * moving.abs()).all()
     )
