@@ -23,7 +23,7 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from .inputs import as_call, first_line, in_float64, tensors
-from .steps import idle_matrices_see
+from .steps import chance_is_fair, idle_matrices_see
 from .subject import Subject, exactly, unwrapped
 from .zoo import quiet
 
@@ -83,7 +83,8 @@ class Bench:
     @contextlib.contextmanager
     def open(self):
         """Work on ``after`` is done while this lasts."""
-        with exactly(), torch.no_grad(), idle_matrices_see(self.after, self.calls):
+        fair = chance_is_fair(self.after.model)
+        with exactly(), torch.no_grad(), fair, idle_matrices_see(self.after, self.calls):
             yield
 
     def error(self):

@@ -179,6 +179,24 @@ def idle_matrices_see(subject, calls):
             hook.remove()
 
 
+@contextlib.contextmanager
+def chance_is_fair(model):
+    """While it lasts, whatever a module in training drops at random, layers or numbers, it drops half the time."""
+    rates = [
+        (holder, name, rate)
+        for holder in (*model.modules(), getattr(model, "config", model))
+        for name, rate in vars(holder).items()
+        if "drop" in name and isinstance(rate, float) and 0 < rate < 1
+    ]
+    for holder, name, _ in rates if model.training else ():
+        setattr(holder, name, 0.5)
+    try:
+        yield
+    finally:
+        for holder, name, rate in rates:
+            setattr(holder, name, rate)
+
+
 def _see_all(name):
     """A hook that sees whatever moves among a module's inputs and its own parameters."""
     words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
