@@ -1,0 +1,139 @@
+"""`fold(model, fuse=True)`: every BatchNorm in evaluation goes into the map that makes what it reads."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from derivation.checks import normal
+from redundancy import fusing
+from redundancy.equality import NotEqual
+from redundancy.folding import fold
+from shared_models import *
+
+WIDE = 6
+
+
+def with_statistics(model):
+    """The model with random weights, gains, shifts and statistics."""
+    model = randomised(model)
+    for i, module in enumerate(model.modules()):
+        if getattr(module, "running_mean", None) is not None:
+            module.running_mean.copy_(normal(*module.running_mean.shape, seed=i))
+            module.running_var.copy_(normal(*module.running_var.shape, seed=i + 1).exp())
+    return model
+
+
+class Block(nn.Module):
+    """A basic block of a ResNet whose shortcut is a convolution with a norm of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, WIDE, 3, 2, 1, bias=False), nn.BatchNorm2d(WIDE)
+        self.conv2, self.bn2 = nn.Conv2d(WIDE, WIDE, 3, 1, 1, bias=False), nn.BatchNorm2d(WIDE)
+        self.shortcut = nn.Sequential(nn.Conv2d(3, WIDE, 1, 2, bias=False), nn.BatchNorm2d(WIDE))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.shortcut(x)).mean((2, 3))
+
+
+class Turned(nn.Module):
+    """A linear map of tokens, whose features a BatchNorm takes for channels, or its tokens."""
+
+    def __init__(self, turn):
+        super().__init__()
+        self.turn, self.linear, self.norm = turn, nn.Linear(WIDE, WIDE), nn.BatchNorm1d(WIDE)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return F.relu(self.norm(y.mT if self.turn else y))
+
+
+class Shared(nn.Module):
+    """One convolution before two norms, or before a norm and something else."""
+
+    def __init__(self, twice):
+        super().__init__()
+        self.conv, self.one, self.other = nn.Conv1d(d, k, 1), nn.BatchNorm1d(k), nn.BatchNorm1d(k)
+        self.twice = twice
+
+    def forward(self, x):
+        y = self.conv(x)
+        return F.relu(self.one(y)) + (self.other(self.conv(-x)) if self.twice else y.tanh())
+
+
+IMAGE, SOUND = normal(2, 3, 8, 8), normal(2, d, 7)
+
+#: a model, its input, and the maps that take norms
+FUSED = {
+    "a basic block": (Block, IMAGE, {"conv1", "conv2", "shortcut.0"}),
+    "a linear map": (lambda: nn.Sequential(nn.Linear(d, k), nn.BatchNorm1d(k), nn.Tanh()), normal(5, d), {"0"}),
+    "features are channels": (lambda: Turned(True), normal(2, WIDE, WIDE), {"linear"}),
+    "depthwise": (
+        lambda: nn.Sequential(nn.Conv1d(d, d, 3, groups=d, bias=False), nn.BatchNorm1d(d), nn.ReLU()),
+        SOUND, {"0"}),
+    "transposed": (
+        lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3), nn.BatchNorm1d(k), nn.ReLU()), SOUND, {"0"}),
+    "no gain": (
+        lambda: nn.Sequential(nn.Conv1d(d, k, 3), nn.BatchNorm1d(k, affine=False), nn.ReLU()), SOUND, {"0"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FUSED)
+def test_a_norm_goes_into_the_map_before(what):
+    make, x, maps = FUSED[what]
+    model = with_statistics(make())
+    before = copy.deepcopy(model.state_dict())
+    result = fold(model, x, move=(), fuse=True)
+    assert {row.text.split()[1].rstrip(",") for row in result.moved} == maps and not result.refused
+    assert not any("BatchNorm" in type(m).__name__ for m in result.model.modules())
+    other = normal(*x.shape, seed=9)
+    assert (result.model(other) - model(other)).abs().max() <= result.bound * model(
+        other
+    ).abs().max()
+    assert all(torch.equal(v, before[n]) for n, v in model.state_dict().items())
+
+
+def activated():
+    return nn.Sequential(nn.Conv1d(d, k, 1), nn.ReLU(), nn.BatchNorm1d(k))
+
+
+#: a model, its input, and why a norm stays
+STAYS = {
+    "tokens are channels": (lambda: Turned(False), normal(2, WIDE, WIDE), "something else depends on"),
+    "read by something else": (lambda: Shared(False), SOUND, "something else depends on"),
+    "used twice": (lambda: Shared(True), SOUND, "used once"),
+    "something between": (activated, SOUND, "directly before it"),
+    "an input before": (lambda: nn.Sequential(nn.BatchNorm1d(d), nn.Conv1d(d, k, 1)), SOUND, "directly before it"),
+    "in groups, transposed": (
+        lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3, groups=2), nn.BatchNorm1d(k)), SOUND, "groups"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STAYS)
+def test_a_norm_stays_where_it_may_not_go_and_says_why(what):
+    make, x, words = STAYS[what]
+    model = with_statistics(make())
+    result = fold(model, x, move=(), fuse=True)
+    assert not result.moved and words in result.refused[0].text
+    assert not changed(model, result.model)
+
+
+def test_in_training_its_statistics_are_the_batches():
+    model = with_statistics(Block()).train()
+    result = fold(model, IMAGE, move=(), fuse=True)
+    assert not result.moved and all("from the batch" in row.text for row in result.refused)
+
+
+def test_a_fault_is_caught_by_the_comparison(monkeypatch):
+    monkeypatch.setattr(fusing, "changes_nothing", lambda *given: True)
+    with pytest.raises(NotEqual, match="No model is returned"):
+        fold(with_statistics(Shared(False)), SOUND, move=(), fuse=True)
+
+
+def test_what_is_fused_is_folded_and_taken_out():
+    """The biases that came from the norms of a block's two branches are one afterwards."""
+    result = fold(with_statistics(Block()), IMAGE, fuse=True, remove=True)
+    assert sum(row.zeros for row in result.moved) == WIDE
+    assert sum(m.bias is None for m in result.model.modules() if isinstance(m, nn.Conv2d)) == 1
