@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import torch
 
-from .checking import Check
+from .checking import LARGE, Check
 from .checkpoints import config_of, is_config, is_name, load
 from .inputs import as_call, demand_runs, in_float64
 from .nullity import UnclearRank
@@ -41,6 +41,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     ``training`` asks about the mode in which BatchNorm takes its statistics from the batch and dropout
     acts.  ``inject`` also asks about the biases that linear maps and convolutions do not have, as if they
     were zero; ``tables`` about added parameters that differ from token to token, like positions.
+    A model of transformers with many biases is answered for by a small one in the same way.
     ``weights`` says where the Jacobian is taken: "random" replaces every matrix of a copy, so
     that the answer is the architecture's; "own" keeps them, and loads those of a checkpoint.
     Biases, gains and sinks are moved off their special values in both.
@@ -56,6 +57,9 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
         small = shrink(config_of(model), seed)
         model = small.model
     model = unwrapped(model)
+    if small is None and weights == "random" and _is_large(model):
+        small = shrink(model.config, seed, full=model)
+        model, inputs = small.model, None
     with (
         torch.inference_mode(False),
         torch.enable_grad(),
@@ -70,6 +74,12 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     if small is None or not small.changes:
         return report
     return replace(report, shrunk=small.changes, notes=(*report.notes, small.account()))
+
+
+def _is_large(model):
+    """Whether a model of transformers has so many vectors that a small one like it is asked instead."""
+    vectors = sum(p.numel() for p in model.parameters() if p.dim() == 1)
+    return vectors > 2 * LARGE and hasattr(model, "config")
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):

@@ -25,6 +25,10 @@ from .subject import exactly
 from .variations import variations
 
 
+#: With more added numbers a Jacobian takes too long: finite moves alone confirm what is predicted.
+LARGE = 6000
+
+
 class Check:
     """Prediction and measurement of a `Subject`, run as a call says."""
 
@@ -34,6 +38,7 @@ class Check:
             self.uses = subject.uses(call)
             names = [*self.uses.added, *(self.uses.tables if tables else ())]
             self.parameters = {n: subject.tensors[n] for n in names}
+            self.large = sum(p.numel() for p in self.parameters.values()) > LARGE
             self.rows = self._judged() if names else []
         self.patch = patch
 
@@ -59,7 +64,10 @@ class Check:
 
     def _measure(self):
         calls = variations(self.subject.model, self.call, self.subject.seed)
-        self.measurement = Measurement(self.subject, calls, self.parameters)
+        self.measurement = Measurement(self.subject, calls, self.parameters, not self.large)
+        self.measured = self.flat = None
+        if self.large:
+            return
         basis, predicted = torch.linalg.qr(self.measurement.basis().T).Q, self.predicted.dense()
         self.measured = Freedom.whole(basis, self.predicted.shapes)
         rest = basis - predicted @ (predicted.T @ basis)
@@ -67,20 +75,16 @@ class Check:
         self.flat = Freedom.whole(left[:, values > 0.5], self.predicted.shapes)
 
     def report(self):
-        statistics = {n for n in self.parameters if "running_mean" in n}
-        rows, injected = self.rows, statistics.union(self.subject.injected)
-        own = [row for row in rows if row.name not in injected and row.verdict != UNREACHED]
-        free = len(self._fixing("predicted", injected)) if rows else 0
-        unreached = (
-            [int((~used).sum()) for n, used in self.used.items() if n not in injected]
-            if rows
-            else []
-        )
-        return Audit(
-            type(self.subject.model).__name__, "training" if self.subject.training else "evaluation",
-            tuple(rows), tuple(self._notes(rows)), sum(row.size for row in own),
-            free - sum(unreached),
-        )  # fmt: skip
+        injected = self.subject.injected
+        other = frozenset(n for n in self.parameters if n in injected or "running_mean" in n)
+        own = [row for row in self.rows if row.name not in other and row.verdict != UNREACHED]
+        redundant = 0
+        if self.rows:
+            unused = [int((~used).sum()) for n, used in self.used.items() if n not in other]
+            redundant = len(self._fixing("predicted", other)) - sum(unused)
+        mode = "training" if self.subject.training else "evaluation"
+        return Audit(type(self.subject.model).__name__, mode, tuple(self.rows),
+                     tuple(self._notes(self.rows)), sum(row.size for row in own), redundant)  # fmt: skip
 
     # --- one bias
 
@@ -109,13 +113,15 @@ class Check:
             name in self.subject.injected,
         )  # fmt: skip
         try:
-            counts = measured.alone(name, index), measured.together(name, index)
+            counts = (None, None)
+            if not self.large:
+                counts = measured.alone(name, index), measured.together(name, index)
             return row.judged(self._verdict(row, index, predicted, flat), *counts)
         except (Unclear, UnclearRank) as reason:
             return row.judged(UNCLEAR, None, None, str(reason))
 
     def _fixing(self, way, others):
-        if not others:
+        if not others or getattr(self, way) is None:
             return getattr(self, way)
         if (way, others) not in self.known:
             self.known[way, others] = getattr(self, way).fixing(others)
@@ -137,7 +143,7 @@ class Check:
         unknown = unknown or self.run.faint
         if self._changes(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
-        if flat.together(row.name, index) and not self._changes(flat, row.name, index):
+        if flat and flat.together(row.name, index) and not self._changes(flat, row.name, index):
             return UNKNOWN if unknown else DISAGREE
         if row.alone < row.size and not self._seen(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
@@ -153,7 +159,7 @@ class Check:
     def _seen(self, predicted, name, index):
         """Whether a finite move of these numbers, and of none that goes alone, changes an output."""
         move = predicted.against(name, index)
-        heard = self.measurement.heard.get(name, 0.0)
+        heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
         return self.measurement.change(move) > max(SEEN * min(1.0, heard), unseen(move))
 
     # --- the whole
@@ -165,6 +171,11 @@ class Check:
         if self.patch.caught:
             places = ", ".join(sorted(self.patch.caught))
             yield f"computed in float64 here, in float32 by the model itself: {places}"
+        if self.large:
+            yield (
+                "too many numbers to count ranks: each bias was moved along all that is said to be "
+                "redundant, and along the rest"
+            )
         if self.measurement.stuck:
             yield "the model runs on the inputs given only: all counts hold for these"
         if many := sum(row.flat for row in rows if row.verdict == AGREE):

@@ -59,13 +59,18 @@ class Measurement:
     ``subject`` is a `Subject`, ``parameters`` are some of its tensors by name, and ``calls`` inputs
     without end, the ones given first.  Rows are random mixtures of the outputs at one
     input; they are drawn until they outnumber the parameters by a quarter, and then until a
-    quarter as many again leave the rank as it was.
+    quarter as many again leave the rank as it was.  Without ``ranks`` there are finite moves only.
     """
 
-    def __init__(self, subject, calls, parameters):
+    def __init__(self, subject, calls, parameters, ranks=True):
         self.subject, self.calls, self.parameters = subject, iter(calls), parameters
         self.size = sum(p.numel() for p in self.parameters.values())
-        self.drawn, self.stuck, self.batched = [], True, True
+        self.drawn, self.stuck, self.batched, self.heard = [], True, True, {}
+        if not ranks:
+            with torch.no_grad():
+                for _ in range(TRIED):
+                    self._at()
+            return
         self.generator = torch.Generator().manual_seed(subject.seed)
         shapes = {n: p.shape for n, p in self.parameters.items()}
         rows, rank = self._more(math.ceil((1 + MARGIN) * self.size)), None

@@ -228,6 +228,8 @@ def _cells(rows):
 def _measured(row):
     if row.verdict in (UNREACHED, UNCLEAR):
         return row.verdict
+    if row.measured == (None, None):
+        return UNMEASURED
     if row.measured == (row.alone, row.together):
         return "the same"
     return f"{row.measured[0]}, {row.measured[1]}"
