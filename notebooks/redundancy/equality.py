@@ -20,7 +20,7 @@ import tempfile
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from .inputs import as_call, first_line, in_float64, tensors
 from .steps import chance_is_fair, idle_matrices_see
@@ -108,8 +108,9 @@ class Bench:
         The copy has never run, so that it carries no state of the runs that the others went through.
         """
         made, beside = copy.deepcopy(self.model), next(self.model.parameters())
+        modules = dict(self.before.model.named_modules())
         for path, module in self.after.model.named_modules():
-            if type(module) is not type(self.before.model.get_submodule(path)):
+            if type(module) is not type(modules[path]):
                 like = next(made.get_submodule(path).parameters(), beside)
                 made.set_submodule(path, copy.deepcopy(module).to(like))
         before, there = state_of(self.before.model), state_of(made)
@@ -215,32 +216,54 @@ def apart(found, expected):
 
 def other_ways(subject, call):
     """More inputs, made from those given, that may take another way; only those that run."""
-    forward = inspect.signature(subject.model.forward)
+    first = next(
+        (t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()), torch.ones(1)
+    )
+    axes = range(0 if first.is_floating_point() else 1, first.dim())
+    found = [_longer(call, axis, first.shape[axis]) for axis in axes]
+    found += [
+        ((), batch) for batch in _other_arguments(subject.model, _by_name(subject.model, call))
+    ]
+    return [one for one in found if _runs(subject, one)]
+
+
+def _longer(call, axis, size):
+    """Inputs of which all that has this size along an axis is there twice."""
+    twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
+    return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
+
+
+def _by_name(model, call):
+    """{argument: value}; empty where the signature does not say."""
     try:
-        bound = forward.bind(*call[0], **call[1])
-        batch, found = dict(bound.arguments) | bound.arguments.get("kwargs", {}), []
-    except TypeError:  # the signature is not the whole of it
-        return []
-    kinds = {p.kind for n, p in forward.parameters.items() if n in batch}
-    if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY}:
-        return []
-    batch.pop("kwargs", None)
-    ids = batch.get("input_ids")
+        signature = inspect.signature(model.forward)
+        bound = signature.bind(*call[0], **call[1]).arguments
+    except (TypeError, ValueError):
+        return {}
+    kinds = {name: signature.parameters[name].kind for name in bound}
+    rest = next((n for n, kind in kinds.items() if kind == inspect.Parameter.VAR_KEYWORD), None)
+    named = bound.pop(rest, {}) | bound
+    return named if all(k is not inspect.Parameter.VAR_POSITIONAL for k in kinds.values()) else {}
+
+
+def _other_arguments(model, batch):
+    """The inputs with padding, with the states of an encoder, and each without one argument."""
+    accepted = inspect.signature(model.forward).parameters if batch else ()
+    ids, width = (
+        batch.get("input_ids"),
+        getattr(getattr(model, "config", None), "hidden_size", None),
+    )
     if isinstance(ids, torch.Tensor) and ids.ndim == 2:
-        longer = {n: torch.cat([v] * 3, 1) for n, v in batch.items()
-                  if isinstance(v, torch.Tensor) and v.shape == ids.shape}  # fmt: skip
-        found.append(batch | longer)
-        if "attention_mask" in forward.parameters and ids.shape[1] > 2:
+        if "attention_mask" in accepted and ids.shape[1] > 2:
             padded = torch.ones_like(ids)
             padded[0, -2:] = 0  # on the right, where every query still sees a key
-            found.append(batch | {"attention_mask": padded})
-    width = getattr(getattr(subject.model, "config", None), "hidden_size", None)
-    if "encoder_hidden_states" in forward.parameters and ids is not None and isinstance(width, int):
-        generator = torch.Generator().manual_seed(0)
-        states = torch.randn(len(ids), 4, width, generator=generator, dtype=torch.float64)
-        found.append(batch | {"encoder_hidden_states": states})
-    found += [{n: v for n, v in batch.items() if n != left} for left in batch if len(batch) > 1]
-    return [((), one) for one in found if _runs(subject, ((), one))]
+            yield batch | {"attention_mask": padded}
+        if "encoder_hidden_states" in accepted and isinstance(width, int):
+            generator = torch.Generator().manual_seed(0)
+            states = torch.randn(len(ids), 4, width, generator=generator, dtype=torch.float64)
+            yield batch | {"encoder_hidden_states": states}
+    if len(batch) > 1:
+        yield from ({n: v for n, v in batch.items() if n != left} for left in batch)
 
 
 def _runs(subject, call):

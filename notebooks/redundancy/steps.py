@@ -157,8 +157,12 @@ def _suits(subject, call):
 @contextlib.contextmanager
 def idle_matrices_see(subject, calls):
     """While it lasts, what moves where a matrix that no call uses might read it is seen."""
-    paths, used, ran = {m: n for n, m in subject.model.named_modules()}, set(), set()
-    hooks = [m.register_forward_pre_hook(lambda m, _: ran.add(paths[m])) for m in paths]
+    modules, used, ran = dict(subject.model.named_modules()), set(), {""}
+    hookable = {n: m for n, m in modules.items() if not isinstance(m, torch.jit.ScriptModule)}
+    hooks = [
+        m.register_forward_pre_hook(lambda *_, name=name: ran.add(name))
+        for name, m in hookable.items()
+    ]
     for call in calls:
         used |= steps_of(subject, call).used
     for hook in hooks:
@@ -166,12 +170,13 @@ def idle_matrices_see(subject, calls):
     hooks = []
     for name, tensor in subject.tensors.items():
         holder = name.rpartition(".")[0]
-        table = isinstance(subject.model.get_submodule(holder), nn.Embedding)
+        table = isinstance(modules[holder], nn.Embedding)
         if name not in used and tensor.squeeze().dim() > 1 and not table:
             while holder not in ran:
                 holder = holder.rpartition(".")[0]
-            watch = subject.model.get_submodule(holder).register_forward_pre_hook
-            hooks.append(watch(_see_all(name), with_kwargs=True))
+            hooks.append(
+                modules[holder].register_forward_pre_hook(_see_all(name), with_kwargs=True)
+            )
     try:
         yield
     finally:
