@@ -283,8 +283,10 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("weights", len(self.layers) - 1)
 
     def _product(self, one, other, out):
-        kind, *at = self.kinds.get(one if self._depends(one) else other, ("",))
         both = self._depends(one) and self._depends(other)
+        if not self._depends(one) or self.kinds.get(other, ("",))[0] == "weights":
+            one, other = other, one
+        kind, *at = self.kinds.get(one, ("",))
         if kind == "weights" and both:
             self._name("value", at[0], self.images.get(other, {}))
             self.kinds[out] = ("mixture", at[0])
