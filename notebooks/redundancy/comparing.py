@@ -1,173 +1,328 @@
-"""Compare a port with its original: which biases one of them lacks, and who could have seen it.
+"""Compare what two models compute, number by number: a port with its original, say.
 
     found = compare(original, port)
-    print(found)                    # a line for each bias that differs
-    found.lost                      # the differences that outputs could show
+    print(found)            # a sentence for each difference, and how far the outputs are apart
+    found.same              # whether they compute the same, up to rounding
 
-A test that compares outputs passes for two reasons: because the bias that is missing does nothing,
-in any model of this architecture, or because it was zero in the model that was tested.  The first
-is a theorem's affair and `audit` knows it; the second is read off the original.
+A number is compared with the one that is used in the same place, whatever parameters are called and
+however they are stored (`aligning`).  Where biases differ, the operations say whether an output
+depends on it (`shift`): the directions in which biases may move unseen are a linear space N, and two
+sets of biases do the same if their difference is in N.  So a key bias that was loaded as zeros, or a
+b_V that went into b_O, is told from one that is lost.  A redundant bias may still be so large that it
+costs digits (chapter 15).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 import torch
+from torch.utils._pytree import tree_map
 
-from .auditing import audit
+from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
 from .checkpoints import is_name, load
-from .layers import find_attention
-from .report import AGREE, BIASES
+from .equality import BOUND, HARMLESS, LOSS
+from .guessing import problem_of
+from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
+from .precision import one_thread_if_small
+from .steps import freedom_of
+from .subject import Subject, exactly, unwrapped
 
-#: What rounding in the weights' own dtype may leave of an equality, in units of its last place.
-ROUNDED = 64
+__all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
 
-REDUNDANT = "no output shows it: it is redundant"
-ZERO = "no output of this model shows it: it is zero here, and counts where it is not"
-MOVED = "no output shows it: the port's b_O holds W_O b_V"
-SEEN = "outputs show it"
-UNSEEN_PART = "no output of this model shows it: what is not redundant of it is zero here"
-UNKNOWN = "not known: no theorem here covers it"
-
-
-class CannotCompare(ValueError):
-    """The two models are not built alike; says where."""
+#: So many units in the last place, of the dtype in which sums are made, rounding leaves of a sum of 4096
+#: terms: its errors add up like a random walk.
+SUMMED = 64
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A bias that one of two models has: its ``layer``, in ``which`` model, and who sees it."""
+    """At a ``place``, ``what`` differs by ``size``; ``seen`` says who sees it, ``counts`` if an output does."""
 
-    layer: str
-    role: str
-    which: str  # "the original", "the port"
+    place: str
+    what: str
+    size: float
     seen: str
-
-    @property
-    def bias(self):
-        return BIASES.get(self.role, self.role)
+    counts: bool
 
     def __str__(self):
-        other = "the port" if self.which == "the original" else "the original"
-        return f"{self.layer}: {self.bias} is in {self.which} and not in {other}: {self.seen}"
+        return f"{self.place}: {self.what} ({self.size:.1e} at most): {self.seen}"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The report of `compare`: ``differences`` of attention, and ``others`` by parameter name."""
+    """The report of `compare`: the ``differences``, and {dtype: how far the outputs are ``apart``}.
+
+    That is relative, in the models' own dtypes, and in float64 at numbers that both can store; empty where no
+    inputs suit both.  ``rounding`` is what the own dtype alone makes of the outputs.
+    """
 
     differences: tuple[Difference, ...]
-    others: tuple[str, ...]
+    apart: dict[str, float]
+    rounding: float
 
     @property
-    def lost(self):
-        """The differences that outputs show, or may show."""
-        return [d for d in self.differences if d.seen in (SEEN, UNKNOWN)]
-
-    @property
-    def blind(self):
-        """The differences that a test on this original cannot see, and a test on others can."""
-        return [d for d in self.differences if d.seen in (ZERO, UNSEEN_PART)]
+    def same(self):
+        """Whether the two models compute the same, up to rounding."""
+        return not any(d.counts for d in self.differences)
 
     def __str__(self):
-        lines = {}
-        for d in self.differences:
-            lines.setdefault(re.sub(r"\b\d+\b", "*", str(d)), []).append(d)
-        said = [t + (f" ({len(d)} layers)" if len(d) > 1 else "") for t, d in lines.items()]
-        said += [f"{name}, which is no bias of attention: not judged" for name in self.others]
-        return "\n".join(said) or "both have the same biases"
-
-
-def compare(original, port, inputs=None):
-    """Which biases one of two models has and the other lacks; a `Comparison`.
-
-    Both are modules, or names or folders of checkpoints, with the same layers of attention in the
-    same order; how they are called may differ.  ``inputs`` suit both, as for `audit`.  Raises
-    CannotCompare where layers do not match, and what `audit` raises.
-    """
-    models = [load(m) if is_name(m) else m for m in (original, port)]
-    layers = [find_attention(m) for m in models]
-    _demand_alike(*layers)
-    reports = {}
-    found = []
-    for pair in zip(*layers):
-        for role in pair[0].projections.keys() | pair[1].projections.keys():
-            both = [layer.projections.get(role) for layer in pair]
-            has = [p is not None and p.has_bias for p in both]
-            if has[0] == has[1]:
-                continue
-            which = has.index(True)
-            if which not in reports:
-                reports[which] = audit(models[which], inputs)
-            row = reports[which].row(role, pair[which].name)
-            seen = _seen(row, pair[which], pair[1 - which])
-            found.append(
-                Difference(pair[which].name, role, ("the original", "the port")[which], seen)
-            )
-    order = {role: i for i, role in enumerate(BIASES)}
-    names = [layer.name for layer in layers[0]]
-    found.sort(key=lambda d: (names.index(d.layer) if d.layer in names else 0, order[d.role]))
-    return Comparison(tuple(found), tuple(_others(models, layers)))
-
-
-def _demand_alike(one, other):
-    if len(one) != len(other):
-        raise CannotCompare(
-            f"one model has {len(one)} layers of attention and the other {len(other)}: "
-            "compare models with the same layers in the same order"
+        alike, lines = (
+            {},
+            [f"The two models compute {'the same' if self.same else 'something else'}."],
         )
-    for a, b in zip(one, other):
-        sizes = [(la.heads, la.key_value_heads, la.head_dim, la.value_dim) for la in (a, b)]
-        if sizes[0] != sizes[1]:
-            raise CannotCompare(
-                f"{a.name} and {b.name} are cut into other heads (heads, heads of keys, width of a "
-                f"key, of a value): {sizes[0]} and {sizes[1]}"
-            )
+        for d in self.differences:
+            starred = re.sub(r"\b\d+\b", "*", d.place), d.what, re.sub(r"\de[+-]\d+", "*", d.seen)
+            alike.setdefault(starred, []).append(d)
+        for some in alike.values():
+            worst = max(some, key=lambda d: d.size)
+            lines.append(str(worst) + (f" (so in {len(some)} places)" if len(some) > 1 else ""))
+        if not self.differences:
+            lines.append("All numbers are the same, in the order in which they are used.")
+        said = " and ".join(f"{size:.1e} in {dtype}" for dtype, size in self.apart.items())
+        said = said or "an amount that is not known, as no inputs suit both"
+        rounding = f"; rounding alone makes {self.rounding:.1e}" if self.apart else ""
+        return "\n".join([*lines, f"Their outputs differ by {said}{rounding}."])
 
 
-def _seen(row, owner, other):
-    """Whether outputs could show that a bias is there in one layer and not in the other."""
-    bias = owner.projections[row.role].bias().double()
-    if row.verdict == AGREE and row.alone == row.size:
-        return REDUNDANT
-    if not bias.any():
-        return ZERO
-    if row.role == "value" and _took_over(owner, other):
-        return MOVED
-    if row.verdict != AGREE:
-        return UNKNOWN
-    if row.role == "output" and row.alone == 1 and _rounds_to(bias, bias.mean().expand_as(bias)):
-        return UNSEEN_PART
-    return SEEN
+def compare(one, other, inputs=None):
+    """A `Comparison` of what two models compute in evaluation, on some inputs; neither is changed.
+
+    They are modules, or names or folders of checkpoints, with the same layers in the same order.
+    ``inputs`` are as for `audit`.  Raises CannotCompare where the models are not built alike, and
+    WrongInputs where they do not run.
+    """
+    models = [unwrapped(load(m) if is_name(m) else m) for m in (one, other)]
+    with one_thread_if_small(models[0]), torch.no_grad():
+        *calls, same = _calls(models, inputs)
+        given = [_returned(*both) for both in zip(models, calls)]
+        with exactly():
+            stored = max((_like(m).dtype for m in models), key=lambda t: torch.finfo(t).eps)
+            sides = [_Side(*both, stored) for both in zip(models, calls)]
+            judge = _Judge(sides, given, same, stored)
+            return Comparison(tuple(judge.differences()), judge.apart, judge.rounding)
 
 
-def _took_over(owner, other):
-    """Whether the other layer's b_O is the owner's b_O + W_O b_V."""
-    if owner.output is None or not (owner.output.has_bias and other.output.has_bias):
-        return False
-    each = owner.value.bias().double().view(owner.key_value_heads, -1)
-    each = each.repeat_interleave(owner.group, 0).flatten()
-    whole = owner.output.bias().double() + owner.output.weight().double() @ each
-    return _rounds_to(other.output.bias(), whole)
+def _calls(models, inputs):
+    """Inputs for each model, and whether they are the same."""
+    try:
+        first = as_call(models[0], inputs)
+    except WrongInputs:
+        first = as_call(models[1], inputs)
+    demand_runs(models[0], first, times=1)
+    for second in (first, ((*first[0], *first[1].values()), {})):
+        if problem_of(models[1], *_suited(second, _like(models[1]))) is None:
+            return first, second, True
+    second = first if inputs is not None else as_call(models[1], None)
+    demand_runs(models[1], second, times=1)
+    return first, second, False
 
 
-def _rounds_to(found, expected):
-    """Whether two vectors are equal up to the rounding of the first's dtype."""
-    unit = torch.finfo(found.dtype).eps if found.dtype != torch.float64 else 1e-15
-    gap = (found.double() - expected.double()).abs().max()
-    return bool(gap <= ROUNDED * unit * expected.double().abs().max())
+def _like(model):
+    return next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
 
 
-def _others(models, layers):
-    """Sentences on biases outside attention, where both models call their parameters alike."""
-    own = [{p.bias_name for la in some for p in la.projections.values()} for some in layers]
-    names = [
-        {n for n, _ in m.named_parameters() if n.endswith("bias")} - o for m, o in zip(models, own)
+def _suited(call, like):
+    """The same inputs on the device, and in the dtype, of another tensor."""
+    move = lambda x: x.to(like.device, like.dtype if x.is_floating_point() else None)
+    return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
+
+
+def _returned(model, call):
+    """What a model returns in its own dtype."""
+    found, call = [], _suited(call, _like(model))
+    problem_of(model, *call, keep=lambda out: found.extend(tensors(out)))
+    return found
+
+
+def _apart(found, expected):
+    """The largest relative difference of two models' outputs, as far as both return them."""
+    both = [
+        (a.cpu().double(), b.cpu().double()) for a, b in zip(found, expected) if a.shape == b.shape
     ]
-    for which, (mine, theirs) in enumerate((names, names[::-1])):
-        other = dict(models[1 - which].named_parameters())
-        there = [n for n in sorted(mine - theirs) if n.removesuffix("bias") + "weight" in other]
-        for name in there:
-            yield f"{name} is in {('the original', 'the port')[which]} only"
+    shares = [(a - b).abs().max() / (b.abs().max() or 1) for a, b in both if a.numel()]
+    return torch.stack(shares).max().nan_to_num(math.inf, math.inf).item() if shares else math.inf
+
+
+class _Side:
+    """One of the models: its numbers, and the space in which its biases may move unseen.
+
+    The numbers are rounded to the dtype in which both can be ``stored``.
+    """
+
+    def __init__(self, model, call, stored):
+        dtype = _like(model).dtype
+        self.unit, self.dtype = torch.finfo(dtype).eps, str(dtype).removeprefix("torch.")
+        self.own = Subject(model, inject=True, own=True)
+        self.call = _suited(call, torch.zeros(0, dtype=torch.float64))
+        self.own.model.cpu().eval()
+        self.own.training = False
+        self.own.renew()
+        self.own.tensors |= {n: b for n, b in self.own.model.named_buffers() if "running_var" in n}
+        for tensor in filter(torch.is_floating_point, self.own.tensors.values()):
+            tensor.data = torch.empty(tensor.shape, dtype=stored).copy_(tensor).double()
+        self.uses = self.own.uses(self.call)
+        self.generic = self._with_other_biases()
+        self.found = freedom_of(self.generic, [self.call])
+        self.numbers = Reader(self.own, self.uses, self.found.numbers)
+
+    def _with_other_biases(self):
+        """The same model at a generic point: biases of zero, or of 1e30, hide what depends on them."""
+        made, chance = self.own.twin(), torch.Generator().manual_seed(0)
+        for name in self.uses.added:
+            drawn = torch.randn(made.tensors[name].shape, generator=chance, dtype=torch.float64)
+            made.tensors[name].data = drawn / 3
+        return made
+
+    def unseen(self, moves, rounding):
+        """The norm of a move [(`Numbers`, by how much)] on which no output depends, else None.
+
+        The calculus says so, up to rounding, and it is measured.
+        """
+        families, change = {}, {}
+        for numbers, by in moves:
+            family = self.found.freedom.families[numbers.name]
+            start = family, torch.zeros(len(family.basis), dtype=torch.float64)
+            move = families.setdefault(id(family), start)[1]
+            move[family.places[numbers.name][numbers.index]] = by
+        largest = max(n.values.abs().max() + by.abs().max() for n, by in moves)
+        for family, move in families.values():
+            free = family.basis @ (family.basis.T @ move)
+            if self.found.run.unclear or not (move - free).abs().max() <= rounding * largest:
+                return None
+            change |= {n: free[places] for n, places in family.places.items()}
+        return torch.cat([*change.values()]).norm().item() if self.still(change) else None
+
+    def still(self, change):
+        """Whether a move {parameter: by how much} is measured to change no output, made as long as one."""
+        norm, before = torch.cat([*change.values()]).norm(), self.generic.run(self.call)
+        with self.generic.moved({n: c / norm for n, c in change.items()}):
+            return _apart(self.generic.run(self.call), before) <= 2 * BOUND
+
+    def alone(self, numbers, by):
+        """A move of some numbers alone: {parameter: by how much}."""
+        move = torch.zeros(self.own.tensors[numbers.name].numel(), dtype=torch.float64)
+        move[numbers.index] = by
+        return {numbers.name: move}
+
+    def because(self, numbers):
+        """Why no output depends on some numbers, in the words of a theorem."""
+        met = [e for e, mask in self.found.met(numbers.name).items() if mask[numbers.index].any()]
+        said = [f" ({e.words} [{e.theorem}])" for kind in ("erased", "seen") for e in met
+                if e.kind == kind and e.theorem]  # fmt: skip
+        return said[0] if said else ""
+
+
+class _Judge:
+    """Finds what differs between two sides, and says what of it an output sees."""
+
+    def __init__(self, sides, given, same, stored):
+        self.sides, self.unseen, self.moved = sides, {}, 0.0
+        self.unit = torch.finfo(stored).eps
+        self.summed = SUMMED * min(self.unit, torch.finfo(torch.float32).eps)
+        self.pairs = [p for p in pairs(*(s.numbers for s in sides)) if any(p.has)]
+        self.differing = [p for p in self.pairs if self._differs(p)]
+        exact = [s.own.run(s.call) for s in sides]
+        shares = [_apart(g, e) / s.unit for g, e, s in zip(given, exact, sides)]
+        self.rounding, self.apart = self.unit * min(shares), {}
+        if same and exact[0][0].shape == exact[1][0].shape:
+            dtypes = " and ".join(dict.fromkeys(s.dtype for s in sides))
+            self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
+
+    def _differs(self, pair):
+        """Whether numbers differ by more than the rounding of each, and of the sums that they may be."""
+        sizes = [n.values.abs() for n in pair.both if n]
+        each = torch.maximum(sizes[0], sizes[-1])
+        return bool((pair.gap.abs() > self.unit * each + self.summed * each.max()).any())
+
+    def differences(self):
+        """Every `Difference`: of numbers, and of outputs where no numbers explain it."""
+        biases = [p for p in self.differing if p.kind == "biases"]
+        layers = dict.fromkeys(p.layer for p in biases)
+        left = lambda some: [p for p in some if p not in self.unseen]
+        for group in ([p] for p in biases):
+            self._try(group)
+        for layer in layers:
+            self._try(left(p for p in biases if p.layer == layer))
+        self._try(left(biases))
+        asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
+        found = [
+            Difference(p.place, self._what(p), p.gap.abs().max().item(), *self._seen(p))
+            for p in asked
+        ]
+        return found if any(d.counts for d in found) else [*found, *self._unexplained()]
+
+    def _try(self, group):
+        """Enter a group as unseen, if no output depends on its differences together."""
+        norms = [s.unseen([(p.both[i], p.gap) for p in group], self.unit + self.summed)
+                 for i, s in enumerate(self.sides) if group and all(p.both[i] for p in group)]  # fmt: skip
+        if norms and None not in norms:
+            self.moved = max(self.moved, *norms)
+            self.unseen |= dict.fromkeys(group, group)
+
+    def _what(self, pair):
+        """What differs: whose numbers they are, or that they stand in another order."""
+        if pair.has[0] != pair.has[1]:
+            return f"only {(FIRST, SECOND)[pair.has.index(True)]} has {pair.what}"
+        beside = [
+            p for p in self.pairs if (p.layer, p.kind) == (pair.layer, pair.kind) and all(p.both)
+        ]
+        beside = [p for p in beside if p.part in PARTS[:3]] if pair.part in PARTS[:3] else [pair]
+        for p in beside:
+            if pair.both[1].values.any() and torch.equal(p.both[0].values, pair.both[1].values):
+                return f"the {pair.what} of {SECOND} are the {p.what} of {FIRST}"
+        every = [torch.cat([p.both[i].values.flatten() for p in beside]) for i in (0, 1)]
+        order = ", and are the same numbers in another order"
+        return f"the {pair.what} differ" + order * torch.equal(*(x.sort().values for x in every))
+
+    def _seen(self, pair):
+        """(who sees a difference, whether it counts)."""
+        if others := [p for p in self.unseen.get(pair, ()) if p is not pair]:
+            names = " and ".join(f"the {p.what}" if p.part else p.place for p in others)
+            return f"{names} make up for it", False
+        side, mine = next((s, n) for s, n in zip(self.sides, pair.both) if n)
+        if pair in self.unseen:
+            cost = self._cost(pair)
+            return f"no output depends on them{side.because(mine)}{cost}", bool(cost)
+        if pair not in self.differing:
+            never = side.unseen([(mine, torch.linspace(1, 2, len(mine.values)))], self.summed)
+            said = "they are zero here, and count where they are not"
+            return said if never is None else "no output depends on them", False
+        still = self._alike(1) and any(p.kind != "biases" for p in self.differing)
+        if pair.kind == "biases" and not still:
+            still = all(s.still(s.alone(n, pair.gap)) for s, n in zip(self.sides, pair.both) if n)
+        return (
+            ("these outputs do not show it", False) if still else ("outputs depend on them", True)
+        )
+
+    def _cost(self, pair):
+        """That a redundant bias makes scores so large that they have few digits; "" where it does not."""
+        weights = [p for p in self.differing if p.layer == pair.layer and p.kind != "biases"]
+        if pair.part not in PARTS[:2] or any(p.part in PARTS[:2] for p in weights):
+            return ""
+        peaks = [s.uses.layers[pair.layer].peak for s in self.sides]
+        off = [s.unit / 2 * peak for s, peak in zip(self.sides, peaks)]
+        share, i = [math.tanh(x / 2) for x in off], off.index(max(off))
+        if share[i] <= max(HARMLESS, LOSS * min(share)):
+            return ""
+        return (f"; but scores of {(FIRST, SECOND)[i]} reach {peaks[i]:.0e}, which {self.sides[i].dtype} "
+                f"rounds by {off[i]:.0e}: outputs may be off by {share[i]:.0%} of the spread of the "
+                "values [15.4]")  # fmt: skip
+
+    def _alike(self, times):
+        """Whether outputs in float64 differ by no more than moves of biases, and rounded numbers, explain."""
+        rounded = times * self.rounding * any(p.gap.any() for p in self.pairs)
+        return self.apart and self.apart["float64"] <= BOUND * (1 + self.moved) + rounded
+
+    def _unexplained(self):
+        """The `Difference` of outputs where all numbers do the same."""
+        size = max(self.apart.values(), default=0.0)
+        if self.apart and not self._alike(LOSS):
+            seen = "the models do something else with the same numbers (an activation, an epsilon, a mask)"
+        elif size > max(HARMLESS, LOSS * self.rounding):
+            seen = "what is redundant is so large that it costs digits"
+        else:
+            return
+        yield Difference("the outputs", "they differ", size, seen, True)

@@ -1,0 +1,149 @@
+"""The numbers of two models beside each other: those that are used in the same place, in pairs.
+
+In attention a place is a layer and a part (query, key, value, output), and numbers stand head by head;
+elsewhere numbers are paired in the order of their use, by their kind and shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+import torch
+
+FIRST, SECOND = "the first model", "the second model"
+PARTS = ("query", "key", "value", "output")
+
+
+class CannotCompare(ValueError):
+    """The two models are not built alike; says where."""
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Some numbers of a model in the order in which they are used: rows of a matrix, or of a bias.
+
+    ``kind`` is "biases" (the calculus moves them), "weights" (of a matrix) or "numbers", and
+    ``index`` says which numbers of the parameter ``name`` they are.
+    """
+
+    kind: str
+    name: str
+    index: torch.Tensor
+    values: torch.Tensor
+    there: bool = True  # not zeros that were put there to compare
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The numbers that two models have at one place; None where a model has none."""
+
+    place: str
+    layer: int | None
+    part: str
+    both: tuple[Numbers | None, Numbers | None]
+
+    @property
+    def kind(self):
+        return next(n.kind for n in self.both if n)
+
+    @property
+    def has(self):
+        """Which of the models has numbers here, and not zeros that were put there to compare."""
+        return [n is not None and n.there for n in self.both]
+
+    @property
+    def what(self):
+        return f"{self.part} {self.kind}".strip()
+
+    @property
+    def gap(self):
+        """The numbers of the second model less those of the first."""
+        one, other = (n.values if n else 0 for n in self.both)
+        return other - one
+
+    @property
+    def largest(self):
+        return max(n.values.abs().max().item() for n in self.both if n)
+
+
+class Reader:
+    """Reads the numbers of a subject where one run of it used them; ``biases`` names what may move."""
+
+    def __init__(self, subject, uses, biases):
+        self.subject, self.uses, self.biases = subject, uses, biases
+        self.names = {t.data_ptr(): n for n, t in subject.tensors.items()}
+
+    def part(self, layer, part, kinds):
+        """The numbers of these kinds in a part of an attention."""
+        there = self.uses.layers[layer].parts.get(part, {})
+        found = [self._numbers(key, there[key]) for key in self.uses.order if key in there]
+        return [n for n in found if n.kind in kinds]
+
+    def rest(self):
+        """The numbers that stand in no part of attention, in the order of their first use."""
+        parts = [part for layer in self.uses.layers for part in layer.parts.values()]
+        for key in self.uses.order:
+            left = torch.ones(len(self._rows(key)), dtype=torch.bool)
+            for part in parts:
+                left[part.get(key, [])] = False
+            if left.any():
+                yield self._numbers(key, left.nonzero()[:, 0])
+
+    def _numbers(self, key, index):
+        values, there = self._rows(key)[index], key not in self.subject.injected
+        if key in self.subject.tensors:
+            return Numbers("biases" if key in self.biases else "numbers", key, index, values, there)
+        name = self.names.get(key[1], "what is made of parameters")
+        return Numbers("weights" if key[0] else "numbers", name, index, values)
+
+    def _rows(self, key):
+        """The numbers of a bias, the rows of a matrix, or the whole of another factor."""
+        if key in self.subject.tensors:
+            return self.subject.tensors[key].detach().flatten()
+        return self.uses.factors[key] if key[0] else self.uses.factors[key][None]
+
+
+def pairs(one, other):
+    """All pairs of two `Reader`, those in attention first.  Raises CannotCompare."""
+    layers = one.uses.layers, other.uses.layers
+    if len(layers[0]) != len(layers[1]):
+        counts = f"{FIRST} has {len(layers[0])} layers of attention and {SECOND} {len(layers[1])}"
+        raise CannotCompare(f"{counts}: compare models with the same layers in the same order")
+    for i, (a, b) in enumerate(zip(*layers)):
+        place = f"attention layer {i + 1}"
+        _demand_alike(f"a head of {place}", (a.width,), (b.width,))
+        for part in PARTS:
+            for kinds in (("biases",), ("weights", "numbers")):
+                for both in zip_longest(one.part(i, part, kinds), other.part(i, part, kinds)):
+                    if all(both):
+                        _demand_alike(f"the {part} of {place}", *(n.values.shape for n in both))
+                    yield Pair(place, i, part, both)
+    yield from _elsewhere([*one.rest()], [*other.rest()])
+
+
+def _elsewhere(one, other):
+    matrices = [[n for n in some if n.kind == "weights"] for some in (one, other)]
+    if len(matrices[0]) != len(matrices[1]):
+        counts = f"{FIRST} has {len(matrices[0])} matrices outside attention and {SECOND} {len(matrices[1])}"
+        raise CannotCompare(f"{counts}: compare models with the same layers in the same order")
+    for both in zip(*matrices):
+        _demand_alike(_named(both), *(n.values.shape for n in both))
+    shapes = [[(n.kind, n.values.shape) for n in some] for some in (one, other)]
+    for tag, a, b, c, d in SequenceMatcher(None, *shapes, autojunk=False).get_opcodes():
+        mine, theirs = one[a:b], other[c:d]
+        if tag != "equal":
+            mine, theirs = mine + [None] * len(theirs), [None] * len(mine) + theirs
+        yield from (Pair(_named(both), None, "", both) for both in zip(mine, theirs))
+
+
+def _named(both):
+    return " / ".join(dict.fromkeys(n.name for n in both if n))
+
+
+def _demand_alike(what, *shapes):
+    if shapes[0] != shapes[1]:
+        sizes = [" x ".join(map(str, shape)) for shape in shapes]
+        raise CannotCompare(f"{what} is {sizes[0]} wide in {FIRST} and {sizes[1]} in {SECOND}: "
+                            "compare models of the same sizes")  # fmt: skip
