@@ -230,9 +230,8 @@ class Choice:
 
     def _directions(self, piece):
         """Bases of the directions of a piece that go alone, and of those that go at all."""
-        left, values, _ = torch.linalg.svd(
-            self.freedom.families[piece].rows(piece), full_matrices=False
-        )
+        rows = self.freedom.families[piece].rows(piece)
+        left, values, _ = torch.linalg.svd(rows, full_matrices=False)
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
 
@@ -267,16 +266,12 @@ def _demand_clear(values):
 def _apart(freedom, pieces):
     """(piece, the `Family` in which it moves, its names the pieces)."""
     for family in {id(f): f for f in freedom.families.values()}.values():
-        rows = {
-            p: family.places[p.name][p.index] for p in pieces if freedom.families[p.name] is family
-        }
-        if not rows:
-            continue
-        order, moving = (
-            torch.cat(list(rows.values())),
-            torch.zeros(len(family.basis), dtype=torch.bool),
-        )
-        moving[order] = True
-        ends = torch.arange(len(order)).split([len(r) for r in rows.values()])
-        made = Family(_meeting(family.basis, family.basis[~moving])[order], dict(zip(rows, ends)))
-        yield from dict.fromkeys(rows, made).items()
+        mine = [p for p in pieces if freedom.families[p.name] is family]
+        if mine:
+            rows = [family.places[p.name][p.index] for p in mine]
+            order, still = torch.cat(rows), torch.ones(len(family.basis), dtype=torch.bool)
+            still[order] = False
+            ends = torch.arange(len(order)).split([len(r) for r in rows])
+            basis = _meeting(family.basis, family.basis[still])[order]
+            made = Family(basis, dict(zip(mine, ends)))
+            yield from ((piece, made) for piece in mine)

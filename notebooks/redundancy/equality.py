@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import itertools
 import random
 import tempfile
 
@@ -23,7 +24,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .inputs import as_call, first_line, in_float64, tensors
-from .steps import chance_is_fair, idle_matrices_see
+from .steps import chance_is_fair, idle_matrices_see, runs
 from .subject import Subject, exactly, unwrapped
 from .zoo import quiet
 
@@ -53,7 +54,12 @@ class Bench:
     def __init__(self, model, inputs, inject=False):
         try:
             self.model = unwrapped(model)
+            if not any(True for _ in self.model.parameters()):
+                raise ValueError(f"{type(self.model).__name__} has no parameters")
             self.given = [in_float64(as_call(self.model, inputs))]
+            self.given = tree_map(
+                lambda t: t.cpu() if isinstance(t, torch.Tensor) else t, self.given
+            )
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
             self.before.model.cpu()
             self.before.renew()
@@ -90,11 +96,11 @@ class Bench:
     def error(self):
         """(error, bound) of the two models in float64; raises NotEqual beyond the bound."""
         bound, worst = BOUND * (1 + self.longest), torch.zeros(())
+        seeds = range(DRAWS if self.before.training else 1)
         with exactly(), torch.no_grad():
-            for call in self.calls:
-                for seed in range(DRAWS if self.before.training else 1):
-                    expected = self.before.run(call, seed=seed)
-                    worst = torch.maximum(worst, apart(self.after.run(call, seed=seed), expected))
+            for call, seed in itertools.product(self.calls, seeds):
+                found, expected = (_drawn(s, call, seed) for s in (self.after, self.before))
+                worst = torch.maximum(worst, apart(found, expected))
         if not worst <= bound:
             raise NotEqual(
                 f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} in "
@@ -190,14 +196,22 @@ def _same(one, other):
     return one is other
 
 
+def _drawn(subject, call, seed):
+    """What a subject returns for a seed of all that draws random numbers, Python as well."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        return subject.run(call, seed=seed)
+    finally:
+        random.setstate(state)
+
+
 @torch.no_grad()
 def _outputs_of_copy(model, call, dtype):
     """What a model returns; in training, a copy of it: a run would change what a BatchNorm tracks."""
-    model, device = (
-        copy.deepcopy(model) if model.training else model,
-        next(model.parameters()).device,
-    )
-    move = lambda t: t.to(device, dtype if t.is_floating_point() else None)
+    model = copy.deepcopy(model) if model.training else model
+    like = next(model.parameters())
+    move = lambda t: t.to(like.device, dtype if t.is_floating_point() else None)
     args, kwargs = tree_map(lambda t: move(t) if isinstance(t, torch.Tensor) else t, call)
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -216,15 +230,13 @@ def apart(found, expected):
 
 def other_ways(subject, call):
     """More inputs, made from those given, that may take another way; only those that run."""
-    first = next(
-        (t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()), torch.ones(1)
-    )
-    axes = range(0 if first.is_floating_point() else 1, first.dim())
-    found = [_longer(call, axis, first.shape[axis]) for axis in axes]
-    found += [
-        ((), batch) for batch in _other_arguments(subject.model, _by_name(subject.model, call))
+    found = [
+        ((), named) for named in _other_arguments(subject.model, _by_name(subject.model, call))
     ]
-    return [one for one in found if _runs(subject, one)]
+    for first in [t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()][:1]:
+        axes = range(0 if first.is_floating_point() else 1, first.dim())
+        found += [_longer(call, axis, first.shape[axis]) for axis in axes]
+    return [one for one in found if runs(subject, one)]
 
 
 def _longer(call, axis, size):
@@ -249,10 +261,8 @@ def _by_name(model, call):
 def _other_arguments(model, batch):
     """The inputs with padding, with the states of an encoder, and each without one argument."""
     accepted = inspect.signature(model.forward).parameters if batch else ()
-    ids, width = (
-        batch.get("input_ids"),
-        getattr(getattr(model, "config", None), "hidden_size", None),
-    )
+    ids, config = batch.get("input_ids"), getattr(model, "config", None)
+    width = getattr(config, "hidden_size", None)
     if isinstance(ids, torch.Tensor) and ids.ndim == 2:
         if "attention_mask" in accepted and ids.shape[1] > 2:
             padded = torch.ones_like(ids)
@@ -264,11 +274,3 @@ def _other_arguments(model, batch):
             yield batch | {"encoder_hidden_states": states}
     if len(batch) > 1:
         yield from ({n: v for n, v in batch.items() if n != left} for left in batch)
-
-
-def _runs(subject, call):
-    try:
-        made = subject.run(call)
-    except Exception:  # these inputs are our own idea: where they do not suit, they are dropped
-        return False
-    return bool(made) and all(value.isfinite().all() for value in made)

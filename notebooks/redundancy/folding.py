@@ -27,6 +27,7 @@ from .equality import Bench, CannotFold, demand_loads_again
 from .fusing import fuse_norms
 from .removing import remove as take_out
 from .removing import without_zeros
+from .shift.freedom import Unclear
 from .steps import freedom_of
 from .zoo import quiet
 
@@ -135,19 +136,22 @@ def fold(
 def move_biases(bench, kinds):
     """Make the biases of these kinds zero, in this order, as far as they go."""
     found = freedom_of(bench.after, bench.calls)
-    if found.run.unclear:
-        raise CannotFold(f"what is redundant is not clear at these inputs: {found.run.unclear}")
     found.rounding = torch.finfo(next(bench.model.parameters()).dtype).eps
     values, pieces = {n: v.clone() for n, v in found.numbers.items()}, [*pieces_of(found)]
     asked = [p for kind in kinds for p in pieces if p.kind == kind]
-    choice = Choice(found, values, [p for p in pieces if p.kind != "made"])
-    choice.go(asked)
-    if bench.before.injected:
-        more = Choice(found, values, pieces, choice.held)
-        more.rows, more.longest = choice.rows, choice.longest
-        choice = more
-        choice.go([p for p in asked if values[p.name].flatten()[p.index].any()])
-    bench.rows += choice.account(asked)
+    try:
+        if found.run.unclear:
+            raise Unclear(found.run.unclear)
+        choice = Choice(found, values, [p for p in pieces if p.kind != "made"])
+        choice.go(asked)
+        if bench.before.injected:
+            more = Choice(found, values, pieces, choice.held)
+            more.rows, more.longest = choice.rows, choice.longest
+            choice = more
+            choice.go([p for p in asked if values[p.name].flatten()[p.index].any()])
+        bench.rows += choice.account(asked)
+    except Unclear as reason:
+        raise CannotFold(f"what is redundant is not clear at these inputs: {reason}") from None
     bench.longest = max(bench.longest, choice.longest)
     for name, value in values.items():
         if not torch.equal(value, found.numbers[name]):

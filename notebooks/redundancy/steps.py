@@ -71,12 +71,8 @@ class Steps(TorchDispatchMode):
         for step in self.steps:
             for place in (0, 1) if step.name == "add" else ():
                 other = step.args[1 - place]
-                scaled = self.source(other)[1] if isinstance(other, torch.Tensor) else None
-                if (
-                    scaled
-                    and scaled.name == "mul"
-                    and (self.named(scaled, 0) or self.named(scaled, 1))
-                ):
+                made = self.source(other)[1] if isinstance(other, torch.Tensor) else None
+                if made and made.name == "mul" and (self.named(made, 0) or self.named(made, 1)):
                     found.add(self.named(step, place))
         return found - {None}
 
@@ -142,16 +138,17 @@ def _runs(subject, calls):
     others = [more(call) for call in calls]
     for seed, (given, like) in enumerate(itertools.cycle(zip(calls, others)), 1):
         call = next(like)
-        call = call if _suits(subject, call) else given
+        call = call if runs(subject, call) else given
         yield lambda call=call, seed=seed: subject.run(call, seed=seed)
 
 
-def _suits(subject, call):
-    """Whether a model takes inputs that it was not given."""
+def runs(subject, call):
+    """Whether a model takes inputs that it was not given, and returns numbers."""
     try:
-        return all(out.isfinite().all() for out in subject.run(call))
-    except Exception:  # whatever a model raises: the place of an image in a text was moved, say
+        found = subject.run(call)
+    except Exception:  # whatever a model raises: these inputs are no one's but our own
         return False
+    return bool(found) and all(out.isfinite().all() for out in found)
 
 
 @contextlib.contextmanager
@@ -159,10 +156,7 @@ def idle_matrices_see(subject, calls):
     """While it lasts, what moves where a matrix that no call uses might read it is seen."""
     modules, used, ran = dict(subject.model.named_modules()), set(), {""}
     hookable = {n: m for n, m in modules.items() if not isinstance(m, torch.jit.ScriptModule)}
-    hooks = [
-        m.register_forward_pre_hook(lambda *_, name=name: ran.add(name))
-        for name, m in hookable.items()
-    ]
+    hooks = [m.register_forward_pre_hook(lambda *_, n=n: ran.add(n)) for n, m in hookable.items()]
     for call in calls:
         used |= steps_of(subject, call).used
     for hook in hooks:
@@ -174,9 +168,8 @@ def idle_matrices_see(subject, calls):
         if name not in used and tensor.squeeze().dim() > 1 and not table:
             while holder not in ran:
                 holder = holder.rpartition(".")[0]
-            hooks.append(
-                modules[holder].register_forward_pre_hook(_see_all(name), with_kwargs=True)
-            )
+            watch = modules[holder].register_forward_pre_hook
+            hooks.append(watch(_see_all(name), with_kwargs=True))
     try:
         yield
     finally:
