@@ -25,6 +25,8 @@ from .subject import exactly
 from .variations import variations
 
 
+#: Sizes of a move that turns a unit on or off which is off or on for all inputs.
+FAR = 1.0, -1.0, 30.0, -30.0
 #: With more added numbers a Jacobian takes too long: finite moves alone confirm what is predicted.
 LARGE = 6000
 
@@ -143,18 +145,22 @@ class Check:
         unknown = unknown or self.run.faint
         if self._changes(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
-        if flat and flat.together(row.name, index) and not self._changes(flat, row.name, index):
+        if (
+            flat
+            and flat.together(row.name, index)
+            and not self._changes(flat, row.name, index, FAR)
+        ):
             return UNKNOWN if unknown else DISAGREE
         if row.alone < row.size and not self._seen(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
         return AGREE
 
-    def _changes(self, freedom, name, index):
+    def _changes(self, freedom, name, index, sizes=(1.0,)):
         """Whether a finite move that moves these numbers as freely as can be changes an output."""
         if not freedom.together(name, index):
             return False
-        move = freedom.move(name, index)
-        return self.measurement.change(move) > unseen(move)
+        moves = [{n: size * t for n, t in freedom.move(name, index).items()} for size in sizes]
+        return any(self.measurement.change(move) > unseen(move) for move in moves)
 
     def _seen(self, predicted, name, index):
         """Whether a finite move of these numbers, and of none that goes alone, changes an output."""

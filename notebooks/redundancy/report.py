@@ -142,7 +142,8 @@ class Audit:
     def row(self, bias, name=""):
         """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name has ``name``."""
         for row in self.rows:
-            if bias in (row.bias, row.part, row.name) and name in row.name:
+            named = bias in (row.bias, row.part) or f".{row.name}".endswith(f".{bias}")
+            if named and name in row.name:
                 return row
         known = ", ".join(dict.fromkeys(row.bias for row in self.rows))
         raise KeyError(f"no row is called {bias!r}; there are: {known}")

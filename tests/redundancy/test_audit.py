@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit
 from redundancy.shift.rules import RULES
-from redundancy.zoo import quiet, some_inputs, tiny
+from redundancy.zoo import some_inputs, tiny
 from torch import nn
 
 d, h, g, k = 32, 4, 2, 8
@@ -84,7 +84,6 @@ TABLE = [
 ]  # fmt: skip
 
 
-
 SYMBOLS = "b_Q", "b_K", "b_V", "b_O"
 
 
@@ -116,3 +115,86 @@ def test_an_architecture(entry):
     name, given, expected = entry
     model = tiny(name, **given)
     demand(audit(model, some_inputs(model), inject=True), expected)
+
+
+def test_a_linear_map_behind_an_output_bias():
+    """TimeSformer: what its map makes of b_O has a mean that no norm sees, so W b_O = c 1 is free."""
+    model = tiny("timesformer", num_frames=3, num_hidden_layers=1)
+    report = audit(model, {"pixel_values": normal(2, 3, 3, 16, 16, dtype=torch.float32)})
+    assert not report.disagreements
+    assert {row.alone for row in report.rows if row.part == "output"} == {1}
+
+
+#: PyTorch's own stacks, whose inputs are made up, and what is expected of b_Q, b_K, b_V, b_O
+STACKS = {
+    "an encoder": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2),
+    "a Transformer": lambda: nn.Transformer(8, 2, 1, 1, 16),
+}
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_of_pytorch(stack):
+    demand(audit(STACKS[stack]()), (0, "all", "all", 1))
+
+
+@pytest.mark.parametrize("flag, kept", [("batch_first", 8), ("add_bias_kv", 0)])
+def test_multihead_attention_with_its_flags(flag, kept):
+    layer = nn.MultiheadAttention(8, 2, **{flag: True})
+    draw = lambda seed: normal(5, 4, 8, dtype=torch.float32, seed=seed)
+    report = audit(
+        layer, {"query": draw(1), "key": draw(2), "value": draw(3), "need_weights": False}
+    )
+    assert (report.row("b_K").alone, report.row("b_V").together) == (kept, 8)
+    assert not report.disagreements
+    if flag == "add_bias_kv":  # the extra key and value make up for both
+        assert (report.row("b_K").together, report.row("b_K").into) == (8, ("bias_k",))
+
+
+#: architectures whose inputs are no words and no plain image, at a small size
+SPECIAL = {
+    "videomae": {"num_frames": 2, "tubelet_size": 2, "image_size": 8},
+    "siglip2_vision_model": {"num_patches": 9},
+    "speech_to_text": {"input_feat_per_channel": 8, "conv_channels": 16},
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_special_inputs_are_made_up(kind):
+    report = audit(tiny(kind, **SPECIAL[kind]), inject=True)
+    assert report.rows and {row.verdict for row in report.rows} <= {"agree", "not reached"}, str(
+        report
+    )
+
+
+# --- controls
+
+
+WRONG = {
+    "softmax depends on nothing": ("_softmax", lambda run, call: RULES["alias"](run, zero(call))),
+    "an activation depends on nothing": ("gelu", lambda run, call: RULES["alias"](run, zero(call))),
+    "a matrix product passes nothing on": (
+        "addmm",
+        lambda run, call: RULES["alias"](run, zero(call)),
+    ),
+}
+
+
+def zero(call):
+    """The call, with an argument that does not move in the first place."""
+    return type(call)(call.name, call.op, (torch.zeros(()),), {}, call.outs, {})
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_rule_is_found_by_the_measurement(wrong, monkeypatch):
+    operation, rule = WRONG[wrong]
+    monkeypatch.setitem(RULES, operation, rule)
+    model = nn.TransformerEncoderLayer(8, 2, 16, activation=F.gelu, norm_first=True).eval()
+    assert audit(model, normal(5, 3, 8, dtype=torch.float32)).disagreements
+
+
+def test_a_missing_rule_makes_unknown(monkeypatch):
+    monkeypatch.delitem(RULES, "_softmax")
+    report = audit(nn.MultiheadAttention(8, 2), 3 * (normal(5, 3, 8, dtype=torch.float32),))
+    assert report.row("in_proj_bias").verdict == "unknown" and not report.disagreements
+    assert "no rule covers _softmax" in str(report)

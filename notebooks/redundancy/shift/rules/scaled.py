@@ -7,7 +7,7 @@ import math
 import torch
 
 from ..moves import Shift
-from .common import RULES, alike, fitted, rule, spread
+from .common import RULES, alike, fitted, rule, spread, times
 from .seeing import sees
 
 
@@ -73,6 +73,8 @@ def _scaled(run, call):
 def _product(run, call):
     one, other = (spread(call.shift(a), call.outs[0].shape) for a in call.args[:2])
     made = one + (other if call.name == "mul" else -other)
+    if (call.outs[0] == 0).any():  # zero stays zero, whatever the factor
+        made = times(made, call.outs[0] != 0, call.outs[0].shape)
     lost = {
         g: b for g, b in one.blocks.items() if g not in made.blocks or made.blocks[g].vanishes()
     }
