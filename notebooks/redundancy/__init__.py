@@ -16,12 +16,16 @@ and inputs for them; the rest needs torch alone.
 """
 
 from .auditing import audit
+from .centring import as_rms_norm
+from .folding import fold
 from .nullity import Jacobian, Nullity, UnclearRank, jacobian
 
 __all__ = [
     "Jacobian",
     "Nullity",
     "UnclearRank",
+    "as_rms_norm",
     "audit",
+    "fold",
     "jacobian",
 ]

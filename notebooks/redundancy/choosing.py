@@ -184,7 +184,7 @@ class Choice:
         rest, verdict = self._of(piece) != 0, "kept"
         if why := self._because(piece, rest, "unknown", "corner") or self.refused.get(piece):
             verdict = "refused"
-        elif dimensions := self._directions(piece)[1].shape[1]:
+        elif (dimensions := self._directions(piece)[1].shape[1]) > 1:
             others = self.freedom.absorbers(piece, ..., self.order)
             names = ", ".join(dict.fromkeys(p.name for p in others))
             why = (f"{dimensions} of {len(rest)} dimensions could go into {names}, "

@@ -228,6 +228,13 @@ def apart(found, expected):
     return torch.stack(shares).max()  # hands a NaN on, unlike Python's max
 
 
+def difference(model, other, inputs):
+    """The largest relative difference of what two models return, both in float64."""
+    call = in_float64(as_call(model, inputs))
+    with exactly(), torch.no_grad():
+        return apart(*(Subject(m, own=True).run(call) for m in (model, other))).item()
+
+
 def other_ways(subject, call):
     """More inputs, made from those given, that may take another way; only those that run."""
     found = [

@@ -3,9 +3,8 @@
 import functools
 
 import torch
-from redundancy import equality
+from redundancy.equality import difference
 from redundancy.precision import with_every_bias_random, with_every_weight_random
-from redundancy.subject import Subject, exactly
 from redundancy.zoo import quiet, some_inputs, tiny
 from torch import nn
 
@@ -92,10 +91,7 @@ def language_model(kind="gpt2", tied=False):
 def apart(model, other, inputs=None, seed=5):
     """The largest relative difference of two models' outputs, at inputs of this test's own."""
     inputs = inputs or some_inputs(other, batch=3, tokens=9, seed=seed)
-    with exactly(), torch.no_grad():
-        return equality.apart(
-            *(Subject(m, own=True).run(((), inputs)) for m in (model, other))
-        ).item()
+    return difference(model, other, inputs)
 
 
 def changed(model, other):
