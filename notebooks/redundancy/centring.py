@@ -33,13 +33,17 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows one change, and notes whether it reaches a LayerNorm that cancels it."""
+    """Follows one change, and notes whether a LayerNorm cancels it (``reached``) without a rest (``pure``)."""
 
-    reached = False
+    reached, pure = False, True
 
     def note(self, kind, shift, call, words, theorem=None):
         if kind == "erased" and theorem == "7.1" and self.moves.now(shift):
             self.reached = True
+
+    def see(self, shift, call, words, theorem=None, kind="seen"):
+        self.pure &= theorem != "7.1" or not self.moves.now(shift)
+        super().see(shift, call, words, theorem, kind)
 
 
 def as_rms_norm(model, inputs=None, *, add_bias=False):
@@ -70,9 +74,9 @@ def centre_writers(bench):
             numbers = torch.randn(shape, generator=chance, dtype=torch.float64)
             change = {name: numbers.expand(tensor.shape).contiguous()}
             one = followed(bench.after, bench.calls, change, Reaching)
-            if one.reached and (one.failed or one.unclear):
+            if one.reached and one.pure and (one.failed or one.unclear):
                 heard.append(name)
-            elif one.reached:
+            elif one.reached and not one.failed:
                 tensor.data = tensor - tensor.mean(axis, keepdim=True)
                 bench.rows.append(
                     Row("moved", name, "mean", "to nowhere: LayerNorms cancel it [14.2]")
@@ -100,10 +104,10 @@ def demand_centred(bench, heard):
 
 
 def _because(bench, heard):
-    """Who writes a mean that something else than LayerNorms reads, and what is tied to it."""
-    if not heard:
-        return ""
+    """Which matrix writes a mean that something else than LayerNorms reads, and what is tied to it."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
+    if not (heard := [name for name in heard if every[name].dim() > 1]):
+        return ": not all of it is written by matrices"
     tied = [n for n, p in every.items() if p is every[heard[0]] and n != heard[0]]
     tied = f", which is tied to {', '.join(tied)}: untie it" if tied else ""
     return f": not only LayerNorms depend on the mean of {heard[0]}{tied}"
