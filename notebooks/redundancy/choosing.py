@@ -230,8 +230,7 @@ class Choice:
 
     def _directions(self, piece):
         """Bases of the directions of a piece that go alone, and of those that go at all."""
-        rows = self.freedom.families[piece].rows(piece)
-        left, values, _ = torch.linalg.svd(rows, full_matrices=False)
+        left, values, _ = _svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
 
@@ -248,9 +247,21 @@ def _meeting(basis, conditions):
     """The directions of a basis (numbers, directions) that meet some conditions on them."""
     if not len(conditions) or not basis.shape[1]:
         return basis
-    _, values, right = torch.linalg.svd(conditions, full_matrices=True)
+    _, values, right = _svd(conditions, full=True)
     _demand_clear(values)
     return basis @ right[int((values > OUTSIDE).sum()) :].T
+
+
+def _svd(matrix, full=False):
+    """The singular value decomposition; of the matrix turned, where that of so many equal values fails."""
+    try:
+        return torch.linalg.svd(matrix, full_matrices=full)
+    except torch.linalg.LinAlgError:
+        chance = torch.Generator().manual_seed(0)
+        turn = torch.randn(matrix.shape[1], matrix.shape[1], generator=chance, dtype=matrix.dtype)
+        turn = torch.linalg.qr(turn).Q
+        left, values, right = torch.linalg.svd(matrix @ turn, full_matrices=full)
+        return left, values, right @ turn.T
 
 
 def _whole(directions):

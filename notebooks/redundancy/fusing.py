@@ -26,7 +26,7 @@ def fuse_norms(bench):
             try:
                 place = _fuse(bench, path, norm)
                 bench.rows.append(
-                    Row("moved", path, "norm", f"into {place}, with its gain and statistics")
+                    Row("moved", path, "norm", f"into {place}, with its gain and statistics [6.5]")
                 )
             except Stays as reason:
                 bench.rows.append(Row("refused", path, "norm", str(reason)))

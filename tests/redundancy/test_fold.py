@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 import torch
 from derivation.checks import normal
-from redundancy import audit, folding, steps
+from redundancy import audit, choosing, folding, steps
 from redundancy.centring import as_rms_norm
 from redundancy.equality import CannotFold, NotEqual
 from redundancy.equality import apart as apart_of
@@ -396,3 +396,18 @@ def test_what_is_zero_is_taken_out_and_comes_back_as_zero(kind, tmp_path):
     result.save(tmp_path)
     again = type(result.model).from_pretrained(tmp_path).double().eval()
     assert apart(again, random_model(kind)) <= result.bound
+
+
+def test_where_a_decomposition_fails_that_of_the_turned_matrix_is_taken(monkeypatch):
+    plain, given, fails = torch.linalg.svd, normal(5, 3), [True]
+
+    def failing(matrix, **options):
+        if fails.pop():
+            fails.append(False)
+            raise torch.linalg.LinAlgError("too many repeated singular values")
+        return plain(matrix, **options)
+
+    monkeypatch.setattr(torch.linalg, "svd", failing)
+    left, values, right = choosing._svd(given)
+    assert not (matrix := (left * values) @ right - given).isnan().any()
+    assert matrix.abs().max() < 1e-12 and (right @ right.T - torch.eye(3)).abs().max() < 1e-12
