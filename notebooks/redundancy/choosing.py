@@ -157,11 +157,11 @@ class Choice:
         moving = torch.zeros(len(family.basis), dtype=torch.bool)
         for places in (family.places[piece][goal], *(family.places[p] for p in others)):
             moving[places] = True
-        basis = _meeting(family.basis, family.basis[~moving])
-        move = basis @ (
-            torch.linalg.pinv(basis[family.places[piece][goal]], rtol=NOTHING) @ -b[goal]
-        )
-        missed = move[family.places[piece][goal]] + b[goal]
+        basis, rows = _meeting(family.basis, family.basis[~moving]), family.places[piece][goal]
+        left, values, right = _svd(basis[rows])
+        there = values > NOTHING
+        move = basis @ (right[there].T @ ((left[:, there].T @ -b[goal]) / values[there]))
+        missed = move[rows] + b[goal]
         if not missed.norm() <= IN_RANGE * b[goal].norm():
             raise Stays("no move of other biases makes up for it")
         self._demand_short(move)
@@ -174,9 +174,7 @@ class Choice:
 
     def _demand_short(self, move):
         if not move.norm() <= LONGEST:
-            raise Stays(
-                f"the move is {move.norm():.0e} long, which costs more digits than it is worth"
-            )
+            raise Stays(f"the move, {move.norm():.0e} long, costs more digits than it is worth")
         self.longest = max(self.longest, move.norm().item())
 
     def _kept(self, piece):

@@ -24,12 +24,13 @@ def fuse_norms(bench):
     for path, norm in list(bench.after.model.named_modules()):
         if isinstance(norm, nn.modules.batchnorm._BatchNorm):
             try:
-                place = _fuse(bench, path, norm)
-                bench.rows.append(
-                    Row("moved", path, "norm", f"into {place}, with its gain and statistics [6.5]")
+                text, verdict = (
+                    f"into {_fuse(bench, path, norm)}, with its statistics [6.5]",
+                    "moved",
                 )
             except Stays as reason:
-                bench.rows.append(Row("refused", path, "norm", str(reason)))
+                text, verdict = str(reason), reason.verdict
+            bench.rows.append(Row(verdict, path, "norm", text))
 
 
 def _fuse(bench, path, norm):
@@ -37,24 +38,28 @@ def _fuse(bench, path, norm):
     if norm.training or norm.running_mean is None:
         raise Stays("it takes its statistics from the batch")
     place, module = _map_before(bench, norm)
-    new = module.bias is None
-    if new:
-        module.bias = nn.Parameter(
-            module.weight.new_zeros(len(norm.running_mean)), requires_grad=False
-        )
+    if new := module.bias is None:
+        module.bias = nn.Parameter(torch.zeros_like(norm.running_mean), requires_grad=False)
         bench.after.renew()
     t = torch.randn(len(norm.running_mean), generator=torch.Generator().manual_seed(0)).double()
-    if not changes_nothing(
-        bench.after, bench.calls, {f"{place}.bias": t, f"{path}.running_mean": t}
-    ):
+    both = {f"{place}.bias": t, f"{path}.running_mean": t}
+    if not changes_nothing(bench.after, bench.calls, both):
         module.bias = None if new else module.bias
         bench.after.renew()
         raise Stays(f"something else depends on what {place} returns")
-    numbers = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    given = (
+        module.weight,
+        module.bias,
+        norm.running_mean,
+        norm.running_var,
+        norm.eps,
+        norm.weight,
+        norm.bias,
+    )
     if isinstance(module, nn.Linear):
-        weight, bias = fuse_linear_bn_weights(module.weight, module.bias, *numbers)
+        weight, bias = fuse_linear_bn_weights(*given)
     else:
-        weight, bias = fuse_conv_bn_weights(module.weight, module.bias, *numbers, module.transposed)
+        weight, bias = fuse_conv_bn_weights(*given, module.transposed)
     module.weight.data, module.bias.data = weight.data, bias.data
     bench.after.model.set_submodule(path, nn.Identity())
     bench.after.renew()
@@ -63,28 +68,22 @@ def _fuse(bench, path, norm):
 
 def _map_before(bench, norm):
     """(path, module) of the map whose result a norm reads, both used once in each run; raises Stays."""
-    found = set()
+    found = []
     for call in bench.calls:
         steps = steps_of(bench.after, call)
-        reads = [
-            s for s in steps.steps if "batch_norm" in s.name and s.args[3] is norm.running_mean
-        ]
-        for step in reads:
-            source = steps.source(step.args[0])[1]
-            weight = steps.named(source, WEIGHT.get(source.name)) if source else None
-            uses = [
-                s
-                for s in steps.steps
-                if weight and s.name in WEIGHT and steps.named(s, WEIGHT[s.name]) == weight
-            ]
-            if len(uses) != 1 or len(reads) != 1:
-                raise Stays(
-                    "no convolution or linear map that is used once stands directly before it"
-                )
-            found.add(weight)
-    if len(found) != 1:
-        raise Stays("it does not run at these inputs, or behind more than one map")
-    place = found.pop().rpartition(".")[0]
+        maps = [(s, steps.named(s, WEIGHT[s.name])) for s in steps.steps if s.name in WEIGHT]
+        for step in steps.steps:
+            if "batch_norm" in step.name and step.args[3] is norm.running_mean:
+                source = steps.source(step.args[0])[1]
+                weight = next((w for s, w in maps if s is source), None)
+                if not weight or sum(w == weight for _, w in maps) != 1:
+                    raise Stays(
+                        "no convolution or linear map that is used once stands directly before it"
+                    )
+                found.append(weight)
+    if len(found) != len(bench.calls) or len({*found}) != 1:
+        raise Stays("it does not run once at these inputs")
+    place = found[0].rpartition(".")[0]
     module = bench.after.model.get_submodule(place)
     if not isinstance(module, nn.Linear | nn.modules.conv._ConvNd):
         raise Stays(f"{place} is neither a convolution nor a linear map of PyTorch")
