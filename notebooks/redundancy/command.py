@@ -1,28 +1,36 @@
-"""The command `bias-audit`: which attention biases are redundant, in a terminal or in CI.
+"""The command `bias-audit`: which biases of a model are redundant, in a terminal or in CI.
 
     bias-audit config.json                 a configuration: its structure, shrunk, in seconds
     bias-audit FOLDER                      a checkpoint's folder, or its name on the hub: the same
     bias-audit FOLDER --weights            the weights themselves
-    bias-audit PORT --expect former.json   what a former --json says that PORT has lost
+    bias-audit models.py:make              what a function of a Python file, or of a module, makes:
+    bias-audit package.module:make         a model, or (model, inputs)
+    bias-audit PORT --expect former.json   what differs from a former --json
 
-The exit status is 0 where prediction and measurement agree and nothing is lost, 1 where they
-disagree or something is lost, 2 where nothing could be audited; a sentence says why.
+The exit status is 0 where prediction and measurement agree and nothing differs, 1 where they disagree
+or something differs, 2 where nothing could be audited; a sentence says why.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import json
-import os
 import sys
+import traceback
 from pathlib import Path
+
+from torch import nn
 
 from .auditing import audit
 from .expecting import differences
-from .report import DISAGREE
+from .inputs import WrongInputs, first_line
+from .nullity import UnclearRank
+from .shift.freedom import Unclear
 
 #: What may be wrong with what was asked; anything else is a mistake of ours, and is shown whole.
-REFUSED = (OSError, TypeError, ValueError, ImportError)
+REFUSED = (OSError, TypeError, ValueError, ImportError, Unclear, UnclearRank)
 
 
 def main(arguments=None):
@@ -30,70 +38,108 @@ def main(arguments=None):
     asked = _parser().parse_args(arguments)
     try:
         expected = asked.expect and _former(asked.expect)
-        report = audit(
-            _model(asked.model), inject=asked.inject, weights="own" if asked.weights else "random"
-        )
+        report = _audited(asked)
     except REFUSED as problem:
-        print(f"bias-audit: {_sentence(problem)}", file=sys.stderr)
+        print(f"bias-audit: {' '.join(str(problem).split())}", file=sys.stderr)
         return 2
-    _print(report, asked)
-    lost = differences(expected, report.as_dict()) if expected else []
-    wrong = [f"{r.layer}: {r.bias} {r.verdict}: {r.why[-1]}" for r in report.disagreements]
-    for sentence in (*lost, *wrong):
+    text = report.as_json() if asked.json else report.as_csv().rstrip() if asked.csv else report
+    print(text)
+    said = differences(expected, json.loads(report.as_json())) if expected else []
+    said += [f"{row.name}: {row.answer}" for row in report.disagreements]
+    for sentence in said:
         print(f"bias-audit: {sentence}", file=sys.stderr)
-    return 1 if lost or any(r.verdict == DISAGREE for r in report.rows) else 0
+    return 1 if said else 0
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="bias-audit",
-        description="Say which attention biases of a model are redundant, and why.",
+        prog="bias-audit", description="Say which biases of a model are redundant, and why."
     )
-    parser.add_argument(
-        "model", help="a config.json, a checkpoint's folder, or its name on the hub"
+    add = parser.add_argument
+    add(
+        "model",
+        help="a config.json, a checkpoint's folder, its name on the hub; or file.py:function",
     )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--csv", action="store_true", help="print the report as CSV")
-    parser.add_argument(
-        "--weights", action="store_true", help="load and audit the weights themselves"
-    )
-    parser.add_argument(
-        "--inject", action="store_true", help="ask about biases that are absent, too"
-    )
-    parser.add_argument(
-        "--expect", metavar="FILE", help="a former --json: exit with 1 if a bias is lost"
-    )
+    add("--json", action="store_true", help="print the report as JSON")
+    add("--csv", action="store_true", help="print the report as CSV")
+    add("--weights", action="store_true", help="load and audit the weights themselves")
+    add("--training", action="store_true", help="ask about training, not evaluation")
+    add("--inject", action="store_true", help="ask about biases that are absent, too")
+    add("--expect", metavar="FILE", help="a former --json: exit with 1 if something differs")
     return parser
 
 
+def _audited(asked):
+    model, inputs = _model(asked.model)
+    weights = "own" if asked.weights else "random"
+    try:
+        return audit(model, inputs, inject=asked.inject, weights=weights, training=asked.training)
+    except WrongInputs as problem:
+        made = isinstance(model, nn.Module) and inputs is None
+        hint = "; let the function return (model, inputs)" if made else ""
+        raise WrongInputs(f"{problem}{hint}") from None
+
+
 def _model(name):
-    if name.endswith(".json") and not Path(name).is_file():
-        raise OSError(f"{name} is no file: give a config.json, a folder, or a name on the hub")
-    if os.path.sep in name and not Path(name).exists() and name.count("/") != 1:
-        raise OSError(f"{name} is neither a file nor a folder, and no name on the hub")
-    return name
+    """(what is to be audited, its inputs)."""
+    place, _, function = name.rpartition(":")
+    if place and function.isidentifier() and not Path(name).exists():
+        return _made(place, function)
+    if name.endswith(".py"):
+        raise ValueError(f"say which function of {name} makes the model: {name}:make, for instance")
+    if not Path(name).exists() and (name.endswith(".json") or name.count("/") > 1):
+        raise OSError(f"{name} is no file and no folder, nor a name on the hub")
+    return name, None
+
+
+def _made(place, function):
+    """(a model, its inputs or None) from a function of a Python file or of a module."""
+    if place.endswith(".py") and not Path(place).is_file():
+        raise OSError(f"{place} is no file")
+    found = getattr(_run(place, lambda: _module(place)), function, None)
+    if not callable(found):
+        raise ValueError(f"{place} has no function that is called {function}")
+    name = f"{place}:{function}"
+    made = found if isinstance(found, nn.Module) else _run(name, found)
+    model, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(model, nn.Module):
+        said = f"{name} returns a value of the type {type(model).__name__}"
+        raise TypeError(f"{said}: let it return a model, or (model, inputs)")
+    return model, inputs
+
+
+def _module(place):
+    sys.path.insert(0, str(Path(place).parent.resolve() if place.endswith(".py") else Path.cwd()))
+    if not place.endswith(".py"):
+        return importlib.import_module(place)
+    spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _run(name, function):
+    """What a function of the user's returns; ValueError, with the line, where it fails."""
+    try:
+        return function()
+    except (Exception, SystemExit) as problem:  # whatever a program of the user's raises
+        frames = traceback.extract_tb(problem.__traceback__)
+        ours = (__file__, importlib.__file__)
+        theirs = [f for f in frames if f.filename not in ours and f.filename[0] != "<"]
+        where = f" in line {theirs[-1].lineno} of {theirs[-1].filename}" if theirs else ""
+        said = f"{type(problem).__name__}: {first_line(problem)}"
+        raise ValueError(f"{name} fails{where}: {said}") from None
 
 
 def _former(path):
-    """The rows of a former report; ValueError where the file holds none."""
+    """A former report; ValueError where the file holds none."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-        return found if found["rows"] else None
-    except (json.JSONDecodeError, KeyError, TypeError):
-        raise ValueError(f"{path} is no report: write one with bias-audit --json") from None
-
-
-def _print(report, asked):
-    if asked.json:
-        print(report.as_json())
-    elif asked.csv:
-        print(report.as_csv(), end="")
-    else:
-        print(report)
-
-
-def _sentence(problem):
-    return " ".join(str(problem).split()) or type(problem).__name__
+        if {"name", "part", "size", "alone", "together"} <= found["rows"][0].keys():
+            return found
+    except (UnicodeDecodeError, json.JSONDecodeError, LookupError, TypeError, AttributeError):
+        pass
+    raise ValueError(f"{path} is no report: write one with bias-audit --json")
 
 
 if __name__ == "__main__":
