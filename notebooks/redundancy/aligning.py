@@ -63,10 +63,6 @@ class Pair:
         one, other = (n.values if n else 0 for n in self.both)
         return other - one
 
-    @property
-    def largest(self):
-        return max(n.values.abs().max().item() for n in self.both if n)
-
 
 class Reader:
     """Reads the numbers of a subject where one run of it used them; ``biases`` names what may move."""

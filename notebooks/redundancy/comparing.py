@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_map
 
 from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
 from .checkpoints import is_name, load
+from .choosing import LONGEST
 from .equality import BOUND, HARMLESS, LOSS
 from .guessing import problem_of
 from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
@@ -286,16 +287,17 @@ class _Judge:
         if pair in self.unseen:
             cost = self._cost(pair)
             return f"no output depends on them{side.because(mine)}{cost}", bool(cost)
+        biases = pair.kind == "biases"
         if pair not in self.differing:
-            never = side.unseen([(mine, torch.linspace(1, 2, len(mine.values)))], self.summed)
+            other = [(mine, torch.linspace(1, 2, len(mine.values)))]
+            never = biases and side.unseen(other, self.summed) is not None
             said = "they are zero here, and count where they are not"
-            return said if never is None else "no output depends on them", False
-        still = self._alike(1) and any(p.kind != "biases" for p in self.differing)
-        if pair.kind == "biases" and not still:
+            return "no output depends on them" if never else said, False
+        still = any(p.kind != "biases" for p in self.differing)  # and these may make up for it
+        still = still and self._alike(1, min(self.moved, LONGEST))
+        if biases and not still:
             still = all(s.still(s.alone(n, pair.gap)) for s, n in zip(self.sides, pair.both) if n)
-        return (
-            ("these outputs do not show it", False) if still else ("outputs depend on them", True)
-        )
+        return "these outputs do not show it" if still else "outputs depend on them", not still
 
     def _cost(self, pair):
         """That a redundant bias makes scores so large that they have few digits; "" where it does not."""
@@ -311,15 +313,15 @@ class _Judge:
                 f"rounds by {off[i]:.0e}: outputs may be off by {share[i]:.0%} of the spread of the "
                 "values [15.4]")  # fmt: skip
 
-    def _alike(self, times):
-        """Whether outputs in float64 differ by no more than moves of biases, and rounded numbers, explain."""
+    def _alike(self, times, moved):
+        """Whether outputs in float64 differ by no more than a move of biases, and rounded numbers, explain."""
         rounded = times * self.rounding * any(p.gap.any() for p in self.pairs)
-        return self.apart and self.apart["float64"] <= BOUND * (1 + self.moved) + rounded
+        return bool(self.apart) and self.apart["float64"] <= BOUND * (1 + moved) + rounded
 
     def _unexplained(self):
         """The `Difference` of outputs where all numbers do the same."""
         size = max(self.apart.values(), default=0.0)
-        if self.apart and not self._alike(LOSS):
+        if self.apart and not self._alike(LOSS, self.moved):
             seen = "the models do something else with the same numbers (an activation, an epsilon, a mask)"
         elif size > max(HARMLESS, LOSS * self.rounding):
             seen = "what is redundant is so large that it costs digits"
