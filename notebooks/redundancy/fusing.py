@@ -24,10 +24,8 @@ def fuse_norms(bench):
     for path, norm in list(bench.after.model.named_modules()):
         if isinstance(norm, nn.modules.batchnorm._BatchNorm):
             try:
-                text, verdict = (
-                    f"into {_fuse(bench, path, norm)}, with its statistics [6.5]",
-                    "moved",
-                )
+                place, verdict = _fuse(bench, path, norm), "moved"
+                text = f"into {place}, with its gain and statistics [6.5]"
             except Stays as reason:
                 text, verdict = str(reason), reason.verdict
             bench.rows.append(Row(verdict, path, "norm", text))
