@@ -1,22 +1,22 @@
 """Which directions of a model's parameters are redundant: numbers only, torch only.
 
-``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts
-and measures them for the attention biases of a model, ``compare`` says which biases a port lost,
-and ``fold`` takes redundant ones away.
+``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts and
+measures them for every parameter that a model adds, ``compare`` says in which numbers a port
+differs, and ``fold`` takes redundant ones away.
 
-To read it, module by module: ``nullity``; ``layers``, ``layout`` and ``precision`` (what a model
-holds, and a float64 copy of it); ``kinds``, ``hidden``, ``by_hand`` and ``record`` (what a bias
-passes through), ``scores``, ``values`` and ``predict`` (what becomes of it there); ``measure`` and
-``auditing``; ``what_can_go`` (the one table of answers, each built and measured), ``reasons`` and
-``report``; ``sizes``, ``shrinking`` and ``large`` (a small model for a large one); ``command``,
-``expecting`` and ``comparing``; ``wiring``, ``surgery``, ``absorbing``, ``equality``, ``folding``
-and ``removing``; ``centring``.
-``checkpoints``, ``zoo``, ``defaults`` and ``guessing`` make models of the library `transformers`
-and inputs for them; the rest needs torch alone.
+To read it, module by module: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
+how it is run); ``shift`` (the calculus: moves, rules, following, freedom, uses); ``measuring`` and
+``checking`` (prediction beside measurement); ``report`` and ``auditing``; ``what_can_go`` (the one table
+of answers, each built, measured and predicted); ``steps``, ``choosing``, ``absorbing``, ``fusing``,
+``equality``, ``removing``, ``folding`` and ``centring`` (what is moved, and that nothing changes);
+``aligning`` and ``comparing``; ``command`` and ``expecting``.
+``checkpoints``, ``zoo``, ``sizes``, ``shrinking``, ``defaults``, ``guessing``, ``variations`` and ``inputs``
+make models of the library `transformers` and inputs for them; the rest needs torch alone.
 """
 
 from .auditing import audit
 from .centring import as_rms_norm
+from .comparing import compare
 from .folding import fold
 from .nullity import Jacobian, Nullity, UnclearRank, jacobian
 
@@ -26,6 +26,7 @@ __all__ = [
     "UnclearRank",
     "as_rms_norm",
     "audit",
+    "compare",
     "fold",
     "jacobian",
 ]
