@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 
 
 def absorb_into_weights(bench):
-    """Clear the bias of every linear map that reads a LayerNorm; writes into the bench's account."""
+    """Clear the bias of every linear map that reads a LayerNorm; writes into the account."""
     parts = {}
     for call in bench.calls:
         parts = bench.after.uses(call).parts | parts
@@ -45,7 +45,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(bench):
-    """{bias: (the weight beside it, its matrix as used, what made that which is read, the name of that)}."""
+    """{bias: (the weight beside it, its matrix as used, the step whose result is read, its name)}."""
     found = {}
     for call in bench.calls:
         steps = steps_of(bench.after, call)

@@ -33,7 +33,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows one change, and notes whether a LayerNorm cancels it (``reached``) without a rest (``pure``)."""
+    """Follows one change; a LayerNorm cancels it (``reached``), without a rest (``pure``)."""
 
     reached, pure = False, True
 
@@ -64,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Take the mean out of all that only LayerNorms read; returns whose mean something else reads."""
+    """Take the mean out of all that only LayerNorms read; returns whose mean others read, too."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
@@ -104,7 +104,7 @@ def demand_centred(bench, heard):
 
 
 def _because(bench, heard):
-    """Which matrix writes a mean that something else than LayerNorms reads, and what is tied to it."""
+    """Which matrix writes a mean that not only LayerNorms read, and what is tied to it."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": not all of it is written by matrices"

@@ -19,11 +19,10 @@ from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 from .shift.following import follow
-from .shift.rules.seeing import CORNERS
 from .shift.freedom import Freedom, Unclear
+from .shift.rules.seeing import CORNERS
 from .subject import exactly
 from .variations import variations
-
 
 #: Sizes of a move that turns a unit on or off which is off or on for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0

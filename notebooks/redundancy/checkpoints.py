@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .sizes import is_config
 from .zoo import quiet
 
 
@@ -14,11 +15,6 @@ class NoCheckpoint(OSError):
 def is_name(thing):
     """Whether something is a name of a checkpoint, and no model."""
     return isinstance(thing, str | os.PathLike)
-
-
-def is_config(thing):
-    """Whether something is a configuration of transformers."""
-    return hasattr(thing, "model_type") and hasattr(thing, "to_dict")
 
 
 def config_of(thing):

@@ -1,9 +1,9 @@
 """What goes where: linear algebra on the space of redundant directions, and no theorem.
 
-A fused bias has a piece for the queries, the keys and the values.  First the numbers are made zero that
-no output depends on while all others stay, such as a key bias; then, piece by piece, those that some other
-pieces make up for, as few as are found.  What is zero then stays zero.  In the end what is left of a
-piece loses the part that no output depends on, such as the mean before a LayerNorm.
+A fused bias has a piece for the queries, the keys and the values.  First the numbers are made zero
+that no output depends on while all others stay, such as a key bias; then, piece by piece, those that
+some other pieces make up for, as few as are found.  What is zero then stays zero.  In the end what is
+left of a piece loses the part that no output depends on, such as the mean before a LayerNorm.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def pieces_of(found):
 class Choice:
     """Makes pieces zero, one after the other, in ``values`` {parameter: numbers}.
 
-    Pieces that are not given stay as they are.  ``rows`` is the account, ``longest`` the length of the
-    longest move, and ``held`` what no later move may undo.
+    Pieces that are not given stay as they are.  ``rows`` is the account, ``longest`` the length of
+    the longest move, and ``held`` what no later move may undo.
     """
 
     def __init__(self, found, values, pieces, held=()):
@@ -151,7 +151,7 @@ class Choice:
             self._hold(piece, torch.eye(len(zero)).double()[:, zero])
 
     def _move(self, piece, goal):
-        """Make these numbers zero by the shortest move of them and of those that make up for them."""
+        """Make these numbers zero by the shortest move of them and of what makes up for them."""
         family, b = self.freedom.families[piece], self._of(piece)
         others = self.freedom.absorbers(piece, goal, self.order)
         moving = torch.zeros(len(family.basis), dtype=torch.bool)
@@ -206,7 +206,7 @@ class Choice:
         self.values[piece.name] = numbers.view_as(self.values[piece.name])
 
     def _write(self, piece, gone, where, by, *kinds):
-        """Enter that these numbers of a piece have gone, and why they may: the event of these kinds."""
+        """Enter that these numbers have gone, and why they may: the event of these kinds."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
         some = "" if gone.all() or not by else f"{int(gone.sum())} of {len(gone)} numbers "
         text = f"{some}{where}{why and ': '}{why}"
@@ -214,7 +214,7 @@ class Choice:
         self.rows.append(Row("moved", piece.name, piece.symbol, text, zeros, by))
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The words of the event of these kinds (a theorem, if ``proved``) that most of these numbers met."""
+        """The words of the event of these kinds (a theorem, if ``proved``) that most numbers met."""
         numbers, met = piece.index.nonzero()[:, 0][mask], Counter()
         for event, labels in self.found.met(piece.name).items():
             if event.kind in kinds and labels[numbers].any() and (event.theorem or not proved):
@@ -251,7 +251,7 @@ def _meeting(basis, conditions):
 
 
 def _svd(matrix, full=False):
-    """The singular value decomposition; of the matrix turned, where that of so many equal values fails."""
+    """The singular value decomposition; by way of the turned matrix, where the plain one fails."""
     try:
         return torch.linalg.svd(matrix, full_matrices=full)
     except torch.linalg.LinAlgError:

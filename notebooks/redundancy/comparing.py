@@ -294,7 +294,8 @@ class _Judge:
             said = "they are zero here, and count where they are not"
             return "no output depends on them" if never else said, False
         still = any(p.kind != "biases" for p in self.differing)  # and these may make up for it
-        still = still and self._alike(1, min(self.moved, LONGEST))
+        rounded = self.rounding * min(1, torch.finfo(torch.float32).eps / self.unit)
+        still = still and self._alike(min(self.moved, LONGEST), rounded)
         if biases and not still:
             still = all(s.still(s.alone(n, pair.gap)) for s, n in zip(self.sides, pair.both) if n)
         return "these outputs do not show it" if still else "outputs depend on them", not still
@@ -310,18 +311,18 @@ class _Judge:
         if share[i] <= max(HARMLESS, LOSS * min(share)):
             return ""
         return (f"; but scores of {(FIRST, SECOND)[i]} reach {peaks[i]:.0e}, which {self.sides[i].dtype} "
-                f"rounds by {off[i]:.0e}: outputs may be off by {share[i]:.0%} of the spread of the "
-                "values [15.4]")  # fmt: skip
+                f"rounds by {off[i]:.0e}: outputs may be off by {share[i]:.1g} of the spread of "
+                "the values [15.4]")  # fmt: skip
 
-    def _alike(self, times, moved):
+    def _alike(self, moved, rounded):
         """Whether outputs in float64 differ by no more than a move of biases, and rounded numbers, explain."""
-        rounded = times * self.rounding * any(p.gap.any() for p in self.pairs)
         return bool(self.apart) and self.apart["float64"] <= BOUND * (1 + moved) + rounded
 
     def _unexplained(self):
         """The `Difference` of outputs where all numbers do the same."""
         size = max(self.apart.values(), default=0.0)
-        if self.apart and not self._alike(LOSS, self.moved):
+        rounded = LOSS * self.rounding * any(p.gap.any() for p in self.pairs)
+        if self.apart and not self._alike(self.moved, rounded):
             seen = "the models do something else with the same numbers (an activation, an epsilon, a mask)"
         elif size > max(HARMLESS, LOSS * self.rounding):
             seen = "what is redundant is so large that it costs digits"

@@ -45,7 +45,7 @@ class NotEqual(ArithmeticError):
 
 
 class Bench:
-    """A model, a copy of it in float64 (``before``), and another (``after``) on which something is done.
+    """A model, a copy of it in float64 (``before``), and another (``after``) that is changed.
 
     ``calls`` are the inputs at which the two are compared: the ones ``given``, and others.
     ``rows`` is the account, ``longest`` the length of the longest move that was made.
@@ -103,15 +103,15 @@ class Bench:
                 worst = torch.maximum(worst, apart(found, expected))
         if not worst <= bound:
             raise NotEqual(
-                f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} in "
-                f"float64, where rounding explains {bound:.1e}. No model is returned"
+                f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} "
+                f"in float64, where rounding explains {bound:.1e}. No model is returned"
             )
         return worst.item(), bound
 
     def made(self):
-        """A copy of the model given, with the modules and the numbers of ``after``, rounded to its dtypes.
+        """A copy of the model given, with the modules and numbers of ``after``, in its own dtypes.
 
-        The copy has never run, so that it carries no state of the runs that the others went through.
+        The copy has never run, so that it carries no state of the runs of the others.
         """
         made, beside = copy.deepcopy(self.model), next(self.model.parameters())
         modules = dict(self.before.model.named_modules())
@@ -148,9 +148,9 @@ class Bench:
         )
         if not after <= max(LOSS * before, HARMLESS):
             raise NotEqual(
-                f"equal in float64, but in {str(dtype).removeprefix('torch.')} the new model has an "
-                f"error of {after:.1e} and the one given {before:.1e}: do this in float32 or float64, "
-                "or move fewer biases; the query bias and a bias put into a weight cost most"
+                f"equal in float64, but in {str(dtype).removeprefix('torch.')} the new model has "
+                f"an error of {after:.1e} and the one given {before:.1e}: do this in float32 or "
+                "float64, or move fewer biases; the query bias and a bias put into a weight cost most"
             )
         return before, after
 
@@ -176,8 +176,9 @@ def demand_loads_again(model):
                 continue  # a bias that was taken out comes back as zero
             if name not in there or not _same(part, there[name]):
                 raise CannotFold(
-                    f"{name} would not come back: from_pretrained makes what the configuration of "
-                    f"{kind} says, which has no word for it. Save the state_dict, or fold without it"
+                    f"{name} would not come back: from_pretrained makes what the configuration "
+                    f"of {kind} says, which has no word for it. Save the state_dict, or fold "
+                    "without it"
                 )
 
 
@@ -208,7 +209,7 @@ def _drawn(subject, call, seed):
 
 @torch.no_grad()
 def _outputs_of_copy(model, call, dtype):
-    """What a model returns; in training, a copy of it: a run would change what a BatchNorm tracks."""
+    """What a model returns; in training, a copy of it: a run changes what a BatchNorm tracks."""
     model = copy.deepcopy(model) if model.training else model
     like = next(model.parameters())
     move = lambda t: t.to(like.device, dtype if t.is_floating_point() else None)

@@ -4,9 +4,9 @@
     print(folded)                     # what went where, what stayed and why
     folded.model                      # equal to the model given: compared before it is returned
 
-How far the added parameters may move is read off the operations of the model's runs (`steps`), at its
-own numbers in float64; `choosing` says what goes where.  The moves are done on a copy, and not taken
-on trust: the outputs of the two models are compared, and where they differ nothing is returned
+How far the added parameters may move is read off the operations of the model's runs (`steps`), at
+its own numbers in float64; `choosing` says what goes where.  The moves are done on a copy, and not
+taken on trust: the outputs of the two models are compared, and where they differ nothing is returned
 (`equality` states the bound).  The model returned is rounded to the dtype of the model given;
 what that costs, and what rounding cost before, stands in ``rounding``.
 """
@@ -99,15 +99,15 @@ def fold(
     that may see a key; one that may see none, such as padding on the left, has no row of weights
     that sums to one.
 
-    ``move`` chooses among the kinds "key", "value", "query", "other" (the biases of other maps), "output" and
-    "shifts" (of norms); those named first go first, into those that come later.
-    ``fuse=True`` begins with every BatchNorm in evaluation: its gain, its shift and its statistics go into
-    the convolution or the linear map before it.  ``into_weights=True`` ends with every bias that is left and
-    reads a LayerNorm with a shift: it goes into the weight beside it (`absorbing`), and the report says what
-    that costs; ``move=()`` puts all of them there.  ``add_bias=True`` gives a bias to a map that has none and
-    needs one; a configuration may have no word for it, and then ``Folded.save`` refuses.
-    ``remove=True`` takes biases that are zero then out of the model: by the word that the configuration
-    has for it, or as ``bias=None``.
+    ``move`` chooses among the kinds "key", "value", "query", "other" (the biases of other maps),
+    "output" and "shifts" (of norms); those named first go first, into those that come later.
+    ``fuse=True`` begins with every BatchNorm in evaluation: its gain, its shift and its statistics
+    go into the convolution or the linear map before it.  ``into_weights=True`` ends with every bias
+    that is left in a map that reads a LayerNorm with a shift: it goes into the weight beside it
+    (`absorbing`), and the report says what that costs; ``move=()`` puts all of them there.
+    ``add_bias=True`` gives a bias to a map that has none and needs one; a configuration may have no
+    word for it, and then ``Folded.save`` refuses.  ``remove=True`` takes biases that are zero then
+    out of the model: by the word that the configuration has for it, or as ``bias=None``.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
     """

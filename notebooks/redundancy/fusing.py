@@ -1,7 +1,7 @@
 """Put every BatchNorm in evaluation into the convolution or the linear map before it.
 
-There a BatchNorm is a gain and a shift for each channel, and so may be part of the map that makes the
-channels.  Which map that is, the operations of a run say; that nothing else reads what it makes,
+There a BatchNorm is a gain and a shift for each channel, and so may be part of the map that makes
+the channels.  Which map that is, the operations of a run say; that nothing else reads what it makes,
 and that its channels are the norm's, is followed: a constant added to its bias and to the
 running mean must pass every operation unseen.
 """
@@ -65,7 +65,7 @@ def _fuse(bench, path, norm):
 
 
 def _map_before(bench, norm):
-    """(path, module) of the map whose result a norm reads, both used once in each run; raises Stays."""
+    """(path, module) of the map whose result a norm reads, both used once; raises Stays."""
     found = []
     for call in bench.calls:
         steps = steps_of(bench.after, call)

@@ -1,198 +1,275 @@
-"""Random inputs that a model takes: made up from its configuration, and tried.
+"""Random inputs that a model takes: drawn by the names of its arguments, and tried.
 
-    inputs = suitable_inputs(model)        # a dict; raises NoInputs with a request where none runs
+    inputs = some_inputs(model)            # the usual ones: words, an image, or sound
+    inputs = suitable_inputs(model)        # some on which it runs; NoInputs with a request if none
 
-`zoo.some_inputs` makes the usual ones.  Where a model does not run on these, each of `OTHERS` is
-tried: a clip in place of an image, patches in place of pixels, sound that is longer or lies the
-other way, an image beside the words, regions of an image that somebody else found.
+What an argument may be follows from its name (`ARGUMENTS`), the configuration, and the first
+layers of the model, which say how many features they read.  Each way to draw it is tried; an
+argument that the model then asks for is added.
 """
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
+import itertools
+import math
+import re
+from functools import cached_property
 
 import torch
 from torch import nn
 
-from .zoo import some_inputs
-
 #: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
 COPIED = 50_000_000
+#: So many ways to draw the arguments are tried, and so many for the same names.
+TRIALS, MANY = 160, 60
+#: Names of arguments that say where patches lie.
+GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
+#: How an argument is drawn whose name is like that: a method of `_Draw`; any other is a `sequence`.
+ARGUMENTS = {
+    "input_ids$|task_inputs": "words",
+    "mask|padding$": "mask",
+    GRID: "grid",
+    "pixel_values|images": "image",
+    "input_values|audio_values|wave": "sound",
+    "bbox|boxes": "boxes",
+    "_ids$|freq|timesteps|merge_sizes|position": "kinds",
+}
+#: What a configuration calls the part that reads an image.
+VISION = ("vision_config", "image_config")
+USUAL = ("pixel_values", "input_ids", "input_values", "input_features")
 
 
 class NoInputs(ValueError):
     """Nothing that could be made up is taken by the model; says what it asks for."""
 
 
-def _beside(model, x):
-    """A tensor on the device of the model's parameters; anything else as it is."""
-    device = next((p.device for p in model.parameters()), None)
-    return x.to(device) if isinstance(x, torch.Tensor) else x
+class _Draw:
+    """Draws arguments of a model by name, the same in every run."""
+
+    def __init__(self, model, batch=2, tokens=7, seed=0):
+        self.model, self.batch, self.tokens = model, batch, tokens
+        self.generator = torch.Generator().manual_seed(seed)
+        self.dtype = next(p.dtype for p in model.parameters() if p.is_floating_point())
+        config = model.config
+        self.parts = [config, *(p for p in vars(config).values() if hasattr(p, "model_type"))]
+        self.text = getattr(config, "text_config", None) or config
+        self.vision = next((c for n in VISION if (c := getattr(config, n, None))), config)
+
+    # --- what the configuration and the first layers say
+
+    def field(self, names, *parts, default=None):
+        """The first of these fields that is set, in the parts given, or else in any."""
+        found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
+        return next((value for value in found if value), default)
+
+    @cached_property
+    def features(self):
+        """How many features the first layers read, as far as is seen from their attributes."""
+        read = ("in_channels", "in_features", "normalized_shape")
+        sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
+        sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
+        return list(dict.fromkeys(size for size in sizes if isinstance(size, int)))[:8]
+
+    @cached_property
+    def patch(self):
+        """Channels, height and width of a patch; and time before, if the first layer sees it."""
+        layers = (m for m in self.model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d))
+        first = next(layers, None)
+        return (first.in_channels, *first.kernel_size) if first else (3, 2, 2)
+
+    @cached_property
+    def places(self):
+        """The tokens that stand for images and sounds."""
+        named = ((n, v) for p in self.parts for n, v in vars(p).items() if isinstance(v, int))
+        return {v for n, v in named if re.search(r"(image|video|audio|vision)\w*_token_\w+$", n)}
+
+    # --- the ways to draw an argument, the usual one first
+
+    def numbers(self, *shape):
+        drawn = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        return drawn.to(self.dtype)
+
+    def words(self, drawn):
+        size = self.field("vocab_size", self.text, default=48)
+        length = self.field("task_seq_len max_position_embeddings", default=64)
+        books = self.field("num_codebooks n_codebooks num_channels", self.text, default=2)
+        for shape in (
+            *((self.tokens,), (length,)),
+            *((self.tokens, books), (books, self.tokens), (self.tokens, books + 1)),
+        ):
+            found = torch.randint(
+                min(3, size - 1), size, (self.batch, *shape), generator=self.generator
+            )
+            for token in self.places:
+                found[found == token] = min(set(range(3, size)) - self.places, default=0)
+            end = getattr(self.text, "eos_token_id", None)
+            if isinstance(end, int) and 0 <= end < size:
+                found[:, -1] = end  # some models read from where a text ends
+            yield found
+
+    def image(self, drawn):
+        size = self.field("image_size", self.vision, default=16)
+        channels = self.field("num_channels in_channels in_chans", self.vision, default=3)
+        channels = channels if isinstance(channels, int) else channels[0]
+        frames = self.field("num_frames frames_per_clip", self.vision, default=2)
+        size = tuple(size) if isinstance(size, list | tuple) else (size, size)
+        for shape in dict.fromkeys((size, (32, 32), (64, 64), (128, 128))):
+            yield self.numbers(self.batch, channels, *shape)
+            for several in dict.fromkeys((frames, 1, 2)):
+                yield self.numbers(self.batch, several, channels, *shape)
+
+    def patches(self, drawn):
+        """Pixels that were cut out before, for a grid of 4 x 4 patches."""
+        for size in dict.fromkeys((math.prod(self.patch), *self.features)):
+            yield self.numbers(16, size)
+            yield self.numbers(self.batch, 16, size)
+        yield self.numbers(16, *self.patch)
+        yield self.numbers(1, self.patch[0], self.patch[-1], 16 * self.patch[-1])
+        yield from self.image(drawn)
+
+    def grid(self, drawn):
+        """How patches lie: in time, height and width, or in height and width, or of each its place."""
+        yield torch.tensor([[1, 4, 4]])
+        yield torch.tensor([[4, 4]] * self.batch)
+        yield torch.tensor([[4, 4]])
+        places = torch.cartesian_prod(torch.arange(4), torch.arange(4))
+        yield places.expand(self.batch, 16, 2)
+
+    def sound(self, drawn):
+        frame = math.prod(getattr(self.model.config, "conv_stride", None) or [1])
+        for size in (max(400, 8 * frame), 6000, 7680):
+            yield self.numbers(self.batch, size)
+            yield self.numbers(self.batch, 1, size)
+        yield from self.sequence(drawn)
+
+    def sequence(self, drawn):
+        """Numbers of some features at some times, either way round."""
+        bins = self.field("num_mel_bins input_feat_per_channel feature_size", default=())
+        sizes = dict.fromkeys([*([bins] if isinstance(bins, int) else bins), *self.features])
+        long = 2 * self.field("max_source_positions", default=32)
+        times = (long, self.field("context_length max_length", default=64), self.tokens, 200)
+        for time, size in itertools.product(dict.fromkeys(times), sizes):
+            yield self.numbers(self.batch, size, time)
+            yield self.numbers(self.batch, time, size)
+            yield self.numbers(self.batch, 1, time, size)
+        yield self.numbers(self.batch, 64)
+
+    def mask(self, drawn):
+        """Everything counts: words, frames, pixels."""
+        shapes = [x.shape[1:] for x in reversed(drawn.values()) if x.dtype != torch.bool]
+        axes = [s[i : i + 1] for s in shapes for i in range(len(s))]
+        for shape in dict.fromkeys([*axes, *(s[-2:] for s in shapes if len(s) > 2), *shapes]):
+            for dtype in (torch.long, torch.bool):
+                yield torch.ones(self.batch, *shape, dtype=dtype)
+
+    def boxes(self, drawn):
+        corner = torch.randint(0, 20, (self.batch, self.tokens, 2), generator=self.generator)
+        yield torch.cat([corner, corner + 5], -1)
+
+    def kinds(self, drawn):
+        """Of which kind each word or text is: the first."""
+        yield torch.zeros(self.batch, self.tokens, dtype=torch.long)
+        yield torch.zeros(self.batch, dtype=torch.long)
+        yield torch.ones(self.batch, dtype=torch.long)
+
+    def ways(self, names, drawn):
+        """Every way to draw these arguments, beside what is drawn."""
+        if not names:
+            yield drawn
+            return
+        cut = any(re.search(GRID, other) for other in _takes(self.model))
+        way = next((w for like, w in ARGUMENTS.items() if re.search(like, names[0])), "sequence")
+        way = "patches" if cut and way in ("image", "sequence") else way
+        for value in getattr(self, way)(drawn):
+            yield from self.ways(names[1:], drawn | {names[0]: value})
 
 
-def suitable_inputs(model, **how):
-    """The first inputs of `some_inputs`, and of `OTHERS`, on which the model runs.
+def some_inputs(model, batch=2, tokens=7, seed=0):
+    """Random inputs of the kind the model takes: words, an image, or sound; a dict."""
+    return next(_Draw(model, batch, tokens, seed).ways(_usual(model), {}))
 
-    ``how`` are batch, tokens and seed.  Raises NoInputs.
-    """
+
+def suitable_inputs(model, batch=2, tokens=7, seed=0):
+    """The first inputs on which the model runs, in eval mode.  Raises NoInputs."""
     small = sum(p.numel() for p in model.parameters()) < COPIED
-    probe, reason = copy.deepcopy(model) if small else model, None
-    for make in (some_inputs, *OTHERS):
-        try:
-            inputs = {name: _beside(model, x) for name, x in make(model, **how).items()}
-        except Exception:  # a configuration that has no word for what is to be made
+    probe, reason = copy.deepcopy(model) if small else model, ""
+    device = next(model.parameters()).device
+    waiting, seen, trials = [_usual(model), *_asked(model)], [], 0
+    while waiting and trials < TRIALS:
+        names = waiting.pop(0)
+        if names in seen or not names:
             continue
-        if not inputs:
-            continue
-        if problem := _problem(probe, inputs):
-            reason = reason or problem
-        else:
-            return inputs
+        seen.append(names)
+        for inputs in itertools.islice(_Draw(model, batch, tokens, seed).ways(names, {}), MANY):
+            inputs = {name: x.to(device) for name, x in inputs.items()}
+            trials, problem = trials + 1, problem_of(probe, (), inputs)
+            if not problem:
+                return inputs
+            problem = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+            reason = problem if not reason or "missing" in reason else reason
+            missed = [n for n in _takes(model) if re.search(rf"\b{n}\b", problem, re.IGNORECASE)]
+            waiting[:0] = [[*names, more] for more in missed if more not in names][:2]
     raise NoInputs(
         f"no inputs can be made up for {type(model).__name__}"
         + (f" ({reason})" if reason else "")
-        + f": give inputs, a dict of some of {', '.join(_takes(model))}"
+        + f": give inputs, a dict of some of {', '.join(_takes(model)[:6])}"
     )
 
 
-@contextlib.contextmanager
-def experts_in_plain_pytorch(model):
-    """A context in which a float64 mixture of experts runs: its fast kernels have no float64."""
-    kind = getattr(getattr(model, "config", None), "_experts_implementation", None)
-    wide = any(p.dtype == torch.float64 for p in model.parameters())
-    if kind and wide:
-        model.set_experts_implementation("eager")
-    try:
-        yield
-    finally:
-        if kind and wide:
-            model.set_experts_implementation(kind)
+def _usual(model):
+    """The names of the usual inputs: words, an image, or sound."""
+    names = ["pixel_values"] if hasattr(model.config, "vision_config") else []
+    names += [n for n in USUAL if n == model.main_input_name and n not in names]
+    return names + ["decoder_input_ids"] * bool(getattr(model.config, "is_encoder_decoder", False))
 
 
-def _problem(model, inputs):
-    """None if the model runs on these inputs in eval mode; otherwise what it says."""
+def _asked(model):
+    """Other names to try: what has no default, with words, or the first few arguments."""
+    takes, arguments = _takes(model), inspect.signature(model.forward).parameters
+    least = [n for n in takes if arguments[n].default is inspect.Parameter.empty]
+    words = [n for n in takes if n == "input_ids" and n not in least]
+    masks = [n for n in takes if "mask" in n][:1]
+    sets = [least, words, [*least, *words], [*least, *masks], *(takes[:i] for i in range(1, 6))]
+    late = lambda name: bool(re.search(f"mask|padding|{GRID}", name))
+    return [sorted(names, key=late) for names in sets]
+
+
+def _takes(model):
+    """The names of the arguments of a model."""
+    names = inspect.signature(model.forward).parameters
+    return [name for name in names if name not in ("self", "args", "kwargs")]
+
+
+def problem_of(model, args, kwargs, keep=lambda out: None):
+    """What the model raises on these inputs in eval mode, or None; ``keep`` gets what it returns."""
     modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad(), experts_in_plain_pytorch(model):
-            model.eval()
-            model(**inputs)
+        with torch.no_grad():
+            keep(model.eval()(*args, **kwargs))
     except Exception as problem:  # whatever a model raises
-        return (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        return problem
     finally:
         for module, training in modes.items():
             module.training = training
     return None
 
 
-def _takes(model):
-    """The names of the first few arguments of a model."""
-    names = inspect.signature(model.forward).parameters
-    return [name for name in names if name not in ("self", "args", "kwargs")][:6]
-
-
-def _numbers(model, seed, *shape):
-    generator = torch.Generator().manual_seed(seed)
-    dtype = next(p.dtype for p in model.parameters() if p.is_floating_point())
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
-
-
-def _vision(model):
-    config = model.config
-    for name in ("vision_config", "image_config"):
-        config = getattr(config, name, config)
-    return config
-
-
-def _image(model, batch, seed):
-    config = _vision(model)
-    size = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-    return _numbers(model, seed, batch, getattr(config, "num_channels", 3), size, size)
-
-
-# --- what is tried, one after the other -------------------------------------------------------
-
-
-def _clip(model, batch=2, tokens=7, seed=0):
-    frames, images = _vision(model).num_frames, []
-    for place in range(frames):
-        images.append(_image(model, batch, seed + 100 * place))
-    return {"pixel_values": torch.stack(images, 1)}
-
-
-def _patches(model, batch=2, tokens=7, seed=0):
-    """SigLIP 2: patches that were cut out before, a mask of them, and how they lie."""
-    config, inputs = _vision(model), {}
-    size = config.num_channels * config.patch_size**2
-    inputs["pixel_values"] = _numbers(model, seed, batch, 6, size)
-    inputs["pixel_attention_mask"] = torch.ones(batch, 6, dtype=torch.long)
-    inputs["spatial_shapes"] = torch.tensor([[2, 3]] * batch)
-    if hasattr(model.config, "text_config"):
-        inputs["input_ids"] = _words(model.config.text_config.vocab_size, batch, tokens, seed)
-    return inputs
-
-
-def _words(vocabulary, batch, tokens, seed):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(3, vocabulary, (batch, tokens), generator=generator)
-
-
-def _long_sound(model, batch=2, tokens=7, seed=0):
-    usual = some_inputs(model, batch, tokens, seed)
-    return usual | {"input_values": _numbers(model, seed, batch, 6000)}
-
-
-def _frames_first(model, batch=2, tokens=7, seed=0):
-    """Sound as (time, bins): Speech2Text; the spectrogram transformer calls it input_values."""
-    config, usual = model.config, some_inputs(model, batch, tokens, seed)
-    bins = getattr(config, "input_feat_per_channel", None) or config.num_mel_bins
-    time = getattr(config, "max_length", None) if model.main_input_name == "input_values" else 64
-    return usual | {model.main_input_name: _numbers(model, seed, batch, time or 64, bins)}
-
-
-def _image_beside_words(model, batch=2, tokens=7, seed=0):
-    config = getattr(model.config, "text_config", model.config)
-    words = _words(config.vocab_size, batch, tokens, seed)
-    return {"input_ids": words, "pixel_values": _image(model, batch, seed)}
-
-
-def _regions(model, batch=2, tokens=7, seed=0):
-    """LXMERT: features of regions of an image, and where they are."""
-    config, usual = model.config, some_inputs(model, batch, tokens, seed)
-    return usual | {
-        "visual_feats": _numbers(model, seed, batch, 5, config.visual_feat_dim),
-        "visual_pos": _numbers(model, seed + 1, batch, 5, config.visual_pos_dim),
-    }
-
-
-def _words_alone(model, batch=2, tokens=7, seed=0):
-    """What a model for texts and images does with a text: the layers for images are not reached."""
-    usual = some_inputs(model, batch, tokens, seed)
-    return {name: usual[name] for name in usual if name.endswith("input_ids")}
-
-
-OTHERS = (
-    _clip,
-    _patches,
-    _long_sound,
-    _frames_first,
-    _image_beside_words,
-    _regions,
-    _words_alone,
-)
-
-
 def inputs_of_pytorch(model, seed=0):
     """Inputs for PyTorch's own layers: their attention, encoder, decoder and Transformer; or None."""
-    if isinstance(model, nn.MultiheadAttention):
-        sizes = (model.embed_dim, model.kdim, model.vdim)
-        return tuple(_numbers(model, seed + i, 4, 4, size) for i, size in enumerate(sizes))
     stacks = (nn.TransformerEncoder, nn.TransformerDecoder, nn.Transformer)
     layers = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
-    if not isinstance(model, (*stacks, *layers)):
+    if not isinstance(model, (nn.MultiheadAttention, *stacks, *layers)):
         return None
     first = next(m for m in model.modules() if isinstance(m, nn.MultiheadAttention))
-    source, target = (_numbers(model, seed + i, 4, 4, first.embed_dim) for i in (0, 1))
-    encoder = (nn.TransformerEncoder, nn.TransformerEncoderLayer)
-    return (source,) if isinstance(model, encoder) else (target, source)
+    sizes = (first.embed_dim, first.kdim, first.vdim)
+    generators = (torch.Generator().manual_seed(seed + i) for i in range(3))
+    drawn = [
+        torch.randn(4, 4, size, generator=generator, dtype=torch.float64).to(first.out_proj.weight)
+        for size, generator in zip(sizes, generators)
+    ]
+    if model is first:
+        return tuple(drawn)
+    encoder = isinstance(model, (nn.TransformerEncoder, nn.TransformerEncoderLayer))
+    return (drawn[0],) if encoder else (drawn[1], drawn[0])

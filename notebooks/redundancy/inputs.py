@@ -1,11 +1,18 @@
-"""What a model is run on: given in any form, or drawn; and what may be wrong with it, in a sentence."""
+"""What a model is run on: given in any form, or drawn; what it returns, and what may be wrong with it."""
 
 from __future__ import annotations
 
-import torch
+import copy
+import itertools
+import re
 
-from .guessing import NoInputs, experts_in_plain_pytorch, inputs_of_pytorch, suitable_inputs
-from .record import tensors
+import torch
+from torch.utils._pytree import tree_map
+
+from .guessing import NoInputs, inputs_of_pytorch, problem_of, suitable_inputs
+
+#: What a model returns under such names are its means on the way, no outputs to compare.
+INNER = re.compile(r"past_key_values|hidden_states$|attentions$|cache|loss")
 
 
 class WrongInputs(ValueError):
@@ -35,69 +42,92 @@ def as_call(model, inputs):
     )
 
 
-def in_float64(inputs):
-    positional, named = inputs
-    return tuple(map(_wide, positional)), {name: _wide(value) for name, value in named.items()}
+def in_float64(call):
+    """The same inputs with all floating-point tensors in float64."""
+    return tree_map(lambda x: x.detach().double() if _is_numbers(x) else x, fresh(call))
 
 
-def _wide(value):
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().double() if value.is_floating_point() else value.clone()
+def fresh(call):
+    """A copy of the inputs that a model may write into, like a cache that grows."""
+    one = lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else copy.deepcopy(x)
+    return tree_map(one, call)
+
+
+def tensors(outputs):
+    """The tensors of numbers in what a model returns, a list: not its states, weights and caches."""
+    if isinstance(outputs, torch.Tensor):
+        return [outputs] if _is_numbers(outputs) else []
+    if hasattr(outputs, "items"):
+        inside = [value for name, value in outputs.items() if not INNER.search(str(name))]
+    else:
+        inside = outputs if isinstance(outputs, tuple | list) else ()
+    return [tensor for value in inside for tensor in tensors(value)]
+
+
+def _is_numbers(value):
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def first_line(problem):
-    """The first line of what an error says."""
-    return (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    """The first line of what an error says; with the next, where it ends in a colon."""
+    lines = [*(str(problem).strip() or type(problem).__name__).splitlines(), ""]
+    return " ".join(line.strip() for line in lines[: 1 + lines[0].endswith(":")])
 
 
-def some_inputs_within(model, words):
-    """Short random inputs for a large model, their words among the first few of its vocabulary."""
-    try:
-        return within(suitable_inputs(model, tokens=6), words)
-    except NoInputs as reason:
-        raise WrongInputs(str(reason)) from None
-
-
-def within(inputs, words):
-    """A dict of inputs with all words among the first few of the vocabulary."""
-    return {
-        name: value % words if value.dtype == torch.long and "mask" not in name else value
-        for name, value in inputs.items()
-    }
-
-
-def words_in(inputs, least):
-    """How many rows of a table of words these inputs need, and at least so many."""
-    ids = [t for t in (*inputs[0], *inputs[1].values()) if isinstance(t, torch.Tensor)]
-    largest = [int(t.max()) + 1 for t in ids if t.dtype == torch.long and t.numel()]
-    return max(least, *largest, 0)
-
-
-def demand_runs(model, inputs, times=2):
+def demand_runs(model, call, times=2):
     """Raises WrongInputs unless the model runs, the same way each time, and returns finite numbers."""
-    modes = {module: module.training for module in model.modules()}
-    try:
-        with torch.no_grad(), experts_in_plain_pytorch(model):
-            model.eval()
-            first, *again = (tensors(model(*inputs[0], **inputs[1])) for _ in range(times))
-    except Exception as problem:
-        raise WrongInputs(
-            f"{type(model).__name__} does not run on these inputs: {first_line(problem)}"
-        ) from problem
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    found, name = [], type(model).__name__
+    for _ in range(times):
+        if problem := problem_of(model, *fresh(call), keep=lambda out: found.append(tensors(out))):
+            raise WrongInputs(
+                f"{name} does not run on these inputs: {first_line(problem)}"
+            ) from problem
+    first, *again = found
     if not first:
-        raise WrongInputs(f"{type(model).__name__} returns no tensor of numbers")
+        raise WrongInputs(f"{name} returns no tensor of numbers")
     if not all(t.numel() for t in first):
-        raise WrongInputs(f"{type(model).__name__} returns nothing on these inputs: they are empty")
+        raise WrongInputs(f"{name} returns nothing on these inputs: they are empty")
     if not all(t.isfinite().all() for t in first):
-        raise WrongInputs(
-            f"{type(model).__name__} returns infinite numbers, or NaN, on these inputs"
-        )
+        raise WrongInputs(f"{name} returns infinite numbers, or NaN, on these inputs")
     if not all(torch.equal(a, b) for one in again for a, b in zip(first, one, strict=True)):
         raise WrongInputs(
-            f"{type(model).__name__} returns other numbers when it runs again: it draws random "
-            "numbers in eval mode, and no bias can be judged"
+            f"{name} returns other numbers when it runs again: it draws random numbers in eval mode, "
+            "and no bias can be judged"
         )
+
+
+# --- other inputs like those given ------------------------------------------------------------
+
+
+def variations(model, call, seed=0):
+    """The inputs given, and then others like them without end: other tokens, other pixels."""
+    try:
+        words = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except (AttributeError, NotImplementedError):
+        words = None
+    positional, named = call
+    yield call
+    for i in itertools.count(seed + 1):
+        generator = torch.Generator().manual_seed(i)
+        yield (
+            tuple(_varied("", value, generator, words) for value in positional),
+            {name: _varied(name, value, generator, words) for name, value in named.items()},
+        )
+
+
+def _varied(name, value, generator, words=None):
+    """Other numbers, or other tokens, of the same shape; masks stay as they are."""
+    if not isinstance(value, torch.Tensor) or "mask" in name:
+        return value
+    if value.is_floating_point():
+        if not value.isfinite().all() or (value.numel() > 2 and len(value.unique()) == 2):
+            return value  # a mask that is not called one
+        return torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
+    if value.dtype == torch.long and (name.endswith("input_ids") or not name):
+        low, high = int(value.min()), int(value.max()) + 1
+        if high - low < 4 and words and words > high:  # too little variety: zeros, for instance
+            low, high = 0, words
+        other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
+        other[..., -1:] = value[..., -1:]  # some models read from the last token, the end
+        return other
+    return value

@@ -19,7 +19,7 @@ from .zoo import quiet
 
 
 def without_zeros(made, bench):
-    """(names of biases that can be None, {field of the configuration: False}) for a model that was made."""
+    """(names of biases that can be None, {field of the configuration: False}) for a new model."""
     given = dict(bench.model.named_parameters())
     zero = {
         n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())

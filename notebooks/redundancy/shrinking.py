@@ -24,11 +24,12 @@ import time
 from dataclasses import dataclass
 
 import torch
+from torch.nn.modules.conv import _ConvNd
 
 from .guessing import NoInputs, suitable_inputs
 from .inputs import first_line
-from .layers import layers_of
-from .sizes import DEPTHS, CannotShrink, fewer_layers, is_count, narrower, parts_of
+from .precision import plainly_attending
+from .sizes import CannotShrink, depths, fewer_layers, is_config, narrower, ratios, replaced
 from .zoo import quiet
 
 #: A model of fewer numbers than this is left as it is.
@@ -36,24 +37,30 @@ SMALL_ENOUGH = 300_000
 #: A shrunk model has fewer numbers than this, or it was not shrunk.
 STILL_SMALL = 5_000_000
 #: After so many seconds nothing smaller is looked for.
-PATIENCE = 20
+PATIENCE = 6
 #: So many layers are tried, and then all.
 DEEPEST = 16
 #: How many heads (of keys, where they are shared) and how wide a part of one, smallest first.
-PLANS = ((2, 8), (4, 8), (2, 16), (4, 16), (8, 8), (2, 32), (4, 32))
-
-
+PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32), (2, 128))
+#: What is left as it is, one or two of them at a time, where nothing else is like the full model.
+LEFT = ("other", "image", "experts", "groups", "positions", "places", "vocabulary", "depth", "top")
 #: Attributes of a module that say where it stands, or how it is run, and not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
+#: How a matrix that maps is called; others are tables.
+MAPS = re.compile(r"weight$|proj$")
 UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The small ``model``, in eval mode, and the ``changes``: (field, before, after)."""
+    """The small ``model``, in eval mode, and the ``changes``: (field, before, after).
+
+    ``unlike`` names the maps that have a null space there and none here, or the other way round.
+    """
 
     model: torch.nn.Module
     changes: tuple[tuple[str, object, object], ...]
+    unlike: tuple[str, ...] = ()
 
     def account(self):
         """What was shrunk, in words."""
@@ -62,6 +69,8 @@ class Shrunk:
             "audited on a small model of the same structure; what is all, nothing or the mean of "
             "a bias here is so at full size, and a part of a head keeps its share. Shrunk: "
             + fields
+            + "; of other proportions here: " * bool(self.unlike)
+            + ", ".join(self.unlike)
         )
 
 
@@ -77,13 +86,14 @@ def shrink(config, seed=0, full=None):
     Raises CannotShrink where no smaller model has the structure of the full one.
     """
     with quiet(), torch.random.fork_rng([]):
-        kind, fields = type(full) if full is not None else class_of(config), plain_fields(config)
-        full = _full(config, kind) if full is None else full
+        kind = type(full) if full is not None else class_of(config)
+        if full is None:
+            full = _full(config, kind)
+            _write_sections(full)
+            config = full.config
         if sum(p.numel() for p in full.parameters()) < SMALL_ENOUGH:
             return Shrunk(_made(config, kind, seed), ())
-        wanted = signature(full)
-        shallow = _shallow(config, kind, fields, wanted)
-        return _smallest(config, kind, fields, shallow, wanted, seed)
+        return _Search(config, kind, full, seed).smallest()
 
 
 def _full(config, kind):
@@ -96,32 +106,95 @@ def _full(config, kind):
         ) from None
 
 
-def _smallest(config, kind, fields, shallow, wanted, seed):
-    """The first of the `PLANS` whose model is alike and runs; or that is alike, if none runs.
+def _write_sections(full):
+    """Write into a configuration how rotary positions share a head, where only the code says it."""
+    for module in full.modules():
+        if hasattr(module, "mrope_section") and hasattr(module, "config"):
+            module.config.rope_parameters.setdefault("mrope_section", list(module.mrope_section))
 
-    What does not run may want other inputs than those that can be made up: `audit` says so.
-    """
-    alike, reason, start = [], "nothing was tried", time.monotonic()
-    for greedy, (heads, width) in itertools.product((False, True), PLANS):
+
+class _Search:
+    """What is tried for a configuration: ``alike`` are the small models that do not run, or not yet."""
+
+    def __init__(self, config, kind, full, seed):
+        self.config, self.kind, self.seed = config, kind, seed
+        self.fields, self.wanted = plain_fields(config), signature(full)
+        self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
+        self.start, self.reason, self.alike = time.monotonic(), "", []
+
+    def smallest(self):
+        """The first that is like the full model and runs; or that is like it, if none runs.
+
+        What does not run may want other inputs than those that can be made up: `audit` says so.
+        """
+        shallow = self._shallow()
+        for fields, changes in self._plans(shallow):
+            if self._accepts(fields, changes) or time.monotonic() - self.start > PATIENCE:
+                break
+        if self.alike:
+            return self.alike[-1][1]
+        raise CannotShrink(
+            f"no small model was found that is like the {type(self.config).__name__} given "
+            f"({self.reason}): build a small one, and audit that"
+        )
+
+    def _plans(self, shallow):
+        """(fields, what to change in them): all that may be smaller, then wider, then less of it."""
+        smallest, *wider = PLANS
+        for greedy in (False, True):
+            yield shallow, narrower(shallow, self.sizes, *smallest, greedy)
+        for left in [(kind,) for kind in LEFT] + list(itertools.combinations(LEFT, 2)):
+            if len(left) == 1 or not self.alike:
+                fields = self.fields if "depth" in left else shallow
+                made = narrower(fields, self.sizes, *smallest)
+                yield fields, {path: new for path, new in made.items() if new[0] not in left}
+            for plan in wider if left == (LEFT[-1],) else ():
+                yield shallow, narrower(shallow, self.sizes, *plan)
+
+    def _accepts(self, fields, changes):
+        """Whether the small model is like the full one in everything, and runs."""
+        narrow = replaced(fields, {path: value for path, (_, value) in changes.items()})
         try:
-            narrow = narrower(shallow, heads, width, greedy)
-            small = _config_like(config, narrow)
-            _demand_alike(small, kind, wanted)
-            model = _made(small, kind, seed)
+            small = _config_like(self.config, narrow)
+            unlike = self._unlike(built(small, self.kind, "meta"))
+            if self.alike and (unlike or not self.alike[-1][1].unlike) and self.alike[-1][0]:
+                return False
+            model = _made(small, self.kind, self.seed)
         except Exception as problem:  # whatever a configuration or a model raises
-            reason = first_line(problem)
-            continue
-        alike.append(Shrunk(model, tuple(_changes("", fields, narrow))))
-        if _runs(model):
-            return alike[-1]
-        if time.monotonic() - start > PATIENCE:
-            break
-    if alike:
-        return alike[0]
-    raise CannotShrink(
-        f"no small model was found that is like the {type(config).__name__} given ({reason}): "
-        "build a small one, and audit that"
-    )
+            self.reason = self.reason or first_line(problem)
+            return False
+        runs = _runs(model)
+        if runs or not self.alike:
+            changed = tuple(_changes("", self.fields, narrow))
+            self.alike.append((runs, Shrunk(model, changed, unlike)))
+        return runs and not unlike
+
+    def _unlike(self, model):
+        """The names of the maps that have a null space there and none here, or the other way round.
+
+        Raises CannotShrink, naming what would be lost or gained, and for a model that stays large.
+        """
+        found = signature(model)
+        for missing in sorted(map(str, self.wanted - found)):
+            raise CannotShrink(f"it would lose {missing}")
+        for added in sorted(map(str, found - self.wanted)):
+            raise CannotShrink(f"it would gain {added}")
+        if sum(p.numel() for p in model.parameters()) > STILL_SMALL:
+            raise CannotShrink("it has sizes of which nothing is known, and stays large")
+        return tuple(sorted({name for name, *_ in null_spaces(model) ^ self.maps}))
+
+    def _shallow(self):
+        """The fields with as few layers as have one of each kind, counted from the first."""
+        deepest = max(depths(self.fields), default=0)
+        for layers, spread in itertools.product(range(2, min(deepest, DEEPEST)), (False, True)):
+            cut = fewer_layers(self.fields, layers, spread)
+            try:
+                found = signature(built(_config_like(self.config, cut), self.kind, "meta"))
+            except Exception:  # too few layers for what the configuration asks
+                continue
+            if found == self.wanted:
+                return cut
+        return self.fields
 
 
 # --- models and what is to be kept of them ----------------------------------------------------
@@ -148,7 +221,7 @@ def _made(config, kind, seed):
     torch.manual_seed(seed)
     config = copy.deepcopy(config)
     config.dtype = torch.float32
-    return built(config, kind)
+    return plainly_attending(built(config, kind))
 
 
 def signature(model):
@@ -157,25 +230,41 @@ def signature(model):
     Modules and parameters are named without numbers, so that layers that are alike count once.
     """
     found, first = set(), {}
-    for name, module in model.named_modules():
+    for name, module in model.named_modules(remove_duplicate=False):
         found.add((plain(name), type(module).__qualname__, _switches(module)))
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        shared = first.setdefault(id(parameter), plain(name))
-        found.add((plain(name), parameter.ndim, shared))
-    return found | {_heads(layer) for layer in layers_of(model)}
+        for own, parameter in module.named_parameters(name, recurse=False):
+            shared = first.setdefault(id(parameter), plain(own))
+            found.add((plain(own), parameter.ndim, shared))
+    return found | ratios(plain_fields(model.config))
 
 
 def plain(name):
-    return re.sub(r"\b\d+\b", "*", name)
+    return re.sub(r"(\b|(?<=_))\d+\b", "*", name)
 
 
 def _switches(module):
-    """What the attributes of a module say: yes or no, a word, nothing, and of a number if it is 0."""
+    """What its attributes say: yes or no, a word, nothing; of a count whether it is 0, 1 or more."""
     own = {k: v for k, v in vars(module).items() if not PLACE.search(k)}
     words = {(k, v) for k, v in own.items() if v is None or isinstance(v, bool | str)}
     numbers = {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)}
     hooked = bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
     return frozenset(words | numbers | {("hooked", hooked)})
+
+
+def null_spaces(model):
+    """(name, whether it has fewer rows than columns) of every map: only then it has a null space.
+
+    Of a matrix that is no torch layer's it is not known what it maps: it may also have more rows.
+    """
+    found = set()
+    for name, module in model.named_modules():
+        for own, parameter in module.named_parameters(name, recurse=False):
+            shape = parameter.shape[:2] if isinstance(module, _ConvNd) else parameter.shape[-2:]
+            torchs = isinstance(module, torch.nn.Linear | _ConvNd)
+            table = isinstance(module, torch.nn.Embedding)
+            if len(shape) > 1 and (torchs or MAPS.search(own)) and not table:
+                found.add((plain(own), shape[0] < shape[1], not torchs and shape[0] > shape[1]))
+    return found
 
 
 def kind_of(module):
@@ -184,32 +273,6 @@ def kind_of(module):
         (plain(name), type(inside).__qualname__, _switches(inside))
         for name, inside in module.named_modules()
     )
-
-
-def _heads(layer):
-    """How the heads of an attention layer are grouped, and which biases it has."""
-    width = layer.output.size if layer.output else 0
-    return (
-        plain(layer.name), layer.heads == 1, layer.key_value_heads == 1, layer.group == 1,
-        _sign(layer.value.size - width), _sign(layer.query.size - width),
-        tuple((role, p.has_bias) for role, p in layer.projections.items()),
-    )  # fmt: skip
-
-
-def _sign(number):
-    return (number > 0) - (number < 0)
-
-
-def _demand_alike(config, kind, wanted):
-    """Raises CannotShrink, naming what would be lost or gained, and for a model that stays large."""
-    model = built(config, kind, "meta")
-    found = signature(model)
-    if missing := sorted(map(str, wanted - found)):
-        raise CannotShrink(f"it would lose {missing[0]}")
-    if added := sorted(map(str, found - wanted)):
-        raise CannotShrink(f"it would gain {added[0]}")
-    if sum(p.numel() for p in model.parameters()) > STILL_SMALL:
-        raise CannotShrink("it has sizes of which nothing is known, and stays large")
 
 
 def _runs(model):
@@ -227,13 +290,9 @@ def plain_fields(config):
     """The fields of a configuration as a dictionary, those of its parts as dictionaries in it."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
     for name, value in vars(config).items():
-        if _is_config(value):
+        if is_config(value):
             fields[name] = plain_fields(value)
     return fields
-
-
-def _is_config(value):
-    return hasattr(value, "to_dict") and hasattr(value, "model_type")
 
 
 def _config_like(config, fields):
@@ -248,18 +307,3 @@ def _changes(path, before, after):
             yield from _changes(f"{path}{name}.", value, after[name])
         elif after.get(name) != value:
             yield f"{path}{name}", value, after.get(name)
-
-
-def _shallow(config, kind, fields, wanted):
-    """The fields with as few layers as have one of each kind, counted from the first."""
-    deepest = max((f[n] for f in parts_of(fields) for n in DEPTHS & f.keys() if is_count(f[n])),
-                  default=0)  # fmt: skip
-    for layers in range(2, min(deepest, DEEPEST)):
-        cut = fewer_layers(fields, layers)
-        try:
-            found = signature(built(_config_like(config, cut), kind, "meta"))
-        except Exception:  # too few layers for what the configuration asks
-            continue
-        if found == wanted:
-            return cut
-    return fields

@@ -1,285 +1,399 @@
-"""The fields of a configuration that are sizes, and what becomes of them in a small model.
+"""Which numbers of a configuration are sizes, and what becomes of them in a small model.
 
-A field is known by its name, as `zoo` does it.  Sizes that go together stay together: heads that
-share a key, the parts of a head, widths that were equal; `shrinking` sees whether it is enough.
+A number is judged by the kind of its field's name (heads, parts of a head, positions, …) and by
+whether the full model has parameters of that size.  How small it becomes follows from relations
+that stay: a width is heads times the width of a head, what was equal is equal, what was wider is
+wider.  `shrinking` sees whether that is enough, and takes back what was too much.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
 import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 
-
-def _names(words):
-    return frozenset(words.split())
-
-
-DEPTHS = _names(
-    "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers depth "
-    "num_decoder_layers num_encoder_layers"
-)
-HEADS = _names(
-    "num_attention_heads n_head n_heads num_heads encoder_attention_heads attention_heads "
-    "decoder_attention_heads"
-)
-GROUPS = _names("num_key_value_heads num_kv_heads n_head_kv multi_query_group_num")
-HEAD_PARTS = _names(
-    "head_dim d_kv kv_channels attention_head_size attention_head_dim rotary_dim "
-    "qk_nope_head_dim qk_rope_head_dim v_head_dim qk_head_dim mrope_section"
-)
-WIDTHS = _names(
-    "hidden_size d_model n_embd embed_dim dim emb_dim projection_dim embedding_size "
-    "decoder_hidden_size word_embed_proj_dim out_hidden_size lru_width shared_head_dim "
-    "ffn_config cross_attention_dim"
-)
-#: Other sizes, and how large they are made at most.
-AT_MOST = {
-    32: "intermediate_size d_ff n_inner encoder_ffn_dim decoder_ffn_dim ffn_dim hidden_dim "
-    "ffn_hidden_size dff moe_intermediate_size shared_expert_intermediate_size mlp_dim "
-    "feed_forward_size ffn_size intermediate_size_mlp block_ff_dim",
-    64: "max_position_embeddings n_positions n_ctx max_source_positions max_target_positions "
-    "max_seq_len max_relative_positions max_sequence_length",
-    96: "vocab_size vocab_size_per_layer_input",
-    4: "n_routed_experts num_experts num_local_experts moe_num_experts mamba_d_state",
-    2: "num_experts_per_tok num_experts_per_token moe_topk moe_k n_group topk_group linear_num_key_heads",
-    8: "num_mel_bins linear_key_head_dim linear_value_head_dim",
-    16: "kv_lora_rank q_lora_rank mamba_dt_rank num_conv_pos_embeddings",
+#: The first that fits a field's name says its kind; a number of another name is "other".
+KINDS = {
+    "token": r"token_(id|ids|index)s?$",
+    "fixed": r"_ids?$|_index$|theta|temperature|rate$|base$|kernel|stride|dilation|pad(ding)?$|pad_"
+    r"|loss|cost|num_(buckets|bins)$|pos_bins$|distance|multiple|divisible|chunk|sliding|temporal"
+    r"|windows$|every|frequency|period|scalar|scale$|scale_factor|cycles|stack|num_channels$|ratio$",
+    "depth": r"(^|_)layers?$|blocks?(_per_stage)?$|layers_per_stage$|(^|_)depths?$|repeats$"
+    r"|numb_of_layers|num_self_attends_per_block",
+    "part": r"head_?(dim|size|width)s?$|^d_kv$|kv_channels$|d_head$|dim_head$|^rotary_dim$"
+    r"|mrope_section$|^key_dim$",
+    "heads": r"heads?(_per_(layer|stage))?$|^n_head|head_kv$|query_group",
+    "top": r"experts?_per_tok|moe_top_?k$|^moe_k$|^top_k|topk_group$|expert_top",
+    "experts": r"experts?(_num)?$",
+    "groups": r"groups?$",
+    "places": r"tokens_per_(image|frame)|image_seq|num_image_tokens",
+    "vocabulary": r"vocab|labels$|num_embeddings$|codebook_size$|hash_buckets$|n_langs",
+    "positions": r"position|max.*len|n_ctx$|context_length|max_.*patches|num_patches|seq_len"
+    r"|max_num_(rows|columns)",
+    "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$|resolution$",
 }
-SIZES = {name: most for most, names in AT_MOST.items() for name in names.split()}
-TOKEN = re.compile(r"(^|_)token_(id|ids|index)$")
+#: How large a number of that kind is at most.
+MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4, "vocabulary": 64, "positions": 64}
+#: The width of the stream is the first of these that a configuration has; that of a head likewise.
+STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
+embed_dim_per_stage encoder_hidden_dim lru_width d_latents vit_dim embedding_size""".split()
+HEAD = "v_head_dim head_dim d_kv kv_channels attention_head_dim attention_head_size d_head".split()
+#: The widths of hidden layers, at most twice that of the stream.
+INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
+#: A number below is no width.
+LEAST = 16
 
 
 class CannotShrink(ValueError):
     """No smaller model with the same structure was found; says what differed."""
 
 
-def parts_of(fields):
-    """The dictionaries of a configuration: those of its parts first, then its own."""
-    for value in fields.values():
-        if isinstance(value, dict) and "model_type" in value:
-            yield from parts_of(value)
-    yield fields
-
-
-# --- fewer layers -----------------------------------------------------------------------------
-
-
-def fewer_layers(fields, layers):
-    """The fields with at most so many layers, and lists with an entry for each layer cut."""
-    depths = {fields[n] for n in DEPTHS & fields.keys() if is_count(fields[n])}
-    cut = {}
-    for name, value in fields.items():
-        if isinstance(value, dict) and "model_type" in value:
-            value = fewer_layers(value, layers)
-        elif name in DEPTHS and is_count(value):
-            value = min(value, layers)
-        elif isinstance(value, list) and len(value) in depths and "layer" in name:
-            value = value[:layers]
-        elif isinstance(value, list) and name.endswith("_layers") and all(map(is_count, value)):
-            value = [v for v in value if v < layers]
-        cut[name] = value
-    if "attention_types" in fields:  # GPT-Neo: [[kinds, how often]]
-        cut["attention_types"] = [[kinds[:layers], 1] for kinds, _ in fields["attention_types"]]
-    return cut
+def is_config(thing):
+    """Whether something is a configuration of transformers."""
+    return hasattr(thing, "model_type") and hasattr(thing, "to_dict")
 
 
 def is_count(value):
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+# --- the numbers of a configuration -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A whole number: where it stands, in which configuration, and the name of its field."""
+
+    path: tuple
+    part: tuple
+    value: int
+
+    @cached_property
+    def name(self):
+        return next(key for key in reversed(self.path) if isinstance(key, str))
+
+    @cached_property
+    def kind(self):
+        return next((k for k, names in KINDS.items() if re.search(names, self.name)), "other")
+
+
+def numbers(fields, path=(), part=()):
+    """Every `Number` of a configuration, those of its parts and in its lists too."""
+    if isinstance(fields, dict):
+        part = path if "model_type" in fields else part
+        labels = ("id2label", "label2id")
+        items = [(k, v) for k, v in fields.items() if isinstance(k, str) and k not in labels]
+    else:
+        items = enumerate(fields)
+    for key, value in items:
+        if isinstance(value, dict | list | tuple):
+            yield from numbers(value, (*path, key), part)
+        elif is_count(value) and (path or isinstance(key, str)):
+            yield Number((*path, key), part, value)
+
+
+def replaced(fields, changes, path=()):
+    """The same fields with other values at the paths that ``changes`` names."""
+    if path in changes:
+        return changes[path]
+    if isinstance(fields, dict):
+        return {key: replaced(value, changes, (*path, key)) for key, value in fields.items()}
+    if isinstance(fields, list | tuple):
+        return type(fields)(replaced(v, changes, (*path, i)) for i, v in enumerate(fields))
+    return fields
+
+
+# --- fewer layers -----------------------------------------------------------------------------
+
+
+def depths(fields):
+    return {n.value for n in numbers(fields) if n.kind == "depth"}
+
+
+def fewer_layers(fields, layers, spread=False):
+    """The fields with at most so many layers, and lists with an entry for each layer cut.
+
+    Of a list of layers by number those left are kept; or, ``spread``, as many of other numbers.
+    """
+    return _cut(fields, layers, {d for d in depths(fields) if d > layers}, spread)
+
+
+def _cut(value, layers, deep, spread, name=""):
+    if isinstance(value, dict):
+        return {k: _cut(v, layers, deep, spread, str(k)) for k, v in value.items()}
+    stages = Number((name,), (), 0).kind == "depth"
+    if is_count(value):
+        return min(value, layers) if stages else value
+    if not isinstance(value, list | tuple) or not value or not deep:
+        return value
+    counted = all(map(is_count, value))
+    if counted and _are_places(name, value, max(deep)):
+        whole = min((d for d in deep if d > max(value)), default=max(value) + 1)
+        places = (
+            (v * layers // whole for v in value) if spread else (v for v in value if v < layers)
+        )
+        return type(value)(sorted(set(places)))
+    if counted and stages:
+        return type(value)(min(v, max(1, layers - 1)) for v in value)
+    if name == "attention_types":  # GPT-Neo: [[kinds, how often]]
+        return [[kinds[:layers], 1] for kinds, _ in value]
+    each = len(value) in deep and (len(value) > 4 or re.search("layer|type|block", name))
+    return value[:layers] if each else value
+
+
+def _are_places(name, value, deepest):
+    """Whether a list holds numbers of layers."""
+    rising = all(a < b for a, b in zip(value, value[1:])) and max(value) <= deepest
+    named = re.search(r"layers|block|ind|ids|idx", name) and not re.search("num|per_", name)
+    return rising and named
+
+
 # --- narrower layers --------------------------------------------------------------------------
 
 
-def narrower(fields, heads, width, greedy=False):
-    """The fields with so many heads, of at least that width, and everything else small.
+def narrower(fields, sizes, heads, width, greedy=False):
+    """{path: (kind, what becomes of it)} of all that is smaller with so many heads of that width.
 
-    ``greedy`` shrinks every large whole number, whatever it is called.
+    ``sizes`` are those of the parameters of the full model: a number of no known kind becomes
+    small if it is one of them, or, ``greedy``, anyhow.
     """
-    parts, widths = list(parts_of(fields)), {}
-    found = [_Ratios(part, heads, width) for part in parts]
-    for ratios in reversed(found):
-        for before, after in ratios.widths.items():
-            widths.setdefault(before, after)
-    tokens = _tokens(parts)
-
-    def narrowed(part):
-        ratios = next(r for p, r in zip(parts, found, strict=True) if p is part)
-        made = {}
-        for name, value in part.items():
-            if isinstance(value, dict) and "model_type" in value:
-                made[name] = narrowed(value)
-            else:
-                made[name] = _size(name, value, ratios, widths, tokens)
-                if greedy and made[name] == value and not TOKEN.search(name):
-                    made[name] = _less(value)
-        return _one_for_all(part, made)
-
-    return narrowed(fields)
+    found = list(numbers(fields))
+    parts = {n.part: [] for n in found}
+    for n in found:
+        parts[n.part].append(n)
+    parts = [Part(inside, _at(fields, place), heads, width) for place, inside in parts.items()]
+    widths = _widths(parts)
+    anchors, streams = set(widths), {s for part in parts for s in part.streams}
+    kind = lambda n: "width" if n.kind == "other" and n.value in anchors else n.kind
+    patches, made = {}, {}
+    for part in parts:
+        part.patches(widths, patches)
+    for part in parts:
+        for n in part.found:
+            made[n.path] = kind(n), part.size(n, widths, sizes, streams, greedy)
+        made |= {path: ("part", small) for path, small in part.of_heads(made, widths)}
+        made |= {path: ("image", small) for path, small in part.images(patches)}
+    made |= {path: ("vocabulary", small) for path, small in _tokens(found)}
+    return {path: new for path, new in made.items() if new[1] != _at(fields, path)}
 
 
-class _Ratios:
-    """How the sizes of one part of a configuration go together.
+def _tokens(found):
+    """(path, number) of special tokens: each stays itself, within the small vocabulary."""
+    tokens, most = [n for n in found if n.kind == "token"], MOST["vocabulary"]
+    large = sorted({n.value for n in tokens if n.value >= most})
+    return [(n.path, most - 1 - large.index(n.value)) for n in tokens if n.value >= most]
 
-    ``heads`` says by which number each count of heads is divided, ``part`` by which the sizes of
-    a head are, and ``widths`` what becomes of the width of the stream.
+
+def _at(fields, path):
+    return _at(fields[path[0]], path[1:]) if path else fields
+
+
+def _widths(parts):
+    """What becomes of the widths of the streams and of all heads together.
+
+    Each part has as few heads as leave equal what was equal, and a wider stream wider.
+    """
+    parts = [part for part in parts if part.streams][:6]
+    choices = sorted(itertools.product((1, 2, 4, 8), repeat=len(parts)), key=sum)
+    for times in (*choices, choices[0]):
+        made, every = [part.widths(t) for part, t in zip(parts, times)], {}
+        streams = [(s, one[s]) for part, one in zip(parts, made) for s in part.streams if s in one]
+        same = all(every.setdefault(a, x) == x for one in made for a, x in one.items())
+        if same and all((a > b) <= (x > y) for a, x in streams for b, y in streams):
+            break
+    return {p.head: p.head // p.divisor for p in parts if p.head >= LEAST} | every
+
+
+class Part:
+    """The sizes of one part of a configuration, and how they go together.
+
+    ``streams`` are its widths (of each stage), ``heads`` their heads, ``head`` is the width of one,
+    and ``divisor`` that by which it and its parts are divided.
     """
 
-    def __init__(self, fields, heads, width):
-        counts = [fields[n] for n in HEADS & fields.keys() if is_count(fields[n])]
-        shared = [fields[n] for n in GROUPS & fields.keys() if is_count(fields[n])]
-        self.few = heads
-        self.group = max(1, counts[0] // shared[0]) if counts and shared else 1
-        self.single = shared[:1] == [1] and counts != [1]
-        stream = next((fields[n] for n in ("hidden_size", "d_model", "n_embd", "dim", "embed_dim")
-                       if is_count(fields.get(n))), None)  # fmt: skip
-        self.widths, self.part = {}, 1
-        if not counts or stream is None:
-            return
-        words = (
-            ("v_head_dim",)
-            if fields.get("qk_nope_head_dim")
-            else ("head_dim", "d_kv", "kv_channels")
-        )
-        stated = [fields[n] for n in words if is_count(fields.get(n))]
-        one = stated[0] if stated else stream // counts[0]
-        sizes = [one, *_sizes_of_head(fields, one)]
-        self.part = _largest_divisor(sizes, width)
-        small = self.count(counts[0]) * (one // self.part)
-        ratio = math.gcd(stream, counts[0] * one)
-        upper, lower = stream // ratio, counts[0] * one // ratio
-        scaled = small * upper / lower
-        if scaled != int(scaled) or scaled % 2:
-            raise CannotShrink(f"a width of {stream} has no small one with the same ratio to heads")
-        self.widths = {stream: int(scaled)}
+    def __init__(self, found, fields, few, width):
+        self.found, self.fields, self.few, self.times = found, fields, few, 1
+        self.named = {n.name: [] for n in found}
+        for n in found:
+            self.named[n.name].append(n.value)
+        counts = [n for n in found if n.kind == "heads" and n.value > 0]
+        self.heads = [n.value for n in counts if n.name == counts[0].name]
+        self.several = sorted({n.value for n in counts} - {1})
+        streams = [self.named[n] for n in STREAM if max(self.named.get(n, [0])) > 8]
+        staged = len(self.heads) > 1 and all(len(s) == 1 for s in streams)
+        self.streams = (min(streams) if staged else streams[0]) if streams else []
+        self.head = max(0, self.field(HEAD, 0))
+        if not self.head and self.streams and self.heads:
+            self.head = self.streams[0] // self.heads[0]
+        if len(self.heads) > 1 or len(self.streams) > 1:
+            width //= 2  # the last of the stages is several times as wide
+        self.width, self.divisor = width, self._largest_divisor(width)
+
+    def field(self, names, default):
+        return next((self.named[n][0] for n in names if n in self.named), default)
+
+    def _largest_divisor(self, least):
+        """The largest number that divides a head and its parts, and leaves them even and so wide."""
+        sizes = [self.head, *(n.value for n in self.found if n.kind == "part" and n.value > 0)]
+        self.sections = [n for n in self.found if "section" in n.name]
+        for n in self.sections:
+            sizes.remove(n.value)
+        for share in _turned(self.fields):
+            sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
+        total = sum(n.value for n in self.sections)  # half of what rotary positions turn
+        most = min(self.head // least, total // len(self.sections) if total else self.head)
+        sizes += [2 * total] * bool(total)
+        fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
+        return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
     def count(self, heads):
-        """So many heads become how many: a single one stays, those that share a key too."""
-        if heads == 1:
-            return 1
-        return self.few if self.single else min(heads, self.few * self.group)
+        """So many heads become how many: one stays, and what divides another still does."""
+        least = self.few * self.times
+        return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 
-    def groups(self, shared):
-        return 1 if shared == 1 else min(shared, self.few)
+    def widths(self, times):
+        """What becomes of the width of each stream, with so many times the fewest heads."""
+        self.times, one = times, self.head // self.divisor
+        if not self.heads:
+            least = self.width * (self.few if len(self.streams) == 1 else 1) * times
+            return {s: _round(s * least / min(self.streams)) for s in self.streams}
+        made = {c * self.head: self.count(c) * one for c in {1, *self.several}}
+        for stream in self.streams[: len(self.heads) if len(self.heads) > 1 else None]:
+            if stream not in made:
+                below = max((made[inside] for inside in made if inside < stream), default=0)
+                above = min((made[inside] for inside in made if inside > stream), default=3 * below)
+                made[stream] = _round((below + above) / 2)
+        return made
 
+    def size(self, number, widths, sizes, streams, greedy):
+        """What becomes of a number."""
+        value, kind = number.value, number.kind
+        if value < 2 or kind in ("fixed", "depth", "image", "token"):
+            return value
+        if kind == "heads":
+            return self.count(value)
+        if kind == "part":
+            return value // self.divisor if value % self.divisor == 0 else value
+        if value in widths and value >= LEAST and kind in ("other", "groups"):
+            return widths[value]
+        if number.name == "topk_group":  # as many groups, or fewer
+            return 1 if value < self.field(["n_group"], 0) else min(value, MOST["groups"])
+        if kind in MOST:
+            return min(value, MOST[kind])
+        if value < LEAST or not (greedy or value in sizes):
+            return value
+        inner = INNER.search(number.name)
+        for near, times in ((value * 2, 0.5), (value // 2, 2)):  # half a stream, or twice
+            if near in streams and not (times == 2 and inner):
+                return int(widths[near] * times)
+        return widths.setdefault(value, self._beside(value, widths, inner and not greedy))
 
-def _sizes_of_head(fields, one):
-    """The sizes of the parts of a head, those in its rotary settings too."""
-    found = [fields[n] for n in HEAD_PARTS & fields.keys() if is_count(fields[n])]
-    for rope in [fields, *(v for v in fields.values() if isinstance(v, dict))]:
-        share = rope.get("partial_rotary_factor") or rope.get("rotary_pct")
-        if isinstance(share, float) and share < 1:
-            found += [int(one * share), one - int(one * share)]
-        found += [2 * size for size in rope.get("mrope_section") or ()]
-    return [size for size in found if size > 0]
+    def _beside(self, value, widths, capped):
+        """A width beside that of the stream, on the same side of it."""
+        stream = next((s for s in self.streams if s in widths), 0)
+        if not stream:
+            return max(4, _round(value / 16))
+        small = widths[stream]
+        made = max(4, _round(value * small / stream))
+        if value < stream:
+            return max(2, min(made, small - 2))
+        return max(small + 2, min(made, 2 * small) if capped else made)
 
+    def of_heads(self, made, widths):
+        """(path, size) of what goes with the heads: widths of other heads, what is turned of one.
 
-def _largest_divisor(sizes, least):
-    """The largest number that divides all sizes, leaves them even and the first not below ``least``."""
-    for divisor in range(max(1, sizes[0] // least), 1, -1):
-        parts = [divmod(size, divisor) for size in sizes]
-        if all(rest == 0 and part % 2 == 0 for part, rest in parts) and parts[0][0] % 4 == 0:
-            return divisor
-    return 1
+        The product of other heads and their number was a width, and still is; sections of what
+        rotary positions turn are half of it together; factors for each pair of numbers are as many.
+        """
+        heads = {_prefix(n.name): n for n in self.found if n.kind == "heads" and _prefix(n.name)}
+        stream = next((s for s in self.streams if s in widths), 0)
+        for n in self.found if stream else ():
+            if n.kind == "part" and (many := heads.get(_prefix(n.name))):
+                ratio, rest = divmod(many.value * n.value, stream)
+                small, uneven = divmod(ratio * widths[stream], made[many.path][1])
+                if ratio and not rest and not uneven:
+                    yield n.path, small
+        ends = itertools.accumulate((n.value for n in self.sections), initial=0)
+        ends = [round(end / self.divisor) for end in ends]
+        for n, begin, end in zip(self.sections, ends, ends[1:]):
+            yield n.path, end - begin
+        place = self.found[0].part
+        for name, inside in self.fields.items():
+            for factor in ("short_factor", "long_factor"):
+                if isinstance(inside, dict) and factor in inside:
+                    values = inside[factor]
+                    yield (*place, name, factor), values[: len(values) // self.divisor]
 
+    def patches(self, widths, made):
+        """What becomes of the width of a patch: more numbers than the stream has, if it were more."""
+        one = self.field(["num_channels", "in_channels", "in_chans"], 3)
+        one *= self.field(["temporal_patch_size"], 1)
+        stream = next((s for s in self.streams if s in widths), 0)
+        for patch in self.named.get("patch_size", ()) if stream else ():
+            more = one * patch**2 > stream
+            alike = [p for p in (4, 2, 1) if p <= patch and (one * p * p > widths[stream]) == more]
+            made[patch] = min(*(alike or [4])[:1], patch, made.get(patch, patch))
 
-def _size(name, value, ratios, widths, tokens):
-    """What becomes of one field."""
-    if name in ("id2label", "label2id") or not isinstance(name, str):
-        return value
-    if TOKEN.search(name):
-        return _token(value, tokens)
-    if isinstance(value, dict):
-        return {n: _size(n, v, ratios, widths, tokens) for n, v in value.items()}
-    if name in HEAD_PARTS:
-        return [v // ratios.part for v in value] if isinstance(value, list) else (
-            value // ratios.part if is_count(value) else value)  # fmt: skip
-    if name in ("short_factor", "long_factor"):
-        return value[: len(value) // ratios.part]
-    if not is_count(value):
-        return _listed(name, value)
-    if name in HEADS:
-        return ratios.count(value)
-    if name in GROUPS:
-        return ratios.groups(value)
-    if name in WIDTHS or (value in ratios.widths and name not in SIZES and value > 64):
-        return ratios.widths.get(value) or widths.get(value) or _other_width(value, widths)
-    if name in SIZES:
-        return min(value, SIZES[name])
-    return value
-
-
-def _less(value):
-    """A large number, or each of a list of them, made small; other things as they are."""
-    if isinstance(value, list) and value and all(map(is_count, value)) and min(value) >= 32:
-        return [max(8, v * 8 // min(value)) for v in value]
-    return 32 if is_count(value) and value > 96 else value
-
-
-def _other_width(value, widths):
-    """A width beside that of the stream, on the same side of it, and equal where it was equal."""
-    if not widths or value <= 8:
-        return value
-    before, after = next(iter(widths.items()))
-    made = max(after // 2, after - 4) if value < before else 2 * after
-    return widths.setdefault(value, made)
-
-
-def _listed(name, value):
-    """What becomes of a list of sizes, one for each stage."""
-    if name == "conv_dim" and isinstance(value, list):
-        return [min(v, 8) for v in value]
-    return value
-
-
-def _one_for_all(before, after):
-    """Sizes that are not independent: linear attention's heads, experts' groups, images."""
-    if {"linear_num_value_heads", "linear_num_key_heads"} <= before.keys():
-        ratio = before["linear_num_value_heads"] // before["linear_num_key_heads"]
-        after["linear_num_value_heads"] = ratio * after["linear_num_key_heads"]
-    if is_count(before.get("topk_group")) and is_count(before.get("n_group")):
-        after["topk_group"] = 1 if before["topk_group"] < before["n_group"] else after["n_group"]
-    if is_count(before.get("mamba_n_heads")) and is_count(before.get("mamba_d_head")):
-        after["mamba_n_heads"] = 4
-        after["mamba_d_head"] = before.get("mamba_expand", 2) * after["hidden_size"] // 4
-    if isinstance(before.get("num_heads"), list) and is_count(before.get("embed_dim")):
-        after |= _stages(before)
-    if isinstance(before.get("tubelet_size"), list):
-        after["num_frames"] = 2 * before["tubelet_size"][0]
-    patch, image = before.get("patch_size"), before.get("image_size")
-    if is_count(patch) and is_count(image) and image % patch == 0 and "depths" not in before:
-        after["patch_size"] = min(patch, 4)
-        after["image_size"] = after["patch_size"] * min(image // patch, 4)
-    return after
-
-
-def _stages(before):
-    """Swin and its kin: each stage has twice the width and half the resolution of the one before."""
-    first, depths = before["num_heads"][0], before.get("depths", ())
-    made = {"num_heads": [2 * heads // first for heads in before["num_heads"]], "embed_dim": 16}
-    made["depths"] = [min(2, depth) for depth in depths]
-    if "hidden_size" in before:
-        made["hidden_size"] = 16 * before["hidden_size"] // before["embed_dim"]
-    if is_count(before.get("window_size")) and is_count(before.get("image_size")):
-        ratio = before["image_size"] // before["window_size"]
-        made |= {"window_size": 2, "image_size": 2 * ratio}
-    return made
-
-
-def _tokens(parts):
-    """What becomes of the numbers of special tokens: each stays itself, within the vocabulary."""
-    numbers = set()
-    for fields in parts:
-        for name, value in fields.items():
-            if TOKEN.search(name):
-                numbers |= {
-                    v for v in (value if isinstance(value, list) else [value]) if is_count(v)
-                }
-    most = SIZES["vocab_size"]
-    large = sorted(n for n in numbers if n >= most)
-    return {number: most - 1 - place for place, number in enumerate(large)}
+    def images(self, small):
+        """(path, size) of images, their patches and windows: fewer of them, in the same ratio."""
+        of = lambda names: [n for n in self.found if n.kind == "image" and re.search(names, n.name)]
+        patches, windows, images = (
+            of("^patch_sizes?$"),
+            of("window"),
+            of("^(?!patch_size|.*window)"),
+        )
+        if len(patches) > 2 or not images:
+            return
+        patch = patches[-1].value if patches else 1
+        grid, window = images[0].value // patch, windows[0].value if windows else 0
+        ratio, rest = divmod(images[0].value, patch * window) if window > 0 else (0, 1)
+        most = 2 * ratio if not rest else 4 if patches else 64
+        for n in patches:
+            yield n.path, small.get(n.value, min(n.value, 4))
+        for n in images:
+            yield n.path, small.get(patch, min(patch, 4)) * min(n.value // patch, most)
+        for n in windows if not rest else ():
+            yield n.path, 2
+        for n in self.found:
+            if n.value == grid > 4 and re.search("image|grid|feature|pos|seq", n.name):
+                yield n.path, min(grid, most)
+            if n.value == grid**2 and re.search("position|patches|seq", n.name):
+                yield n.path, min(grid, most) ** 2
 
 
-def _token(value, tokens):
-    if isinstance(value, list):
-        return [tokens.get(v, v) for v in value]
-    return tokens.get(value, value) if is_count(value) else value
+def _turned(fields):
+    """The shares of a head that rotary positions turn."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and "model_type" not in value:
+            yield from _turned(value)
+        elif name in ("partial_rotary_factor", "rotary_pct") and isinstance(value, float):
+            yield value
+
+
+def _prefix(name):
+    """What a field of heads is called before it speaks of heads: "mamba_" of "mamba_n_heads"."""
+    return re.sub(r"(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name)
+
+
+def _round(number):
+    return 4 * round(number / 4) if number >= 8 else max(2, 2 * round(number / 2))
+
+
+# --- what a small model has in common with the full one ----------------------------------------
+
+
+def ratios(fields):
+    """Of each part: whether heads are one, or as many as others, and the share of a head of each part."""
+    parts = {}
+    for n in numbers(fields):
+        if n.kind in ("heads", "part") and n.value > 0 and "section" not in n.name:
+            parts.setdefault((n.part, n.kind, n.kind == "part" and _prefix(n.name)), []).append(n)
+    return frozenset(
+        (n.path, n.value == 1, (n.value > first.value) - (n.value < first.value))
+        if kind == "heads"
+        else (n.path, Fraction(n.value, first.value))
+        for (_, kind, _), (first, *others) in parts.items()
+        for n in (first, *others)
+    )

@@ -1,7 +1,7 @@
-"""What a fold must know of a model's runs: their steps, what moves unseen, and that one change does.
+"""What a fold must know of a model's runs: their steps, and which moves no operation depends on.
 
-`freedom_of` follows all added parameters of a model at its own numbers, on all inputs that there are;
-`changes_nothing` follows one change of any parameters, exactly.  Neither reads the name of a module.
+`freedom_of` follows all added parameters of a model at its own numbers, on all the inputs that there
+are; `changes_nothing` follows one change of any parameters, exactly.  Neither reads a module's name.
 A matrix that no run uses might read anything: whatever moves near it counts as seen.
 """
 
@@ -32,7 +32,7 @@ class Step:
 
 
 class Steps(TorchDispatchMode):
-    """The mode; after a run ``steps`` lists its operations in order, and ``used`` the parameters read."""
+    """The mode; after a run ``steps`` lists its operations, and ``used`` the parameters read."""
 
     def __init__(self, tensors):
         super().__init__()
@@ -52,7 +52,7 @@ class Steps(TorchDispatchMode):
         return result
 
     def source(self, tensor):
-        """(name of the parameter, or None; the step, or None) that a tensor shows the numbers of."""
+        """(the parameter, or None; the step, or None) whose numbers a tensor shows."""
         while id(tensor) not in self.names and (step := self._made.get(id(tensor))):
             if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
                 return None, step
@@ -65,7 +65,7 @@ class Steps(TorchDispatchMode):
         return self.source(given)[0] if isinstance(given, torch.Tensor) else None
 
     def shifts(self):
-        """The parameters that a norm adds to what it normalised, or that are added to x times a parameter."""
+        """The parameters that a norm adds, or that are added to x times a parameter."""
         norms = [s for s in self.steps if s.name in ADDED and "norm" in s.name]
         found = {self.named(s, ADDED[s.name]) for s in norms}
         for step in self.steps:
@@ -86,7 +86,7 @@ def steps_of(subject, call):
 
 
 class Found:
-    """How the parameters that a subject adds may move: their ``freedom``, and what else is known of them.
+    """How the parameters that a subject adds may move: their ``freedom``, and what else is known.
 
     ``parts`` are those of `Uses`; ``kinds`` says of some that they are the "shifts" of a norm, a
     "statistic" that a norm keeps, or "made" for this; ``met`` what each of their numbers meets.
@@ -98,8 +98,8 @@ class Found:
         names = dict.fromkeys(name for one in uses for name in one.added)
         self.numbers = {n: subject.tensors[n].detach() for n in names}
         self.parts = {n: part for one in reversed(uses) for n, part in one.parts.items()}
-        self.kinds = {n: "shifts" if n in shifts else "made" if n in subject.injected else "statistic"
-                      for n in names if n in shifts or n in subject.injected or n not in own}  # fmt: skip
+        self.kinds = dict.fromkeys((n for n in names if n not in own), "statistic")
+        self.kinds |= dict.fromkeys(subject.injected, "made") | dict.fromkeys(shifts, "shifts")
         self.run = follow(_runs(subject, calls), self.numbers)
         self.freedom = Freedom.of(self.run.moves)
 
@@ -179,7 +179,7 @@ def idle_matrices_see(subject, calls):
 
 @contextlib.contextmanager
 def chance_is_fair(model):
-    """While it lasts, whatever a module in training drops at random, layers or numbers, it drops half the time."""
+    """While it lasts, what a module in training drops at random it drops half of the time."""
     rates = [
         (holder, name, rate)
         for holder in (*model.modules(), getattr(model, "config", model))

@@ -13,38 +13,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import warnings
 
 import torch
 
-#: What a configuration may call a size, and how large it is here.
-SMALL = {
-    32: "hidden_size d_model n_embd embed_dim dim emb_dim projection_dim "
-    "embedding_size decoder_hidden_size rnn_size",
-    64: "intermediate_size d_ff n_inner encoder_ffn_dim decoder_ffn_dim ffn_dim hidden_dim "
-    "ffn_hidden_size max_position_embeddings n_positions max_source_positions "
-    "max_target_positions n_ctx dff max_seq_len max_relative_positions",
-    4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads "
-    "decoder_attention_heads attention_heads",
-    2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
-    "num_decoder_layers num_key_value_heads num_kv_heads num_encoder_layers "
-    "num_local_experts num_experts num_experts_per_tok type_vocab_size",
-    8: "head_dim d_kv num_mel_bins",
-    48: "vocab_size",
-    16: "image_size",
-}
-#: Sizes that do not follow from a name alone.
+from .guessing import some_inputs  # noqa: F401  (drawn for models of the zoo)
+from .precision import plainly_attending
+from .sizes import INNER, STREAM, Number, is_config, is_count
+
+#: How large a size of each kind is here (`sizes.KINDS`), and those that do not follow from its kind.
+SMALL = {"heads": 4, "depth": 2, "part": 8, "experts": 2, "top": 2, "positions": 64, "vocabulary": 48}
 SPECIAL = {
-    "patch_size": 4,
-    "num_channels": 3,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 1,
-    "forced_eos_token_id": None,
-    "use_cache": False,
-    "rotary_dim": 4,
+    **dict.fromkeys(("num_key_value_heads", "num_kv_heads", "type_vocab_size"), 2),
+    **{"image_size": 16, "patch_size": 4, "num_channels": 3, "num_mel_bins": 8, "rotary_dim": 4},
+    **{"projection_dim": 32, "hidden_dim": 64},
+    **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
+    **{"forced_eos_token_id": None, "use_cache": False},
 }
 #: What some architectures need besides, to be small or to run at all.
 _SOUND = {
@@ -78,77 +62,34 @@ def tiny(model_type, seed=0, **given):
         state = torch.get_rng_state()
         torch.manual_seed(seed)
         try:
-            return AutoModel.from_config(config, attn_implementation="eager").eval()
+            return plainly_attending(AutoModel.from_config(config)).eval()
         finally:
             torch.set_rng_state(state)
 
 
 def small_config(config, given):
     """A configuration of the same class in which every size known by name is small."""
-    sizes = {name: small for small, names in SMALL.items() for name in names.split()}
-    chosen = {n: v for n, v in sizes.items() if _is_size(config, n)}
+    chosen = {n: v for n in vars(config) if (v := _small(config, n)) is not None}
     chosen |= {n: v for n, v in SPECIAL.items() if getattr(config, n, None) is not None}
     for name, other in getattr(config, "attribute_map", {}).items():  # two names for one size
         if name in given or other in given:
             chosen.pop(name, None), chosen.pop(other, None)
     for name, value in vars(config).items():
-        if hasattr(value, "to_dict") and hasattr(value, "model_type"):  # one for each modality
+        if is_config(value):  # one for each modality
             inner = small_config(value, given.get(name, {}))
             chosen[name] = {k: v for k, v in inner.to_dict().items() if k != "model_type"}
     named = {n: v for n, v in given.items() if not isinstance(chosen.get(n), dict)}
     return type(config)(**(chosen | named))
 
 
-def _is_size(config, name):
-    """Whether the configuration has this size, and takes it."""
-    fixed = getattr(type(config), name, None)
-    if isinstance(fixed, property) and fixed.fset is None:
-        return False
-    value = getattr(config, name, "there is none")
-    return isinstance(value, int) or (
-        value is None and name in ("vocab_size", "num_key_value_heads")
-    )
-
-
-def some_inputs(model, batch=2, tokens=7, seed=0):
-    """Random inputs of the kind the model takes: words, an image, or sound; a dict."""
-    generator = torch.Generator().manual_seed(seed)
-    config, wanted = model.config, model.main_input_name
-    text, vision = getattr(config, "text_config", config), getattr(config, "vision_config", config)
-
-    def words(vocabulary, *shape):
-        found = torch.randint(3, vocabulary, shape, generator=generator)
-        end = getattr(text, "eos_token_id", None)
-        if isinstance(end, int) and 0 <= end < vocabulary:
-            found[:, -1] = end  # some models read from where a text ends
-        return found
-
-    def numbers(*shape):
-        dtype = next(p.dtype for p in model.parameters() if p.is_floating_point())
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
-
-    def size(name, *holders, default):
-        return next((getattr(h, name) for h in holders if getattr(h, name, None)), default)
-
-    inputs = {}
-    if wanted == "pixel_values" or hasattr(config, "vision_config"):
-        image = size("image_size", vision, config, default=16)
-        height, width = image if isinstance(image, list | tuple) else (image, image)
-        channels = size("num_channels", vision, config, default=3)
-        inputs["pixel_values"] = numbers(batch, channels, height, width)
-    if wanted == "input_ids":
-        inputs["input_ids"] = words(size("vocab_size", text, default=48), batch, tokens)
-    if wanted == "input_values":
-        one = math.prod(getattr(config, "conv_stride", None) or [1])
-        inputs["input_values"] = numbers(batch, max(400, 8 * one))  # a few frames of sound
-    if wanted == "input_features":
-        bins = size("num_mel_bins", config, default=8)
-        inputs["input_features"] = numbers(
-            batch, bins, 2 * size("max_source_positions", config, default=64)
-        )
-    if getattr(config, "is_encoder_decoder", False):
-        inputs["decoder_input_ids"] = words(size("vocab_size", text, default=48), batch, tokens)
-    return inputs
+def _small(config, name):
+    """What becomes of a field that is a size; None for any other."""
+    value = getattr(config, name)
+    if not is_count(value) and not (value is None and name in ("vocab_size", "num_key_value_heads")):
+        return None
+    kind = Number((name,), (), 0).kind
+    width = 32 if name in STREAM else 64 if INNER.search(name) and kind == "other" else None
+    return SPECIAL.get(name, SMALL.get(kind, width)) if value != 0 else value
 
 
 @contextlib.contextmanager

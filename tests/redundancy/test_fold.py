@@ -23,17 +23,18 @@ from redundancy.shift.freedom import Freedom
 from redundancy.zoo import quiet, some_inputs
 from shared_models import *
 
-#: The width of the models, in which keys and values of Llama and its kin have half of it; two layers.
+#: The width of the models (keys and values of Llama and its kin have half of it); two layers.
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
-#: How many numbers must be zero after a fold, by the kind of bias.  In a pre-norm block the shift of the
-#: norm before the network goes into its first bias; in a post-norm block the residual carries that shift,
-#: and the second bias goes into it; in a parallel block the second bias and b_O are one.
+#: How many numbers must be zero after a fold, by the kind of bias.  In a pre-norm block the shift of
+#: the norm before the network goes into its first bias; in a post-norm block the residual carries that
+#: shift, and the second bias goes into it; in a parallel block the second bias and b_O are one.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,
     "bert": POST, "distilbert": POST,
-    "bart": {name: n * (2 if name == "b" else 3) for name, n in POST.items()},  # encoder, decoder, across
+    # encoder, decoder and, but for networks, across
+    "bart": {name: n * (2 if name == "b" else 3) for name, n in POST.items()},
     "whisper": {"b_Q": 3 * L * D, "b_V": 3 * L * D, "β": 2 * L * D},  # its keys have no bias
     # rotary: of a head of 8, all, a half, or a quarter turns; the shift is used up by b_Q, except
     # where the network has a norm of its own
@@ -44,7 +45,7 @@ FAMILIES = {
     "llama": {"b_V": L * D // 2},
     "qwen2": {}, "gpt_oss": {},
 }  # fmt: skip
-#: Biases that lose their mean, in every layer: all that is written to a stream that only LayerNorms read.
+#: Biases that lose their mean, in every layer: what writes to a stream that only LayerNorms read.
 MEANS = {
     "gpt2": "attn.c_proj mlp.c_proj", "opt": "self_attn.out_proj fc2", "phi": "self_attn.dense",
     "bert": "attention.output.dense", "gptj": "mlp.fc_out", "llama": "", "qwen2": "",
@@ -82,7 +83,7 @@ def test_a_mean_that_only_layer_norms_read_is_gone(kind):
     assert all(any(name in place for name in MEANS[kind].split()) for place in means)
     for place in means:
         b = folded(kind).model.get_parameter(place)
-        # Subtracting a mean of n numbers leaves their n roundings, each at most u times the largest.
+        # Subtracting a mean of n numbers leaves n roundings, each at most u times the largest.
         assert b.mean().abs() <= 2 * len(b) * 2.0**-53 * b.abs().max() and b.any()
 
 
@@ -103,7 +104,7 @@ def test_only_those_change_that_make_up_for_it_and_the_model_given_is_not_change
 
 
 def test_what_is_named_first_goes_first():
-    """With the shifts at zero the query bias stays: the shift that could have taken it is used up."""
+    """With the shifts at zero the query bias stays: the shift that could take it is used up."""
     result = fold(random_model("gpt2"), move=("shifts", "value", "key"))
     for block in result.model.h:
         assert not block.ln_1.bias.any() and not block.ln_2.bias.any()
@@ -164,7 +165,7 @@ MODULES = {
     "GRU": (lambda: Recurrent(nn.GRU), normal(2, 5, d), 2 * k),
     # into the running mean, from which BatchNorm subtracts it
     "convolutions": (convolutions, normal(3, d, 7), 6),
-    # a group's shift, and a bias before a GroupNorm of one group for each channel, is wholly cancelled
+    # a GroupNorm with one group for each channel cancels the whole bias before it
     "group norm": (
         lambda: randomised(nn.Sequential(nn.Conv1d(d, k, 1), nn.GroupNorm(k, k), nn.ReLU())),
         normal(3, d, 7), k),
@@ -351,7 +352,8 @@ def test_states_on_the_way_are_not_compared():
 
 
 LOST = {
-    "qwen2": (lambda: fold(random_model("qwen2"), add_bias=True), "o_proj.bias would not come back"),
+    "qwen2": (
+        lambda: fold(random_model("qwen2"), add_bias=True), "o_proj.bias would not come back"),
     "stablelm": (
         lambda: fold(random_model("stablelm", use_qkv_bias=True), add_bias=True),
         "o_proj.bias would not come back"),
@@ -376,10 +378,14 @@ def test_what_is_saved_comes_back(tmp_path):
     assert apart(again, random_model("gpt2")) <= folded("gpt2").bound
 
 
-#: architecture; the biases, in both layers, that it can do without after a fold; a word of the configuration
+#: architecture; the biases, in both layers, that it can do without; a word of the configuration
 REMOVED = {
-    "bert": ("encoder.layer.*.", "attention.self.query attention.self.key attention.self.value output.dense", None),
-    "vit": ("layers.*.", "attention.q_proj attention.k_proj attention.v_proj layernorm_after", "qkv_bias"),
+    "bert": (
+        "encoder.layer.*.",
+        "attention.self.query attention.self.key attention.self.value output.dense", None),
+    "vit": (
+        "layers.*.", "attention.q_proj attention.k_proj attention.v_proj layernorm_after",
+        "qkv_bias"),
     "gpt2": ("h.*.", "ln_2", None),  # Conv1D, a fused map, always adds its bias
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`fold(model, fuse=True)`: every BatchNorm in evaluation goes into the map that makes what it reads."""
+"""`fold(model, fuse=True)`: a BatchNorm in evaluation goes into the map that makes what it reads."""
 
 import copy
 
@@ -68,15 +68,16 @@ IMAGE, SOUND = normal(2, 3, 8, 8), normal(2, d, 7)
 #: a model, its input, and the maps that take norms
 FUSED = {
     "a basic block": (Block, IMAGE, {"conv1", "conv2", "shortcut.0"}),
-    "a linear map": (lambda: nn.Sequential(nn.Linear(d, k), nn.BatchNorm1d(k), nn.Tanh()), normal(5, d), {"0"}),
+    "a linear map": (
+        lambda: nn.Sequential(nn.Linear(d, k), nn.BatchNorm1d(k), nn.Tanh()), normal(5, d), {"0"}),
     "features are channels": (lambda: Turned(True), normal(2, WIDE, WIDE), {"linear"}),
     "depthwise": (
-        lambda: nn.Sequential(nn.Conv1d(d, d, 3, groups=d, bias=False), nn.BatchNorm1d(d), nn.ReLU()),
+        lambda: nn.Sequential(nn.Conv1d(d, d, 3, groups=d, bias=False), nn.BatchNorm1d(d)),
         SOUND, {"0"}),
     "transposed": (
-        lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3), nn.BatchNorm1d(k), nn.ReLU()), SOUND, {"0"}),
+        lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3), nn.BatchNorm1d(k)), SOUND, {"0"}),
     "no gain": (
-        lambda: nn.Sequential(nn.Conv1d(d, k, 3), nn.BatchNorm1d(k, affine=False), nn.ReLU()), SOUND, {"0"}),
+        lambda: nn.Sequential(nn.Conv1d(d, k, 3), nn.BatchNorm1d(k, affine=False)), SOUND, {"0"}),
 }  # fmt: skip
 
 
@@ -101,13 +102,15 @@ def activated():
 
 #: a model, its input, and why a norm stays
 STAYS = {
-    "tokens are channels": (lambda: Turned(False), normal(2, WIDE, WIDE), "something else depends on"),
+    "tokens are channels": (lambda: Turned(False), normal(2, WIDE, WIDE), "something else depends"),
     "read by something else": (lambda: Shared(False), SOUND, "something else depends on"),
     "used twice": (lambda: Shared(True), SOUND, "used once"),
     "something between": (activated, SOUND, "directly before it"),
-    "an input before": (lambda: nn.Sequential(nn.BatchNorm1d(d), nn.Conv1d(d, k, 1)), SOUND, "directly before it"),
+    "an input before": (
+        lambda: nn.Sequential(nn.BatchNorm1d(d), nn.Conv1d(d, k, 1)), SOUND, "directly before it"),
     "in groups, transposed": (
-        lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3, groups=2), nn.BatchNorm1d(k)), SOUND, "groups"),
+        lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3, groups=2), nn.BatchNorm1d(k)),
+        SOUND, "groups"),
 }  # fmt: skip
 
 

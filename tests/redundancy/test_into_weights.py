@@ -1,4 +1,4 @@
-"""`fold(model, into_weights=True)`: a LayerNorm's shift carries any bias behind it (Theorem 7.8)."""
+"""`fold(model, into_weights=True)`: a LayerNorm's shift carries any bias behind it: Theorem 7.8."""
 
 import copy
 

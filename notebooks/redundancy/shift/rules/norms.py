@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-
 #: A weight below this is hidden from a measurement in float64, though not from the theory.
 FAINT = 1e-12
 

@@ -1,0 +1,419 @@
+"""`compare` says what two models compute: ports in every layout, and what a test of outputs cannot tell apart."""
+
+import copy
+import math
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+import torch.nn.functional as F
+from derivation.checks import normal, tolerance
+from redundancy.comparing import CannotCompare, compare
+from redundancy.inputs import WrongInputs
+from redundancy.precision import with_every_bias_random, with_every_weight_random
+from redundancy.zoo import some_inputs, tiny
+from torch import nn
+
+d, h, k = 12, 3, 4
+draw = lambda seed, *shape: normal(*shape, dtype=torch.float32, seed=seed)
+X = draw(1, 2, 5, d)
+#: An output passes through a projection, scores, softmax with its weights and sums, and W_O.
+SUMS = (d, k, 5, 5, d)
+#: What stays below this is rounding, in float32; every difference put in here is a hundred times larger.
+ROUNDED = tolerance(torch.float32, SUMS)
+
+
+def numbers():
+    """The numbers of one attention: W and b of queries, keys and values, head by head, and W_O, b_O."""
+    return {
+        "w": draw(2, 3, h, k, d) / 2, "b": draw(3, 3, h, k),
+        "wo": draw(4, d, h * k) / 3, "bo": draw(5, d),
+    }  # fmt: skip
+
+
+def parameter(tensor):
+    return nn.Parameter(tensor.contiguous(), requires_grad=False)
+
+
+def linear(weight, bias, kind=nn.Linear, *more):
+    made = kind(weight.shape[1], len(weight), *more)
+    made.weight, made.bias = parameter(weight.reshape(made.weight.shape)), parameter(bias)
+    return made
+
+
+def heads(x):
+    return x.unflatten(-1, (h, k)).transpose(1, 2)
+
+
+def join(x):
+    return x.transpose(1, 2).flatten(-2)
+
+
+class Fused(nn.Module):
+    """One matrix for queries, keys and values, stored as its transpose."""
+
+    def __init__(self, w, b, wo, bo):
+        super().__init__()
+        self.w, self.b = parameter(w.reshape(-1, d).T), parameter(b.flatten())
+        self.wo, self.bo = parameter(wo.T), parameter(bo)
+
+    def forward(self, x):
+        q, keys, v = map(heads, (x @ self.w + self.b).chunk(3, -1))
+        return join((q @ keys.mT / math.sqrt(k)).softmax(-1) @ v) @ self.wo + self.bo
+
+
+class Separate(nn.Module):
+    def __init__(self, w, b, wo, bo):
+        super().__init__()
+        self.a, self.b, self.c = (linear(u.flatten(0, 1), c.flatten()) for u, c in zip(w, b))
+        self.out = linear(wo, bo)
+
+    def forward(self, states):
+        q, keys, v = (heads(part(states)) for part in (self.a, self.b, self.c))
+        return self.out(join(F.scaled_dot_product_attention(q, keys, v)))
+
+
+class HeadByHead(nn.Module):
+    """One matrix, of which every head has a query, a key and a value."""
+
+    def __init__(self, w, b, wo, bo):
+        super().__init__()
+        self.mixed = linear(w.transpose(0, 1).reshape(-1, d), b.transpose(0, 1).flatten())
+        self.out = linear(wo, bo)
+
+    def forward(self, x):
+        mixed = self.mixed(x).unflatten(-1, (h, 3 * k)).transpose(1, 2)
+        return self.out(join(F.scaled_dot_product_attention(*mixed.chunk(3, -1))))
+
+
+class Einsum(nn.Module):
+    """Parameters without modules, with an axis for the heads."""
+
+    def __init__(self, w, b, wo, bo):
+        super().__init__()
+        self.w, self.b = parameter(w.transpose(-1, -2)), parameter(b)
+        self.wo, self.bo = parameter(wo.view(d, h, k)), parameter(bo)
+
+    def forward(self, x):
+        q, keys, v = (torch.einsum("btd,hdk->bthk", x, w) + b for w, b in zip(self.w, self.b))
+        weights = (torch.einsum("bthk,bshk->bhts", q, keys) / math.sqrt(k)).softmax(-1)
+        return torch.einsum("bhts,bshk,dhk->btd", weights, v, self.wo) + self.bo
+
+
+class Torchs(nn.MultiheadAttention):
+    def __init__(self, w, b, wo, bo):
+        super().__init__(d, h, batch_first=True)
+        self.in_proj_weight, self.in_proj_bias = parameter(w.reshape(-1, d)), parameter(b.flatten())
+        self.out_proj.weight, self.out_proj.bias = parameter(wo), parameter(bo)
+
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+class Convolved(nn.Module):
+    """Channels first, in 1 x 1 convolutions."""
+
+    def __init__(self, w, b, wo, bo):
+        super().__init__()
+        self.mixed = linear(w.reshape(-1, d), b.flatten(), nn.Conv1d, 1)
+        self.out = linear(wo, bo, nn.Conv1d, 1)
+
+    def forward(self, x):
+        q, keys, v = (part.unflatten(1, (h, k)) for part in self.mixed(x.mT).chunk(3, 1))
+        weights = (torch.einsum("bhkt,bhks->bhts", q, keys) / math.sqrt(k)).softmax(-1)
+        return self.out(torch.einsum("bhts,bhks->bhkt", weights, v).flatten(1, 2)).mT
+
+
+LAYOUTS = (Fused, Separate, HeadByHead, Einsum, Torchs, Convolved)
+
+
+def apart(one, other, x=X):
+    """The largest relative difference of outputs in float64, of copies, by this test's own hands."""
+    found, expected = (copy.deepcopy(m).double()(x.double()) for m in (one, other))
+    return ((found - expected).abs().max() / expected.abs().max()).item()
+
+
+def told(found):
+    """{(what of attention, or the parameter): whether it counts} of all differences."""
+    place = lambda t: (
+        t.what.split(" of ")[0].split(" differ")[0] if "attention" in t.place else t.place
+    )
+    return {place(t).removeprefix("the "): t.counts for t in found.differences}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_is_no_difference_and_one_number_is(layout):
+    original, port = Fused(**numbers()), layout(**numbers())
+    assert apart(original, port) < 1e-14
+    found = compare(original, port, X)
+    assert found.same and not found.differences, str(found)
+    assert "All numbers are the same" in str(found) and max(found.apart.values()) < ROUNDED
+    wrong = numbers()
+    wrong["w"][1, 2, 3, 4] += 1  # of one key
+    wrong["b"][2, 0, 1] += 1  # of one value
+    found = compare(original, layout(**wrong), X)
+    assert told(found) == {"key weights": True, "value biases": True}, str(found)
+    assert all(d.size == pytest.approx(1, abs=ROUNDED) for d in found.differences)
+
+
+# --- what a port may do to its numbers
+
+
+def changed(**how):
+    """The numbers, some replaced by a function of all."""
+    return numbers() | {name: function(**numbers()) for name, function in how.items()}
+
+
+def fold(w, b, wo, bo, sign=1):
+    return bo + sign * wo @ b[2].flatten()
+
+
+def without(*parts):
+    keep = torch.tensor([float(part not in parts) for part in ("query", "key", "value")])
+    return lambda b, **_: b * keep[:, None, None]
+
+
+def filled(value):
+    return lambda b, **_: torch.stack([b[0], torch.full_like(b[1], value), b[2]])
+
+
+swap = lambda t: t[[1, 0, 2]]
+#: what was done: the port's numbers, {what is told: whether it counts}, a sentence of the report
+PORTS = {
+    "a key bias loaded as zeros": (
+        changed(b=without("key")), {"key biases": False},
+        "at most): no output depends on them (softmax cancels it [3.1])"),
+    "a query bias loaded as zeros": (
+        changed(b=without("query")), {"query biases": True}, "outputs depend on them"),
+    "an uninitialised key bias": (
+        changed(b=filled(1e30)), {"key biases": True}, "outputs may be off by 1 of the spread"),
+    "a key bias of ten": (
+        changed(b=filled(10)), {"key biases": False}, "no output depends on them (softmax cancels it"),
+    "halves swapped": (
+        changed(w=lambda w, **_: swap(w), b=lambda b, **_: swap(b)),
+        {"query weights": True, "query biases": True, "key weights": True, "key biases": False},
+        "the query weights of the second model are the key weights of the first model"),
+    "halves of the bias swapped": (
+        changed(b=lambda b, **_: swap(b)), {"query biases": True, "key biases": False},
+        "the query biases of the second model are the key biases of the first model"),
+    "only the bias interleaved": (
+        changed(b=lambda b, **_: b.transpose(0, 1).reshape(3, h, k)),
+        {"query biases": True, "key biases": False, "value biases": True},
+        "the value biases differ, and are the same numbers in another order"),
+    "b_V in b_O": (
+        changed(b=without("value"), bo=fold), {"value biases": False, "output biases": False},
+        "the output biases make up for it"),
+    "b_V in b_O with the other sign": (
+        changed(b=without("value"), bo=lambda **n: fold(**n, sign=-1)),
+        {"value biases": True, "output biases": True}, "outputs depend on them"),
+    "b_V lost": (changed(b=without("value")), {"value biases": True}, "outputs depend on them"),
+    "other weights": (
+        changed(w=lambda w, **_: w * torch.tensor([1, 1, 2.0])[:, None, None, None]),
+        {"value weights": True}, "outputs depend on them"),
+    "heads in another order": (
+        changed(w=lambda w, **_: w.flip(1), b=lambda b, **_: b.flip(1),
+                wo=lambda wo, **_: wo.view(d, h, k).flip(1).flatten(1)),
+        dict.fromkeys([f"{p} {n}" for p in ("query", "key", "value") for n in ("weights", "biases")]
+                      + ["output weights"], False), "these outputs do not show it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PORTS)
+def test_a_port_beside_its_original(what):
+    given, expected, sentence = PORTS[what]
+    original, port = Fused(**numbers()), HeadByHead(**given)
+    found = compare(original, port, X)
+    assert told(found) == expected and sentence in str(found), str(found)
+    seen = apart(original, port)
+    assert found.same == (seen < ROUNDED) and not ROUNDED < seen < 100 * ROUNDED
+    if "uninitialised" not in what:  # there, digits are left to chance
+        assert found.apart["float64"] == pytest.approx(seen, rel=1e-6, abs=1e-12)
+    again = compare(port, original, X)
+    assert sorted(told(again).values()) == sorted(told(found).values())
+
+
+@pytest.mark.parametrize("part", ["query", "key", "value"])
+def test_a_bias_that_only_one_model_has(part):
+    original, port = Fused(**numbers()), Separate(**numbers())
+    port.get_submodule(dict(query="a", key="b", value="c")[part]).bias = None
+    found = compare(original, port, X)
+    (only,) = found.differences
+    assert only.what == f"only the first model has {part} biases"
+    assert only.counts == (apart(original, port) > ROUNDED) == (part != "key")
+    assert (
+        compare(port, original, X).differences[0].what == f"only the second model has {part} biases"
+    )
+
+
+def test_a_bias_of_zero_that_only_one_model_has():
+    zero = changed(b=lambda b, **_: 0 * b)
+    port = Separate(**zero)
+    port.a.bias = port.b.bias = None
+    query, key = compare(Separate(**zero), port, X).differences
+    assert query.seen == "they are zero here, and count where they are not" and not query.counts
+    assert key.seen == "no output depends on them" and key.size == 0
+
+
+def test_a_key_bias_that_costs_digits_in_its_own_dtype_only():
+    """In bfloat16 scores of some hundreds are off by more than one (15.4), and in float64 by nothing."""
+    original = Separate(**numbers()).bfloat16()
+    port = Separate(**changed(b=filled(300))).bfloat16()
+    found = compare(original, port, X.bfloat16())
+    assert not found.same and "which bfloat16 rounds by" in str(found)
+    assert found.apart["float64"] < 1e-10 and found.apart["bfloat16"] > 10 * found.rounding
+    assert compare(original, Separate(**changed(b=filled(1))).bfloat16(), X.bfloat16()).same
+
+
+def test_a_port_in_another_dtype():
+    """Rounding to bfloat16 is no difference, and four units in the last place of it are."""
+    original, port = Separate(**numbers()), HeadByHead(**numbers()).bfloat16()
+    found = compare(original, port, X)
+    assert found.same and not found.differences and found.apart["float64"] < 1e-12
+    port.mixed.weight[0, 0] *= 1 + 2**-5
+    assert told(compare(original, port, X)) == {"query weights": True}
+
+
+# --- models of transformers
+
+
+def random_model(kind, **given):
+    return with_every_bias_random(with_every_weight_random(tiny(kind, **given)))
+
+
+def projections(model, name):
+    return [m for n, m in model.named_modules() if n.endswith(name)]
+
+
+def zero_unturned(model):
+    """The part of Phi's key bias that rotary positions do not turn: the second half of each head."""
+    for linear in projections(model, "k_proj"):
+        linear.bias.data.view(-1, 8)[:, 4:] = 0
+
+
+def lose(name):
+    def change(model):
+        for module in projections(model, name):
+            module.bias = None
+
+    return change
+
+
+def fold_gpt2(model):
+    for layer in projections(model, ".attn"):
+        values = layer.c_attn.bias.data[-32:]
+        layer.c_proj.bias.data += values @ layer.c_proj.weight.data
+        values.zero_()
+
+
+def shift_mean(model):
+    model.encoder.layer[0].attention.output.dense.bias.data += 0.5
+
+
+def shift_one(model):
+    model.encoder.layer[0].attention.output.dense.bias.data[0] += 0.5
+
+
+def other_activation(model):
+    model.encoder.layer[0].intermediate.intermediate_act_fn = nn.GELU(approximate="tanh")
+
+
+def lose_in_mlp(model):
+    model.encoder.layer[1].output.dense.bias = None
+
+
+def gain_moved(model):
+    for layer in model.layers:
+        layer.post_attention_layernorm.weight.data *= 2
+        for name in ("gate_proj", "up_proj"):
+            layer.mlp.get_submodule(name).weight.data /= 2
+
+
+#: architecture, configuration, what was done, whether the models are the same then, a sentence
+MODELS = {
+    "BERT without b_K": ("bert", {}, lose("key"), True, "first model has key biases"),
+    "BERT without b_Q": ("bert", {}, lose("query"), False, "first model has query biases"),
+    "BERT's b_O and its mean": ("bert", {}, shift_mean, True, "LayerNorm cancels only its mean [7.1]"),
+    "one number of BERT's b_O": ("bert", {}, shift_one, False, "outputs depend on them"),
+    "BERT's GELU": ("bert", {}, other_activation, False, "something else with the same numbers"),
+    "BERT without a b_2": ("bert", {}, lose_in_mlp, False,
+                           "encoder.layer.1.output.dense.bias: only the first model has biases"),
+    "GPT-2 with b_V in b_O": ("gpt2", {}, fold_gpt2, True, "the output biases make up for it"),
+    "Phi without b_K": ("phi", {}, lose("k_proj"), False, "first model has key biases"),
+    "Phi without what is not turned": ("phi", {}, zero_unturned, True, "softmax cancels it [3.1]"),
+    "Llama without b_K": ("llama", {"attention_bias": True}, lose("k_proj"), False, "key biases"),
+    "Llama's gain in its readers": ("llama", {}, gain_moved, True, "these outputs do not show it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MODELS)
+def test_a_model_of_transformers(what):
+    kind, given, change, same, sentence = MODELS[what]
+    model = random_model(kind, **given)
+    port = copy.deepcopy(model)
+    change(port)
+    found = compare(model, port)
+    assert found.same == same and sentence in str(found), str(found)
+    inputs = some_inputs(model, seed=3)
+    one, other = (copy.deepcopy(m).double()(**inputs)[0] for m in (model, port))
+    rounded = tolerance(torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32))  # the sums of two layers
+    assert ((one - other).abs().max() < rounded * one.abs().max()) == same
+    assert not compare(model, copy.deepcopy(model)).differences
+
+
+def test_a_fresh_model_cannot_show_a_bias_of_zero():
+    model = tiny("bert")
+    port = copy.deepcopy(model)
+    lose("query")(port)
+    found = compare(model, port)
+    assert found.same and "they are zero here, and count where they are not" in str(found)
+
+
+def test_the_statistics_of_a_batch_norm_are_numbers_too():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 3))
+    x = draw(7, 2, 3, 6, 6)
+    moved, lost, scaled = (copy.deepcopy(model) for _ in range(3))
+    moved[1].running_mean -= moved[0].bias.data
+    for port in (moved, lost):
+        port[0].bias.data.zero_()
+    scaled[1].running_var *= 2
+    found = [compare(model, port, x) for port in (moved, lost, scaled)]
+    assert [f.same for f in found] == [True, False, False]
+    assert "0.bias: the biases differ" in str(found[0]) and "make up for it" in str(found[0])
+    assert found[2].differences[0].place == "1.running_var"
+
+
+# --- what cannot be compared, and what is left alone
+
+
+REFUSED = {
+    "layers": ({"num_hidden_layers": 1}, "has 2 layers of attention and the second model 1"),
+    "heads": ({"num_attention_heads": 2}, "a head of attention layer 1 is 8 wide .* and 16"),
+    "width": ({"hidden_size": 16}, "a head of attention layer 1 is 8 wide .* and 4"),
+    "MLP": ({"intermediate_size": 48}, "intermediate.dense.weight is 64 x 32 wide .* and 48 x 32"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_models_of_other_sizes_get_a_sentence(what):
+    given, words = REFUSED[what]
+    with pytest.raises(CannotCompare, match=words):
+        compare(tiny("bert"), tiny("bert", **given))
+
+
+def test_inputs_that_are_missing_or_do_not_suit():
+    with pytest.raises(WrongInputs, match="give inputs"):
+        compare(Fused(**numbers()), Separate(**numbers()))
+    with pytest.raises(WrongInputs, match="Separate does not run on these inputs"):
+        compare(Separate(**numbers()), Separate(**numbers()), {"x": X})
+    assert compare(Separate(**numbers()), Fused(**numbers()), {"states": X}).apart  # by position
+
+
+def test_the_models_and_their_modes_are_left_alone():
+    one, other = (nn.Sequential(Separate(**numbers()), nn.Dropout(0.5)) for _ in range(2))
+    one.train(), other.eval()
+    before = copy.deepcopy(one.state_dict())
+    assert compare(one, other, X).same and one.training and not other.training
+    assert all(torch.equal(t, one.state_dict()[n]) for n, t in before.items())
+    assert one[0].a.weight.dtype == torch.float32 and "a.bias" in one[0].state_dict()

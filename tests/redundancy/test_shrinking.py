@@ -1,0 +1,229 @@
+"""Small models of the structure of large ones, inputs that are drawn for them, and what is compared."""
+
+import os
+from types import SimpleNamespace
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+from redundancy.guessing import NoInputs, suitable_inputs
+from redundancy.inputs import WrongInputs, demand_runs, fresh, tensors, variations
+from redundancy.shrinking import null_spaces, shrink, signature
+from redundancy.sizes import fewer_layers, narrower, numbers, replaced
+from redundancy.zoo import quiet, tiny
+from torch import nn
+
+
+def config(kind, **given):
+    with quiet():
+        from transformers import AutoConfig
+
+        return AutoConfig.for_model(kind, **given)
+
+
+# --- what is smaller, and what stays
+
+#: Two layers of two heads of 8, so a width of d = 16, and twice that within an MLP (four times where
+#: only the code says how wide it is).  BERT: a norm, then per layer b_Q, b_K, b_V, b_O, b_2 (d each),
+#: b_1 (2 d) and two norms (2 d each), and a pooler: 2 d + 2 (5 d + 2 d + 4 d) + d = 25 d.  GPT-2: 4 d
+#: for b_1, and a norm at the end, 2 (5 d + 4 d + 4 d) + 2 d = 28 d.  Llama: five norms of d.
+#: ViT: a position and a class are tables; 2 (5 d + 2 d + 4 d) + 2 d + d of the pooler and d of the
+#: patches, and d for the token that stands for the class.
+VECTORS = {"bert": 25 * 16, "gpt2": 28 * 16, "llama": 5 * 16, "vit": 27 * 16}
+
+
+@pytest.mark.parametrize("kind", VECTORS)
+def test_as_small_as_two_heads_of_eight(kind):
+    model = shrink(config(kind)).model
+    assert sum(p.numel() for p in model.parameters() if p.squeeze().ndim < 2) == VECTORS[kind]
+
+
+#: Fields at a published size, and what they become: heads that share keys, a part of a head that is
+#: turned, a width between one head and all of them, sections of a turn that are half of it.
+KEPT = {
+    "llama": ({"hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8},
+              {"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32}),
+    "falcon": ({"hidden_size": 4544, "num_attention_heads": 71, "multi_query": True},
+               {"num_attention_heads": 2, "hidden_size": 16}),
+    "phi": ({"hidden_size": 2560, "num_attention_heads": 32}, {"hidden_size": 16}),
+    "t5": ({"d_model": 1024, "d_kv": 128, "num_heads": 128, "d_ff": 65536},
+           {"d_kv": 8, "num_heads": 2, "d_model": 12}),
+    "gpt_bigcode": ({"n_embd": 6144, "n_head": 48, "n_layer": 40}, {"n_head": 2, "n_embd": 16}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_ratios_stay(kind):
+    given, small = KEPT[kind]
+    found = shrink(config(kind, **given))
+    assert {name: getattr(found.model.config, name) for name in small} == small
+    assert not found.unlike and "Shrunk: " in found.account()
+
+
+def test_a_turn_of_a_head_keeps_its_share_in_sections():
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}
+    asked = config("qwen2_vl_text", hidden_size=3584, num_attention_heads=28, rope_parameters=rope)
+    small = shrink(asked).model.config
+    width = small.hidden_size // small.num_attention_heads
+    sections = small.rope_parameters["mrope_section"]
+    assert 2 * sum(sections) == width and min(sections) > 0
+
+
+def test_factors_of_long_positions_are_cut_with_the_head():
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 4096,
+            "short_factor": [1.0] * 48, "long_factor": [2.0] * 48, "factor": 32.0}  # fmt: skip
+    small = shrink(config("phi3", rope_parameters=rope)).model.config
+    width = small.hidden_size // small.num_attention_heads
+    assert len(small.rope_parameters["short_factor"]) == width // 2
+
+
+def test_what_is_equal_stays_equal_and_what_is_wider_wider():
+    fields = {"model_type": "two", "text": {"model_type": "a", "hidden_size": 4096, "num_heads": 32},
+              "image": {"model_type": "b", "hidden_size": 1024, "num_heads": 16, "mlp_dim": 4096,
+                        "out_size": 4096}, "odd_size": 1000, "bos_token_id": 50000}  # fmt: skip
+    made = narrower(fields, {4096, 1024, 1000}, 2, 8)
+    small = replaced(fields, {path: value for path, (_, value) in made.items()})
+    assert small["image"]["hidden_size"] == 16 < small["text"]["hidden_size"] == 32
+    assert small["image"]["mlp_dim"] == small["image"]["out_size"] == 32
+    assert small["odd_size"] < 1000 and small["bos_token_id"] < 64
+    assert "odd_size" not in {path[0] for path in narrower(fields, {4096}, 2, 8)}
+
+
+def test_layers_are_cut_with_all_that_is_listed_for_them():
+    fields = {"num_hidden_layers": 6, "layer_types": list("ababab"), "full_layers": [1, 3, 5],
+              "depths": [2, 2, 6, 2], "out_indices": [1, 5]}  # fmt: skip
+    assert fewer_layers(fields, 2) == {
+        **{"num_hidden_layers": 2, "layer_types": ["a", "b"], "full_layers": [1]},
+        **{"depths": [1, 1, 1, 1], "out_indices": [1]},
+    }
+    assert fewer_layers(fields, 4, spread=True)["full_layers"] == [0, 2, 3]
+    assert {n.path for n in numbers(fields) if n.kind == "depth"} >= {("depths", 2)}
+
+
+def test_a_null_space_is_seen_by_the_form_of_a_map():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2), nn.Conv2d(4, 2, 1), nn.Embedding(2, 9))
+    assert null_spaces(nn.Sequential(nn.Linear(3, 2))) != null_spaces(
+        nn.Sequential(nn.Linear(2, 2))
+    )
+    assert null_spaces(model) == {("*.weight", True, False), ("*.weight", False, False)}
+
+
+def test_a_structure_is_told_by_switches_parameters_and_ties():
+    llama = signature(tiny("llama"))
+    for other in ({"attention_bias": True}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4}):
+        assert signature(tiny("llama", **other)) != llama
+    assert signature(tiny("llama", hidden_size=64)) == llama
+
+
+# --- inputs that are drawn by the names of arguments
+
+
+class Asking(nn.Module):
+    """A model that wants numbers of five features, and boxes of which it speaks when they lack."""
+
+    main_input_name = "past_values"
+
+    def __init__(self):
+        super().__init__()
+        self.config, self.read = SimpleNamespace(), nn.Linear(5, 3)
+
+    def forward(self, past_values, bbox=None, session=None):
+        if bbox is None:
+            raise ValueError("You have to specify bbox")
+        return {"out": self.read(past_values) + bbox.sum() + self.more(session)}
+
+    def more(self, session):
+        return 0
+
+
+class OfASession(Asking):
+    def more(self, session):
+        return session.count
+
+
+def test_what_a_model_asks_for_is_drawn():
+    inputs = suitable_inputs(Asking(), batch=3)
+    assert inputs["past_values"].shape[::2] == (3, 5) and inputs["bbox"].shape[-1] == 4
+    again = suitable_inputs(Asking(), batch=3)
+    assert all(torch.equal(inputs[name], again[name]) for name in inputs)
+    with pytest.raises(NoInputs, match="a dict of some of past_values, bbox, session"):
+        suitable_inputs(OfASession())
+
+
+#: Of the library: an image cut before, boxes of words, a time series, frames and their mask.
+DRAWN = {
+    "qwen2_5_vl_vision": {"hidden_states", "grid_thw"},
+    "lilt": {"input_ids"},
+    "patchtst": {"past_values"},
+    "fun_asr_nano_encoder": {"input_features", "input_features_mask"},
+    "sam": {"pixel_values"},
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_inputs_are_drawn_for_models_of_all_kinds(kind):
+    model = shrink(config(kind)).model
+    inputs = suitable_inputs(model)
+    assert inputs.keys() == DRAWN[kind]
+    demand_runs(model, ((), inputs))
+
+
+# --- what is compared
+
+
+def test_outputs_are_numbers_and_no_states():
+    one, two = torch.ones(2), torch.zeros(3)
+    given = {"a": one, "hidden_states": (two,), "b": [(two, "x"), {"past_key_values": one}],
+             "count": torch.tensor(1), "encoder_last_hidden_state": two, "loss": one}  # fmt: skip
+    assert [t.tolist() for t in tensors(given)] == [[1, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_a_cache_that_grows_is_given_afresh():
+    from transformers import DynamicCache
+
+    model = tiny("gpt2")
+    cache = DynamicCache()
+    model(input_ids=torch.tensor([[1, 2, 3]]), past_key_values=cache, use_cache=True)
+    call = ((), {"input_ids": torch.tensor([[4]]), "past_key_values": cache, "use_cache": True})
+    demand_runs(model, call)
+    assert cache.get_seq_length() == 3
+    ids = call[1]["input_ids"]
+    assert fresh(call)[1]["input_ids"] is not ids
+    model.h[0].mlp.dropout.forward = lambda x: x + torch.rand_like(x)
+    with pytest.raises(WrongInputs, match="draws random numbers"):
+        demand_runs(model, call)
+
+
+def test_variations_keep_masks_and_the_last_word():
+    ids, mask = torch.tensor([[3, 9, 4, 2]]), torch.tensor([[1, 1, 1, 0]])
+    first, second = (
+        call
+        for call, _ in zip(
+            variations(tiny("bert"), ((), {"input_ids": ids, "attention_mask": mask})), range(2)
+        )
+    )
+    assert torch.equal(first[1]["input_ids"], ids)
+    assert not torch.equal(second[1]["input_ids"], ids) and second[1]["input_ids"][0, -1] == 2
+    assert torch.equal(second[1]["attention_mask"], mask)
+
+
+@pytest.mark.nightly
+def test_default_configurations_drawn_by_seed():
+    """Of those of which the library makes a model, nine in ten shrink, get inputs, and run."""
+    import random
+
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    tried, ran = 0, 0
+    for kind in random.Random(0).sample(sorted(MODEL_MAPPING_NAMES), 40):
+        try:
+            model = shrink(config(kind)).model
+            tried += 1
+            demand_runs(model, ((), suitable_inputs(model)))
+            ran += 1
+        except ValueError as reason:
+            tried += "makes no model" not in str(reason) and "no small model" in str(reason)
+            print(kind, reason)
+    print(f"{ran} of {tried}")
+    assert ran >= 0.85 * tried
