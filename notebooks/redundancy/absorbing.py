@@ -45,7 +45,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(bench):
-    """{bias: (the weight beside it, its matrix as used, the step whose result is read, its name)}."""
+    """{bias: (the weight beside it, its matrix as used, the step that it reads, its name)}."""
     found = {}
     for call in bench.calls:
         steps = steps_of(bench.after, call)

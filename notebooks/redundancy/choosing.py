@@ -1,9 +1,9 @@
 """What goes where: linear algebra on the space of redundant directions, and no theorem.
 
 A fused bias has a piece for the queries, the keys and the values.  First the numbers are made zero
-that no output depends on while all others stay, such as a key bias; then, piece by piece, those that
-some other pieces make up for, as few as are found.  What is zero then stays zero.  In the end what is
-left of a piece loses the part that no output depends on, such as the mean before a LayerNorm.
+that no output depends on while all others stay, such as a key bias; then, piece by piece, those
+that some other pieces make up for, as few as are found.  What is zero then stays zero.  In the end
+what is left of a piece loses the part that no output depends on, such as the mean before a norm.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Choice:
         self.rows.append(Row("moved", piece.name, piece.symbol, text, zeros, by))
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The words of the event of these kinds (a theorem, if ``proved``) that most numbers met."""
+        """The words of the event of these kinds (with a theorem, if ``proved``) that most met."""
         numbers, met = piece.index.nonzero()[:, 0][mask], Counter()
         for event, labels in self.found.met(piece.name).items():
             if event.kind in kinds and labels[numbers].any() and (event.theorem or not proved):

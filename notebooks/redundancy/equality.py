@@ -150,7 +150,7 @@ class Bench:
             raise NotEqual(
                 f"equal in float64, but in {str(dtype).removeprefix('torch.')} the new model has "
                 f"an error of {after:.1e} and the one given {before:.1e}: do this in float32 or "
-                "float64, or move fewer biases; the query bias and a bias put into a weight cost most"
+                "float64, or move fewer biases; a query bias and one put into a weight cost most"
             )
         return before, after
 

@@ -6,7 +6,7 @@
 
 How far the added parameters may move is read off the operations of the model's runs (`steps`), at
 its own numbers in float64; `choosing` says what goes where.  The moves are done on a copy, and not
-taken on trust: the outputs of the two models are compared, and where they differ nothing is returned
+taken on trust: the outputs of both models are compared, and where they differ nothing is returned
 (`equality` states the bound).  The model returned is rounded to the dtype of the model given;
 what that costs, and what rounding cost before, stands in ``rounding``.
 """

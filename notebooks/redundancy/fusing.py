@@ -1,8 +1,8 @@
 """Put every BatchNorm in evaluation into the convolution or the linear map before it.
 
 There a BatchNorm is a gain and a shift for each channel, and so may be part of the map that makes
-the channels.  Which map that is, the operations of a run say; that nothing else reads what it makes,
-and that its channels are the norm's, is followed: a constant added to its bias and to the
+the channels.  Which map that is, the operations of a run say.  That nothing else reads what it
+makes, and that its channels are the norm's, is followed: a constant added to its bias and to the
 running mean must pass every operation unseen.
 """
 

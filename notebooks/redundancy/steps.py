@@ -1,7 +1,7 @@
 """What a fold must know of a model's runs: their steps, and which moves no operation depends on.
 
-`freedom_of` follows all added parameters of a model at its own numbers, on all the inputs that there
-are; `changes_nothing` follows one change of any parameters, exactly.  Neither reads a module's name.
+`freedom_of` follows all added parameters of a model at its own numbers, on all the inputs that
+there are; `changes_nothing` follows one change of any parameters, exactly.  No name is read.
 A matrix that no run uses might read anything: whatever moves near it counts as seen.
 """
 

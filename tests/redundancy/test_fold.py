@@ -26,9 +26,9 @@ from shared_models import *
 #: The width of the models (keys and values of Llama and its kin have half of it); two layers.
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
-#: How many numbers must be zero after a fold, by the kind of bias.  In a pre-norm block the shift of
-#: the norm before the network goes into its first bias; in a post-norm block the residual carries that
-#: shift, and the second bias goes into it; in a parallel block the second bias and b_O are one.
+#: How many numbers must be zero after a fold, by the kind of bias.  In a pre-norm block the shift
+#: of the norm before the network goes into its first bias; in a post-norm block the residual carries
+#: that shift, and the second bias goes into it; in a parallel block the second bias and b_O are one.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,

@@ -23,7 +23,7 @@ def constants(rows):
 
 @pytest.mark.parametrize("rate", [0.5, 0.02])
 def test_what_stands_where_layers_are_left_out_at_random_stays(rate):
-    """A shift cannot take the query bias of a layer that may be left out; in the decoder none is."""
+    """A shift cannot take the query bias of a layer that may be left out; the decoder has none."""
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=rate)).train()
     result, inputs = fold(model), some_inputs(model)

@@ -1,4 +1,4 @@
-"""`fold(model, fuse=True)`: a BatchNorm in evaluation goes into the map that makes what it reads."""
+"""`fold(model, fuse=True)`: a BatchNorm in evaluation goes into the map before it."""
 
 import copy
 
