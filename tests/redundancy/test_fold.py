@@ -27,8 +27,8 @@ from shared_models import *
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
 #: How many numbers must be zero after a fold, by the kind of bias.  In a pre-norm block the shift
-#: of the norm before the network goes into its first bias; in a post-norm block the residual carries
-#: that shift, and the second bias goes into it; in a parallel block the second bias and b_O are one.
+#: of the norm before the network goes into its first bias; in a post-norm block the residual has
+#: that shift, and the second bias goes into it; in a parallel block that bias and b_O are one.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,
