@@ -135,7 +135,8 @@ def _former(path):
     """A former report; ValueError where the file holds none."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-        if {"name", "part", "size", "alone", "together"} <= found["rows"][0].keys():
+        fields = {"name", "part", "size", "alone", "together", "into", "verdict", "injected"}
+        if found["mode"] and all(fields <= row.keys() for row in found["rows"]):
             return found
     except (UnicodeDecodeError, json.JSONDecodeError, LookupError, TypeError, AttributeError):
         pass
