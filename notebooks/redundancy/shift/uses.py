@@ -261,7 +261,11 @@ class Uses(TorchDispatchMode):
             if a in self.kinds and outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
                 kind = self.kinds[a]
                 if kind[0] == "out" and name not in VIEWS:
-                    own = self.names.get(args[1], ()) if name in SUMS else ()
+                    own = (
+                        (self.names.get(args[1], ()) if isinstance(args[1], torch.Tensor) else ())
+                        if name in SUMS
+                        else ()
+                    )
                     self._name("output", kind[1], {n: self.images[outs[0]][n] for n in own
                                                    if n in self.images.get(outs[0], {})})  # fmt: skip
                     return

@@ -108,7 +108,10 @@ def compared(run, call):
     shape = call.outs[0].shape
     a, b = (spread(call.shift(t), shape) if isinstance(t, torch.Tensor) else Shift()
             for t in (one, other))  # fmt: skip
-    run.see(a + -b, call, "a comparison depends on it")
+    kind = (
+        "corner" if call.outs[0].dtype == torch.bool and len(call.outs[0].unique()) == 1 else "seen"
+    )
+    run.see(a + -b, call, "a comparison depends on it", kind=kind)
     return Shift()
 
 
