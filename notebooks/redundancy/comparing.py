@@ -27,7 +27,7 @@ from .choosing import LONGEST
 from .equality import BOUND, HARMLESS, LOSS
 from .guessing import problem_of
 from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
-from .precision import one_thread_if_small
+from .precision import demand_values, one_thread_if_small
 from .steps import freedom_of
 from .subject import Subject, exactly, unwrapped
 
@@ -92,10 +92,12 @@ def compare(one, other, inputs=None):
     """A `Comparison` of what two models compute in evaluation, on some inputs; neither is changed.
 
     They are modules, or names or folders of checkpoints, with the same layers in the same order.
-    ``inputs`` are as for `audit`.  Raises CannotCompare where the models are not built alike, and
-    WrongInputs where they do not run.
+    ``inputs`` are as for `audit`.  Raises CannotCompare where the models are not built alike, CannotRead
+    where one has no plain numbers, and WrongInputs where one does not run.
     """
     models = [unwrapped(load(m) if is_name(m) else m) for m in (one, other)]
+    for model in models:
+        demand_values(model)
     with one_thread_if_small(models[0]), torch.no_grad():
         *calls, same = _calls(models, inputs)
         given = [_returned(*both) for both in zip(models, calls)]

@@ -1,24 +1,32 @@
-"""What `audit` reports: disagreements loudly, bad input in a sentence, checkpoints from a folder.
+"""What `audit` reports: disagreements loudly, bad input in a sentence, the same on paper and in a file.
 
 What chapter 13 prints is not tested again.
 """
 
+import copy
+import csv
+import io
+import json
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-import copy
-
 import pytest
 import torch
 from derivation.checks import normal, tolerance
-from redundancy import measure, predict
-from redundancy.auditing import WrongInputs, audit
-from redundancy.layers import CannotRead, NoAttention, find_attention
+from redundancy import audit, checking
+from redundancy.command import main
+from redundancy.inputs import WrongInputs
+from redundancy.measuring import Measurement
 from redundancy.nullity import UnclearRank
-from redundancy.precision import double_precision, floor, generic_copy
+from redundancy.precision import CannotRead, double_precision, floor
+from redundancy.shift.freedom import Freedom, Unclear
+from redundancy.subject import Subject
+from redundancy.what_can_go.theorems import LINKS
 from redundancy.zoo import quiet, some_inputs, tiny
 from torch import nn
+
+X = normal(2, 3, 8, dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -26,27 +34,117 @@ def gpt2():
     return tiny("gpt2", n_layer=1)
 
 
+def encoder(**spoilt):
+    """A layer of PyTorch's, with some weights of linear1 replaced."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16)
+    for name, value in spoilt.items():
+        setattr(layer.linear1, name, nn.Parameter(value, requires_grad=False))
+    return layer
+
+
 # --- prediction and measurement that disagree are reported, never reconciled
 
 
-@pytest.mark.parametrize("wrong", [0, 31, 33])
-def test_a_wrong_prediction_is_reported(gpt2, monkeypatch, wrong):
-    monkeypatch.setattr(predict, "predict_key", lambda *_: (wrong, ["a fault put in"]))
-    report = audit(gpt2)
-    (row,) = report.disagreements
-    assert (row.role, row.predicted, row.measured) == ("key", wrong, 32)
-    assert row.verdict == "DISAGREE" and row.could_go == 0
-    assert "DISAGREE" in str(report) and "!!! b_K: a fault put in" in str(report)
+def too_few(freedom):
+    """Of all that is redundant, nothing."""
+    return freedom.fixing(freedom.shapes)
 
 
-def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
+def too_many(freedom):
+    """What is redundant, and every number of the query bias."""
+    size = sum(freedom.shapes.values())
+    start = [*freedom.shapes].index("self_attn.in_proj_bias")
+    start = sum([*freedom.shapes.values()][:start])
+    query = torch.eye(size, dtype=torch.float64)[:, start : start + 8]
+    basis = torch.linalg.qr(torch.cat([query, freedom.dense()], 1)).Q
+    return Freedom.whole(basis, freedom.shapes)
+
+
+@pytest.mark.parametrize("wrong", [too_few, too_many])
+def test_a_wrong_prediction_is_reported(wrong, monkeypatch):
+    assert not audit(encoder(), X).disagreements
+    predict = checking.Check._predict
+
+    def spoilt(check):
+        predict(check)
+        check.predicted = wrong(check.predicted)
+
+    monkeypatch.setattr(checking.Check, "_predict", spoilt)
+    report = audit(encoder(), X)
+    row = report.row({too_few: "b_K", too_many: "b_Q"}[wrong])
+    assert row in report.disagreements and row.verdict == "DISAGREE"
+    assert row.measured[0] == (8 if wrong is too_few else 0) != row.alone
+    assert f"!!! {row.bias}: DISAGREE" in str(report)
+    assert report.alone == sum(r.alone for r in report.rows if r.verdict == "agree")
+
+
+def test_what_is_not_clear_is_reported(monkeypatch):
+    def unclear(*_):
+        raise Unclear("too near the cut")
+
+    monkeypatch.setattr(checking.Check, "_verdict", unclear)
+    report = audit(encoder(), X)
+    assert {row.verdict for row in report.disagreements} == {"UNCLEAR"} and not report.alone
+    assert (
+        "!!! b_K: UNCLEAR" in str(report) and report.disagreements[0].problem == "too near the cut"
+    )
+
+
+def test_a_measurement_that_is_nowhere_clear_is_refused(monkeypatch, tmp_path, capsys):
     def unclear(*_):
         raise UnclearRank("too near the cut")
 
-    monkeypatch.setattr(measure.Measurement, "dimension", unclear)
+    monkeypatch.setattr(Measurement, "basis", unclear)
+    with pytest.raises(UnclearRank, match="too near the cut"):
+        audit(encoder(), X)
+    with quiet():
+        tiny("gpt2", n_layer=1).save_pretrained(tmp_path)
+    assert main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "bias-audit: too near the cut\n"
+
+
+# --- one report, on paper and in files
+
+
+def test_the_report_is_the_same_in_every_form(gpt2):
     report = audit(gpt2)
-    assert {row.verdict for row in report.disagreements} == {"UNCLEAR"}
-    assert "too near the cut" in str(report)
+    plain = json.loads(report.as_json())
+    assert plain["redundant"] == {"alone": report.alone, "together": report.redundant}
+    fields = ("name", "part", "size", "alone", "together", "verdict", "answer")
+    rows = [tuple(row[f] for f in fields) for row in plain["rows"]]
+    assert rows == [tuple(getattr(row, f) for f in fields) for row in report.rows]
+    lines = [*csv.DictReader(io.StringIO(report.as_csv()))]
+    assert [(x["parameter"], x["part"], int(x["alone"]), x["answer"]) for x in lines] == [
+        (row.name, row.part, row.alone, row.answer) for row in report.rows
+    ]
+    shown = report._repr_markdown_()
+    assert all(f"[{t}]({LINKS[t]})" in shown for row in report.rows for t in row.theorems)
+    assert all(row.answer in shown for row in report.rows)
+    assert report.row("b_K") == report.row("key", "h.0.") and report.row("b_K").theorems == ("3.1",)
+    with pytest.raises(KeyError, match="no row is called 'b_X'; there are: ln_1.bias, b_Q, b_K"):
+        report.row("b_X")
+
+
+def test_layers_share_a_line_only_if_they_answer_alike():
+    model = tiny("bert")
+    assert "encoder.layer.*.attention.self.key.bias (2 times)" in str(audit(model))
+    model.encoder.layer[1].attention.self.key.bias = None
+    report = audit(model)
+    assert "encoder.layer.0.attention.self.key.bias" in str(report)
+    assert len([row for row in report.rows if row.part == "key"]) == 1
+
+
+#: Two layers of BERT, of the width d = 32, with a pooler behind.  In each b_K goes (d), b_V into b_O (d),
+#: the first β into its readers (d), and a mean that b_O and b_2 write (1 each).  The β of the embeddings and
+#: of the first layer go into the readers behind (d each), the last one stays; the vectors of the kinds
+#: of tokens, all of one kind here, write a mean (1).  Alone go b_K, and of b_V, b_O and b_2 a mean.
+BERT = {"redundant": 2 * (3 * 32 + 2) + 2 * 32 + 1, "alone": 2 * (32 + 3) + 1}
+
+
+def test_directions_are_counted_once():
+    report = audit(tiny("bert"))
+    assert {name: getattr(report, name) for name in BERT} == BERT
+    assert sum(row.together for row in report.rows) > report.redundant
 
 
 # --- the model given is left alone, and the report does not depend on chance
@@ -54,10 +152,22 @@ def test_an_unclear_rank_is_reported(gpt2, monkeypatch):
 
 def test_biases_that_are_not_there_stay_away():
     model = tiny("llama", num_hidden_layers=1)
+    before = [*model.state_dict()]
     report = audit(model, inject=True)
-    assert [p.has_bias for p in find_attention(model)[0].projections.values()] == [False] * 4
-    assert report.could_go == 0
-    assert {row.verdict for row in audit(model).rows} == {"absent"}
+    assert [*model.state_dict()] == before and all(row.injected for row in report.rows)
+    assert (report.numbers, report.redundant) == (0, 0) and len(report.rows) == 7
+    assert audit(model).rows == () and "adds no parameter" in str(audit(model))
+
+
+def test_biases_of_zero_are_asked_about_and_do_not_count():
+    """A layer without b_O: b_V stays; if b_O is asked about, b_V could go into it."""
+    layer = nn.MultiheadAttention(8, 2)
+    layer.out_proj.bias = None
+    x = 3 * (X,)
+    own, asked = audit(layer, x), audit(layer, x, inject=True)
+    assert own.row("b_V").together == 0 and asked.row("b_V").together == 0
+    assert asked.row("b_O").together == 8 and asked.row("b_O").injected
+    assert (own.numbers, own.redundant) == (asked.numbers, asked.redundant) == (24, 8)
 
 
 def test_the_model_its_modes_and_chance_are_left_alone():
@@ -66,7 +176,7 @@ def test_the_model_its_modes_and_chance_are_left_alone():
             torch.rand(3)
             return super().forward(x)
 
-    model, state = Draws(8, 2), torch.get_rng_state()
+    model, state = Draws(8, 2, 16), torch.get_rng_state()
     model.dropout.eval()
     before = copy.deepcopy(model.state_dict())
     with torch.inference_mode():
@@ -83,20 +193,28 @@ def test_the_attention_of_a_model_stays_as_it_was_set(gpt2):
     assert gpt2.config._attn_implementation == "eager"
 
 
+def test_modes_are_told_apart():
+    model, x = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)), normal(9, 8, dtype=torch.float32)
+    evaluation, training = audit(model, x), audit(model, x, training=True)
+    assert evaluation.mode == "evaluation" and training.mode == "training"
+    assert evaluation.row("0.bias").alone == 0 and training.row("0.bias").alone == 4
+
+
 # --- float32 inside
 
 
 def test_the_floor_is_found_said_and_patched():
     model = tiny("llama", num_hidden_layers=1)
     inputs = some_inputs(model)
-    exact = generic_copy(model)
+    exact = Subject(model).model
     # The sums that an output passes through: norms, projections, scores, softmax, the MLP.
     sums = (32, 32, 8, 7, 7, 32, 32, 32, 64, 32)
     assert tolerance(torch.float64, sums) < floor(exact, **inputs) <= tolerance(torch.float32, sums)
     with double_precision() as patch:
         assert exact(**inputs).last_hidden_state.dtype == torch.float64
     assert {"LlamaRMSNorm.forward", "eager_attention_forward"} <= patch.caught
-    assert any("LlamaRMSNorm.forward" in note for note in audit(model).notes)
+    with_biases = tiny("llama", num_hidden_layers=1, attention_bias=True)
+    assert any("LlamaRMSNorm.forward" in note for note in audit(with_biases).notes)
     assert torch.get_default_dtype() == torch.float32
 
 
@@ -107,7 +225,8 @@ def test_a_checkpoint_with_its_own_weights(tmp_path):
     with quiet():
         tiny("gpt2", n_layer=1, initializer_range=0.3).save_pretrained(tmp_path)
     own, random = (audit(str(tmp_path), weights=w) for w in ("own", "random"))
-    assert own.rows == random.rows and not own.disagreements
+    counts = [[(r.name, r.part, r.alone, r.together) for r in a.rows] for a in (own, random)]
+    assert counts[0] == counts[1] and not own.disagreements
     with pytest.raises(ValueError, match='weights is "random" or "own"'):
         audit(str(tmp_path), weights="old")
 
@@ -115,53 +234,32 @@ def test_a_checkpoint_with_its_own_weights(tmp_path):
 # --- bad input gets a clear sentence
 
 
-def encoder(**spoilt):
-    """A layer of PyTorch's, with some weights of linear1 replaced."""
-    layer = nn.TransformerEncoderLayer(8, 2)
-    for name, value in spoilt.items():
-        setattr(layer.linear1, name, nn.Parameter(value, requires_grad=False))
-    return layer
-
-
 class Noisy(nn.TransformerEncoderLayer):
     def forward(self, x):
         return super().forward(x) + torch.rand(())
 
 
-class ShortConvolution(nn.Module):
-    """LFM2's: gates around a convolution, in maps that are stored and called like attention's."""
-
-    def __init__(self):
-        super().__init__()
-        self.num_heads = 2
-        self.in_proj, self.out_proj = nn.Linear(8, 24), nn.Linear(8, 8)
-        self.conv = nn.Conv1d(8, 8, 3, padding=2, groups=8)
-
-    def forward(self, x):
-        before, after, value = self.in_proj(x).chunk(3, -1)
-        mixed = self.conv((before * value).mT)[..., : x.shape[1]].mT
-        return self.out_proj(after * mixed)
+def on_meta():
+    with torch.device("meta"):
+        return encoder()
 
 
-X, ONE_NAN = normal(2, 3, 8, dtype=torch.float32), torch.ones(2048, 8)
+ONE_NAN = torch.ones(16, 8)
 ONE_NAN[0, 0] = torch.nan
 REFUSED = {
-    "no numbers": (
-        lambda: audit(encoder(weight=ONE_NAN), X),
-        CannotRead, "linear1.weight holds NaN"),
+    "no numbers": (lambda: audit(encoder(weight=ONE_NAN), X), CannotRead, "linear1.weight holds NaN"),
+    "no values": (lambda: audit(on_meta(), X), CannotRead, "on the meta device and has no values"),
+    "integers": (
+        lambda: audit(encoder(weight=torch.ones(16, 8, dtype=torch.int8)), X), CannotRead, "quantised"),
+    "no model": (lambda: audit(3, X), TypeError, "expected a model .*, not int"),
     "no inputs": (
         lambda: audit(nn.Sequential(encoder())), WrongInputs, "it is not known what Sequential takes"),
+    "inputs of no kind": (lambda: audit(encoder(), 3), WrongInputs, "not int"),
     "a word too many": (
         lambda: audit(tiny("gpt2", n_layer=1), {"input_ids": torch.tensor([[99]])}),
         WrongInputs, "does not run on these inputs: index out of range"),
-    "random numbers": (lambda: audit(Noisy(8, 2), X), WrongInputs, "draws random numbers"),
+    "random numbers": (lambda: audit(Noisy(8, 2, 16), X), WrongInputs, "draws random numbers"),
     "no checkpoint": (lambda: audit("/no/such/checkpoint", weights="own"), OSError, "no model can be loaded"),
-    "a short convolution": (
-        lambda: audit(ShortConvolution(), X), NoAttention,
-        "no attention layer was found in ShortConvolution"),
-    "a model that wants what nobody can make up": (
-        lambda: audit(tiny("blip_2_qformer")), WrongInputs,
-        "no inputs can be made up for Blip2QFormerModel .*: give inputs, a dict of some of"),
     "no architecture": (lambda: tiny("nonsense"), ValueError, "nonsense"),
 }  # fmt: skip
 
@@ -171,14 +269,3 @@ def test_bad_input_gets_a_sentence(what):
     ask, error, words = REFUSED[what]
     with pytest.raises(error, match=words):
         ask()
-
-
-def test_one_token_is_not_enough(gpt2):
-    row = audit(gpt2, {"input_ids": torch.tensor([[5]])}).row("query")
-    assert row.verdict == "measured only" and "one key only" in row.why[0]
-
-
-def test_a_layer_that_is_not_reached():
-    model = tiny("bert", is_decoder=True, add_cross_attention=True, num_hidden_layers=1)
-    verdicts = {row.verdict for row in audit(model).rows if "crossattention" in row.layer}
-    assert verdicts == {"not reached"}

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from derivation.checks import normal, tolerance
 from redundancy.comparing import CannotCompare, compare
 from redundancy.inputs import WrongInputs
-from redundancy.precision import with_every_bias_random, with_every_weight_random
+from redundancy.precision import CannotRead, with_every_bias_random, with_every_weight_random
 from redundancy.zoo import some_inputs, tiny
 from torch import nn
 
@@ -408,6 +408,8 @@ def test_inputs_that_are_missing_or_do_not_suit():
     with pytest.raises(WrongInputs, match="Separate does not run on these inputs"):
         compare(Separate(**numbers()), Separate(**numbers()), {"x": X})
     assert compare(Separate(**numbers()), Fused(**numbers()), {"states": X}).apart  # by position
+    with pytest.raises(CannotRead, match="b holds NaN"):
+        compare(Separate(**numbers()), Fused(**changed(b=filled(math.nan))), X)
 
 
 def test_the_models_and_their_modes_are_left_alone():
