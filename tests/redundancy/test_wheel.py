@@ -1,15 +1,14 @@
-"""`pip install .[audit]` in an empty environment, and then the command, on files alone."""
+"""`pip install .[audit]` in an empty environment, and then the command, and a program, on files alone."""
 
 import os
 import shutil
 import subprocess
+import tomllib
 import venv
 
 import pytest
 from files import ROOT
 from redundancy.zoo import quiet, tiny
-
-pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +28,54 @@ def command(tmp_path_factory):
     return bin / "bias-audit"
 
 
-def test_the_command_on_a_configuration_and_on_a_folder(command, tmp_path):
+#: A layer as one types it from memory.
+LAYER = """
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        return (self.a(x) @ self.b(x).mT).softmax(-1) @ self.c(x)
+
+def make():
+    return Layer(), torch.randn(2, 5, 8)
+"""
+PROGRAM = """
+from layer import make
+from redundancy.comparing import compare
+layer, x = make()
+other = make()[0]
+other.load_state_dict(layer.state_dict())
+other.b.bias.data.zero_()
+print(compare(layer, other, x))
+"""
+
+
+@pytest.mark.nightly
+def test_the_command_and_a_program(command, tmp_path):
     with quiet():
         tiny("gpt2").save_pretrained(tmp_path / "folder")
+    (tmp_path / "layer.py").write_text(LAYER)
+    (tmp_path / "program.py").write_text(PROGRAM)
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
-    for name in ("folder", "folder/config.json"):
-        done = subprocess.run(
-            [command, name], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+    run = lambda *words: subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    for name in ("folder", "folder/config.json", "layer.py:make", "layer:make"):
+        done = run(command, name)
         assert done.returncode == 0, done.stderr
-        assert "can go: softmax ignores it" in done.stdout
+        assert "b_K: can go: softmax cancels it [3.1]" in done.stdout
+    done = run(command.with_name("python"), "program.py")
+    assert "no output depends on them (softmax cancels it [3.1])" in done.stdout, done.stderr
+
+
+def test_every_package_is_in_the_wheel():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = (ROOT / "notebooks").glob("*/**/__init__.py")
+    assert sorted(listed) == sorted(
+        ".".join(p.parent.relative_to(ROOT / "notebooks").parts) for p in there
+    )
