@@ -25,14 +25,18 @@ class Numbers:
     """Some numbers of a model in the order in which they are used: rows of a matrix, or of a bias.
 
     ``kind`` is "biases" (the calculus moves them), "weights" (of a matrix) or "numbers", and
-    ``index`` says which numbers of the parameter ``name`` they are.
+    ``index`` says which ``rows`` of the parameter ``name`` they are.
     """
 
     kind: str
     name: str
     index: torch.Tensor
-    values: torch.Tensor
+    rows: torch.Tensor
     there: bool = True  # not zeros that were put there to compare
+
+    @property
+    def values(self):
+        return self.rows[self.index]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +92,11 @@ class Reader:
                 yield self._numbers(key, left.nonzero()[:, 0])
 
     def _numbers(self, key, index):
-        values, there = self._rows(key)[index], key not in self.subject.injected
+        rows, there = self._rows(key), key not in self.subject.injected
         if key in self.subject.tensors:
-            return Numbers("biases" if key in self.biases else "numbers", key, index, values, there)
+            return Numbers("biases" if key in self.biases else "numbers", key, index, rows, there)
         name = self.names.get(key[1], "what is made of parameters")
-        return Numbers("weights" if key[0] else "numbers", name, index, values)
+        return Numbers("weights" if key[0] else "numbers", name, index, rows)
 
     def _rows(self, key):
         """The numbers of a bias, the rows of a matrix, or the whole of another factor."""

@@ -26,9 +26,11 @@ from .checkpoints import is_name, load
 from .choosing import LONGEST
 from .equality import BOUND, HARMLESS, LOSS
 from .guessing import problem_of
-from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
+from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors, variations
 from .precision import demand_values, one_thread_if_small
-from .steps import freedom_of
+from .shift.following import follow
+from .shift.freedom import Freedom
+from .steps import runs
 from .subject import Subject, exactly, unwrapped
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
@@ -168,8 +170,7 @@ class _Side:
             tensor.data = torch.empty(tensor.shape, dtype=stored).copy_(tensor).double()
         self.uses = self.own.uses(self.call)
         self.generic = self._with_other_biases()
-        self.found = freedom_of(self.generic, [self.call])
-        self.numbers = Reader(self.own, self.uses, self.found.numbers)
+        self.numbers = Reader(self.own, self.uses, self.generic.uses(self.call).added)
 
     def _with_other_biases(self):
         """The same model at a generic point: biases of zero, or of 1e30, hide what depends on them."""
@@ -179,6 +180,16 @@ class _Side:
             made.tensors[name].data = drawn / 3
         return made
 
+    def follow(self, names):
+        """Find how these biases may move: those that differ."""
+        self.run = follow(self._runs(), {n: self.generic.tensors[n] for n in dict.fromkeys(names)})
+        self.freedom = Freedom.of(self.run.moves)
+
+    def _runs(self):
+        for call in variations(self.own.model, self.call):
+            call = call if runs(self.generic, call) else self.call
+            yield lambda call=call: self.generic.run(call)
+
     def unseen(self, moves, rounding):
         """The norm of a move [(`Numbers`, by how much)] on which no output depends, else None.
 
@@ -186,33 +197,36 @@ class _Side:
         """
         families, change = {}, {}
         for numbers, by in moves:
-            family = self.found.freedom.families[numbers.name]
+            family = self.freedom.families[numbers.name]
             start = family, torch.zeros(len(family.basis), dtype=torch.float64)
             move = families.setdefault(id(family), start)[1]
             move[family.places[numbers.name][numbers.index]] = by
         largest = max(n.values.abs().max() + by.abs().max() for n, by in moves)
         for family, move in families.values():
             free = family.basis @ (family.basis.T @ move)
-            if self.found.run.unclear or not (move - free).abs().max() <= rounding * largest:
+            if self.run.unclear or not (move - free).abs().max() <= rounding * largest:
                 return None
             change |= {n: free[places] for n, places in family.places.items()}
-        return torch.cat([*change.values()]).norm().item() if self.still(change) else None
-
-    def still(self, change):
-        """Whether a move {parameter: by how much} is measured to change no output, made as long as one."""
-        norm, before = torch.cat([*change.values()]).norm(), self.generic.run(self.call)
+        norm, before = torch.cat([*change.values()]).norm().item(), self.generic.run(self.call)
         with self.generic.moved({n: c / norm for n, c in change.items()}):
-            return _apart(self.generic.run(self.call), before) <= 2 * BOUND
+            return norm if _apart(self.generic.run(self.call), before) <= 2 * BOUND else None
 
-    def alone(self, numbers, by):
-        """A move of some numbers alone: {parameter: by how much}."""
-        move = torch.zeros(self.own.tensors[numbers.name].numel(), dtype=torch.float64)
-        move[numbers.index] = by
-        return {numbers.name: move}
+    def idle(self, numbers, by):
+        """Whether these inputs do not use some numbers: a change of them leaves every bit of the outputs."""
+        rows, index = numbers.rows, numbers.index
+        stores = {t.untyped_storage()._cdata for t in self.own.tensors.values()}
+        if rows.untyped_storage()._cdata not in stores:  # they are made anew in each run
+            return False
+        before, kept = self.own.run(self.call), rows[index]
+        rows[index] = kept + by
+        after = self.own.run(self.call)
+        rows[index] = kept
+        return _apart(after, before) == 0
 
     def because(self, numbers):
         """Why no output depends on some numbers, in the words of a theorem."""
-        met = [e for e, mask in self.found.met(numbers.name).items() if mask[numbers.index].any()]
+        met = [e for e, masks in self.run.labels.items()
+               if numbers.name in masks and masks[numbers.name][numbers.index].any()]  # fmt: skip
         said = [f" ({e.words} [{e.theorem}])" for kind in ("erased", "seen") for e in met
                 if e.kind == kind and e.theorem]  # fmt: skip
         return said[0] if said else ""
@@ -242,6 +256,9 @@ class _Judge:
 
     def differences(self):
         """Every `Difference`: of numbers, and of outputs where no numbers explain it."""
+        asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
+        for i, side in enumerate(self.sides):
+            side.follow(p.both[i].name for p in asked if p.kind == "biases" and p.both[i])
         biases = [p for p in self.differing if p.kind == "biases"]
         layers = dict.fromkeys(p.layer for p in biases)
         left = lambda some: [p for p in some if p not in self.unseen]
@@ -250,7 +267,6 @@ class _Judge:
         for layer in layers:
             self._try(left(p for p in biases if p.layer == layer))
         self._try(left(biases))
-        asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
         found = [
             Difference(p.place, self._what(p), p.gap.abs().max().item(), *self._seen(p))
             for p in asked
@@ -289,18 +305,22 @@ class _Judge:
         if pair in self.unseen:
             cost = self._cost(pair)
             return f"no output depends on them{side.because(mine)}{cost}", bool(cost)
-        biases = pair.kind == "biases"
         if pair not in self.differing:
             other = [(mine, torch.linspace(1, 2, len(mine.values)))]
-            never = biases and side.unseen(other, self.summed) is not None
+            never = pair.kind == "biases" and side.unseen(other, self.summed) is not None
             said = "they are zero here, and count where they are not"
             return "no output depends on them" if never else said, False
-        still = any(p.kind != "biases" for p in self.differing)  # and these may make up for it
         rounded = self.rounding * min(1, torch.finfo(torch.float32).eps / self.unit)
-        still = still and self._alike(min(self.moved, LONGEST), rounded)
-        if biases and not still:
-            still = all(s.still(s.alone(n, pair.gap)) for s, n in zip(self.sides, pair.both) if n)
-        return "these outputs do not show it" if still else "outputs depend on them", not still
+        alike = self._alike(min(self.moved, LONGEST), rounded)
+        if alike or not self.apart:
+            if all(s.idle(n, pair.gap) for s, n in zip(self.sides, pair.both) if n):
+                return (
+                    "these inputs do not use them, so that it is not known whether they count",
+                    True,
+                )
+        if alike and any(p.kind != "biases" for p in self.differing if p is not pair):
+            return "other numbers make up for it", False
+        return "outputs depend on them", True
 
     def _cost(self, pair):
         """That a redundant bias makes scores so large that they have few digits; "" where it does not."""
