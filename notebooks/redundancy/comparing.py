@@ -318,8 +318,8 @@ class _Judge:
                     "these inputs do not use them, so that it is not known whether they count",
                     True,
                 )
-        if alike and any(p.kind != "biases" for p in self.differing if p is not pair):
-            return "other numbers make up for it", False
+        if alike and any(p.kind != "biases" for p in self.differing):
+            return "these outputs show no more than rounding of it", False
         return "outputs depend on them", True
 
     def _cost(self, pair):

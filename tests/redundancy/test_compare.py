@@ -216,7 +216,7 @@ PORTS = {
         changed(w=lambda w, **_: w.flip(1), b=lambda b, **_: b.flip(1),
                 wo=lambda wo, **_: wo.view(d, h, k).flip(1).flatten(1)),
         dict.fromkeys([f"{p} {n}" for p in ("query", "key", "value") for n in ("weights", "biases")]
-                      + ["output weights"], False), "other numbers make up for it"),
+                      + ["output weights"], False), "these outputs show no more than rounding of it"),
 }  # fmt: skip
 
 
@@ -343,7 +343,7 @@ MODELS = {
     "Phi without b_K": ("phi", {}, lose("k_proj"), False, "first model has key biases"),
     "Phi without what is not turned": ("phi", {}, zero_unturned, True, "softmax cancels it [3.1]"),
     "Llama without b_K": ("llama", {"attention_bias": True}, lose("k_proj"), False, "key biases"),
-    "Llama's gain in its readers": ("llama", {}, gain_moved, True, "other numbers make up for it"),
+    "Llama's gain in its readers": ("llama", {}, gain_moved, True, "these outputs show no more than rounding of it"),
 }  # fmt: skip
 
 
