@@ -22,7 +22,7 @@ from .checking import LARGE, Check
 from .checkpoints import config_of, is_config, is_name, load
 from .inputs import as_call, demand_runs, in_float64
 from .nullity import UnclearRank
-from .precision import one_thread_if_small
+from .precision import demand_values, one_thread_if_small
 from .shift.freedom import Unclear
 from .shrinking import shrink
 from .subject import Subject, unwrapped
@@ -66,6 +66,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
         torch.random.fork_rng([]),
         one_thread_if_small(model),
     ):
+        demand_values(model)
         call = as_call(model, inputs)
         demand_runs(model, call)
         report = _clearest(

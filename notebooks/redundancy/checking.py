@@ -101,6 +101,8 @@ class Check:
                     rest &= ~mask
             if rest.any():
                 yield name, "", rest
+            if self.used[name].any() and (left := ~self.used[name]).any():
+                yield name, "", left
 
     def _row(self, name, part, index):
         """The row of one bias, while biases that the model does not have stay zero."""
