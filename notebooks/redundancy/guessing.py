@@ -15,6 +15,7 @@ import inspect
 import itertools
 import math
 import re
+import time
 from functools import cached_property
 
 import torch
@@ -24,6 +25,8 @@ from torch import nn
 COPIED = 50_000_000
 #: So many ways to draw the arguments are tried, and so many for the same names.
 TRIALS, MANY = 160, 60
+#: After so many seconds no other arguments are tried.
+PATIENCE = 4
 #: Names of arguments that say where patches lie.
 GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
 #: How an argument is drawn whose name is like that: a method of `_Draw`; any other is a `sequence`.
@@ -93,12 +96,10 @@ class _Draw:
 
     def words(self, drawn):
         size = self.field("vocab_size", self.text, default=48)
-        length = self.field("task_seq_len max_position_embeddings", default=64)
-        books = self.field("num_codebooks n_codebooks num_channels", self.text, default=2)
-        for shape in (
-            *((self.tokens,), (length,)),
-            *((self.tokens, books), (books, self.tokens), (self.tokens, books + 1)),
-        ):
+        length = self.field("task_seq_len", default=self.tokens)
+        books = self.field("num_codebooks n_codebooks num_channels", self.text, default=0)
+        shapes = [(length,), (self.tokens, books), (books, self.tokens), (self.tokens, books + 1)]
+        for shape in [(self.tokens,), *shapes[: 4 if books else 1]]:
             found = torch.randint(
                 min(3, size - 1), size, (self.batch, *shape), generator=self.generator
             )
@@ -150,10 +151,10 @@ class _Draw:
         sizes = dict.fromkeys([*([bins] if isinstance(bins, int) else bins), *self.features])
         long = 2 * self.field("max_source_positions", default=32)
         times = (long, self.field("context_length max_length", default=64), self.tokens, 200)
-        for time, size in itertools.product(dict.fromkeys(times), sizes):
-            yield self.numbers(self.batch, size, time)
-            yield self.numbers(self.batch, time, size)
-            yield self.numbers(self.batch, 1, time, size)
+        for length, size in itertools.product(dict.fromkeys(times), sizes):
+            yield self.numbers(self.batch, size, length)
+            yield self.numbers(self.batch, length, size)
+            yield self.numbers(self.batch, 1, length, size)
         yield self.numbers(self.batch, 64)
 
     def mask(self, drawn):
@@ -197,7 +198,8 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
     probe, reason = copy.deepcopy(model) if small else model, ""
     device = next(model.parameters()).device
     waiting, seen, trials = [_usual(model), *_asked(model)], [], 0
-    while waiting and trials < TRIALS:
+    start = time.monotonic()
+    while waiting and trials < TRIALS and time.monotonic() - start < PATIENCE:
         names = waiting.pop(0)
         if names in seen or not names:
             continue
@@ -222,7 +224,9 @@ def _usual(model):
     """The names of the usual inputs: words, an image, or sound."""
     names = ["pixel_values"] if hasattr(model.config, "vision_config") else []
     names += [n for n in USUAL if n == model.main_input_name and n not in names]
-    return names + ["decoder_input_ids"] * bool(getattr(model.config, "is_encoder_decoder", False))
+    names += ["decoder_input_ids"] * bool(getattr(model.config, "is_encoder_decoder", False))
+    takes = _takes(model)
+    return [name for name in names if name in takes or not takes]
 
 
 def _asked(model):

@@ -120,7 +120,7 @@ class _Search:
         self.config, self.kind, self.seed = config, kind, seed
         self.fields, self.wanted = plain_fields(config), signature(full)
         self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
-        self.start, self.reason, self.alike = time.monotonic(), "", []
+        self.start, self.reason, self.tried, self.alike = time.monotonic(), "", [], []
 
     def smallest(self):
         """The first that is like the full model and runs; or that is like it, if none runs.
@@ -154,6 +154,9 @@ class _Search:
     def _accepts(self, fields, changes):
         """Whether the small model is like the full one in everything, and runs."""
         narrow = replaced(fields, {path: value for path, (_, value) in changes.items()})
+        if narrow in self.tried:
+            return False
+        self.tried.append(narrow)
         try:
             small = _config_like(self.config, narrow)
             unlike = self._unlike(built(small, self.kind, "meta"))

@@ -20,7 +20,7 @@ KINDS = {
     "fixed": r"_ids?$|_index$|theta|temperature|rate$|base$|kernel|stride|dilation|pad(ding)?$|pad_"
     r"|loss|cost|num_(buckets|bins)$|pos_bins$|distance|multiple|divisible|chunk|sliding|temporal"
     r"|windows$|every|frequency|period|scalar|scale$|scale_factor|cycles|stack|num_channels$|ratio$",
-    "depth": r"(^|_)layers?$|blocks?(_per_stage)?$|layers_per_stage$|(^|_)depths?$|repeats$"
+    "depth": r"(^|(?<!per)_)layers?$|blocks?(_per_stage)?$|layers_per_stage$|(^|_)depths?$|repeats$"
     r"|numb_of_layers|num_self_attends_per_block",
     "part": r"head_?(dim|size|width)s?$|^d_kv$|kv_channels$|d_head$|dim_head$|^rotary_dim$"
     r"|mrope_section$|^key_dim$",
@@ -29,17 +29,27 @@ KINDS = {
     "experts": r"experts?(_num)?$",
     "groups": r"groups?$",
     "places": r"tokens_per_(image|frame)|image_seq|num_image_tokens",
+    "doubled": r"num_filters$|base_channels$",
+    "halved": r"upsample_initial_channel",
     "vocabulary": r"vocab|labels$|num_embeddings$|codebook_size$|hash_buckets$|n_langs",
     "positions": r"position|max.*len|n_ctx$|context_length|max_.*patches|num_patches|seq_len"
     r"|max_num_(rows|columns)",
     "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$|resolution$",
 }
 #: How large a number of that kind is at most.
-MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4, "vocabulary": 64, "positions": 64}
+MOST = {
+    "top": 2,
+    "experts": 4,
+    "groups": 2,
+    "places": 4,
+    "halved": 64,
+    "vocabulary": 64,
+    "positions": 64,
+}
 #: The width of the stream is the first of these that a configuration has; that of a head likewise.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents vit_dim embedding_size""".split()
-HEAD = "v_head_dim head_dim d_kv kv_channels attention_head_dim attention_head_size d_head".split()
+HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels d_head".split()
 #: The widths of hidden layers, at most twice that of the stream.
 INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
 #: A number below is no width.
@@ -236,10 +246,12 @@ class Part:
 
     def _largest_divisor(self, least):
         """The largest number that divides a head and its parts, and leaves them even and so wide."""
-        sizes = [self.head, *(n.value for n in self.found if n.kind == "part" and n.value > 0)]
         self.sections = [n for n in self.found if "section" in n.name]
-        for n in self.sections:
-            sizes.remove(n.value)
+        parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
+        self.others = {_prefix(n.name): n for n in self.found if n.kind == "heads"}
+        self.others.pop("", None)
+        sizes = [self.head, *(n.value for n in parts if _prefix(n.name) not in self.others)]
+        sizes = [size for size in sizes if size > 0]
         for share in _turned(self.fields):
             sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
         total = sum(n.value for n in self.sections)  # half of what rotary positions turn
@@ -264,7 +276,12 @@ class Part:
             if stream not in made:
                 below = max((made[inside] for inside in made if inside < stream), default=0)
                 above = min((made[inside] for inside in made if inside > stream), default=3 * below)
-                made[stream] = _round((below + above) / 2)
+                even = (  # half of all heads, or twice
+                    *(made[stream * n] / n for n in (2, 3, 4) if stream * n in made),
+                    *(made[stream / n] * n for n in (2, 3, 4) if stream / n in made),
+                )
+                fits = (int(e) for e in even if e % 2 == 0)
+                made[stream] = next(fits, _round((below + above) / 2))
         return made
 
     def size(self, number, widths, sizes, streams, greedy):
@@ -286,7 +303,7 @@ class Part:
             return value
         inner = INNER.search(number.name)
         for near, times in ((value * 2, 0.5), (value // 2, 2)):  # half a stream, or twice
-            if near in streams and not (times == 2 and inner):
+            if near in streams & widths.keys() and not (times == 2 and inner):
                 return int(widths[near] * times)
         return widths.setdefault(value, self._beside(value, widths, inner and not greedy))
 
@@ -307,13 +324,15 @@ class Part:
         The product of other heads and their number was a width, and still is; sections of what
         rotary positions turn are half of it together; factors for each pair of numbers are as many.
         """
-        heads = {_prefix(n.name): n for n in self.found if n.kind == "heads" and _prefix(n.name)}
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
-            if n.kind == "part" and (many := heads.get(_prefix(n.name))):
-                ratio, rest = divmod(many.value * n.value, stream)
-                small, uneven = divmod(ratio * widths[stream], made[many.path][1])
-                if ratio and not rest and not uneven:
+            if n.kind == "part" and (many := self.others.get(_prefix(n.name))):
+                product = many.value * n.value
+                whole = next((w for w in (product, stream) if w in widths and product % w == 0), 0)
+                small, rest = divmod(
+                    product // (whole or 1) * widths.get(whole, 0), made[many.path][1]
+                )
+                if small and not rest:
                     yield n.path, small
         ends = itertools.accumulate((n.value for n in self.sections), initial=0)
         ends = [round(end / self.divisor) for end in ends]
@@ -374,7 +393,7 @@ def _turned(fields):
 
 def _prefix(name):
     """What a field of heads is called before it speaks of heads: "mamba_" of "mamba_n_heads"."""
-    return re.sub(r"(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name)
+    return re.sub(r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name)
 
 
 def _round(number):
