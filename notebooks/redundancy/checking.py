@@ -108,7 +108,7 @@ class Check:
         """The row of one bias, while biases that the model does not have stay zero."""
         others = frozenset(self.subject.injected) - {name}
         predicted, measured, flat = (
-            self._fixing(way, others) for way in ("predicted", "measured", "flat")
+            self._fixing(way, others, name) for way in ("predicted", "measured", "flat")
         )
         row = Row(
             name, part, int(index.sum()), predicted.alone(name, index), predicted.together(name, index),
@@ -123,12 +123,15 @@ class Check:
         except (Unclear, UnclearRank) as reason:
             return row.judged(UNCLEAR, None, None, str(reason))
 
-    def _fixing(self, way, others):
-        if not others or getattr(self, way) is None:
-            return getattr(self, way)
-        if (way, others) not in self.known:
-            self.known[way, others] = getattr(self, way).fixing(others)
-        return self.known[way, others]
+    def _fixing(self, way, others, name=None):
+        """What is free while others stay as they are, of all parameters, or of one family."""
+        freedom = getattr(self, way)
+        if not others or freedom is None:
+            return freedom
+        key = way, others, id(freedom.families.get(name))
+        if key not in self.known:
+            self.known[key] = freedom.fixing(others, name)
+        return self.known[key]
 
     def _why(self, name, index):
         """The events that the numbers met first-hand, the most frequent first; and the kinds of them."""

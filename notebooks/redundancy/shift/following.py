@@ -17,8 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from .moves import Block, Group, Moves, Shift, UnclearShift
+from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, scaled
+from .solving import UnclearShift
 
 #: What makes of cosines and sines a table of rotations.
 ANGLES = set(
@@ -330,35 +331,27 @@ def follow(runs, parameters):
     mode, made, calm = Following(parameters), [], 0
     for run in itertools.islice(runs, MOST):
         before = mode.moves.conditions
-        with mode:
-            outputs = run()
-        mode.outputs(outputs)
+        if not made or not _passes([run], parameters, mode.moves):
+            with mode:
+                outputs = run()
+            mode.outputs(outputs)
         made.append(run)
         calm = calm + 1 if mode.moves.conditions == before else 0
         if calm == CALM:
             break
-    while not _exact(made[-2:], parameters, mode.moves) and mode.forbid():
+    while not _passes([made[0], made[-1]], parameters, mode.moves) and mode.forbid():
         pass
     return mode
 
 
-def _exact(runs, parameters, moves):
-    """Whether one random move of those that are left passes every operation unseen."""
-    chance = torch.Generator().manual_seed(2)
-    basis = moves.basis()
-    t = {
-        g: torch.randn(g.size, generator=chance, dtype=torch.float64)
-        for g in dict.fromkeys(g for parts in basis.values() for g in parts)
-    }
-    along = {
-        name: sum(
-            (m @ t[g] for g, m in parts.items()), torch.zeros(parameters[name].numel()).double()
-        )
-        for name, parts in basis.items()
-    }
-    one = Following(parameters, along)
+def _passes(runs, parameters, moves):
+    """Whether one random move of those that are left, followed exactly, passes every operation unseen.
+
+    One is enough: the moves that pass make a subspace, and a random one lies in no smaller subspace.
+    """
+    one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:
         with one:
             outputs = run()
         one.outputs(outputs)
-    return not one.failed
+    return not (one.failed or one.unclear)

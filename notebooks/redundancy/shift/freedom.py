@@ -12,13 +12,18 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
+
+from .solving import components
 
 #: A direction lies in a set of rows if the part of it outside is below the first number, and has a
 #: part there if that is above the second.  None may lie between.  Squares of such parts are known up to
 #: some hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
+#: Small components are looked at together, about so many numbers at a time.
+CHUNK = 128
 
 
 class Unclear(ArithmeticError):
@@ -26,17 +31,94 @@ class Unclear(ArithmeticError):
 
 
 @dataclass(frozen=True)
-class Family:
-    """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
-
-    ``places`` is {name: which rows of the basis are its numbers}.
-    """
+class Part:
+    """Directions, orthonormal columns, of some numbers, the rows: {name: (its numbers, their rows)}."""
 
     basis: torch.Tensor
     places: dict
 
     def rows(self, name, index=...):
+        """The rows of those numbers of a parameter that the index chooses."""
+        if name not in self.places:
+            return self.basis[:0]
+        numbers, rows = self.places[name]
+        return self.basis[rows if index is ... else rows[index[numbers]]]
+
+
+class Family:
+    """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
+
+    ``places`` is {name: which rows of the basis are its numbers}.  ``parts`` are the same, in
+    pieces that share no direction.
+    """
+
+    def __init__(self, basis, places):
+        self.basis, self.places = basis, places
+        self.parts = [Part(basis, {n: (torch.arange(len(p)), p) for n, p in places.items()})]
+
+    @classmethod
+    def of(cls, matrices, sizes):
+        """From {parameter: {group: (numbers x coordinates)}}, where most entries may be zero."""
+        starts = dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0)))
+        groups = dict.fromkeys(g for m in matrices.values() for g in m)
+        columns = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
+        made = cls.__new__(cls)
+        made.places = {n: torch.arange(size) + starts[n] for n, size in sizes.items()}
+        shape = sum(sizes.values()), sum(g.size for g in groups)
+        blocks = [(starts[n], columns[g], m) for n in matrices for g, m in matrices[n].items()]
+        many = sum(int(m.count_nonzero()) for *_, m in blocks)
+        if 4 * many > shape[0] * shape[1] or shape[0] <= CHUNK:
+            basis = torch.zeros(shape, dtype=torch.float64)
+            for row, column, m in blocks:
+                basis[row : row + len(m), column : column + m.shape[1]] = m
+            made.__init__(basis, made.places)
+            return made
+        entries = [(i + row, j + column, m[i, j]) for row, column, m in blocks
+                   for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
+        made.parts = list(_parts(*map(torch.cat, zip(*entries)), shape, starts, sizes))
+        return made
+
+    @cached_property
+    def basis(self):
+        made = []
+        for part in self.parts:
+            wide = torch.zeros(sum(map(len, self.places.values())), part.basis.shape[1]).double()
+            for name, (numbers, rows) in part.places.items():
+                wide[self.places[name][numbers]] = part.basis[rows]
+            made.append(wide)
+        return torch.cat(made, 1)
+
+    def rows(self, name, index=...):
         return self.basis[self.places[name][index]]
+
+    def __len__(self):
+        """How many directions there are."""
+        return sum(part.basis.shape[1] for part in self.parts)
+
+
+def _parts(row, column, value, shape, starts, sizes):
+    """The parts of a sparse basis: its components, some small ones together."""
+    mine, theirs, pieces = *components(row, column, *shape), [([], [])]
+    for rows, columns in zip(mine, theirs):
+        if len(pieces[-1][0]) > CHUNK:
+            pieces.append(([], []))
+        if columns:  # or these numbers do not move
+            pieces[-1][0].extend(rows)
+            pieces[-1][1].extend(columns)
+    of_row = torch.full(shape[:1], -1)
+    of_column = torch.full(shape[1:], -1)
+    for rows, columns in pieces:
+        rows, columns = torch.tensor(sorted(rows)), torch.tensor(columns)
+        of_row[rows], of_column[columns] = torch.arange(len(rows)), torch.arange(len(columns))
+        inside = of_row[row] >= 0
+        basis = torch.zeros(len(rows), len(columns), dtype=torch.float64)
+        basis[of_row[row[inside]], of_column[column[inside]]] = value[inside]
+        own = {
+            n: ((rows >= start) & (rows < start + sizes[n])).nonzero()[:, 0]
+            for n, start in starts.items()
+        }
+        yield Part(basis, {n: (rows[p] - starts[n], p) for n, p in own.items() if len(p)})
+        of_row[rows] = -1
 
 
 class Freedom:
@@ -48,10 +130,11 @@ class Freedom:
     @classmethod
     def of(cls, moves):
         """Of the moves that a run has left."""
-        parts = moves.basis()
-        shapes = {n: moves.parameters[n].size for n in parts}
-        return cls({n: f for names in _families(parts)
-                    for f in [_side_by_side(parts, names, shapes)] for n in names}, shapes)  # fmt: skip
+        matrices = moves.basis()
+        shapes = {n: moves.parameters[n].size for n in matrices}
+        return cls({n: f for names in _families(matrices)
+                    for f in [Family.of({n: matrices[n] for n in names}, {n: shapes[n] for n in names})]
+                    for n in names}, shapes)  # fmt: skip
 
     @classmethod
     def whole(cls, basis, shapes):
@@ -60,66 +143,69 @@ class Freedom:
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
 
+    def _each(self):
+        return {id(f): f for f in self.families.values()}.values()
+
     def dense(self):
         """The basis (numbers of all parameters, directions)."""
         made = []
-        for family in {id(f): f for f in self.families.values()}.values():
-            rows = [family.rows(n) if n in family.places else family.basis.new_zeros(size, family.basis.shape[1])
+        for family in self._each():
+            rows = [family.rows(n) if n in family.places else family.basis.new_zeros(size, len(family))
                     for n, size in self.shapes.items()]  # fmt: skip
             made.append(torch.cat(rows))
         return torch.cat(made, 1)
 
-    def fixing(self, names):
-        """The directions that leave these parameters as they are."""
-        names, known, made = set(names), {}, {}
-        for name, family in self.families.items():
-            fixed = [n for n in family.places if n in names]
-            if fixed and id(family) not in known:
-                rows = torch.cat([family.rows(n) for n in fixed])
-                values, vectors = torch.linalg.eigh(rows.T @ rows)
-                free = vectors[:, values <= 4 * OUTSIDE**2]
-                known[id(family)] = Family(family.basis @ free, family.places)
-            made[name] = known.get(id(family), family)
+    def fixing(self, names, of=None):
+        """The directions that leave these parameters as they are; of one family, where ``of`` is named."""
+        made = {}
+        for family in self._each() if of is None else [self.families[of]]:
+            fixed = Family.__new__(Family)
+            fixed.places, fixed.parts = family.places, [_fixing(p, names) for p in family.parts]
+            made.update(dict.fromkeys(family.places, fixed))
         return Freedom(made, self.shapes)
 
     def __len__(self):
-        return sum(f.basis.shape[1] for f in {id(f): f for f in self.families.values()}.values())
+        return sum(map(len, self._each()))
 
     def together(self, name, index=...):
         """How many directions of these numbers are redundant if others may make up for them."""
-        rows = self.families[name].rows(name, index)
-        return min(rows.shape) - _count(rows, 0.0)
+        rows = [part.rows(name, index) for part in self.families[name].parts]
+        return sum(min(r.shape) - _count(r, 0.0) for r in rows)
 
     def alone(self, name, index=...):
         """How many are if all others stay as they are."""
-        return _count(self.families[name].rows(name, index), 1.0)
+        return self.within((name, index))
 
     def within(self, *chosen):
         """How many directions move none but these: (parameter, index) each."""
-        apart = {}
-        for name, index in chosen:
-            family = self.families[name]
-            apart.setdefault(id(family), []).append(family.rows(name, index))
-        return sum(_count(torch.cat(rows), 1.0) for rows in apart.values())
+        families = {id(self.families[name]): self.families[name] for name, _ in chosen}
+        return sum(_count(torch.cat([part.rows(*one) for one in chosen]), 1.0)
+                   for family in families.values() for part in family.parts)  # fmt: skip
 
     def move(self, name, index=...):
         """A random redundant move {parameter: numbers}, in all directions that touch these numbers."""
-        family = self.families[name]
-        rows = family.rows(name, index)
-        _, values, right = torch.linalg.svd(rows, full_matrices=False)
-        right = right[values > OUTSIDE]
-        move = family.basis @ (right.T @ _drawn(len(right)))
-        move = move / (rows @ (right.T @ _drawn(len(right)))).abs().max()
-        return {n: move[places] for n, places in family.places.items()}
+        family, largest = self.families[name], 0.0
+        move = {n: torch.zeros(len(p), dtype=torch.float64) for n, p in family.places.items()}
+        for seed, part in enumerate(family.parts):
+            _, values, right = _svd(part.rows(name, index))
+            right = right[values > OUTSIDE]
+            found = part.basis @ (right.T @ _drawn(len(right), seed))
+            for n, (numbers, rows) in part.places.items():
+                move[n][numbers] = found[rows]
+        largest = move[name][index].abs().max()
+        return {n: t / largest for n, t in move.items()}
 
     def against(self, name, index=...):
         """A random move of these numbers alone, and of none of them that goes alone."""
-        left, values, _ = torch.linalg.svd(
-            self.families[name].rows(name, index), full_matrices=False
-        )
-        free, drawn = left[:, 1 - values < 4 * OUTSIDE**2], _drawn(len(left))
         move = torch.zeros(self.shapes[name], dtype=torch.float64)
-        move[index] = drawn - free @ (free.T @ drawn)
+        move[index] = _drawn(len(move[index]), 0)
+        for part in self.families[name].parts:
+            if name in part.places:
+                numbers = part.places[name][0]
+                numbers = numbers if index is ... else numbers[index[numbers]]
+                left, values, _ = _svd(part.rows(name, index))
+                free = left[:, 1 - values < 4 * OUTSIDE**2]
+                move[numbers] -= free @ (free.T @ move[numbers])
         return {name: move / move.abs().max()}
 
     def absorbers(self, name, index=..., order=()):
@@ -130,11 +216,11 @@ class Freedom:
         goal, family = self.together(name, index), self.families[name]
         if goal == self.alone(name, index):
             return ()
-        rows = family.rows(name, index)
+        parts = [p for p in family.parts if len(p.rows(name, index))]
         others = [n for n in order or family.places if n in family.places and n != name]
-        theirs = {n: family.rows(n) for n in others}
-        linked = [n for n, r in theirs.items() if (rows @ r.T).abs().max() > OUTSIDE]
-        makes_up = lambda names: _absorbed(rows, [theirs[n] for n in names]) == goal
+        linked = [n for n in others if any(_linked(p.rows(name, index), p.rows(n)) for p in parts)]
+        makes_up = lambda names: goal == sum(
+            _absorbed(p.rows(name, index), [p.rows(n) for n in names]) for p in parts)  # fmt: skip
         for other in linked:
             if makes_up([other]):
                 return (other,)
@@ -146,9 +232,23 @@ class Freedom:
         return tuple(chosen)
 
 
+def _fixing(part, names):
+    """A part without the directions that move these parameters."""
+    fixed = [part.rows(n) for n in part.places if n in names]
+    if not fixed:
+        return part
+    rows = torch.cat(fixed)
+    values, vectors = torch.linalg.eigh(rows.T @ rows)
+    return Part(part.basis @ vectors[:, values <= 4 * OUTSIDE**2], part.places)
+
+
+def _linked(rows, others):
+    return bool(len(rows) and len(others) and (rows @ others.T).abs().max() > OUTSIDE)
+
+
 def _absorbed(rows, others):
     """How many directions of some rows others make up for."""
-    theirs = torch.cat(others) if others else rows[:0]
+    theirs = torch.cat([rows[:0], *others])
     return _count(torch.cat([rows, theirs]), 1.0) - _count(theirs, 1.0)
 
 
@@ -163,22 +263,19 @@ def _families(parts):
     return list(dict.fromkeys(tuple(n for n in parts if n in family[name]) for name in parts))
 
 
-def _side_by_side(parts, names, shapes):
-    """The `Family` of some parameters, from {parameter: {group: matrix}}."""
-    groups = dict.fromkeys(g for n in names for g in parts[n])
-    blocks = [
-        [parts[n].get(g, torch.zeros(shapes[n], g.size).double()) for g in groups] for n in names
-    ]
-    rows = [
-        torch.cat(b, 1) if b else torch.zeros(shapes[n], 0).double() for n, b in zip(names, blocks)
-    ]
-    starts = itertools.accumulate((shapes[n] for n in names), initial=0)
-    places = {n: torch.arange(shapes[n]) + start for n, start in zip(names, starts)}
-    return Family(torch.cat(rows), places)
+def _drawn(size, seed):
+    return torch.randn(size, generator=torch.Generator().manual_seed(1 + seed), dtype=torch.float64)
 
 
-def _drawn(size):
-    return torch.randn(size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+def _svd(matrix):
+    """The singular value decomposition; by way of the turned matrix, where the plain one fails."""
+    try:
+        return torch.linalg.svd(matrix, full_matrices=False)
+    except torch.linalg.LinAlgError:
+        size = matrix.shape[1]
+        turn = torch.linalg.qr(_drawn(size * size, 0).view(size, size)).Q
+        left, values, right = torch.linalg.svd(matrix @ turn, full_matrices=False)
+        return left, values, right @ turn.T
 
 
 def _count(rows, value):

@@ -18,18 +18,10 @@ from dataclasses import dataclass, field
 
 import torch
 
-#: What rounding may leave of zero, as a share of the largest number on the way: 2^13 units of 2^-53.
-#: A path has at most some hundred operations, each a sum of at most some thousand products, whose
-#: roundings add up like the root of their number.
-NOISE = 2.0**-40
-#: No singular value may lie within this factor above the noise.
-GAP = 1e3
-#: A condition of more equations than unknowns is replaced by so many more random mixtures of them.
-MORE = 16
+from .solving import NOISE, solutions
 
-
-class UnclearShift(ArithmeticError):
-    """It is not clear whether something moves: a number lies between rounding and what counts."""
+#: Components with so many unknowns times solutions, or fewer, are kept as places and factors.
+SPARSE = 16
 
 
 @dataclass(eq=False)
@@ -37,8 +29,9 @@ class Group:
     """Coordinates of t that move freely; ``parameter`` and ``index`` where they are a parameter's own.
 
     ``became`` lists (group, how) once a condition has touched it: ``how`` is a matrix (old x new
-    coordinates) or, for coordinates that stay as they are, their places.  Numbers that move in a way that is
-    not followed have a ``source``: the shift that must vanish where anything depends on them.
+    coordinates), or (places, factors) where each new coordinate moves one old one, by its factor.
+    Numbers that move in a way that is not followed have a ``source``: the shift that must vanish
+    where anything depends on them.
     """
 
     size: int
@@ -62,9 +55,11 @@ class Block:
     def at(self, how):
         """The block in other coordinates."""
         thin, shape = self.narrow(), self.values.shape[1:]
-        made = (
-            thin[how] if how.dtype == torch.long else torch.tensordot(how.T.to(thin.dtype), thin, 1)
-        )
+        if isinstance(how, tuple):
+            places, factors = how
+            made = thin[places] * factors.view(-1, *[1] * len(shape))
+        else:
+            made = torch.tensordot(how.T.to(thin.dtype), thin, 1)
         return Block(made.expand(len(made), *shape), self.peak)
 
     def vanishes(self):
@@ -118,7 +113,6 @@ class Moves:
 
     def __init__(self):
         self.parameters, self.conditions = {}, 0
-        self.generator = torch.Generator().manual_seed(0)
 
     def add(self, name, tensor):
         """A parameter that moves; returns its shift."""
@@ -158,64 +152,40 @@ class Moves:
         bound = {g: b.touched() for g, b in shift.blocks.items()}
         peak = max(b.peak for b in shift.blocks.values())
         rows = torch.cat([r[bound[g]] for g, r in _side_by_side(shift).items()]) / peak
-        if not rows.isfinite().all():
-            raise UnclearShift("a shift becomes infinite, or NaN")
-        solutions = self._solved(rows, [int(b.sum()) for b in bound.values()])
-        solutions = self._null_space(rows) if solutions is None else solutions
-        mixed, start = Group(solutions.shape[1]), 0
+        where = [(g, p) for g, b in bound.items() for p in b.nonzero()[:, 0].tolist()]
+        solved = list(solutions(rows, [g for g, _ in where]))
         for group, touched in bound.items():
-            places, rest = touched.nonzero()[:, 0], (~touched).nonzero()[:, 0]
             group.became = []
-            if len(rest):
+            if not touched.all():
+                rest = (~touched).nonzero()[:, 0]
                 index = None if group.index is None else group.index[rest]
-                group.became.append((Group(len(rest), group.parameter, index), rest))
-            if mixed.size:
-                how = torch.zeros(group.size, mixed.size, dtype=torch.float64)
-                how[places] = solutions[start : start + len(places)]
-                group.became.append((mixed, how))
-            start += len(places)
+                kept = Group(len(rest), group.parameter, index)
+                group.became.append((kept, (rest, torch.ones(len(rest)).double())))
+        for unknowns, basis in solved:
+            self._enter(where, unknowns, basis)
         return found | bound
 
-    def _null_space(self, rows):
-        """An orthonormal basis (unknowns x solutions) of the t with t @ rows = 0."""
-        unknowns, equations = rows.shape
-        if equations > unknowns + MORE:
-            mix = torch.randn(
-                equations, unknowns + MORE, generator=self.generator, dtype=torch.float64
-            )
-            rows = rows @ mix / equations**0.5
-        few = rows.shape[1] < unknowns
-        left, values, _ = torch.linalg.svd(rows, full_matrices=not few)
-        floor = NOISE * max(rows.shape) ** 0.5
-        if ((values > floor) & (values < GAP * floor)).any():
-            raise UnclearShift("a condition on the shifts is neither fulfilled nor clearly not")
-        rank = int((values > floor).sum())
-        if not few:
-            return left[:, rank:]
-        return torch.linalg.qr(left[:, :rank], mode="complete").Q[
-            :, rank:
-        ]  # cheaper than a whole SVD
-
-    def _solved(self, rows, sizes):
-        """The null space where one group alone meets each equation once; None where none does.
-
-        Its coordinates are then given by the others.  This is the form of a bias that an
-        activation depends on, and the widest of all conditions.
-        """
-        start = 0
-        for size in sizes:
-            mine = rows[start : start + size]
-            if size == rows.shape[1] and size > 1:
-                diagonal = mine.diagonal()
-                if not (mine - diagonal.diag()).any() and diagonal.abs().min() > GAP * NOISE:
-                    rest = torch.cat([rows[:start], rows[start + size :]])
-                    made = torch.zeros(len(rows), len(rest), dtype=rows.dtype)
-                    others = torch.cat([torch.arange(start), torch.arange(start + size, len(rows))])
-                    made[others] = torch.eye(len(rest), dtype=rows.dtype)
-                    made[start : start + size] = -(rest / diagonal).T
-                    return torch.linalg.qr(made).Q if len(rest) else made
-            start += size
-        return None
+    @staticmethod
+    def _enter(where, unknowns, basis):
+        """Let groups become what solves a condition, in components of the same make."""
+        many, size, free = basis.shape
+        if many > 1 and size * free <= SPARSE:
+            for k in range(free):
+                new = Group(many)
+                for p in range(size):
+                    group = where[unknowns[0, p]][0]
+                    places = torch.tensor([where[u][1] for u in unknowns[:, p].tolist()])
+                    group.became.append((new, (places, basis[:, p, k])))
+        elif free:
+            new, matrices = Group(many * free), {}
+            for c, row in enumerate(unknowns.tolist()):
+                for u, values in zip(row, basis[c]):
+                    group, place = where[u]
+                    if group not in matrices:
+                        matrices[group] = torch.zeros(group.size, new.size, dtype=torch.float64)
+                    matrices[group][place, c * free : (c + 1) * free] = values
+            for group, how in matrices.items():
+                group.became.append((new, how))
 
     def basis(self):
         """{parameter: {group: (numbers of the parameter x coordinates)}} of all t that are left."""
@@ -225,9 +195,30 @@ class Moves:
             found[name] = {g: b.values.T for g, b in self.now(Shift({group: eye})).blocks.items()}
         return found
 
+    def drawn(self, seed):
+        """One random move {parameter: numbers} of all that are left."""
+        chance, known = torch.Generator().manual_seed(seed), {}
+
+        def numbers(group):
+            if group not in known and group.became is None:
+                known[group] = torch.randn(group.size, generator=chance, dtype=torch.float64)
+            elif group not in known:
+                known[group] = torch.zeros(group.size, dtype=torch.float64)
+                for new, how in group.became:
+                    if isinstance(how, tuple):
+                        known[group].index_add_(0, how[0], how[1] * numbers(new))
+                    else:
+                        known[group] += how @ numbers(new)
+            return known[group]
+
+        return {name: numbers(group) for name, group in self.parameters.items()}
+
     def __len__(self):
         """How many directions are left."""
-        return sum(g.size for g in {g for parts in self.basis().values() for g in parts})
+        left, seen = [*self.parameters.values()], set()
+        for group in left:
+            left += [new for new, _ in group.became or () if not (new in seen or seen.add(new))]
+        return sum(group.size for group in left if group.became is None)
 
 
 def _side_by_side(shift):

@@ -1,0 +1,149 @@
+"""Solve a condition on the moves: the t with t @ rows = 0, component by component.
+
+Many conditions fall apart: an activation depends on each channel by itself, a softmax on each head.
+Unknowns and equations that meet, directly or not, make a component.  Components of the same make are
+solved together, so that a condition on thousands of channels costs no more than its numbers.
+"""
+
+from __future__ import annotations
+
+import torch
+
+#: What rounding may leave of zero, as a share of the largest number on the way: 2^13 units of 2^-53.
+#: A path has at most some hundred operations, each a sum of at most some thousand products, whose
+#: roundings add up like the root of their number.
+NOISE = 2.0**-40
+#: No singular value may lie within this factor above the noise.
+GAP = 1e3
+#: A condition of more equations than unknowns is replaced by so many more random mixtures of them.
+MORE = 16
+#: An unknown that one equation alone has is solved for if its factor is this share of the largest.
+PIVOT = 1e-3
+
+
+class UnclearShift(ArithmeticError):
+    """It is not clear whether something moves: a number lies between rounding and what counts."""
+
+
+def solutions(rows, kinds):
+    """Yields (unknowns, basis) for components of the same make.
+
+    ``rows`` is float64 (unknowns x equations), none of its numbers above 1, and ``kinds`` says of each
+    unknown what it is, in order.  ``unknowns`` (components x unknowns) are of the same kinds in
+    each component, and ``basis`` (components x unknowns x solutions) is orthonormal.
+    Raises UnclearShift.
+    """
+    if not rows.isfinite().all():
+        raise UnclearShift("a shift becomes infinite, or NaN")
+    rows = rows.masked_fill(rows.abs() <= NOISE, 0)
+    for unknowns, equations in _components(rows, kinds):
+        block = rows[unknowns[:, :, None], equations[:, None]]
+        yield from _solved(unknowns, block)
+
+
+def _components(rows, kinds):
+    """(unknowns, equations) of the components, those of the same make together."""
+    there = rows != 0
+    if _is_one(there):
+        yield torch.arange(len(rows))[None], there.any(0).nonzero().T
+        return
+    mine, theirs = components(*there.nonzero(as_tuple=True), *rows.shape)
+    alike = {}
+    for unknowns, equations in zip(mine, theirs):
+        make = (*(kinds[u] for u in unknowns), len(equations))
+        alike.setdefault(make, []).append((unknowns, equations))
+    for members in alike.values():
+        unknowns, equations = zip(*members)
+        yield torch.tensor(unknowns), torch.tensor(equations, dtype=torch.long)
+
+
+def components(row, column, rows, columns):
+    """The components of the entries (row[i], column[i]) of a matrix: (their rows, their columns)."""
+    label = torch.arange(rows)
+    while True:  # each row takes the lowest label that it meets, until nothing changes
+        met = torch.full((columns,), rows).scatter_reduce(0, column, label[row], "amin")
+        lower = label.scatter_reduce(0, row, met[column], "amin")
+        if torch.equal(lower, label):
+            break
+        label = lower
+    mine, theirs = {}, {}
+    for number, of in enumerate(label.tolist()):
+        mine.setdefault(of, []).append(number)
+    for number, of in enumerate(met.tolist()):
+        theirs.setdefault(of, []).append(number)
+    return list(mine.values()), [theirs.get(of, []) for of in mine]
+
+
+def _is_one(there):
+    """Whether all unknowns are in one component, as far as a few steps from the first of them show."""
+    reached = torch.zeros(len(there), dtype=torch.bool)
+    reached[0] = True
+    for _ in range(3):
+        reached = there[:, there[reached].any(0)].any(1) | reached
+    return bool(reached.all())
+
+
+def _solved(unknowns, blocks):
+    """(unknowns, basis) of components (each unknowns x equations) by their number of solutions."""
+    many, size, equations = blocks.shape
+    if many == 1:
+        basis = _by_pivots(blocks[0])
+        yield unknowns, (basis if basis is not None else _null_space(blocks[0]))[None]
+        return
+    left, rank = _left(blocks, full=True)
+    for found in rank.unique().tolist():
+        mine = rank == found
+        yield unknowns[mine], left[mine][:, :, found:]
+
+
+def _null_space(rows):
+    """An orthonormal basis (unknowns x solutions) of the t with t @ rows = 0."""
+    few = min(rows.shape[1], len(rows) + MORE) < len(rows)
+    left, rank = _left(rows, full=not few)
+    if not few:
+        return left[:, rank:]
+    return torch.linalg.qr(left[:, :rank], mode="complete").Q[:, rank:]  # cheaper than a whole SVD
+
+
+def _left(rows, full):
+    """(left singular vectors, rank) of one matrix or of a batch."""
+    size, equations = rows.shape[-2:]
+    if equations > size + MORE:
+        chance = torch.Generator().manual_seed(equations)
+        mix = torch.randn(equations, size + MORE, generator=chance, dtype=torch.float64)
+        rows = rows @ mix / equations**0.5
+    left, values, _ = torch.linalg.svd(rows, full_matrices=full)
+    floor = NOISE * max(rows.shape[-2:]) ** 0.5
+    if ((values > floor) & (values < GAP * floor)).any():
+        raise UnclearShift("a condition on the shifts is neither fulfilled nor clearly not")
+    rank = (values > floor).sum(-1)
+    return left, rank if rank.dim() else int(rank)
+
+
+def _by_pivots(rows):
+    """The null space where most equations have an unknown of their own; None where they have not.
+
+    Such an unknown is given by the others, and its equation says nothing of them.  This is the form
+    of a bias that an activation depends on, and the widest of all conditions.
+    """
+    count, sizes = (rows != 0).sum(1), rows.abs()
+    own, place = sizes.max(1)
+    clear = (count == 1) & (own > PIVOT * sizes.amax(0)[place])
+    pivot = {c: u for u, c in zip(clear.nonzero()[:, 0].tolist(), place[clear].tolist())}
+    if 2 * len(pivot) < min(rows.shape) or len(rows) < 3:
+        return None
+    solved, equations = torch.tensor([*pivot.values()]), torch.tensor([*pivot])
+    others, rest = _without(len(rows), solved), _without(rows.shape[1], equations)
+    free = torch.eye(len(others), dtype=rows.dtype)
+    if len(rest) and len(others):
+        free = _null_space(rows[others][:, rest])
+    made = torch.zeros(len(rows), free.shape[1], dtype=rows.dtype)
+    made[others] = free
+    made[solved] = -(rows[others][:, equations] / rows[solved, equations]).T @ free
+    return torch.linalg.qr(made).Q if made.numel() else made
+
+
+def _without(size, places):
+    keep = torch.ones(size, dtype=torch.bool)
+    keep[places] = False
+    return keep.nonzero()[:, 0]
