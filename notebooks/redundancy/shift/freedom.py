@@ -75,12 +75,14 @@ class Family:
             return made
         entries = [(i + row, j + column, m[i, j]) for row, column, m in blocks
                    for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
-        made.parts = list(_parts(*map(torch.cat, zip(*entries)), shape, starts, sizes))
+        made.parts = []
+        if many:
+            made.parts = list(_parts(*map(torch.cat, zip(*entries)), shape, starts, sizes))
         return made
 
     @cached_property
     def basis(self):
-        made = []
+        made = [torch.zeros(sum(map(len, self.places.values())), 0, dtype=torch.float64)]
         for part in self.parts:
             wide = torch.zeros(sum(map(len, self.places.values())), part.basis.shape[1]).double()
             for name, (numbers, rows) in part.places.items():
