@@ -24,6 +24,7 @@ from .solving import components
 OUTSIDE, INSIDE = 3e-7, 3e-6
 #: Small components are looked at together, about so many numbers at a time.
 CHUNK = 128
+NONE = torch.zeros(0, dtype=torch.long)
 
 
 class Unclear(ArithmeticError):
@@ -39,10 +40,15 @@ class Part:
 
     def rows(self, name, index=...):
         """The rows of those numbers of a parameter that the index chooses."""
-        if name not in self.places:
-            return self.basis[:0]
-        numbers, rows = self.places[name]
-        return self.basis[rows if index is ... else rows[index[numbers]]]
+        return self.basis[self.chosen(name, index)[1]]
+
+    def chosen(self, name, index=...):
+        """(numbers of a parameter that the index, a mask or a list of places, chooses; their rows)."""
+        numbers, rows = self.places.get(name, (NONE, NONE))
+        if index is ... or not len(rows):
+            return numbers, rows
+        keep = index[numbers] if index.dtype == torch.bool else torch.isin(numbers, index)
+        return numbers[keep], rows[keep]
 
 
 class Family:
@@ -203,8 +209,7 @@ class Freedom:
         move[index] = _drawn(len(move[index]), 0)
         for part in self.families[name].parts:
             if name in part.places:
-                numbers = part.places[name][0]
-                numbers = numbers if index is ... else numbers[index[numbers]]
+                numbers = part.chosen(name, index)[0]
                 left, values, _ = _svd(part.rows(name, index))
                 free = left[:, 1 - values < 4 * OUTSIDE**2]
                 move[numbers] -= free @ (free.T @ move[numbers])
