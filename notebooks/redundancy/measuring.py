@@ -13,7 +13,7 @@ import math
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .nullity import CUT, MARGIN, Jacobian
+from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
 #: So many rows of the Jacobian are computed at a time.
 CHUNK = 128
@@ -72,37 +72,33 @@ class Measurement:
                     self._at()
             return
         self.generator = torch.Generator().manual_seed(subject.seed)
-        shapes = {n: p.shape for n, p in self.parameters.items()}
-        rows, rank = self._more(math.ceil((1 + MARGIN) * self.size)), None
+        rows = self._more(math.ceil((1 + MARGIN) * self.size))
         while True:
-            self.jacobian = Jacobian(torch.linalg.qr(rows, mode="r").R, shapes)
-            self._balance()
-            if (found := self._rank()) == rank:
+            self._decompose(rows)
+            more = self._more(math.ceil(MARGIN * self.size))
+            if not (more / self.units @ self.null.T).abs().gt(self.cut).any():
                 break
-            rank = found
-            rows = torch.cat([rows, self._more(math.ceil(MARGIN * self.size))])
+            rows = torch.cat([rows, more])
 
-    def _balance(self):
-        """Divide the columns of each parameter by the largest singular value of them.
+    def _decompose(self, rows):
+        """Find the null space of these rows, with the columns of each parameter in units of its own.
 
         One layer may be heard a million times less than another: beside the whole Jacobian all
-        of it would count as zero.  Below what rounding leaves of zero, n u of the whole for n
-        rows or columns, a parameter stays as it is.
+        of it would count as zero.  So each parameter's longest column is made 1, unless it is below
+        what rounding leaves of zero, n u of the whole for n rows or columns.
         """
-        jacobian, matrix = self.jacobian, self.jacobian.triangle.clone()
-        self.noise = max(matrix.shape) * torch.finfo(matrix.dtype).eps
-        self.heard = {}
-        for name in self.parameters:
-            columns = jacobian.columns(name)
-            largest = torch.linalg.matrix_norm(matrix[:, columns], 2).item()
-            if largest > self.noise * jacobian.scale:
-                jacobian.triangle[:, columns] = matrix[:, columns] / largest
-                self.heard[name] = largest / jacobian.scale
-        jacobian.__dict__.pop("values", None)  # they were those of the triangle before
-        jacobian.scale = jacobian.values[0].item()
-
-    def _rank(self):
-        return int((self.jacobian.values > CUT * self.jacobian.scale).sum())
+        triangle = torch.linalg.qr(rows, mode="r").R
+        norms = triangle.norm(dim=0)
+        self.units, whole = torch.ones(self.size, dtype=torch.float64), norms.max().item()
+        noise = max(triangle.shape) * torch.finfo(triangle.dtype).eps
+        start = 0
+        for name, parameter in self.parameters.items():
+            mine = slice(start, start := start + parameter.numel())
+            if (largest := norms[mine].max().item()) > noise * whole:
+                self.units[mine], self.heard[name] = largest, largest / whole
+        self.values, self.right = singular_directions(triangle / self.units)
+        self.cut = CUT * self.values[0].item()
+        self.null = self.right[int((self.values > self.cut).sum()) :]
 
     def outputs(self, call):
         """All outputs at these inputs, one long vector."""
@@ -171,7 +167,12 @@ class Measurement:
 
     def _gradients(self, outputs, mixture, **how):
         found = torch.autograd.grad(
-            [outputs], list(self.parameters.values()), [mixture], allow_unused=True, retain_graph=True, **how
+            [outputs],
+            list(self.parameters.values()),
+            [mixture],
+            allow_unused=True,
+            retain_graph=True,
+            **how,
         )
         many = mixture.shape[:-1]
         parts = zip(self.parameters.values(), found, strict=True)
@@ -182,17 +183,13 @@ class Measurement:
 
     # --- what is asked
 
-    def redundant(self, *chosen):
-        """How many directions of these (name or (name, index)) are redundant, the rest held fixed."""
-        return self.jacobian.nullity(*chosen).dimension
-
     def basis(self):
-        """An orthonormal basis (directions x numbers) of all redundant directions together."""
-        found = self.jacobian.redundant()
-        scale = torch.ones(self.size, dtype=torch.float64)
-        for name, heard in self.heard.items():
-            scale[self.jacobian.columns(name)] = heard
-        return found / scale if len(found) else found
+        """An orthonormal basis (directions x numbers) of all redundant directions together.
+
+        Raises UnclearRank where there is no clear gap between the singular values.
+        """
+        demand_gap(self.values / self.values[0])
+        return torch.linalg.qr((self.null / self.units).T).Q.T
 
     def change(self, move):
         """How far the outputs at a few inputs change along a move, relative to the largest."""

@@ -119,12 +119,7 @@ class Jacobian:
         columns = self.columns(*chosen)
         values = singular_values(self.triangle[:, columns]) if chosen else self.values
         values = values / self.scale
-        near = values[(values > CUT / GAP) & (values < CUT * GAP)]
-        if len(near):
-            raise UnclearRank(
-                f"a singular value of {near[0].item():.1e} of the largest is too near the cut "
-                f"of {CUT:.0e}: choose a less special point, or more moderate parameters"
-            )
+        demand_gap(values)
         kept, dropped = values[values > CUT], values[values <= CUT]
         return Nullity(
             parameters=len(columns),
@@ -137,8 +132,7 @@ class Jacobian:
         """An orthonormal basis of the redundant directions: (dimension x chosen), float64."""
         found = self.nullity(*chosen)
         matrix = self.triangle[:, self.columns(*chosen)]
-        right, turned = _converged(lambda m: torch.linalg.svd(m).Vh, matrix)
-        return (right @ turned.mT)[found.rank :]
+        return singular_directions(matrix)[1][found.rank :]
 
 
 def jacobian(function, draw, parameters=None, chunk=256):
@@ -183,6 +177,22 @@ def singular_values(matrix):
     Raises what `torch.linalg.svdvals` raises, where turning the matrix does not help either.
     """
     return _converged(torch.linalg.svdvals, matrix)[0]
+
+
+def singular_directions(matrix):
+    """(singular values, their directions as rows) of a matrix of at least as many rows as columns."""
+    (_, values, right), turned = _converged(torch.linalg.svd, matrix)
+    return values, right @ turned.mT
+
+
+def demand_gap(values):
+    """Raises UnclearRank where a singular value, as a share of the largest, lies near the cut."""
+    near = values[(values > CUT / GAP) & (values < CUT * GAP)]
+    if len(near):
+        raise UnclearRank(
+            f"a singular value of {near[0].item():.1e} of the largest is too near the cut "
+            f"of {CUT:.0e}: choose a less special point, or more moderate parameters"
+        )
 
 
 def _converged(decompose, matrix):
