@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
+from .living import dead, name_of
 from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, scaled
 from .solving import UnclearShift
@@ -93,6 +94,7 @@ class Following(TorchDispatchMode):
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
         self.unclear, self.faint, only = None, False, Group(1)
+        self.plan, self.idle = iter(()), False  # which operations no output depends on
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -105,6 +107,9 @@ class Following(TorchDispatchMode):
     def see(self, shift, call, words, theorem=None, kind="seen"):
         """The operation sees this shift: only those t are left for which it vanishes."""
         event = Event(kind, call.name, words, theorem)
+        if self.idle:
+            self.note("erased", shift, call, "it reaches no output")
+            return
         if self.exact:
             self.failed = self.failed or bool(self.moves.now(shift))
             return
@@ -121,6 +126,8 @@ class Following(TorchDispatchMode):
 
     def both(self, shift, other, product):
         """Two factors move: the shift by their product, along one move; else a question for `finish`."""
+        if self.idle:
+            return Shift()
         if not self.exact:
             self.products.append((shift, other, product))
             return Shift()
@@ -135,6 +142,13 @@ class Following(TorchDispatchMode):
             mask[group.index[touched]] = True
 
     # --- the run
+
+    def follow(self, run):
+        """Follow the shifts through a run, a function that returns tensors; these must not move."""
+        self.plan = iter(dead(run))
+        with self:
+            outputs = run()
+        self.outputs(outputs)
 
     def outputs(self, tensors):
         """What is returned must not move."""
@@ -172,13 +186,16 @@ class Following(TorchDispatchMode):
         outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
         for out in outs:
             self._know(out)
-        name = _name(op)
+        name = name_of(op)
+        idle = next(self.plan, ()) == (name, True)
         if name in ("cos", "sin") or (name in ANGLES and any(a in self.angles for a in leaves)):
             self.angles.update(dict.fromkeys(outs, True))
         if shifts:
             call = Call(name, op, *before, outs, shifts)
             with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule may use vmap
+                self.idle = idle
                 made = self._rule(call)
+                self.idle = False
             for out, shift in zip(outs, made, strict=False):
                 self.write(out, shift) if any(out is w for w in written) else self._put(out, shift)
         return result
@@ -217,8 +234,11 @@ class Following(TorchDispatchMode):
 
     def _beside(self, tensor):
         """The other tensors that share its memory."""
-        others = [r() for r in self.aliases.get(tensor.untyped_storage()._cdata, ())]
-        return list({id(o): o for o in others if o is not None and o is not tensor}.values())
+        place = tensor.untyped_storage()._cdata
+        others = [r() for r in self.aliases.get(place, ())]
+        # a tensor may have got another memory since, whose place was given away again
+        there = [o for o in others if o is not None and o.untyped_storage()._cdata == place]
+        return list({id(o): o for o in there if o is not tensor}.values())
 
     def _meet(self, tensor):
         """A tensor that no operation made may be a view of one that moves."""
@@ -298,11 +318,6 @@ def _seen_through(memory, tensor):
     return memory.as_strided((len(memory), *tensor.shape), strides, tensor.storage_offset())
 
 
-def _name(op):
-    name = op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else op.__name__
-    return name.rstrip("_") if not name.startswith("__") else name
-
-
 def _written(op, args, kwargs):
     """The tensors that an operation changes."""
     schema = getattr(op, "_schema", None)
@@ -332,9 +347,7 @@ def follow(runs, parameters):
     for run in itertools.islice(runs, MOST):
         before = mode.moves.conditions
         if not made or not _passes([run], parameters, mode.moves):
-            with mode:
-                outputs = run()
-            mode.outputs(outputs)
+            mode.follow(run)
         made.append(run)
         calm = calm + 1 if mode.moves.conditions == before else 0
         if calm == CALM:
@@ -351,7 +364,5 @@ def _passes(runs, parameters, moves):
     """
     one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:
-        with one:
-            outputs = run()
-        one.outputs(outputs)
+        one.follow(run)
     return not (one.failed or one.unclear)

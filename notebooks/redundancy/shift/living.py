@@ -1,0 +1,75 @@
+"""Which operations of a run reach its outputs: what the others depend on, no one sees.
+
+A model may compute what it does not return: a loss for training, the words of all places where the
+last alone is read.  `dead` runs it once and goes back from the outputs, memory by memory.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+#: Python may read the shape of what these return.
+SHAPES = {
+    "nonzero",
+    "masked_select",
+    "unique",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "index",
+}
+
+
+def name_of(op):
+    name = op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else op.__name__
+    return name.rstrip("_") if not name.startswith("__") else name
+
+
+class Record(TorchDispatchMode):
+    """The mode; ``calls`` lists (name, memory read, memory written, memory that is new)."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        result = op(*args, **(kwargs or {}))
+        read, made = _memory((args, kwargs)), _memory(result)
+        schema = getattr(op, "_schema", None)
+        written = made | (read if schema is None or schema.is_mutable else set())
+        self.calls.append((name_of(op), read, written, made - read))
+        return result
+
+
+def _memory(values):
+    found = set()
+    for tensor in tree_leaves(values):
+        if isinstance(tensor, torch.Tensor):
+            try:
+                found.add(tensor.untyped_storage()._cdata)
+            except NotImplementedError:  # a tensor without memory: of everything
+                found.add(None)
+    return found
+
+
+def dead(run):
+    """The operations, (name, whether none of its results reaches an output), of a run."""
+    record = Record()
+    with record:
+        outputs = run()
+    live, found = _memory(outputs), []
+    for name, read, written, new in reversed(record.calls):
+        idle = (
+            bool(written)
+            and None not in read | written
+            and not written & live
+            and name not in SHAPES
+        )
+        found.append((name, idle))
+        if not idle:
+            live = (live - new) | read
+    return found[::-1]
