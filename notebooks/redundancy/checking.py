@@ -152,25 +152,25 @@ class Check:
         if (
             flat
             and flat.together(row.name, index)
-            and not self._changes(flat, row.name, index, FAR)
+            and not self._changes(flat, row.name, index, FAR, more=True)
         ):
             return UNKNOWN if unknown else DISAGREE
         if row.alone < row.size and not self._seen(predicted, row.name, index):
             return UNKNOWN if unknown else DISAGREE
         return AGREE
 
-    def _changes(self, freedom, name, index, sizes=(1.0,)):
+    def _changes(self, freedom, name, index, sizes=(1.0,), more=False):
         """Whether a finite move that moves these numbers as freely as can be changes an output."""
         if not freedom.together(name, index):
             return False
         moves = [{n: size * t for n, t in freedom.move(name, index).items()} for size in sizes]
-        return any(self.measurement.change(move) > unseen(move) for move in moves)
+        return any(self.measurement.shows(move, unseen(move), more) for move in moves)
 
     def _seen(self, predicted, name, index):
         """Whether a finite move of these numbers, and of none that goes alone, changes an output."""
         move = predicted.against(name, index)
         heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
-        return self.measurement.change(move) > max(SEEN * min(1.0, heard), unseen(move))
+        return self.measurement.shows(move, max(SEEN * min(1.0, heard), unseen(move)), more=True)
 
     # --- the whole
 

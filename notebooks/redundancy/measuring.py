@@ -17,8 +17,8 @@ from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
 #: So many rows of the Jacobian are computed at a time.
 CHUNK = 128
-#: A finite move is tried at so many of the inputs.
-TRIED = 2
+#: A finite move is tried at so many of the inputs, and at so many where none of these shows it.
+TRIED, MANY = 2, 60
 #: A move that is seen changes the outputs by more than this share of the largest.
 SEEN = 1e-7
 
@@ -65,7 +65,7 @@ class Measurement:
     def __init__(self, subject, calls, parameters, ranks=True):
         self.subject, self.calls, self.parameters = subject, iter(calls), parameters
         self.size = sum(p.numel() for p in self.parameters.values())
-        self.drawn, self.stuck, self.batched, self.heard = [], True, True, {}
+        self.drawn, self.kept, self.stuck, self.batched, self.heard = [], TRIED, True, True, {}
         if not ranks:
             with torch.no_grad():
                 for _ in range(TRIED):
@@ -127,7 +127,7 @@ class Measurement:
                 return self.outputs(call)
             return self.outputs(self.drawn[0][0])
         self.stuck = not self.drawn
-        if len(self.drawn) < TRIED:
+        if len(self.drawn) < self.kept:
             self.drawn.append((call, outputs.detach()))
         return outputs
 
@@ -191,10 +191,21 @@ class Measurement:
         demand_gap(self.values / self.values[0])
         return torch.linalg.qr((self.null / self.units).T).Q.T
 
-    def change(self, move):
-        """How far the outputs at a few inputs change along a move, relative to the largest."""
-        with torch.no_grad(), self.subject.moved(move):
-            return max(
-                ((self.outputs(call) - base).abs().max() / base.abs().max()).item()
-                for call, base in self.drawn
-            )
+    def shows(self, move, share, more=False):
+        """Whether a move changes the outputs at some inputs by more than a share of the largest.
+
+        A few inputs are tried; with ``more`` many, one after the other, until one shows it.
+        """
+        self.kept = MANY if more else TRIED
+        with torch.no_grad():
+            for i in range(self.kept):
+                if i == len(self.drawn):
+                    self._at()
+                if i == len(self.drawn):  # the model takes no other inputs
+                    break
+                call, before = self.drawn[i]
+                with self.subject.moved(move):
+                    change = (self.outputs(call) - before).abs().max() / before.abs().max()
+                if not change <= share:
+                    return True
+        return False

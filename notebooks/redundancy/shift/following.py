@@ -19,7 +19,7 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from .living import dead, name_of
 from .moves import Block, Group, Moves, Shift
-from .rules import RULES, SHAPES_ONLY, scaled
+from .rules import RULES, SHAPES_ONLY, factored, scaled
 from .solving import UnclearShift
 
 #: What makes of cosines and sines a table of rotations.
@@ -217,6 +217,8 @@ class Following(TorchDispatchMode):
     def _ruled(self, call):
         if call.name in SHAPES_ONLY or call.name.startswith("new_"):
             return Shift()
+        if any(s.factor for s in call.shifts.values()):
+            return factored(self, call)
         if any(s.scaled for s in call.shifts.values()):
             return scaled(self, call)
         if call.name in RULES:
@@ -244,18 +246,27 @@ class Following(TorchDispatchMode):
         """A tensor that no operation made may be a view of one that moves."""
         if tensor not in self.known:
             self._know(tensor)
-            others = [(o, self.of(o)) for o in self._beside(tensor)]
+            others = [(o, self._sum(o)) for o in self._beside(tensor)]
             if _is_table_of_rotations(tensor):
                 self.angles[tensor] = True
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
         """A tensor was changed in place: so are all that share its memory."""
-        others = [(o, self.of(o)) for o in self._beside(tensor)]
-        memory = _memory([*others, (tensor, shift)], tensor)
         self._put(tensor, shift)
-        for one, _ in others:
-            self._put(one, self.moves.now(_read(memory, one)))
+        if others := self._beside(tensor):
+            shared = [(o, self._sum(o)) for o in (*others, tensor)]
+            memory = _memory(shared, tensor)
+            for one in others:
+                self._put(one, self.moves.now(_read(memory, one)))
+
+    def _sum(self, tensor):
+        """The shift of a tensor that shares its memory: what it is multiplied by is not followed."""
+        shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
+        factor = shift if shift.scaled else shift.factor
+        if factor:
+            self.see(factor, call, "exponentials share their memory with it", kind="unknown")
+        return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
         """Of the first product whose factors both move, keep the first factor still; False if there is none."""

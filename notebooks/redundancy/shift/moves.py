@@ -85,13 +85,17 @@ def narrow(values):
 
 @dataclass
 class Shift:
-    """How a tensor responds to t: a `Block` for each group; ``scaled``: x becomes x exp(sum G t)."""
+    """How a tensor responds to t: a `Block` for each group; ``scaled``: x becomes x exp(sum G t).
+
+    With a ``factor``, a shift that is scaled, x becomes (x + sum G t) times that factor.
+    """
 
     blocks: dict = field(default_factory=dict)
     scaled: bool = False
+    factor: Shift | None = None
 
     def __bool__(self):
-        return bool(self.blocks)
+        return bool(self.blocks or self.factor)
 
     def map(self, function, gain=1.0):
         """Another tensor's response: a function of the values of each block, linear in them."""
@@ -130,6 +134,7 @@ class Moves:
 
     def now(self, shift):
         """The shift in the groups that there are now, without what vanishes."""
+        factor = self.now(shift.factor) if shift.factor else None
         while any(g.became is not None for g in shift.blocks):
             made = {}
             for group, block in shift.blocks.items():
@@ -137,7 +142,8 @@ class Moves:
                     part = block if how is None else block.at(how)
                     made[new] = made[new] + part if new in made else part
             shift = Shift(made, shift.scaled)
-        return Shift({g: b for g, b in shift.blocks.items() if not b.vanishes()}, shift.scaled)
+        left = {g: b for g, b in shift.blocks.items() if not b.vanishes()}
+        return Shift(left, shift.scaled, factor or None)
 
     def require(self, shift):
         """Keep only those t for which a shift vanishes; returns {group: coordinates it bound}."""

@@ -7,7 +7,7 @@ moves; whatever would not be is a condition.  An operation without a rule makes 
 
 from . import norms, passing, products, seeing  # noqa: F401, each adds its rules
 from .common import RULES, TABLE, Rule
-from .scaled import scaled
+from .scaled import factored, scaled
 
 #: Operations that read of a tensor nothing but its shape, dtype or device.
 SHAPES_ONLY = set(
@@ -15,4 +15,4 @@ SHAPES_ONLY = set(
     "isnan isinf isfinite".split()
 )
 
-__all__ = ["RULES", "SHAPES_ONLY", "TABLE", "Rule", "scaled"]
+__all__ = ["RULES", "SHAPES_ONLY", "TABLE", "Rule", "factored", "scaled"]

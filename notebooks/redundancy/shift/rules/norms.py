@@ -28,7 +28,9 @@ def softmax(run, call):
         "softmax cancels only what is the same along its axis",
         "3.1",
     )
-    run.note("erased", rest, call, "softmax cancels it", "3.1")
+    single = "a softmax over a single key is 1, whatever its score"
+    words = single if x.dim() and x.shape[axis] == 1 else "softmax cancels it"
+    run.note("erased", rest, call, words, "3.1")
     run.faint |= bool(((call.outs[0] > 0) & (call.outs[0] < FAINT)).any())
     return Shift()
 

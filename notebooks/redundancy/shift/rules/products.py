@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..moves import NOISE, Shift
+from ..moves import NOISE, Shift, narrow
 from .common import each, rule, same, spread, thin, times
 from .seeing import sees
 
@@ -30,16 +30,18 @@ def _note_turns(run, call, shift, factor):
     """Note where a factor, other along an axis, makes a shift differ that was the same along it."""
     if not isinstance(factor, torch.Tensor) or not shift:
         return
-    axes = [a for a in range(-1, -factor.dim() - 1, -1) if factor.shape[a] > 1]
     factor = factor.double() if factor.dtype == torch.bool else factor
-    for group, block in shift.blocks.items():
-        constant = [a for a in axes if -a < block.values.dim() and block.values.stride(a) == 0]
-        if any(not same(factor, a) for a in constant):
-            words = "a factor that differs from place to place makes it differ"
-            theorem = None
-            if factor.is_complex() or factor in run.angles:
-                words, theorem = "rotary positions turn it", "5.4"
-            run.note("turned", Shift({group: block}), call, words, theorem)
+    axes = [
+        a for a in range(-1, -factor.dim() - 1, -1) if not same(factor, a) and factor.shape[a] > 1
+    ]
+    rotates = factor.is_complex() or factor in run.angles
+    words, theorem = "a factor that differs from place to place makes it differ", None
+    if rotates:
+        words, theorem = "rotary positions turn it", "5.4"
+    alike = lambda g, a: g.stride(a) == 0 or rotates and same(narrow(g), a)
+    turned = {g: b for g, b in shift.blocks.items()
+              if any(-a < b.values.dim() and alike(b.values, a) for a in axes)}  # fmt: skip
+    run.note("turned", Shift(turned), call, words, theorem)
 
 
 @rule("lerp", "pass it on")

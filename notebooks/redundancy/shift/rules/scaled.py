@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 
@@ -61,13 +62,40 @@ def _scaled(run, call):
     if call.name == "sum":
         axes = call.args[1] if len(call.args) > 1 and call.args[1] is not None else range(x.dim())
         return _summed(run, call, [*axes], lambda g: fitted(g, shape, axes, x.dim()))
-    if call.name in ("mm", "bmm") and len(call.moving) == 1 and x is call.args[0]:
-        return _summed(run, call, [-1], lambda g: g.expand(len(g), *shape))
+    if call.name in ("mm", "bmm") and call.shift(call.args[0]).scaled:
+        if (added := call.shift(call.args[1])).scaled:
+            return None
+        factor = _summed(run, call, [-1], lambda g: g.expand(len(g), *shape))
+        if not added:
+            return factor
+        made = RULES[call.name](run, replace(call, shifts={id(call.args[1]): added}))
+        return Shift(run.moves.now(made).blocks, factor=factor)
     if call.name == "add" and all(call.shift(a).scaled for a in call.args[:2]):
         one, other = (spread(call.shift(a), shape) for a in call.args[:2])
         run.see(one + -other, call, "a sum of exponentials depends on it")
         return Shift(run.moves.now(one).blocks, scaled=True)
     return Shift(call.shift(x).blocks) if call.name == "log" else None
+
+
+def factored(run, call):
+    """The rule of tensors that are shifted and then scaled: a quotient takes the factor away."""
+    x, *rest = call.args
+    shift = call.shift(x) if isinstance(x, torch.Tensor) else Shift()
+    moving = [call.shift(a) for a in rest if isinstance(a, torch.Tensor) and call.shift(a)]
+    plain = {id(a): Shift(call.shift(a).blocks, call.shift(a).scaled) for a in call.moving}
+    if call.name == "div" and shift.factor and all(s.scaled for s in moving):
+        shape, under = call.outs[0].shape, sum(moving, Shift())
+        run.see(spread(shift.factor, shape) + -spread(under, shape), call, SAME, "3.1")
+        run.note("erased", under, call, "softmax cancels it", "3.1")
+        return RULES["div"](run, replace(call, shifts={id(x): plain[id(x)]}))
+    if call.name in MOVES - {"copy"} and shift.factor:
+        made = RULES[call.name](run, replace(call, shifts=plain))
+        factor = RULES[call.name](run, replace(call, shifts={id(x): shift.factor}))
+        return Shift(made.blocks, factor=Shift(factor.blocks, scaled=True))
+    for tensor in call.moving:
+        if call.shift(tensor).factor:
+            run.see(call.shift(tensor).factor, call, f"{call.name} depends on it")
+    return run._ruled(replace(call, shifts={i: s for i, s in plain.items() if s}))
 
 
 def _product(run, call):
