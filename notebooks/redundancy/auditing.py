@@ -20,6 +20,7 @@ import torch
 
 from .checking import LARGE, Check
 from .checkpoints import config_of, is_config, is_name, load
+from .confirming import confirm
 from .inputs import as_call, demand_runs, in_float64
 from .nullity import UnclearRank
 from .precision import demand_values, one_thread_if_small
@@ -41,7 +42,8 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     ``training`` asks about the mode in which BatchNorm takes its statistics from the batch and dropout
     acts.  ``inject`` also asks about the biases that linear maps and convolutions do not have, as if they
     were zero; ``tables`` about added parameters that differ from token to token, like positions.
-    A model of transformers with many biases is answered for by a small one in the same way.
+    A model of transformers with many biases is answered for by a small one in the same way, and its
+    own biases are moved along what was said.
     ``weights`` says where the Jacobian is taken: "random" replaces every matrix of a copy, so
     that the answer is the architecture's; "own" keeps them, and loads those of a checkpoint.
     Biases, gains and sinks are moved off their special values in both.
@@ -50,7 +52,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights is "random" or "own", not {weights!r}')
-    small = None
+    small = full = None
     if is_name(model) and weights == "own":
         model = load(model)
     elif is_name(model) or is_config(model):
@@ -58,7 +60,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
         model = small.model
     model = unwrapped(model)
     if small is None and weights == "random" and _is_large(model):
-        small = shrink(model.config, seed, full=model)
+        small, full = shrink(model.config, seed, full=model), (model, inputs)
         model, inputs = small.model, None
     with (
         torch.inference_mode(False),
@@ -72,6 +74,10 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
         report = _clearest(
             model, in_float64(call), training, weights == "random", inject, seed, tables
         )
+        if full and not training:
+            call = in_float64(as_call(*full))
+            demand_runs(full[0], call, times=1)
+            report = confirm(full[0], call, report, seed)
     if small is None or not small.changes:
         return report
     return replace(report, shrunk=small.changes, notes=(*report.notes, small.account()))

@@ -1,0 +1,138 @@
+"""Move a large model along what was said of a small one that has its structure.
+
+A model with many biases is answered for by a small one.  Here its own numbers move: along random
+directions of what goes, where no output may change, and, bias by bias, of what stays, where one must.
+What a bias gives to one that is added later is read where that one is added.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import torch
+
+from .measuring import SEEN, Measurement, unseen
+from .report import DISAGREE
+from .shift.following import Following
+from .shift.moves import NOISE, Shift
+from .subject import Subject, exactly
+from .variations import variations
+
+
+class Absorbing(Following):
+    """A run along one move, where ``absorbers`` {name: tensor} take what meets them, if they can.
+
+    ``found`` is {absorber: the numbers that do}.
+    """
+
+    def __init__(self, parameters, along, absorbers):
+        super().__init__(parameters, along)
+        self.absorbers, self.found = absorbers, {}
+
+    def _rule(self, call):
+        made = super()._rule(call)
+        for name, tensor in self.absorbers.items():
+            blocks = list(made[0].blocks.values())
+            if blocks and name not in self.found and any(tensor is a for a in call.args):
+                numbers = blocks[0].values[0].reshape(-1, *tensor.shape)
+                if (numbers - numbers[0]).abs().max() <= NOISE * blocks[0].peak:
+                    self.found[name], made[0] = -numbers[0].flatten(), Shift()
+        return made
+
+
+def confirm(model, call, report, seed=0):
+    """The report of a small model with a note on how the model itself moved; DISAGREE where it did not."""
+    subject = Subject(model, weights=False, seed=seed)
+    with exactly():
+        uses = subject.uses(call)
+        named = {n: subject.tensors[n] for n in uses.added}
+        finite = Measurement(subject, variations(subject.model, call, seed), named, ranks=False)
+        judge = _Confirming(subject, finite, uses)
+        for rows in _alike(report.rows).values():
+            judge.rows(rows)
+    note = (
+        f"the model itself was moved as well: {judge.gone} of its biases along what goes, which "
+        f"changed no output, and {judge.seen} along what stays, each of which changed one"
+    )
+    judged = tuple(
+        row.judged(DISAGREE, *row.measured, judge.problems[row.name, row.part])
+        if (row.name, row.part) in judge.problems
+        else row
+        for row in report.rows
+    )
+    return replace(report, rows=judged, notes=(*report.notes, note))
+
+
+#: The number of a layer in a parameter's name.
+LAYER = re.compile(r"(?<![^.])\d+(?=\.)")
+
+
+def plain(name):
+    return LAYER.sub("*", name)
+
+
+def _alike(rows):
+    """The rows of one bias in all layers, where these have the same answer."""
+    kinds = {}
+    for row in rows:
+        kinds.setdefault((plain(row.name), row.part), []).append(row)
+    share = lambda row: (row.alone == row.size, row.together == row.size, bool(row.together))
+    return {kind: some for kind, some in kinds.items() if len({share(r) for r in some}) == 1}
+
+
+class _Confirming:
+    def __init__(self, subject, finite, uses):
+        self.subject, self.finite, self.uses = subject, finite, uses
+        self.problems, self.gone, self.seen = {}, 0, 0  # {(name, part) of a row: why}
+
+    def rows(self, rows):
+        """Move the bias of these rows in every layer of the model."""
+        row, own = rows[0], [n for n in self.uses.added if plain(n) == plain(rows[0].name)]
+        along = {n: self._random(n, row.part) for n in own}
+        if not own:
+            return
+        if row.alone == row.size:
+            self._unseen(row, along, len(own))
+        elif row.together == row.size and row.into:
+            into = {n: [_beside(i, row.name, n) for i in row.into] for n in own}
+            self._absorbed(row, along, {i for some in into.values() for i in some})
+        if row.alone < row.size:
+            for name in own:
+                self._seen(row, {name: along[name]})
+
+    def _random(self, name, part):
+        chance = torch.Generator().manual_seed(1)
+        t = torch.randn(self.subject.tensors[name].numel(), generator=chance, dtype=torch.float64)
+        return t * self.uses.parts[name][part] if part else t
+
+    def _absorbed(self, row, along, absorbers):
+        parameters = {n: self.subject.tensors[n] for n in along}
+        absorbing = {n: self.subject.tensors[n] for n in absorbers if n in self.subject.tensors}
+        run = Absorbing(parameters, along, absorbing)
+        with torch.no_grad():
+            run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
+        if (
+            not run.failed
+        ):  # or what makes up for it is added before, and stands in a row of its own
+            self._unseen(row, along | run.found, len(along))
+
+    def _unseen(self, row, move, many):
+        if self.finite.shows(move, unseen(move)):
+            self.problems[row.name, row.part] = "outputs of the full model change along what goes"
+        else:
+            self.gone += many
+
+    def _seen(self, row, move):
+        if self.finite.shows(move, max(SEEN, unseen(move))):
+            self.seen += 1
+        else:
+            self.problems[row.name, row.part] = (
+                f"no output of the full model changes along {[*move][0]}"
+            )
+
+
+def _beside(other, name, mine):
+    """The parameter that stands to ``mine`` as another does to ``name``: so many layers after it."""
+    first = lambda text: int((LAYER.findall(text) or [0])[0])
+    return LAYER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

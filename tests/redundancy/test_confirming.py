@@ -1,0 +1,49 @@
+"""A large model moves along what a small one of its structure says, and a layer that differs shows."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from redundancy import audit
+from redundancy.confirming import confirm
+from redundancy.inputs import as_call, in_float64
+from transformers import GPT2Config, GPT2LMHeadModel
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """GPT-2 of three layers with more biases than ranks are counted of."""
+    torch.manual_seed(0)
+    return GPT2LMHeadModel(GPT2Config(n_layer=3, n_embd=256, n_head=4)).eval()
+
+
+@pytest.fixture(scope="module")
+def report(wide):
+    return audit(wide)
+
+
+def test_every_bias_of_a_large_model_moves(report):
+    moved = next(note for note in report.notes if "the model itself" in note)
+    # b_K goes; ln_1, b_V and ln_2 go into what is added after them.  What does not go whole, or
+    # not alone: ln_1, b_Q, b_V, b_O, ln_2, c_fc and c_proj of each layer, and ln_f.
+    assert f"{3 * 4} of its biases" in moved and f"{3 * 7 + 1} along what stays" in moved
+    assert not report.disagreements and report.shrunk
+
+
+def test_a_layer_that_reads_its_key_bias_disagrees(wide, report):
+    read = lambda layer, args, out: out + layer.attn.c_attn.bias[256:512].tanh()
+    hook = wide.transformer.h[1].register_forward_hook(read)
+    try:
+        found = confirm(wide, in_float64(as_call(wide, None)), report)
+    finally:
+        hook.remove()
+    assert "b_K" in {row.bias for row in found.disagreements}
+
+
+def test_what_is_said_to_stay_and_goes_disagrees(wide, report):
+    """The report of a model whose key bias counted, held against one where it does not."""
+    rows = [replace(row, alone=0, together=0) if row.bias == "b_K" else row for row in report.rows]
+    call = in_float64(as_call(wide, None))
+    assert {row.bias for row in confirm(wide, call, replace(report, rows=rows)).disagreements} == {
+        "b_K"
+    }
