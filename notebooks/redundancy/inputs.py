@@ -48,9 +48,26 @@ def in_float64(call):
 
 
 def fresh(call):
-    """A copy of the inputs that a model may write into, like a cache that grows."""
-    one = lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else copy.deepcopy(x)
+    """A copy of the inputs that a model may write into, like a cache that grows.
+
+    A tensor inside an object, such as a cache, is copied without its history.
+    """
+    one = lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else _copied(x)
     return tree_map(one, call)
+
+
+def _copied(thing):
+    """A deep copy in which tensors are leaves, as `copy.deepcopy` wants them."""
+    memo, held, seen = {}, [thing], set()
+    while held:
+        one = held.pop()
+        if isinstance(one, torch.Tensor) and not one.is_leaf:
+            memo[id(one)] = one.detach().clone()
+        elif id(one) not in seen:
+            seen.add(id(one))
+            inside = one if isinstance(one, dict) else getattr(one, "__dict__", {})
+            held += [*inside.values(), *(one if isinstance(one, list | tuple) else ())]
+    return copy.deepcopy(thing, memo)
 
 
 def tensors(outputs):
