@@ -37,13 +37,14 @@ TABLE = [
     # softmax over bare scores, LayerNorm, a bias everywhere: b_K leaves, b_V folds, the mean of
     # b_O is not seen
     *((name, {}, (0, "all", "all", MEAN)) for name in """bert roberta electra distilbert albert
-        ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip convbert gpt_neo
+        ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip_text_model convbert gpt_neo
         gpt_bigcode wav2vec2 hubert swin squeezebert""".split()),
     *((name, ONE_EACH, (0, "all", "all", MEAN))
         for name in "bart pegasus marian m2m_100 whisper".split()),
     ("gpt_bigcode", {"multi_query": False}, (0, "all", "all", MEAN)),
     # the stream itself is returned: nothing of b_O is hidden
     ("beit", {}, (0, "all", "all", 0)),
+    ("clip_vision_model", {}, (0, "all", "all", 0)),
     # no b_O: b_V is one, and W_O shows d of its directions, or d - 1 where the mean is not seen
     ("t5", {"num_layers": 1, "num_decoder_layers": 1}, (0, "all", ALL - d, 0)),
     ("mt5", {"num_layers": 1, "num_decoder_layers": 1}, (0, "all", ALL - d, 0)),
