@@ -27,7 +27,7 @@ from .variations import variations
 #: Sizes of a move that turns a unit on or off which is off or on for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0
 #: With more added numbers a Jacobian takes too long: finite moves alone confirm what is predicted.
-LARGE = 4000
+LARGE = 2500
 
 
 class Check:

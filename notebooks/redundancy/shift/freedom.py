@@ -10,6 +10,7 @@ numbers P of a parameter
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
@@ -218,7 +219,7 @@ class Freedom:
     def absorbers(self, name, index=..., order=()):
         """A set of parameters, as small as is found, that make up for all that goes together.
 
-        Tried are single ones, in the ``order`` given, then all but one after the other.
+        Tried are single ones, in the ``order`` given; then a set of which none can be left out.
         """
         goal, family = self.together(name, index), self.families[name]
         if goal == self.alone(name, index):
@@ -231,12 +232,13 @@ class Freedom:
         for other in linked:
             if makes_up([other]):
                 return (other,)
-        chosen = linked if makes_up(linked) else others
-        for other in reversed(list(chosen)):
-            rest = [n for n in chosen if n != other]
-            if makes_up(rest):
-                chosen = rest
-        return tuple(chosen)
+        rest, chosen = linked if makes_up(linked) else others, []
+        while not makes_up(chosen):  # the shortest beginning that does wants its last one
+            last = bisect.bisect_left(
+                range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
+            )
+            rest, chosen = rest[:last], [*chosen, rest[last]]
+        return tuple(n for n in others if n in chosen)
 
 
 def _fixing(part, names):
@@ -245,8 +247,10 @@ def _fixing(part, names):
     if not fixed:
         return part
     rows = torch.cat(fixed)
-    values, vectors = torch.linalg.eigh(rows.T @ rows)
-    return Part(part.basis @ vectors[:, values <= 4 * OUTSIDE**2], part.places)
+    _, values, right = _svd(rows)
+    moved = right[values > OUTSIDE].T
+    free = torch.linalg.qr(moved, mode="complete").Q[:, moved.shape[1] :]
+    return Part(part.basis @ free, part.places)
 
 
 def _linked(rows, others):
