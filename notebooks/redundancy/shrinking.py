@@ -48,6 +48,7 @@ LEFT = ("other", "image", "experts", "groups", "positions", "places", "vocabular
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
 #: How a matrix that maps is called; others are tables.
 MAPS = re.compile(r"weight$|proj$")
+STAGES = ("out_features", "out_indices", "stage_names")
 UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
 
 
@@ -292,6 +293,8 @@ def _runs(model):
 def plain_fields(config):
     """The fields of a configuration as a dictionary, those of its parts as dictionaries in it."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
+    if len(fields.get("out_features") or ()) == 1:  # the last stage, whichever that is
+        fields = {k: v for k, v in fields.items() if k not in STAGES}
     for name, value in vars(config).items():
         if is_config(value):
             fields[name] = plain_fields(value)
