@@ -8,7 +8,6 @@ A page marks each place with a comment, and this tool rewrites the paragraph or 
     <!-- table: line Cross-attention -->    what goes alone, what is absorbed, what stays
     <!-- table: not Cross-attention -->     what changes these answers, and what holds then
     <!-- table: moves -->                   the constants that move, by placement (chapter 8b)
-    <!-- table: families -->                the blocks of whole models (chapter 14)
 """
 
 import re
@@ -24,9 +23,7 @@ from redundancy.what_can_go.rows_blocks import MODELS  # noqa: E402
 from redundancy.what_can_go.theorems import LINKS  # noqa: E402
 
 PAGE = ROOT / "book/which-bias-can-go.md"
-CHAPTERS = tuple(
-    NOTEBOOKS / f"{name}.ipynb" for name in ("08b-which-constants-move", "14-the-bias-folded-away")
-)
+CHAPTER = NOTEBOOKS / "08b-which-constants-move.ipynb"
 MARKED = re.compile(r"(<!-- table: (.+?) -->\n\n)(.*?)(?=\n\n|\n*\Z)", re.DOTALL)
 ROWS = {row.title: row for row in TABLE}
 
@@ -93,21 +90,7 @@ PLACEMENTS = {
 }
 
 
-def families(_, folder, sections):
-    """Whole blocks: what becomes zero, what changes in return, and what stays."""
-    lines = ["| block | to zero | what changes | stays |", "|---|---|---|---|"]
-    for row in MODELS:
-        said = [a for a in row.answers if not a.aside and not a.stays]
-        whole = {a.bias for a in said if a.much == "all"}  # what it takes, it passes on
-        changed = dict.fromkeys(symbol(n) for a in said for n in a.into if n not in whole)
-        gone = ", ".join(dict.fromkeys(a.named() for a in said)) or "nothing"
-        lines.append(f"| {row.title} | {gone} | {', '.join(changed)} | {row.staying()} |")
-    return "\n".join(lines)
-
-
-RENDERED = {
-    "group": group, "line": line, "not": not_when, "moves": moves, "families": families,
-}  # fmt: skip
+RENDERED = {"group": group, "line": line, "not": not_when, "moves": moves}
 
 
 def cited(folder):
@@ -139,9 +122,9 @@ def of_page():
     return written(PAGE.read_text(encoding="utf-8"), "../notebooks/")
 
 
-def of_chapter(path):
-    """The notebook, with its tables written anew."""
-    notebook = read_notebook(path)
+def of_chapter():
+    """Chapter 8b, with its table written anew."""
+    notebook = read_notebook(CHAPTER)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = written(cell.source)
@@ -151,8 +134,7 @@ def of_chapter(path):
 @in_a_sentence
 def main():
     write(PAGE, of_page())
-    for path in CHAPTERS:
-        write(path, nbformat.writes(of_chapter(path)) + "\n")
+    write(CHAPTER, nbformat.writes(of_chapter()) + "\n")
 
 
 if __name__ == "__main__":
