@@ -315,7 +315,8 @@ class Part:
         small = widths[stream]
         made = max(4, _round(value * small / stream))
         if value < stream:
-            return max(2, min(made, small - 2))
+            above = self.head // self.divisor if value > self.head else 0  # or it is no wider
+            return max(above + 2, min(made, small - 2))
         return max(small + 2, min(made, 2 * small) if capped else made)
 
     def of_heads(self, made, widths):
@@ -404,15 +405,23 @@ def _round(number):
 
 
 def ratios(fields):
-    """Of each part: whether heads are one, or as many as others, and the share of a head of each part."""
-    parts = {}
+    """What stays of the sizes of each part, a set.
+
+    Whether heads are one, or as many as others; the share of a head of each part of it; and which
+    streams are wider than a head.
+    """
+    parts, inside = {}, {}
     for n in numbers(fields):
+        inside.setdefault(n.part, []).append(n)
         if n.kind in ("heads", "part") and n.value > 0 and "section" not in n.name:
             parts.setdefault((n.part, n.kind, n.kind == "part" and _prefix(n.name)), []).append(n)
-    return frozenset(
+    heads = {place: Part(found, _at(fields, place), 1, 1).head for place, found in inside.items()}
+    wider = {(n.path, "wider than a head", n.value > heads[place])
+             for place, found in inside.items() for n in found if n.name in STREAM}  # fmt: skip
+    return wider | {
         (n.path, n.value == 1, (n.value > first.value) - (n.value < first.value))
         if kind == "heads"
         else (n.path, Fraction(n.value, first.value))
         for (_, kind, _), (first, *others) in parts.items()
         for n in (first, *others)
-    )
+    }
