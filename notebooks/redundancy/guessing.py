@@ -15,7 +15,6 @@ import inspect
 import itertools
 import math
 import re
-import time
 from functools import cached_property
 
 import torch
@@ -25,8 +24,6 @@ from torch import nn
 COPIED = 50_000_000
 #: So many ways to draw the arguments are tried, and so many for the same names.
 TRIALS, MANY = 160, 60
-#: After so many seconds no other arguments are tried.
-PATIENCE = 4
 #: Names of arguments that say where patches lie.
 GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
 #: How an argument is drawn whose name is like that: a method of `_Draw`; any other is a `sequence`.
@@ -198,8 +195,7 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
     probe, reason = copy.deepcopy(model) if small else model, ""
     device = next(model.parameters()).device
     waiting, seen, trials = [_usual(model), *_asked(model)], [], 0
-    start = time.monotonic()
-    while waiting and trials < TRIALS and time.monotonic() - start < PATIENCE:
+    while waiting and trials < TRIALS:
         names = waiting.pop(0)
         if names in seen or not names:
             continue

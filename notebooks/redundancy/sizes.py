@@ -394,7 +394,9 @@ def _turned(fields):
 
 def _prefix(name):
     """What a field of heads is called before it speaks of heads: "mamba_" of "mamba_n_heads"."""
-    return re.sub(r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name)
+    return re.sub(
+        r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name
+    )
 
 
 def _round(number):
@@ -415,7 +417,7 @@ def ratios(fields):
         inside.setdefault(n.part, []).append(n)
         if n.kind in ("heads", "part") and n.value > 0 and "section" not in n.name:
             parts.setdefault((n.part, n.kind, n.kind == "part" and _prefix(n.name)), []).append(n)
-    heads = {place: Part(found, _at(fields, place), 1, 1).head for place, found in inside.items()}
+    heads = {place: Part(found, _at(fields, place), 2, 8).head for place, found in inside.items()}
     wider = {(n.path, "wider than a head", n.value > heads[place])
              for place, found in inside.items() for n in found if n.name in STREAM}  # fmt: skip
     return wider | {
