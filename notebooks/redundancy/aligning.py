@@ -30,7 +30,7 @@ class Numbers:
 
     kind: str
     name: str
-    index: torch.Tensor
+    index: torch.Tensor | slice
     rows: torch.Tensor
     there: bool = True  # not zeros that were put there to compare
 
@@ -88,8 +88,8 @@ class Reader:
             left = torch.ones(len(self._rows(key)), dtype=torch.bool)
             for part in parts:
                 left[part.get(key, [])] = False
-            if left.any():
-                yield self._numbers(key, left.nonzero()[:, 0])
+            if left.any():  # a slice costs no copy of what is large
+                yield self._numbers(key, slice(None) if left.all() else left.nonzero()[:, 0])
 
     def _numbers(self, key, index):
         rows, there = self._rows(key), key not in self.subject.injected

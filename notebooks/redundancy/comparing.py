@@ -5,11 +5,11 @@
     found.same              # whether they compute the same, up to rounding
 
 A number is compared with the one that is used in the same place, whatever parameters are called and
-however they are stored (`aligning`).  Where biases differ, the operations say whether an output
-depends on it (`shift`): the directions in which biases may move unseen are a linear space N, and two
-sets of biases do the same if their difference is in N.  So a key bias that was loaded as zeros, or a
-b_V that went into b_O, is told from one that is lost.  A redundant bias may still be so large that it
-costs digits (chapter 15).
+however they are stored (`aligning`).  Where biases differ, their difference is a move of the first
+model's biases to the second's.  It is followed through every operation (`shift`) and then made: alone,
+and together with the other differences, which may make up for it.  So a key bias that was loaded as
+zeros, or a b_V that went into b_O, is told from one that is lost.  A redundant bias may still be so
+large that it costs digits (chapter 15).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch.utils._pytree import tree_map
@@ -26,11 +27,11 @@ from .checkpoints import is_name, load
 from .choosing import LONGEST
 from .equality import BOUND, HARMLESS, LOSS
 from .guessing import problem_of
-from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors, variations
+from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
 from .precision import demand_values, one_thread_if_small
-from .shift.following import follow
-from .shift.freedom import Freedom
-from .steps import runs
+from .shift.following import Following
+from .shift.living import dead
+from .shift.moves import NOISE, Block, Shift
 from .subject import Subject, exactly, unwrapped
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
@@ -77,7 +78,7 @@ class Comparison:
             [f"The two models compute {'the same' if self.same else 'something else'}."],
         )
         for d in self.differences:
-            starred = re.sub(r"\b\d+\b", "*", d.place), d.what, re.sub(r"\de[+-]\d+", "*", d.seen)
+            starred = _starred(d.place), d.what, re.sub(r"\de[+-]\d+", "*", d.seen)
             alike.setdefault(starred, []).append(d)
         for some in alike.values():
             worst = max(some, key=lambda d: d.size)
@@ -151,8 +152,60 @@ def _apart(found, expected):
     return torch.stack(shares).max().nan_to_num(math.inf, math.inf).item() if shares else math.inf
 
 
+def _starred(place):
+    return re.sub(r"\b\d+\b", "*", place)
+
+
+def _largest(values):
+    low, high = values.aminmax()
+    return max(-low.item(), high.item())
+
+
+def _signs(like):
+    return torch.randint(2, like.shape, generator=torch.Generator().manual_seed(0)) * 2.0 - 1
+
+
+class _Seen(BaseException):  # no model may catch it
+    """An operation depends on the move that is followed."""
+
+
+class Along(Following):
+    """A run along one move {parameter: numbers}, as far as to the first operation that depends on it.
+
+    What is below ``rounding`` counts as zero; ``plan`` is that of `dead`; ``erased`` lists the events
+    in which an operation cancels the move.
+    """
+
+    def __init__(self, parameters, move, rounding, plan):
+        super().__init__(parameters, move)
+        self.erased, self.plan = [], iter(plan)
+        for tensor in parameters.values():
+            blocks = self.shifts[tensor].blocks.items()
+            peak = max(1.0, rounding / NOISE)
+            self._put(tensor, Shift({g: Block(b.values, peak) for g, b in blocks}))
+
+    def see(self, shift, call, words, theorem=None, kind="seen"):
+        super().see(shift, call, words, theorem, kind)
+        if self.failed:
+            raise _Seen
+
+    def _label(self, event, group, touched):
+        if event.kind == "erased" and event.theorem and touched.any():
+            self.erased.append(event)
+
+    def passes(self, run):
+        """Whether no operation of a run depends on the move."""
+        try:
+            with self:
+                outputs = run()
+            self.outputs(outputs)
+        except _Seen:
+            return False
+        return not self.failed
+
+
 class _Side:
-    """One of the models: its numbers, and the space in which its biases may move unseen.
+    """One of the models: its numbers, and whether an output depends on a move of its biases.
 
     The numbers are rounded to the dtype in which both can be ``stored``.
     """
@@ -180,36 +233,35 @@ class _Side:
             made.tensors[name].data = drawn / 3
         return made
 
-    def follow(self, names):
-        """Find how these biases may move: those that differ."""
-        self.run = follow(self._runs(), {n: self.generic.tensors[n] for n in dict.fromkeys(names)})
-        self.freedom = Freedom.of(self.run.moves)
+    @cached_property
+    def before(self):
+        return self.generic.run(self.call)
 
-    def _runs(self):
-        for call in variations(self.own.model, self.call):
-            call = call if runs(self.generic, call) else self.call
-            yield lambda call=call: self.generic.run(call)
+    @cached_property
+    def plan(self):
+        return dead(lambda: self.generic.run(self.call))
 
     def unseen(self, moves, rounding):
-        """The norm of a move [(`Numbers`, by how much)] on which no output depends, else None.
+        """Why no output depends on a move [(`Numbers`, by how much)], in words; None if one does.
 
-        The calculus says so, up to rounding, and it is measured.
+        The move is known up to ``rounding``, and its largest number is about one.  No operation may
+        depend on it, and when it is made outputs may change by no more than rounding changes them.
         """
-        families, change = {}, {}
+        move, noise = {}, {}
         for numbers, by in moves:
-            family = self.freedom.families[numbers.name]
-            start = family, torch.zeros(len(family.basis), dtype=torch.float64)
-            move = families.setdefault(id(family), start)[1]
-            move[family.places[numbers.name][numbers.index]] = by
-        largest = max(n.values.abs().max() + by.abs().max() for n, by in moves)
-        for family, move in families.values():
-            free = family.basis @ (family.basis.T @ move)
-            if self.run.unclear or not (move - free).abs().max() <= rounding * largest:
-                return None
-            change |= {n: free[places] for n, places in family.places.items()}
-        norm, before = torch.cat([*change.values()]).norm().item(), self.generic.run(self.call)
-        with self.generic.moved({n: c / norm for n, c in change.items()}):
-            return norm if _apart(self.generic.run(self.call), before) <= 2 * BOUND else None
+            zeros = torch.zeros(self.generic.tensors[numbers.name].numel(), dtype=torch.float64)
+            move.setdefault(numbers.name, zeros.clone())[numbers.index] += by
+            noise.setdefault(numbers.name, zeros)[numbers.index] = rounding * _signs(by)
+        run = Along({n: self.generic.tensors[n] for n in move}, move, rounding, self.plan)
+        if not run.passes(lambda: self.generic.run(self.call)):
+            return None
+        if self._changed(move) > max(2 * BOUND, LOSS * self._changed(noise)):
+            return None
+        return "".join(f" ({e.words} [{e.theorem}])" for e in run.erased[:1])
+
+    def _changed(self, move):
+        with self.generic.moved(move):
+            return _apart(self.generic.run(self.call), self.before)
 
     def idle(self, numbers, by):
         """Whether these inputs do not use some numbers: a change of them leaves every bit of the outputs."""
@@ -217,26 +269,18 @@ class _Side:
         stores = {t.untyped_storage()._cdata for t in self.own.tensors.values()}
         if rows.untyped_storage()._cdata not in stores:  # they are made anew in each run
             return False
-        before, kept = self.own.run(self.call), rows[index]
+        before, kept = self.own.run(self.call), rows[index].clone()
         rows[index] = kept + by
         after = self.own.run(self.call)
         rows[index] = kept
         return _apart(after, before) == 0
-
-    def because(self, numbers):
-        """Why no output depends on some numbers, in the words of a theorem."""
-        met = [e for e, masks in self.run.labels.items()
-               if numbers.name in masks and masks[numbers.name][numbers.index].any()]  # fmt: skip
-        said = [f" ({e.words} [{e.theorem}])" for kind in ("erased", "seen") for e in met
-                if e.kind == kind and e.theorem]  # fmt: skip
-        return said[0] if said else ""
 
 
 class _Judge:
     """Finds what differs between two sides, and says what of it an output sees."""
 
     def __init__(self, sides, given, same, stored):
-        self.sides, self.unseen, self.moved = sides, {}, 0.0
+        self.sides, self.unseen, self.because, self.moved = sides, {}, {}, 0.0
         self.unit = torch.finfo(stored).eps
         self.summed = SUMMED * min(self.unit, torch.finfo(torch.float32).eps)
         self.pairs = [p for p in pairs(*(s.numbers for s in sides)) if any(p.has)]
@@ -250,36 +294,61 @@ class _Judge:
 
     def _differs(self, pair):
         """Whether numbers differ by more than the rounding of each, and of the sums that they may be."""
-        sizes = [n.values.abs() for n in pair.both if n]
-        each = torch.maximum(sizes[0], sizes[-1])
+        values = [n.values for n in pair.both if n]
+        if torch.equal(values[0], values[-1]) and all(pair.both):
+            return False
+        each = torch.maximum(values[0].abs(), values[-1].abs())
         return bool((pair.gap.abs() > self.unit * each + self.summed * each.max()).any())
 
     def differences(self):
         """Every `Difference`: of numbers, and of outputs where no numbers explain it."""
         asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
-        for i, side in enumerate(self.sides):
-            side.follow(p.both[i].name for p in asked if p.kind == "biases" and p.both[i])
-        biases = [p for p in self.differing if p.kind == "biases"]
-        layers = dict.fromkeys(p.layer for p in biases)
+        biases = [p for p in self.differing if p.kind == "biases" and all(p.both)]
         left = lambda some: [p for p in some if p not in self.unseen]
-        for group in ([p] for p in biases):
-            self._try(group)
-        for layer in layers:
-            self._try(left(p for p in biases if p.layer == layer))
-        self._try(left(biases))
+        alike = {}
+        for pair in biases:
+            alike.setdefault((_starred(pair.place), pair.what), []).append([pair])
+        for groups in alike.values():
+            self._try(groups)
+        self._try([left(p for p in biases if p.layer == i) for i in {p.layer: 0 for p in biases}])
+        self._try([left(biases)])
         found = [
             Difference(p.place, self._what(p), p.gap.abs().max().item(), *self._seen(p))
             for p in asked
         ]
         return found if any(d.counts for d in found) else [*found, *self._unexplained()]
 
-    def _try(self, group):
-        """Enter a group as unseen, if no output depends on its differences together."""
-        norms = [s.unseen([(p.both[i], p.gap) for p in group], self.unit + self.summed)
-                 for i, s in enumerate(self.sides) if group and all(p.both[i] for p in group)]  # fmt: skip
-        if norms and None not in norms:
-            self.moved = max(self.moved, *norms)
-            self.unseen |= dict.fromkeys(group, group)
+    def _try(self, groups):
+        """Enter each group on whose differences together no output depends.
+
+        The moves that pass are a linear space: if a random sum of several passes, each of them does.
+        """
+        groups = [group for group in groups if group]
+        chance = torch.Generator().manual_seed(0)
+        weights = 1 + torch.rand(len(groups), generator=chance, dtype=torch.float64)
+        said = [side.unseen([one for group, w in zip(groups, weights) for one in self._moves(group, i, w)],
+                            self.unit + self.summed) for i, side in self._asked] if groups else [None]  # fmt: skip
+        if None not in said:
+            for group in groups:
+                self.moved = max(self.moved, torch.cat([p.gap for p in group]).norm().item())
+                self.unseen |= dict.fromkeys(group, group)
+                self.because |= dict.fromkeys(group, said[0])
+        elif len(groups) > 1:
+            for group in groups:
+                self._try([group])
+
+    @property
+    def _asked(self):
+        """The sides that are asked: one, where all but biases is the same, and so are the outputs."""
+        same = all(p.kind == "biases" and all(p.both) for p in self.differing)
+        same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
+        return [*enumerate(self.sides)][: 1 if same else 2]
+
+    @staticmethod
+    def _moves(group, side, weight):
+        """The move from one model to the other, in units of the largest number in a group."""
+        largest = max(max(_largest(n.values) for n in p.both) for p in group)
+        return [(p.both[side], weight * p.gap / largest) for p in group]
 
     def _what(self, pair):
         """What differs: whose numbers they are, or that they stand in another order."""
@@ -304,9 +373,9 @@ class _Judge:
         side, mine = next((s, n) for s, n in zip(self.sides, pair.both) if n)
         if pair in self.unseen:
             cost = self._cost(pair)
-            return f"no output depends on them{side.because(mine)}{cost}", bool(cost)
+            return f"no output depends on them{self.because[pair]}{cost}", bool(cost)
         if pair not in self.differing:
-            other = [(mine, torch.linspace(1, 2, len(mine.values)))]
+            other = [(mine, torch.linspace(0.5, 1, len(mine.values), dtype=torch.float64))]
             never = pair.kind == "biases" and side.unseen(other, self.summed) is not None
             said = "they are zero here, and count where they are not"
             return "no output depends on them" if never else said, False
