@@ -14,12 +14,16 @@ import re
 import textwrap
 from dataclasses import asdict, dataclass, field, replace
 
+from .shift.rules.seeing import CORNERS
 from .tables import Table
 from .what_can_go.theorems import LINKS
 
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
+#: Why an answer is unknown where no event of its own says so.
+UNSEEN = "outputs depend on it, and no operation of PyTorch was seen to use it"
+FAINT = "a softmax weight here is so small that it may hide what depends on it"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
 HEAD = ("bias", "answer", "alone", "together", "measured", "size", "parameter")
@@ -56,6 +60,11 @@ class Row:
         return SYMBOLS.get(self.part) or ".".join(self.name.split(".")[-2:])
 
     @property
+    def own(self):
+        """Whether the model has this number as a parameter: not a bias put there to ask, nor a mean."""
+        return not self.injected and "running_mean" not in self.name
+
+    @property
     def flat(self):
         """How many directions more no output shows to first order, though a finite move does."""
         return max(0, (self.measured[1] or 0) - self.together)
@@ -64,7 +73,8 @@ class Row:
     def reasons(self):
         """The events that explain the answer: what cancels where something goes, what depends where not."""
         if self.verdict == UNKNOWN:
-            return [e for e in self.why if e.kind in ("unknown", "corner")]
+            doubts = [e for e in self.why if e.kind in ("unknown", "corner")]
+            return doubts or [e for e in self.why if e.operation in CORNERS][:1]
         if self.alone == self.size:
             return [e for e in self.why if e.kind == "erased"][:1] or list(self.why[:1])
         if self.together == self.size:
@@ -89,10 +99,10 @@ class Row:
     def answer(self):
         """What becomes of the bias, in words: "can go: softmax cancels it"."""
         because = "; ".join(e.words for e in self.reasons)
-        if self.verdict == UNKNOWN and not self.why:
-            return f"{UNKNOWN}: outputs depend on it, and no operation of PyTorch was seen to use it"
-        if self.verdict in (UNKNOWN, UNREACHED, DISAGREE, UNCLEAR):
-            said = because or self.problem
+        if self.verdict == UNKNOWN:
+            return f"{UNKNOWN}: {because or (FAINT if self.why else UNSEEN)}"
+        if self.verdict in (UNREACHED, DISAGREE, UNCLEAR):
+            said = self.problem or because
             return f"{self.verdict}: {said}" if said else self.verdict
         if not self.together:
             return f"stays: {because}"
@@ -136,8 +146,8 @@ class Audit:
 
     @property
     def alone(self):
-        """How many directions are redundant while every other parameter stays as it is."""
-        return sum(row.alone for row in self.rows if row.verdict == AGREE)
+        """How many of the ``numbers`` are redundant while every other parameter stays as it is."""
+        return sum(row.alone for row in self.rows if row.verdict == AGREE and row.own)
 
     def row(self, bias, name=""):
         """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name has ``name``."""
@@ -210,20 +220,28 @@ def as_text(report):
                  for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
         lines.append("  ".join(cells).rstrip())
     lines += ["", *textwrap.wrap(_sum(report), WIDE), ""]
-    for rows in groups:
-        loud = "!!! " if rows[0].verdict in (DISAGREE, UNCLEAR) else ""
-        theorem = f" [{', '.join(rows[0].theorems)}]" if rows[0].theorems else ""
-        said = f"{loud}{rows[0].bias}: {rows[0].answer}{theorem}"
+    for said in dict.fromkeys(_sentence(rows[0]) for rows in groups):
         lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
     notes = [line for note in report.notes for line in textwrap.wrap(note, WIDE)]
     return "\n".join([*lines, "", *notes] if notes else lines)
 
 
+def _sentence(row):
+    loud = "!!! " if row.verdict in (DISAGREE, UNCLEAR) else ""
+    theorems = f" [{', '.join(row.theorems)}]" if row.theorems else ""
+    return f"{loud}{row.bias}: {row.answer}{theorems}"
+
+
 def _cells(rows):
     row = rows[0]
-    name = row.name if len(rows) == 1 else re.sub(r"\b\d+\b(?=.*\..*\.)", "*", row.name)
+    name = row.name if len(rows) == 1 else _starred(row.name)
     times = f" ({len(rows)} times)" if len(rows) > 1 else ""
     return (row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name + times)
+
+
+def _starred(text):
+    """Names in which "*" stands for the number of a layer."""
+    return re.sub(r"\b\d+\b(?=.*\..*\.)", "*", text)
 
 
 def _measured(row):
@@ -253,9 +271,8 @@ def _alike(rows):
     """Rows that differ only in the numbers of their layers and agree in everything else, together."""
 
     def key(row):
-        plain = lambda text: re.sub(r"\b\d+\b(?=.*\..*\.)", "*", text)
-        return (plain(row.name), row.bias, row.part, row.size, row.alone, row.together, row.measured,
-                plain(row.answer), row.verdict)  # fmt: skip
+        same = row.bias, row.part, row.size, row.alone, row.together, row.measured, row.verdict
+        return _starred(row.name), _starred(row.answer), *same
 
     order = {}
     for row in rows:
