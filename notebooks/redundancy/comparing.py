@@ -310,7 +310,12 @@ class _Judge:
             alike.setdefault((_starred(pair.place), pair.what), []).append([pair])
         for groups in alike.values():
             self._try(groups)
-        self._try([left(p for p in biases if p.layer == i) for i in {p.layer: 0 for p in biases}])
+        for parts in (
+            PARTS[2:],
+            ("", *PARTS),
+        ):  # b_V goes into b_O; what else may is tried together
+            some = [p for p in biases if p.part in parts]
+            self._try([left(p for p in some if p.layer == i) for i in {p.layer: 0 for p in some}])
         self._try([left(biases)])
         found = [
             Difference(p.place, self._what(p), p.gap.abs().max().item(), *self._seen(p))
@@ -324,18 +329,21 @@ class _Judge:
         The moves that pass are a linear space: if a random sum of several passes, each of them does.
         """
         groups = [group for group in groups if group]
+        if not groups:
+            return
         chance = torch.Generator().manual_seed(0)
         weights = 1 + torch.rand(len(groups), generator=chance, dtype=torch.float64)
-        said = [side.unseen([one for group, w in zip(groups, weights) for one in self._moves(group, i, w)],
-                            self.unit + self.summed) for i, side in self._asked] if groups else [None]  # fmt: skip
-        if None not in said:
-            for group in groups:
-                self.moved = max(self.moved, torch.cat([p.gap for p in group]).norm().item())
-                self.unseen |= dict.fromkeys(group, group)
-                self.because |= dict.fromkeys(group, said[0])
-        elif len(groups) > 1:
-            for group in groups:
-                self._try([group])
+        for i, side in self._asked:
+            moves = [one for g, w in zip(groups, weights) for one in self._moves(g, i, w)]
+            said = side.unseen(moves, self.unit + self.summed)
+            if said is None:
+                for group in groups if len(groups) > 1 else ():
+                    self._try([group])
+                return
+        for group in groups:
+            self.moved = max(self.moved, torch.cat([p.gap for p in group]).norm().item())
+            self.unseen |= dict.fromkeys(group, group)
+            self.because |= dict.fromkeys(group, said)
 
     @property
     def _asked(self):

@@ -208,6 +208,10 @@ PORTS = {
     "b_V in b_O with the other sign": (
         changed(b=without("value"), bo=lambda **n: fold(**n, sign=-1)),
         {"value biases": True, "output biases": True}, "outputs depend on them"),
+    "b_V in b_O, and b_Q lost": (
+        changed(b=without("value", "query"), bo=fold),
+        {"query biases": True, "value biases": False, "output biases": False},
+        "the value biases make up for it"),
     "b_V lost": (changed(b=without("value")), {"value biases": True}, "outputs depend on them"),
     "other weights": (
         changed(w=lambda w, **_: w * torch.tensor([1, 1, 2.0])[:, None, None, None]),
