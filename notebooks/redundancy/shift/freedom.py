@@ -17,6 +17,7 @@ from functools import cached_property
 
 import torch
 
+from ..nullity import svd
 from .solving import components
 
 #: A direction lies in a set of rows if the part of it outside is below the first number, and has a
@@ -196,7 +197,7 @@ class Freedom:
         family, largest = self.families[name], 0.0
         move = {n: torch.zeros(len(p), dtype=torch.float64) for n, p in family.places.items()}
         for seed, part in enumerate(family.parts):
-            _, values, right = _svd(part.rows(name, index))
+            _, values, right = svd(part.rows(name, index))
             right = right[values > OUTSIDE]
             found = part.basis @ (right.T @ _drawn(len(right), seed))
             for n, (numbers, rows) in part.places.items():
@@ -211,7 +212,7 @@ class Freedom:
         for part in self.families[name].parts:
             if name in part.places:
                 numbers = part.chosen(name, index)[0]
-                left, values, _ = _svd(part.rows(name, index))
+                left, values, _ = svd(part.rows(name, index))
                 free = left[:, 1 - values < 4 * OUTSIDE**2]
                 move[numbers] -= free @ (free.T @ move[numbers])
         return {name: move / move.abs().max()}
@@ -219,7 +220,8 @@ class Freedom:
     def absorbers(self, name, index=..., order=()):
         """A set of parameters, as small as is found, that make up for all that goes together.
 
-        Tried are single ones, in the ``order`` given; then a set of which none can be left out.
+        Tried are single ones, in the ``order`` given; then a set of which none can be left out.  Other
+        numbers of the same parameter may be needed besides.
         """
         goal, family = self.together(name, index), self.families[name]
         if goal == self.alone(name, index):
@@ -233,6 +235,8 @@ class Freedom:
             if makes_up([other]):
                 return (other,)
         rest, chosen = linked if makes_up(linked) else others, []
+        if not makes_up(rest):  # it takes other numbers of the same parameter as well
+            return tuple(linked)
         while not makes_up(chosen):  # the shortest beginning that does wants its last one
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
@@ -247,7 +251,7 @@ def _fixing(part, names):
     if not fixed:
         return part
     rows = torch.cat(fixed)
-    _, values, right = _svd(rows)
+    _, values, right = svd(rows)
     moved = right[values > OUTSIDE].T
     free = torch.linalg.qr(moved, mode="complete").Q[:, moved.shape[1] :]
     return Part(part.basis @ free, part.places)
@@ -276,17 +280,6 @@ def _families(parts):
 
 def _drawn(size, seed):
     return torch.randn(size, generator=torch.Generator().manual_seed(1 + seed), dtype=torch.float64)
-
-
-def _svd(matrix):
-    """The singular value decomposition; by way of the turned matrix, where the plain one fails."""
-    try:
-        return torch.linalg.svd(matrix, full_matrices=False)
-    except torch.linalg.LinAlgError:
-        size = matrix.shape[1]
-        turn = torch.linalg.qr(_drawn(size * size, 0).view(size, size)).Q
-        left, values, right = torch.linalg.svd(matrix @ turn, full_matrices=False)
-        return left, values, right @ turn.T
 
 
 def _count(rows, value):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import torch
 
+from ..nullity import svd
+
 #: What rounding may leave of zero, as a share of the largest number on the way: 2^13 units of 2^-53.
 #: A path has at most some hundred operations, each a sum of at most some thousand products, whose
 #: roundings add up like the root of their number.
@@ -112,7 +114,7 @@ def _left(rows, full):
         chance = torch.Generator().manual_seed(equations)
         mix = torch.randn(equations, size + MORE, generator=chance, dtype=torch.float64)
         rows = rows @ mix / equations**0.5
-    left, values, _ = torch.linalg.svd(rows, full_matrices=full)
+    left, values, _ = svd(rows, full)
     floor = NOISE * max(rows.shape[-2:]) ** 0.5
     if ((values > floor) & (values < GAP * floor)).any():
         raise UnclearShift("a condition on the shifts is neither fulfilled nor clearly not")

@@ -5,8 +5,9 @@ numbers that depend on the inputs: the bias of a matrix product, a convolution o
 or a token that is put beside the others.  Gains and matrices are factors, and are not moved.
 
 Parts of attention are words for a report; no answer depends on them.  Scores are what softmax gets
-from a product of two factors that both depend on the inputs; the factor whose tokens lie along the
-axis of softmax has the keys, the other one the queries; what the weights multiply has the values.
+from a product of two factors; the factor whose tokens lie along the axis of softmax has the keys and
+depends on the inputs, the other one has the queries, which may be learned tokens; what the weights
+multiply has the values.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+
+from .living import name_of
 
 #: The place of the argument that an operation adds, one number for each feature.
 ADDED = {
@@ -61,9 +64,8 @@ class Uses(TorchDispatchMode):
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}, and
     ``tables`` names what is added to every sequence alike, but not to every token.
 
-    For a comparison with another model, ``order`` lists all that meets numbers that depend on the inputs:
-    names of what is added, and keys of ``factors``: matrices (results x summands), gains, embeddings.
-    ``layers`` has a `Layer` for each attention.
+    ``unused`` names the vectors that no operation of the run used, and ``layers`` has a `Layer` for each
+    attention.
     """
 
     def __init__(self, tensors, inputs, places=None):
@@ -82,20 +84,16 @@ class Uses(TorchDispatchMode):
                 self.images[tensor] = {name: _numbered(tensor.shape)}
         self.kinds = WeakTensorKeyDictionary()  # scores (with their product), weights, mixture
         self.aliases, self.added, self.tables, self.parts = {}, {}, {}, {}
-        self.order, self.factors, self.layers = [], {}, []
-        self.places = places
+        self.layers, self.places = [], places
+        self.unused = [name for name, tensor in tensors.items() if tensor.dim() == 1]
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         result = op(*args, **(kwargs or {}))
         leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
         outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
-        name = (op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else str(op)).rstrip(
-            "_"
-        )
+        name = name_of(op)
         data = any(a in self.data for a in leaves)
         depends = any(map(self._depends, leaves))
-        if depends:
-            self._meet(name, args, leaves)
         self._own(name, args, leaves, outs, data, depends)
         self._images(name, op, args, kwargs or {}, outs)
         self._kinds(name, args, outs)
@@ -107,6 +105,8 @@ class Uses(TorchDispatchMode):
         for slot in _slots(name, args):
             self._add(args[slot])
         own = {n for a in leaves for n in self.names.get(a, ())}
+        if own and name not in VIEWS:
+            self.unused = [n for n in self.unused if n not in own]
         if own and data and name in SUMS:
             for a in leaves:
                 self._add(a, outs[0])
@@ -153,42 +153,6 @@ class Uses(TorchDispatchMode):
         """Whether a tensor depends on the inputs."""
         return self.data.get(tensor, False)
 
-    # --- what meets numbers that depend on the inputs, in order
-
-    def _meet(self, name, args, leaves):
-        """Enter what this operation adds to such numbers, and what else of parameters meets them."""
-        adds = [args[i] for i in _slots(name, args)]
-        fixed, matrix, _ = self._matrix(name, args)
-        for a in leaves:
-            if any(a is one for one in adds) or (name in SUMS | BESIDE and a in self.names):
-                self.order += sorted(self.names.get(a, frozenset()).difference(self.order))
-            elif self._fixed(a) and a.is_floating_point():
-                key = _key(a, a is fixed)
-                self.order += [key] if key not in self.factors else []
-                self.factors.setdefault(key, matrix if a is fixed else a)
-
-    def _fixed(self, tensor):
-        """Whether a tensor is made of parameters, and does not depend on the inputs."""
-        return not self._depends(tensor) and (tensor in self.names or tensor in self.data)
-
-    def _matrix(self, name, args):
-        """(the fixed factor, the same as a matrix (results x summands), its rows' image) or Nones."""
-        one, other = _factors(name, args)
-        if one is None or self._fixed(one) == self._fixed(other):
-            return None, None, None
-        left = self._fixed(one)
-        if name == "convolution":
-            if args[6] and args[8] > 1:  # transposed, in groups
-                return None, None, None
-            rows = other.transpose(0, 1) if args[6] else other
-            return other, rows.flatten(1), _numbered((1, len(rows), *[1] * (one.dim() - 2)))
-        matrix = one if left else other.mT if other.dim() > 1 else other[None]
-        matrix = matrix[:1] if matrix.dim() == 3 and matrix.stride(0) == 0 else matrix
-        image = _numbered(matrix.shape[:-1])
-        if min(one.dim(), other.dim()) > 1:
-            image = image.unsqueeze(-1 if left else -2)
-        return one if left else other, matrix.flatten(0, -2), image
-
     # --- which of its numbers stands where
 
     def _images(self, name, op, args, kwargs, outs):
@@ -210,9 +174,6 @@ class Uses(TorchDispatchMode):
             for n in self.names.get(args[slot], ()):
                 if n in self.added:
                     found[n] = self._image(n, args[slot], outs[0], name)
-        fixed, _, image = self._matrix(name, args)
-        if fixed is not None and self._depends(outs[0]):
-            found[_key(fixed, True)] = image.expand(outs[0].shape)
         found = {n: i for n, i in found.items() if i is not None}
         if found:
             self.images[outs[0]] = found
@@ -253,42 +214,44 @@ class Uses(TorchDispatchMode):
             return
         if name in ("_softmax", "_safe_softmax"):
             self._softmax(args, outs[0])
+        elif _factors(name, args)[0] is not None:
+            self._product(name, *_factors(name, args), outs[0])
+        elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
+            first = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]
+            kinds = [self.kinds[a] for a in first if a in self.kinds]
+            # what a matrix made may be scores, unless something else is known
+            for kind in sorted(kinds, key=lambda kind: kind[0] == "mapped")[:1]:
+                self._pass(kind, name, args, outs)
+
+    def _pass(self, kind, name, args, outs):
+        """Hand a kind on through an operation that is no product."""
+        if kind[0] == "out" and name not in VIEWS:
+            added = name in SUMS and isinstance(args[1], torch.Tensor)
+            own, images = self.names.get(args[1], ()) if added else (), self.images.get(outs[0], {})
+            self._name("output", kind[1], {n: images[n] for n in own if n in images})
             return
-        if _factors(name, args)[0] is not None:
-            self._product(*_factors(name, args), outs[0])
-            return
-        for a in [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]:
-            if a in self.kinds and outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
-                kind = self.kinds[a]
-                if kind[0] == "out" and name not in VIEWS:
-                    own = (
-                        (self.names.get(args[1], ()) if isinstance(args[1], torch.Tensor) else ())
-                        if name in SUMS
-                        else ()
-                    )
-                    self._name("output", kind[1], {n: self.images[outs[0]][n] for n in own
-                                                   if n in self.images.get(outs[0], {})})  # fmt: skip
-                    return
-                if kind[0] == "scores" and name in ("mul", "div"):
-                    kind = (*kind[:-1], kind[-1] * _size(args[1], name))
-                for out in outs:
-                    self.kinds.setdefault(out, kind)
-                return
+        if kind[0] in ("scores", "mapped") and name in ("mul", "div"):
+            kind = (*kind[:-1], kind[-1] * _size(args[1], name))
+        for out in outs:
+            self.kinds.setdefault(out, kind)
 
     def _softmax(self, args, out):
         """Scores, which a product made, are the weights of one attention more."""
         kind, *product = self.kinds.get(args[0], ("",))
+        last = args[1] in (-1, args[0].dim() - 1)
+        if kind == "mapped":  # by learned queries, if softmax runs over the tokens of the inputs
+            kind = "scores" if product.pop(0) == last else ""
         if kind == "scores":
             *images, width, peak = product
-            last = args[1] in (-1, args[0].dim() - 1)
             self.layers.append(Layer(width, peak, {}))
             for part, image in zip(("query", "key") if last else ("key", "query"), images):
                 self._name(part, -1, image)
             self.kinds[out] = ("weights", len(self.layers) - 1)
 
-    def _product(self, one, other, out):
+    def _product(self, name, one, other, out):
         both = self._depends(one) and self._depends(other)
-        if not self._depends(one) or self.kinds.get(other, ("",))[0] == "weights":
+        factors, second = (one, other), not self._depends(one)
+        if second or self.kinds.get(other, ("",))[0] == "weights":
             one, other = other, one
         kind, *at = self.kinds.get(one, ("",))
         if kind == "weights" and both:
@@ -297,10 +260,13 @@ class Uses(TorchDispatchMode):
         elif kind == "mixture" and not both:
             self._name("output", at[0], self.images.get(out, {}))
             self.kinds[out] = ("out", at[0])
-        elif both:
-            images = self.images.get(one, {}), self.images.get(other, {})
+        elif kind == "scores" and not both:  # heads are mixed
+            self.kinds[out] = (kind, *at)
+        elif self._depends(one) and name != "convolution":
+            images = [self.images.get(factor, {}) for factor in factors]
             peak = out.abs().max().item() if out.numel() else 0.0
-            self.kinds[out] = ("scores", *images, one.shape[-1], peak)
+            made = (*images, factors[0].shape[-1], peak)
+            self.kinds[out] = ("scores", *made) if both else ("mapped", second, *made)
 
     def _name(self, part, layer, images):
         """Enter that these numbers stand in a part of an attention."""
@@ -311,11 +277,6 @@ class Uses(TorchDispatchMode):
             if name in self.tensors:
                 none = torch.zeros(self.tensors[name].numel(), dtype=torch.bool)
                 self.parts.setdefault(name, {}).setdefault(part, none)[there] = True
-
-
-def _key(tensor, matrix):
-    """What tells a factor from others: they stay where they are, while `Uses` holds them."""
-    return matrix, tensor.data_ptr(), *tensor.shape, *tensor.stride()
 
 
 def _slots(name, args):
