@@ -29,6 +29,7 @@ from .equality import BOUND, HARMLESS, LOSS
 from .guessing import problem_of
 from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
 from .precision import demand_values, one_thread_if_small
+from .shift.factors import Factors
 from .shift.following import Following
 from .shift.living import dead
 from .shift.moves import NOISE, Block, Shift
@@ -221,7 +222,9 @@ class _Side:
         self.own.tensors |= {n: b for n, b in self.own.model.named_buffers() if "running_var" in n}
         for tensor in filter(torch.is_floating_point, self.own.tensors.values()):
             tensor.data = torch.empty(tensor.shape, dtype=stored).copy_(tensor).double()
-        self.uses = self.own.uses(self.call)
+        self.uses = Factors(self.own.tensors, self.call)
+        with self.uses:
+            self.own.run(self.call)
         self.generic = self._with_other_biases()
         self.numbers = Reader(self.own, self.uses, self.generic.uses(self.call).added)
 
