@@ -16,7 +16,7 @@ from collections import Counter
 import torch
 
 from .measuring import SEEN, Measurement, unseen
-from .nullity import UnclearRank
+from .nullity import UnclearRank, svd
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 from .shift.following import follow
 from .shift.freedom import Freedom, Unclear
@@ -72,7 +72,7 @@ class Check:
         basis, predicted = self.measurement.basis().T, self.predicted.dense()
         self.measured = Freedom.whole(basis, self.predicted.shapes)
         rest = basis - predicted @ (predicted.T @ basis)
-        left, values, _ = torch.linalg.svd(rest, full_matrices=False)
+        left, values, _ = svd(rest)
         self.flat = Freedom.whole(left[:, values > 0.5], self.predicted.shapes)
 
     def report(self):

@@ -34,10 +34,10 @@ Computations", for QR with rows that arrive one after the other.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 
 import torch
@@ -97,7 +97,7 @@ class Jacobian:
         }
         self.scale = self.values[0].item()
 
-    @cached_property
+    @functools.cached_property
     def values(self):
         """The singular values of the triangle, the largest first."""
         return singular_values(self.triangle)
@@ -181,8 +181,14 @@ def singular_values(matrix):
 
 def singular_directions(matrix):
     """(singular values, their directions as rows) of a matrix of at least as many rows as columns."""
-    (_, values, right), turned = _converged(torch.linalg.svd, matrix)
-    return values, right @ turned.mT
+    return svd(matrix)[1:]
+
+
+def svd(matrix, full=False):
+    """`torch.linalg.svd` of a matrix or a batch, whose singular values may not converge at once."""
+    decompose = functools.partial(torch.linalg.svd, full_matrices=full)
+    (left, values, right), turned = _converged(decompose, matrix)
+    return left, values, right if turned is None else right @ turned.mT
 
 
 def demand_gap(values):
@@ -196,15 +202,14 @@ def demand_gap(values):
 
 
 def _converged(decompose, matrix):
-    """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged: the identity first.
+    """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged: None, if none.
 
     LAPACK divides and conquers (gesdd), and where singular values lie sixteen powers of ten apart,
     as they do here, it gives up now and then: on which matrix depends on the processor.  Turned
     from the right the matrix keeps its singular values, but for the rounding of one product,
     which is less than that of QR.
     """
-    size = matrix.shape[1]
-    turned = torch.eye(size, dtype=matrix.dtype, device=matrix.device)
+    size, turned = matrix.shape[-1], None
     generator, product = torch.Generator().manual_seed(0), matrix
     for _ in range(TURNS):
         try:
