@@ -10,6 +10,7 @@ argument that the model then asks for is added.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import itertools
@@ -19,6 +20,8 @@ from functools import cached_property
 
 import torch
 from torch import nn
+
+from .precision import double_precision
 
 #: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
 COPIED = 50_000_000
@@ -243,10 +246,14 @@ def _takes(model):
 
 
 def problem_of(model, args, kwargs, keep=lambda out: None):
-    """What the model raises on these inputs in eval mode, or None; ``keep`` gets what it returns."""
+    """What the model raises on these inputs in eval mode, or None; ``keep`` gets what it returns.
+
+    A float64 model runs as an audit runs it: what it makes itself, such as a mask, is float64 too.
+    """
     modes = {module: module.training for module in model.modules()}
+    double = any(p.dtype == torch.float64 for p in model.parameters())
     try:
-        with torch.no_grad():
+        with torch.no_grad(), double_precision() if double else contextlib.nullcontext():
             keep(model.eval()(*args, **kwargs))
     except Exception as problem:  # whatever a model raises
         return problem

@@ -358,7 +358,8 @@ class Part:
 
     def images(self, small):
         """(path, size) of images, their patches and windows: fewer of them, in the same ratio."""
-        of = lambda names: [n for n in self.found if n.kind == "image" and re.search(names, n.name)]
+        given = [n for n in self.found if n.kind == "image" and n.value > 0]
+        of = lambda names: [n for n in given if re.search(names, n.name)]
         patches, windows, images = (
             of("^patch_sizes?$"),
             of("window"),
@@ -368,7 +369,7 @@ class Part:
             return
         patch = patches[-1].value if patches else 1
         grid, window = images[0].value // patch, windows[0].value if windows else 0
-        ratio, rest = divmod(images[0].value, patch * window) if window > 0 else (0, 1)
+        ratio, rest = divmod(images[0].value, patch * window) if window else (0, 1)
         most = 2 * ratio if not rest else 4 if patches else 64
         for n in patches:
             yield n.path, small.get(n.value, min(n.value, 4))

@@ -22,7 +22,15 @@ from .precision import plainly_attending
 from .sizes import INNER, STREAM, Number, is_config, is_count
 
 #: How large a size of each kind is here (`sizes.KINDS`), and those that do not follow from its kind.
-SMALL = {"heads": 4, "depth": 2, "part": 8, "experts": 2, "top": 2, "positions": 64, "vocabulary": 48}
+SMALL = {
+    "heads": 4,
+    "depth": 2,
+    "part": 8,
+    "experts": 2,
+    "top": 2,
+    "positions": 64,
+    "vocabulary": 48,
+}
 SPECIAL = {
     **dict.fromkeys(("num_key_value_heads", "num_kv_heads", "type_vocab_size"), 2),
     **{"image_size": 16, "patch_size": 4, "num_channels": 3, "num_mel_bins": 8, "rotary_dim": 4},
@@ -85,7 +93,9 @@ def small_config(config, given):
 def _small(config, name):
     """What becomes of a field that is a size; None for any other."""
     value = getattr(config, name)
-    if not is_count(value) and not (value is None and name in ("vocab_size", "num_key_value_heads")):
+    if not is_count(value) and not (
+        value is None and name in ("vocab_size", "num_key_value_heads")
+    ):
         return None
     kind = Number((name,), (), 0).kind
     width = 32 if name in STREAM else 64 if INNER.search(name) and kind == "other" else None

@@ -169,6 +169,11 @@ def test_inputs_are_drawn_for_models_of_all_kinds(kind):
     demand_runs(model, ((), inputs))
 
 
+def test_inputs_are_drawn_for_a_model_in_float64():
+    model = tiny("xglm").double()  # its mask holds the least float64, which no float32 tensor takes
+    assert suitable_inputs(model).keys() == {"input_ids"}
+
+
 # --- what is compared
 
 
