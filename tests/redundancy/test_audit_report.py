@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+from dataclasses import replace
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -20,6 +21,8 @@ from redundancy.inputs import WrongInputs
 from redundancy.measuring import Measurement
 from redundancy.nullity import UnclearRank
 from redundancy.precision import CannotRead, double_precision, floor
+from redundancy.report import FAINT, UNSEEN
+from redundancy.shift.following import Event
 from redundancy.shift.freedom import Freedom, Unclear
 from redundancy.subject import Subject
 from redundancy.what_can_go.theorems import LINKS
@@ -145,6 +148,53 @@ def test_directions_are_counted_once():
     report = audit(tiny("bert"))
     assert {name: getattr(report, name) for name in BERT} == BERT
     assert sum(row.together for row in report.rows) > report.redundant
+
+
+@pytest.mark.parametrize("kind", ["falcon", "batch norm"])
+def test_alone_counts_parameters_of_the_model_only(kind):
+    """Falcon has no b_O, whose mean a norm would cancel; a running mean is no parameter."""
+    if kind == "falcon":
+        report = audit(tiny("falcon", num_hidden_layers=1), inject=True)
+    else:
+        layers = nn.Linear(8, 4, bias=False), nn.BatchNorm1d(4, affine=False), nn.LayerNorm(4)
+        report = audit(nn.Sequential(*layers), X[0])
+    others = [row for row in report.rows if row.injected or "running_mean" in row.name]
+    assert sum(row.alone for row in others) > 0 == report.alone == report.redundant
+
+
+def test_an_answer_that_is_no_answer_has_a_reason():
+    row = audit(encoder(), X).row("b_K")
+    told = row.judged("DISAGREE", 0, 0, "the full model says otherwise").answer
+    assert told == "DISAGREE: the full model says otherwise"
+    event = lambda kind, operation: Event(kind, operation, f"{operation} depends on it")
+    for why, reason in (
+        ((event("seen", "gelu"), event("unknown", "nextafter")), "nextafter depends on it"),
+        ((event("seen", "gelu"), event("seen", "relu")), "relu depends on it"),
+        ((event("seen", "gelu"),), FAINT),
+        ((), UNSEEN),
+    ):
+        assert replace(row, verdict="unknown", why=why).answer == f"unknown: {reason}"
+
+
+class Probe(nn.MultiheadAttention):
+    """A learned query, as in SigLIP, and a parameter that is left over."""
+
+    def __init__(self):
+        super().__init__(8, 2, batch_first=True)
+        self.probe, self.left = (nn.Parameter(normal(1, 1, 8, dtype=torch.float32)) for _ in "ab")
+        self.left.data = self.left.data.flatten()
+
+    def forward(self, x):
+        return super().forward(self.probe.expand(len(x), 1, 8), x, x)[0]
+
+
+def test_a_learned_query_has_the_parts_of_attention():
+    report = audit(Probe(), X)
+    told = {row.bias: (row.alone, row.together) for row in report.rows}
+    assert told == {"b_Q": (0, 0), "b_K": (8, 8), "b_V": (0, 8), "b_O": (0, 8)}
+    assert Subject(Probe()).uses(((X.double(),), {})).unused == ["left"]
+    scored = nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1), nn.Linear(8, 8))  # no attention
+    assert not any(row.part for row in audit(scored, X).rows)
 
 
 # --- the model given is left alone, and the report does not depend on chance
