@@ -60,8 +60,9 @@ def _parser():
         "model",
         help="a config.json, a checkpoint's folder, its name on the hub; or file.py:function",
     )
-    add("--json", action="store_true", help="print the report as JSON")
-    add("--csv", action="store_true", help="print the report as CSV")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the report as JSON")
+    form.add_argument("--csv", action="store_true", help="print the report as CSV")
     add("--weights", action="store_true", help="load and audit the weights themselves")
     add("--training", action="store_true", help="ask about training, not evaluation")
     add("--inject", action="store_true", help="ask about biases that are absent, too")
