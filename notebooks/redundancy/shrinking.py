@@ -17,6 +17,7 @@ grouped.  A smaller model is accepted only if it has the same, and runs.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import re
@@ -35,14 +36,12 @@ from .zoo import quiet
 SMALL_ENOUGH = 300_000
 #: A shrunk model has fewer numbers than this, or it was not shrunk.
 STILL_SMALL = 5_000_000
-#: So many small models are tried; of all default configurations none needed more.
-TRIALS = 16
 #: So many layers are tried, and then all.
 DEEPEST = 16
 #: How many heads (of keys, where they are shared) and how wide a part of one, smallest first.
 PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32), (2, 128))
-#: What is left as it is, one or two of them at a time, where nothing else is like the full model.
-LEFT = ("other", "image", "experts", "groups", "positions", "places", "vocabulary", "depth", "top")
+#: What is left as it is, one at a time, where nothing else is like the full model.
+LEFT = ("other", "image", "experts", "groups", "positions", "places", "vocabulary", "top")
 #: Attributes of a module that say where it stands, or how it is run, and not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
 #: How a matrix that maps is called; others are tables.
@@ -114,63 +113,56 @@ def _write_sections(full):
 
 
 class _Search:
-    """What is tried for a configuration: ``alike`` are the small models that do not run, or not yet."""
+    """The search for a small model of a configuration that has the structure of the full one."""
 
     def __init__(self, config, kind, full, seed):
         self.config, self.kind, self.seed = config, kind, seed
         self.fields, self.wanted = plain_fields(config), signature(full)
         self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
-        self.reason, self.tried, self.alike = "", [], []
 
     def smallest(self):
-        """The first that is like the full model and runs; or that is like it, if none runs.
+        """The first that runs and is like the full model in everything; or else what is nearest.
 
         What does not run may want other inputs than those that can be made up: `audit` says so.
         """
-        shallow = self._shallow()
-        for fields, changes in self._plans(shallow):
-            if self._accepts(fields, changes) or len(self.tried) == TRIALS:
+        tried, best, reason = [], (), ""
+        for fields, changes in self._plans():
+            narrow = replaced(fields, {path: value for path, (_, value) in changes.items()})
+            if narrow in tried:
+                continue
+            tried.append(narrow)
+            try:
+                small = _config_like(self.config, narrow)
+                unlike = self._unlike(built(small, self.kind, "meta"))
+                if best and (True, not unlike) <= best[:2]:  # it cannot be nearer
+                    continue
+                model = _made(small, self.kind, self.seed)
+                rank = _runs(model), not unlike
+            except Exception as problem:  # whatever a configuration or a model raises
+                reason = reason or first_line(problem)
+                continue
+            if rank > best[:2]:
+                best = (*rank, Shrunk(model, tuple(_changes("", self.fields, narrow)), unlike))
+            if all(rank):
                 break
-        if self.alike:
-            return self.alike[-1][1]
+        if best:
+            return best[-1]
         raise CannotShrink(
             f"no small model was found that is like the {type(self.config).__name__} given "
-            f"({self.reason}): build a small one, and audit that"
+            f"({reason}): build a small one, and audit that"
         )
 
-    def _plans(self, shallow):
-        """(fields, what to change in them): all that may be smaller, then wider, then less of it."""
-        smallest, *wider = PLANS
+    def _plans(self):
+        """(fields, what to change in them): all that may be smaller, then less of it, then wider."""
+        shallow, (smallest, *wider) = self._shallow(), PLANS
         for greedy in (False, True):
             yield shallow, narrower(shallow, self.sizes, *smallest, greedy)
-        for left in [(kind,) for kind in LEFT] + list(itertools.combinations(LEFT, 2)):
-            if len(left) == 1 or not self.alike:
-                fields = self.fields if "depth" in left else shallow
-                made = narrower(fields, self.sizes, *smallest)
-                yield fields, {path: new for path, new in made.items() if new[0] not in left}
-            for plan in wider if left == (LEFT[-1],) else ():
-                yield shallow, narrower(shallow, self.sizes, *plan)
-
-    def _accepts(self, fields, changes):
-        """Whether the small model is like the full one in everything, and runs."""
-        narrow = replaced(fields, {path: value for path, (_, value) in changes.items()})
-        if narrow in self.tried:
-            return False
-        self.tried.append(narrow)
-        try:
-            small = _config_like(self.config, narrow)
-            unlike = self._unlike(built(small, self.kind, "meta"))
-            if self.alike and (unlike or not self.alike[-1][1].unlike) and self.alike[-1][0]:
-                return False
-            model = _made(small, self.kind, self.seed)
-        except Exception as problem:  # whatever a configuration or a model raises
-            self.reason = self.reason or first_line(problem)
-            return False
-        runs = _runs(model)
-        if runs or not self.alike:
-            changed = tuple(_changes("", self.fields, narrow))
-            self.alike.append((runs, Shrunk(model, changed, unlike)))
-        return runs and not unlike
+        made = narrower(shallow, self.sizes, *smallest)
+        for left in LEFT:
+            yield shallow, {path: new for path, new in made.items() if new[0] != left}
+        yield self.fields, narrower(self.fields, self.sizes, *smallest)
+        for plan in wider:
+            yield shallow, narrower(shallow, self.sizes, *plan)
 
     def _unlike(self, model):
         """The names of the maps that have a null space there and none here, or the other way round.
@@ -270,20 +262,10 @@ def null_spaces(model):
     return found
 
 
-def kind_of(module):
-    """The classes and switches of a module and all that is in it, without numbers."""
-    return frozenset(
-        (plain(name), type(inside).__qualname__, _switches(inside))
-        for name, inside in module.named_modules()
-    )
-
-
 def _runs(model):
-    try:
-        suitable_inputs(model)
-    except NoInputs:
-        return False
-    return True
+    with contextlib.suppress(NoInputs):
+        return bool(suitable_inputs(model))
+    return False
 
 
 # --- fields -----------------------------------------------------------------------------------
