@@ -24,6 +24,7 @@ from .confirming import confirm
 from .inputs import as_call, demand_runs, in_float64
 from .nullity import UnclearRank
 from .precision import demand_values, one_thread_if_small
+from .report import AGREE, UNCLEAR
 from .shift.freedom import Unclear
 from .shrinking import shrink
 from .subject import Subject, unwrapped
@@ -100,9 +101,18 @@ def _clearest(model, call, training, weights, inject, seed, tables):
             problem = reason
             continue
         if best is None or len(report.disagreements) < len(best.disagreements):
-            best = report
+            best, report = report, best
+        best = _cleared(best, report)
         if not best.disagreements:
             break
     if best is None:
         raise problem
     return best
+
+
+def _cleared(best, other):
+    """A report whose rows that are not clear are those of a report at another point, where they agree."""
+    agree = {(r.name, r.part, r.alone, r.together): r for r in (other.rows if other else ())
+             if r.verdict == AGREE}  # fmt: skip
+    clear = lambda r: agree.get((r.name, r.part, r.alone, r.together), r)
+    return replace(best, rows=tuple(clear(r) if r.verdict == UNCLEAR else r for r in best.rows))

@@ -190,9 +190,12 @@ class Check:
             yield "the model runs on the inputs given only: all counts hold for these"
         if many := sum(row.flat for row in rows if row.verdict == AGREE):
             yield (
-                f"{many} directions more are flat to first order at this point, and a finite move "
-                "along them changes the outputs: a unit that is off, or a table that few inputs reach"
+                f"autograd sees no change along {many} directions more, and a finite move along them "
+                "changes the outputs: a unit is off, few inputs reach a table, or a part is detached"
             )
+        if self.uses.unused:
+            some = ", ".join(list(self.uses.unused)[:3])
+            yield f"not used on these inputs: {some}{' and more' * (len(self.uses.unused) > 3)}"
         if self.uses.tables:
             named = ", ".join(list(self.uses.tables)[:3])
             yield f"not asked about, because they differ from token to token: {named} (tables=True asks)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .inputs import first_line
 from .sizes import is_config
 from .zoo import quiet
 
@@ -34,8 +35,7 @@ def config_of(thing):
 
 
 def _refusal(what, name, error):
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f"no {what} can be loaded from {str(name)!r}: {reason}"
+    return f"no {what} can be loaded from {str(name)!r}: {first_line(error)}"
 
 
 def load(name):

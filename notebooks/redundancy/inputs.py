@@ -86,9 +86,13 @@ def _is_numbers(value):
 
 
 def first_line(problem):
-    """The first line of what an error says; with the next, where it ends in a colon."""
-    lines = [*(str(problem).strip() or type(problem).__name__).splitlines(), ""]
-    return " ".join(line.strip() for line in lines[: 1 + lines[0].endswith(":")])
+    """The first line of what an error says; with the next, where it ends in a colon.
+
+    A single word, such as a missing key, comes with the error's type.
+    """
+    lines = [*str(problem).strip().splitlines(), "", ""]
+    text = " ".join(line.strip() for line in lines[: 1 + lines[0].endswith(":")])
+    return text if " " in text else f"{type(problem).__name__} {text}".strip()
 
 
 def demand_runs(model, call, times=2):
