@@ -17,39 +17,30 @@ from functools import cached_property
 #: The first that fits a field's name says its kind; a number of another name is "other".
 KINDS = {
     "token": r"token_(id|ids|index)s?$",
-    "fixed": r"_ids?$|_index$|theta|temperature|rate$|base$|kernel|stride|dilation|pad(ding)?$|pad_"
-    r"|loss|cost|num_(buckets|bins)$|pos_bins$|distance|multiple|divisible|chunk|sliding|temporal"
-    r"|windows$|every|frequency|period|scalar|scale$|scale_factor|cycles|stack|num_channels$|ratio$",
-    "depth": r"(^|(?<!per)_)layers?$|blocks?(_per_stage)?$|layers_per_stage$|(^|_)depths?$|repeats$"
-    r"|numb_of_layers|num_self_attends_per_block",
+    "fixed": r"_ids?$|base$|theta|temperature|kernel|stride|loss|num_(buckets|bins)$|pos_bins$"
+    r"|distance|multiple|chunk|sliding|temporal|windows$|every|frequency|scalar|scale$|ratio$",
+    "depth": r"(^|(?<!per)_)layers?$|blocks?(_per_stage)?$|(^|_)depths?$|repeats$"
+    r"|num_self_attends_per_block",
     "part": r"head_?(dim|size|width)s?$|^d_kv$|kv_channels$|d_head$|dim_head$|^rotary_dim$"
     r"|mrope_section$|^key_dim$",
-    "heads": r"heads?(_per_(layer|stage))?$|^n_head|head_kv$|query_group",
-    "top": r"experts?_per_tok|moe_top_?k$|^moe_k$|^top_k|topk_group$|expert_top",
+    "heads": r"heads?(_per_(layer|stage))?$|query_group",
+    "top": r"experts?_per_tok|moe_(top_?)?k$",
     "experts": r"experts?(_num)?$",
     "groups": r"groups?$",
     "places": r"tokens_per_(image|frame)|image_seq|num_image_tokens",
-    "doubled": r"num_filters$|base_channels$",
+    "doubled": r"num_filters$",
     "halved": r"upsample_initial_channel",
-    "vocabulary": r"vocab|labels$|num_embeddings$|codebook_size$|hash_buckets$|n_langs",
-    "positions": r"position|max.*len|n_ctx$|context_length|max_.*patches|num_patches|seq_len"
-    r"|max_num_(rows|columns)",
-    "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$|resolution$",
+    "vocabulary": r"vocab|labels$|num_embeddings$|codebook_size$|hash_buckets$",
+    "positions": r"position|max.*len|n_ctx$|context_length|num_patches|seq_len|max_num_rows",
+    "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$",
 }
 #: How large a number of that kind is at most.
-MOST = {
-    "top": 2,
-    "experts": 4,
-    "groups": 2,
-    "places": 4,
-    "halved": 64,
-    "vocabulary": 64,
-    "positions": 64,
-}
+MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4}
+MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
 #: The width of the stream is the first of these that a configuration has; that of a head likewise.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
-embed_dim_per_stage encoder_hidden_dim lru_width d_latents vit_dim embedding_size""".split()
-HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels d_head".split()
+embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
+HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
 #: The widths of hidden layers, at most twice that of the stream.
 INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
 #: A number below is no width.
@@ -256,7 +247,6 @@ class Part:
             sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
         total = sum(n.value for n in self.sections)  # half of what rotary positions turn
         most = min(self.head // least, total // len(self.sections) if total else self.head)
-        sizes += [2 * total] * bool(total)
         fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
@@ -272,7 +262,7 @@ class Part:
             least = self.width * (self.few if len(self.streams) == 1 else 1) * times
             return {s: _round(s * least / min(self.streams)) for s in self.streams}
         made = {c * self.head: self.count(c) * one for c in {1, *self.several}}
-        for stream in self.streams[: len(self.heads) if len(self.heads) > 1 else None]:
+        for stream in self.streams:
             if stream not in made:
                 below = max((made[inside] for inside in made if inside < stream), default=0)
                 above = min((made[inside] for inside in made if inside > stream), default=3 * below)
@@ -301,11 +291,10 @@ class Part:
             return min(value, MOST[kind])
         if value < LEAST or not (greedy or value in sizes):
             return value
-        inner = INNER.search(number.name)
-        for near, times in ((value * 2, 0.5), (value // 2, 2)):  # half a stream, or twice
-            if near in streams & widths.keys() and not (times == 2 and inner):
-                return int(widths[near] * times)
-        return widths.setdefault(value, self._beside(value, widths, inner and not greedy))
+        if 2 * value in streams & widths.keys():
+            return widths[2 * value] // 2
+        capped = INNER.search(number.name) and not greedy
+        return widths.setdefault(value, self._beside(value, widths, capped))
 
     def _beside(self, value, widths, capped):
         """A width beside that of the stream, on the same side of it."""
@@ -330,11 +319,9 @@ class Part:
             if n.kind == "part" and (many := self.others.get(_prefix(n.name))):
                 product = many.value * n.value
                 whole = next((w for w in (product, stream) if w in widths and product % w == 0), 0)
-                small, rest = divmod(
-                    product // (whole or 1) * widths.get(whole, 0), made[many.path][1]
-                )
-                if small and not rest:
-                    yield n.path, small
+                all_heads = product // whole * widths[whole] if whole else 0
+                if all_heads and all_heads % made[many.path][1] == 0:
+                    yield n.path, all_heads // made[many.path][1]
         ends = itertools.accumulate((n.value for n in self.sections), initial=0)
         ends = [round(end / self.divisor) for end in ends]
         for n, begin, end in zip(self.sections, ends, ends[1:]):
@@ -348,8 +335,7 @@ class Part:
 
     def patches(self, widths, made):
         """What becomes of the width of a patch: more numbers than the stream has, if it were more."""
-        one = self.field(["num_channels", "in_channels", "in_chans"], 3)
-        one *= self.field(["temporal_patch_size"], 1)
+        one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():
             more = one * patch**2 > stream
@@ -360,11 +346,8 @@ class Part:
         """(path, size) of images, their patches and windows: fewer of them, in the same ratio."""
         given = [n for n in self.found if n.kind == "image" and n.value > 0]
         of = lambda names: [n for n in given if re.search(names, n.name)]
-        patches, windows, images = (
-            of("^patch_sizes?$"),
-            of("window"),
-            of("^(?!patch_size|.*window)"),
-        )
+        patches, windows = of("^patch_sizes?$"), of("window")
+        images = of("^(?!patch_size|.*window)")
         if len(patches) > 2 or not images:
             return
         patch = patches[-1].value if patches else 1
@@ -378,7 +361,7 @@ class Part:
         for n in windows if not rest else ():
             yield n.path, 2
         for n in self.found:
-            if n.value == grid > 4 and re.search("image|grid|feature|pos|seq", n.name):
+            if n.value == grid > 4 and re.search("image|grid", n.name):
                 yield n.path, min(grid, most)
             if n.value == grid**2 and re.search("position|patches|seq", n.name):
                 yield n.path, min(grid, most) ** 2

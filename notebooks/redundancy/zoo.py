@@ -22,15 +22,8 @@ from .precision import plainly_attending
 from .sizes import INNER, STREAM, Number, is_config, is_count
 
 #: How large a size of each kind is here (`sizes.KINDS`), and those that do not follow from its kind.
-SMALL = {
-    "heads": 4,
-    "depth": 2,
-    "part": 8,
-    "experts": 2,
-    "top": 2,
-    "positions": 64,
-    "vocabulary": 48,
-}
+SMALL = {"heads": 4, "depth": 2, "part": 8, "experts": 2, "top": 2}
+SMALL |= {"positions": 64, "vocabulary": 48}
 SPECIAL = {
     **dict.fromkeys(("num_key_value_heads", "num_kv_heads", "type_vocab_size"), 2),
     **{"image_size": 16, "patch_size": 4, "num_channels": 3, "num_mel_bins": 8, "rotary_dim": 4},
@@ -67,12 +60,9 @@ def tiny(model_type, seed=0, **given):
 
         given = BESIDES.get(model_type, {}) | given
         config = small_config(AutoConfig.for_model(model_type), given)
-        state = torch.get_rng_state()
-        torch.manual_seed(seed)
-        try:
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
             return plainly_attending(AutoModel.from_config(config)).eval()
-        finally:
-            torch.set_rng_state(state)
 
 
 def small_config(config, given):
@@ -92,10 +82,8 @@ def small_config(config, given):
 
 def _small(config, name):
     """What becomes of a field that is a size; None for any other."""
-    value = getattr(config, name)
-    if not is_count(value) and not (
-        value is None and name in ("vocab_size", "num_key_value_heads")
-    ):
+    value, unset = getattr(config, name), ("vocab_size", "num_key_value_heads")
+    if not (is_count(value) or value is None and name in unset):
         return None
     kind = Number((name,), (), 0).kind
     width = 32 if name in STREAM else 64 if INNER.search(name) and kind == "other" else None
