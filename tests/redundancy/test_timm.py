@@ -1,0 +1,92 @@
+"""Models of timm, which the project does not name: their own code, at small sizes.
+
+timm is installed into a folder of its own.  What it imports of torchvision serves data and not models,
+and is left out: its wheels want CUDA's.
+"""
+
+import importlib.abc
+import importlib.machinery
+import subprocess
+import sys
+from unittest.mock import MagicMock
+
+import pytest
+import torch
+from redundancy import audit
+
+pytestmark = pytest.mark.nightly
+
+SMALL = {"img_size": 32, "embed_dim": 16, "depth": 2, "num_heads": 2, "num_classes": 5}
+WINDOWS = {"img_size": 32, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 2), "window_size": 4}
+
+
+class NoTorchvision(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        mine = name.partition(".")[0] == "torchvision"
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if mine else None
+
+    def create_module(self, spec):
+        made = MagicMock(name=spec.name)
+        made.__path__, made.__spec__ = [], spec
+        return made
+
+    def exec_module(self, module):
+        pass
+
+
+@pytest.fixture(scope="module")
+def timm(tmp_path_factory):
+    place = str(tmp_path_factory.mktemp("timm"))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", place]
+    subprocess.run([*pip, "timm"], check=True)
+    finder = NoTorchvision()
+    sys.path.insert(0, place)
+    sys.meta_path.insert(0, finder)
+    try:
+        import timm
+
+        yield timm
+    finally:
+        sys.path.remove(place)
+        sys.meta_path.remove(finder)
+
+
+def asked(timm, name, size=32, training=False, **given):
+    torch.manual_seed(0)
+    model = timm.create_model(name, pretrained=False, **given).eval()
+    report = audit(model, torch.randn(2, 3, size, size), training=training)
+    assert not report.disagreements and "unknown" not in {row.verdict for row in report.rows}
+    return report
+
+
+#: Softmax over bare scores: all of b_K alone, all of b_V with what absorbs it.  BEiT, EVA-02 and Swin V2
+#: have no key bias.
+@pytest.mark.parametrize(
+    ("name", "given", "key"),
+    [
+        ("vit_tiny_patch16_224", SMALL, True),
+        ("deit_tiny_distilled_patch16_224", SMALL, True),
+        ("vit_base_patch16_siglip_224", SMALL, True),
+        ("swin_tiny_patch4_window7_224", WINDOWS, True),
+        ("beit_base_patch16_224", SMALL, False),
+        ("eva02_tiny_patch14_224", SMALL | {"img_size": 28}, False),
+        ("swinv2_tiny_window8_256", WINDOWS, False),
+    ],
+)
+def test_attention(timm, name, given, key):
+    report = asked(timm, name, size=given["img_size"], **given)
+    keys = [row for row in report.rows if row.bias == "b_K"]
+    values = [row for row in report.rows if row.bias == "b_V"]
+    assert bool(keys) == key and all(row.alone == row.size for row in keys)
+    assert values and all(row.together == row.size for row in values)
+
+
+@pytest.mark.parametrize("name", ["resnet10t", "mobilenetv3_small_050", "efficientnet_lite0"])
+def test_batch_norm(timm, name):
+    """In evaluation every shift and running mean make up for each other; in training no shift goes."""
+    report = asked(timm, name, num_classes=5)
+    means = [row for row in report.rows if "running_mean" in row.name]
+    assert means and all(row.together == row.size for row in means)
+    training = asked(timm, name, training=True, num_classes=5)
+    shifts = [row for row in training.rows if row.name.startswith("bn1")]
+    assert shifts and not any(row.alone for row in shifts)
