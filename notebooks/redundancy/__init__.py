@@ -7,17 +7,15 @@ differs, and ``fold`` takes redundant ones away.
 To read it, module by module: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
 how it is run); ``shift`` (the calculus: moves, rules, following, freedom, uses); ``measuring`` and
 ``checking`` (prediction beside measurement); ``report`` and ``auditing``; ``what_can_go`` (the one table
-of answers, each built, measured and predicted); ``steps``, ``choosing``, ``absorbing``, ``fusing``,
-``equality``, ``removing``, ``folding`` and ``centring`` (what is moved, and that nothing changes);
+of answers, each built, measured and predicted); ``fold`` (what is moved, and that nothing changes);
 ``aligning`` and ``comparing``; ``command`` and ``expecting``.
 ``checkpoints``, ``zoo``, ``sizes``, ``shrinking``, ``defaults``, ``guessing``, ``variations`` and ``inputs``
 make models of the library `transformers` and inputs for them; the rest needs torch alone.
 """
 
 from .auditing import audit
-from .centring import as_rms_norm
 from .comparing import compare
-from .folding import fold
+from .fold import as_rms_norm, fold
 from .nullity import Jacobian, Nullity, UnclearRank, jacobian
 
 __all__ = [

@@ -24,8 +24,8 @@ from torch.utils._pytree import tree_map
 
 from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
 from .checkpoints import is_name, load
-from .choosing import LONGEST
-from .equality import BOUND, HARMLESS, LOSS
+from .fold.choosing import LONGEST
+from .fold.equality import BOUND, HARMLESS, LOSS
 from .guessing import problem_of
 from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
 from .precision import demand_values, one_thread_if_small

@@ -3,7 +3,7 @@
 import functools
 
 import torch
-from redundancy.equality import difference
+from redundancy.fold import difference
 from redundancy.precision import with_every_bias_random, with_every_weight_random
 from redundancy.zoo import quiet, some_inputs, tiny
 from torch import nn

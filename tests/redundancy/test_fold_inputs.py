@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 from derivation.checks import normal
-from redundancy import equality
-from redundancy.folding import fold
+from redundancy import fold
+from redundancy.fold import equality
 from redundancy.inputs import tensors
 from redundancy.precision import with_every_bias_random
 from redundancy.subject import Subject, exactly
@@ -21,11 +21,10 @@ def constants(rows):
 # --- training ---
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.02])
-def test_what_stands_where_layers_are_left_out_at_random_stays(rate):
+def test_what_stands_where_layers_are_left_out_at_random_stays():
     """A shift cannot take the query bias of a layer that may be left out; the decoder has none."""
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
-    model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=rate)).train()
+    model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=0.02)).train()
     result, inputs = fold(model), some_inputs(model)
     queries = [row.place for row in result.moved if row.constant == "b_Q"]
     assert queries and not any("encoder.layers" in place for place in queries), str(result)
@@ -103,16 +102,6 @@ def test_a_weighted_sum_is_weighted():
 
 
 # --- lengths, masks, flags ---
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "bert", "bart", "phi", "mpnet", "biogpt", "mbart"])
-def test_equal_at_other_lengths_and_under_padding(kind):
-    model, result = random_model(kind), fold(random_model(kind))
-    seen = torch.ones(3, 9, dtype=torch.long)
-    seen[0, 6:] = 0
-    padded = some_inputs(model, batch=3, tokens=9, seed=3) | {"attention_mask": seen}
-    for inputs in (padded, *(some_inputs(model, tokens=n, seed=n) for n in (2, 33))):
-        assert apart(result.model, model, inputs) <= result.bound
 
 
 @pytest.mark.parametrize("flags", [{}, {"add_bias_kv": True}, {"add_zero_attn": True}])

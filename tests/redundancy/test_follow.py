@@ -7,7 +7,7 @@ import pytest
 import torch
 from architectures import ARCHITECTURES
 from architectures.cases import GAINS, drawn
-from redundancy.equality import BOUND
+from redundancy.fold.equality import BOUND
 from redundancy.nullity import Jacobian
 from redundancy.precision import double_precision
 from redundancy.shift.following import follow

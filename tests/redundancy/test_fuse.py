@@ -6,9 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation.checks import normal
-from redundancy import fusing
-from redundancy.equality import NotEqual
-from redundancy.folding import fold
+from redundancy import fold
+from redundancy.fold import NotEqual, moving
 from shared_models import *
 
 WIDE = 6
@@ -63,6 +62,11 @@ class Shared(nn.Module):
         return F.relu(self.one(y)) + (self.other(self.conv(-x)) if self.twice else y.tanh())
 
 
+class ClampedNorm(nn.BatchNorm1d):
+    def forward(self, x):
+        return super().forward(x).clamp(-50, 50)
+
+
 IMAGE, SOUND = normal(2, 3, 8, 8), normal(2, d, 7)
 
 #: a model, its input, and the maps that take norms
@@ -108,6 +112,8 @@ STAYS = {
     "something between": (activated, SOUND, "directly before it"),
     "an input before": (
         lambda: nn.Sequential(nn.BatchNorm1d(d), nn.Conv1d(d, k, 1)), SOUND, "directly before it"),
+    "a class of its own": (
+        lambda: nn.Sequential(nn.Conv1d(d, k, 1), ClampedNorm(k)), SOUND, "class is not PyTorch's"),
     "in groups, transposed": (
         lambda: nn.Sequential(nn.ConvTranspose1d(d, k, 3, groups=2), nn.BatchNorm1d(k)),
         SOUND, "groups"),
@@ -130,7 +136,7 @@ def test_in_training_its_statistics_are_the_batches():
 
 
 def test_a_fault_is_caught_by_the_comparison(monkeypatch):
-    monkeypatch.setattr(fusing, "changes_nothing", lambda *given: True)
+    monkeypatch.setattr(moving, "changes_nothing", lambda *given: True)
     with pytest.raises(NotEqual, match="No model is returned"):
         fold(with_statistics(Shared(False)), SOUND, move=(), fuse=True)
 

@@ -5,10 +5,9 @@ import copy
 import pytest
 import torch
 from derivation.checks import normal
-from redundancy import absorbing
-from redundancy.centring import ShiftedRMSNorm
-from redundancy.equality import NotEqual
-from redundancy.folding import fold
+from redundancy import fold
+from redundancy.fold import NotEqual, moving
+from redundancy.fold.centring import ShiftedRMSNorm
 from shared_models import *
 
 X = {"x": normal(2, 5, d)}
@@ -156,15 +155,6 @@ def test_where_it_does_not_hold_it_is_refused_in_a_sentence(what):
         assert not result.moved and not changed(model, result.model)
 
 
-def test_a_fresh_model_and_one_with_rms_norms_keep_their_biases():
-    fresh = tiny("phi")
-    for layer in fresh.layers:
-        layer.self_attn.k_proj.bias.data.copy_(normal(*layer.self_attn.k_proj.bias.shape))
-    for model, words in ((fresh, "no shift"), (random_model("llama"), "only a LayerNorm's sum")):
-        result = fold(model, move=(), into_weights=True)
-        assert not result.moved and result.rows and all(words in row.text for row in result.rows)
-
-
 def as_if_a_layer_norm(read, name):
     """The gain and the shift of an RMSNorm, taken for a LayerNorm's."""
     return torch.ones(d).double(), torch.full((d,), 0.5).double()
@@ -172,10 +162,10 @@ def as_if_a_layer_norm(read, name):
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_behind_an_rms_norm_the_calculus_refuses_and_if_not_the_comparison(monkeypatch, trusted):
-    monkeypatch.setattr(absorbing, "_norm_of", as_if_a_layer_norm)
+    monkeypatch.setattr(moving, "_norm_of", as_if_a_layer_norm)
     if not trusted:
         assert not fold(block(rms), X, move=(), into_weights=True).moved
         return
-    monkeypatch.setattr(absorbing, "changes_nothing", lambda *given: True)
+    monkeypatch.setattr(moving, "changes_nothing", lambda *given: True)
     with pytest.raises(NotEqual, match="No model is returned"):
         fold(block(rms), X, move=(), into_weights=True)

@@ -9,8 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from derivation.checks import normal
-from redundancy import audit
-from redundancy.folding import fold
+from redundancy import audit, fold
 from shared_models import *
 
 FAR = 50.0

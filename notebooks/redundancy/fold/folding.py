@@ -4,11 +4,9 @@
     print(folded)                     # what went where, what stayed and why
     folded.model                      # equal to the model given: compared before it is returned
 
-How far the added parameters may move is read off the operations of the model's runs (`steps`), at
-its own numbers in float64; `choosing` says what goes where.  The moves are done on a copy, and not
-taken on trust: the outputs of both models are compared, and where they differ nothing is returned
-(`equality` states the bound).  The model returned is rounded to the dtype of the model given;
-what that costs, and what rounding cost before, stands in ``rounding``.
+How far the added parameters may move is read off the operations of the model's runs, at its own
+numbers in float64.  The moves are done on a copy, and not taken on trust: the outputs of both
+models are compared, and where they differ nothing is returned.
 """
 
 from __future__ import annotations
@@ -20,16 +18,17 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from .absorbing import absorb_into_weights, price_of
-from .checkpoints import NoCheckpoint, load
-from .choosing import KINDS, Choice, Row, pieces_of
-from .equality import Bench, CannotFold, demand_loads_again
-from .fusing import fuse_norms
+from ..checkpoints import NoCheckpoint, load
+from ..shift.freedom import Unclear
+from ..zoo import quiet
+from .choosing import KINDS, Choice, Outcome
+from .equality import Bench, CannotFold
+from .moving import absorb_into_weights, fuse_norms, price_of
+from .removing import demand_loads_again, without_zeros
 from .removing import remove as take_out
-from .removing import without_zeros
-from .shift.freedom import Unclear
-from .steps import freedom_of
-from .zoo import quiet
+
+#: The number of a layer in a name, or in a sentence with names.
+NUMBER = re.compile(r"(?<=[a-z]\.)\d+\b|\b\d+(?=\.[a-z])")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Folded:
     """
 
     model: nn.Module
-    rows: tuple[Row, ...]
+    rows: tuple[Outcome, ...]
     error: float
     bound: float
     rounding: tuple[float, float]
@@ -68,7 +67,7 @@ class Folded:
             self.model.save_pretrained(folder)
 
     def __str__(self):
-        lines = [*table(self.moved), *table(self.kept), *table(self.refused)]
+        lines = [*_table([*self.moved, *self.kept, *self.refused])]
         return "\n".join([*(lines or ["no bias that could move"]), *self._counts()])
 
     def _counts(self):
@@ -87,36 +86,43 @@ class Folded:
             yield f"{what}: {len(self.removable)} biases, {numbers} numbers, {size} bytes"
 
 
+def _table(rows):
+    """Lines of text; rows that differ by the number of a layer only are one."""
+    groups = {}
+    for row in rows:
+        starred = [NUMBER.sub("*", part) for part in (row.place, row.text)]
+        groups.setdefault((row.verdict, row.constant, *starred), []).append(row)
+    for (verdict, constant, place, text), some in groups.items():
+        if len(some) == 1:
+            place, text = some[0].place, some[0].text
+        times = f" ({len(some)} times)" if len(some) > 1 else ""
+        yield f"{verdict:8} {constant:4} {place}{times}: {text}"
+
+
 def fold(
     model, inputs=None, *, move=KINDS, into_weights=False, add_bias=False, fuse=False, remove=False
 ):
     """A `Folded`: an equal model in which every bias that can move has moved.
 
-    ``model`` is a module, which is not changed, or the name or folder of a checkpoint.
-    ``inputs`` are a dict, a tuple or a tensor at which the two models are compared; drawn at
-    random if left out.  To them `other_ways` adds inputs that may take another way through
-    the code.  Equal means: in the mode (training or not) that the model is in, and for every query
-    that may see a key; one that may see none, such as padding on the left, has no row of weights
-    that sums to one.
+    ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs``
+    are a dict, a tuple or a tensor, drawn at random if left out.  The two models are compared at
+    these, and at others made from them (`other_ways`), in the mode that the model is in, and for
+    every query that may see a key: one that may see none has no weights that sum to one.
 
     ``move`` chooses among the kinds "key", "value", "query", "other" (the biases of other maps),
     "output" and "shifts" (of norms); those named first go first, into those that come later.
-    ``fuse=True`` begins with every BatchNorm in evaluation: its gain, its shift and its statistics
-    go into the convolution or the linear map before it.  ``into_weights=True`` ends with every bias
-    that is left in a map that reads a LayerNorm with a shift: it goes into the weight beside it
-    (`absorbing`), and the report says what that costs; ``move=()`` puts all of them there.
-    ``add_bias=True`` gives a bias to a map that has none and needs one; a configuration may have no
-    word for it, and then ``Folded.save`` refuses.  ``remove=True`` takes biases that are zero then
-    out of the model: by the word that the configuration has for it, or as ``bias=None``.
+    ``fuse=True`` begins with every BatchNorm in evaluation, which goes into the convolution or the
+    linear map before it.  ``into_weights=True`` ends with every bias that is left in a map that
+    reads a LayerNorm with a shift: it goes into the weight beside it, and the report says what that
+    costs; ``move=()`` puts all of them there.  ``add_bias=True`` gives a bias to a map that has
+    none and needs one; a configuration may have no word for it, and then ``Folded.save`` refuses.
+    ``remove=True`` takes biases that are zero then out of the model.
 
     Raises CannotFold with a reason, and NotEqual where outputs would change.
     """
     move = (move,) if isinstance(move, str) else move
-    if (
-        not isinstance(move, list | tuple)
-        or not {*move} <= {*KINDS}
-        or not (move or into_weights or fuse)
-    ):
+    known = isinstance(move, list | tuple) and {*move} <= {*KINDS}
+    if not (known and (move or into_weights or fuse)):
         raise CannotFold(f"move takes some of {', '.join(KINDS)}; not {move!r}")
     try:
         model = model if isinstance(model, nn.Module) else load(model)
@@ -135,27 +141,12 @@ def fold(
 
 def move_biases(bench, kinds):
     """Make the biases of these kinds zero, in this order, as far as they go."""
-    found = freedom_of(bench.after, bench.calls)
-    found.rounding = torch.finfo(next(bench.model.parameters()).dtype).eps
-    values, pieces = {n: v.clone() for n, v in found.numbers.items()}, [*pieces_of(found)]
-    asked = [p for kind in kinds for p in pieces if p.kind == kind]
     try:
-        if found.run.unclear:
-            raise Unclear(found.run.unclear)
-        choice = Choice(found, values, [p for p in pieces if p.kind != "made"])
-        choice.go(asked)
-        if bench.before.injected:
-            more = Choice(found, values, pieces, choice.held)
-            more.rows, more.longest = choice.rows, choice.longest
-            choice = more
-            choice.go([p for p in asked if values[p.name].flatten()[p.index].any()])
-        bench.rows += choice.account(asked)
+        choice = Choice(bench.after, bench.calls, torch.finfo(bench.like.dtype).eps)
+        bench.rows += choice.go([p for kind in kinds for p in choice.pieces if p.kind == kind])
     except Unclear as reason:
         raise CannotFold(f"what is redundant is not clear at these inputs: {reason}") from None
     bench.longest = max(bench.longest, choice.longest)
-    for name, value in values.items():
-        if not torch.equal(value, found.numbers[name]):
-            bench.after.tensors[name].data = value
 
 
 def finished(bench, remove=False):
@@ -169,21 +160,3 @@ def finished(bench, remove=False):
     removable = tuple((n, *sizes[n]) for n in names)
     rounding = bench.rounding(made)
     return Folded(made, tuple(bench.rows), error, bound, rounding, removable, remove)
-
-
-def table(rows):
-    """Lines of text; rows that differ by the number of a layer only are one."""
-    groups = {}
-    for row in rows:
-        place, text = (
-            re.sub(r"(?<=[a-z]\.)\d+\b|\b\d+(?=\.[a-z])", "*", part)
-            for part in (row.place, row.text)
-        )
-        groups.setdefault((row.verdict, row.constant, place, text), []).append(row)
-    lines = []
-    for (verdict, constant, place, text), some in groups.items():
-        if len(some) == 1:
-            place, text = some[0].place, some[0].text
-        times = f" ({len(some)} times)" if len(some) > 1 else ""
-        lines.append(f"{verdict:8} {constant:4} {place}{times}: {text}")
-    return lines

@@ -13,12 +13,13 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .choosing import Row
+from ..shift.following import Following
+from ..shift.moves import NOISE
+from .choosing import Outcome
 from .equality import Bench, CannotFold
 from .folding import finished, move_biases
-from .shift.following import Following
-from .shift.moves import NOISE
-from .steps import followed, steps_of
+from .moving import is_plain
+from .reading import Steps, followed
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
@@ -58,7 +59,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
     with bench.open():
         move_biases(bench, ("shifts",))
         heard = centre_writers(bench)
-        demand_centred(bench, heard)
+        demand_centred(bench, [Steps(bench.after, call) for call in bench.calls], heard)
         replace_norms(bench.after.model)
     return finished(bench)
 
@@ -70,36 +71,29 @@ def centre_writers(bench):
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
         for axis in dict.fromkeys(axes):
             shape = [1 if a == axis else n for a, n in enumerate(tensor.shape)]
-            chance = torch.Generator().manual_seed(0)
-            numbers = torch.randn(shape, generator=chance, dtype=torch.float64)
+            numbers = torch.randn(shape, generator=torch.Generator().manual_seed(0)).double()
             change = {name: numbers.expand(tensor.shape).contiguous()}
             one = followed(bench.after, bench.calls, change, Reaching)
             if one.reached and one.pure and (one.failed or one.unclear):
                 heard.append(name)
             elif one.reached and not one.failed:
                 tensor.data = tensor - tensor.mean(axis, keepdim=True)
-                bench.rows.append(
-                    Row("moved", name, "mean", "to nowhere: LayerNorms cancel it [14.2]")
-                )
+                text = "to nowhere: LayerNorms cancel it [14.2]"
+                bench.rows.append(Outcome("moved", name, "mean", text))
                 break
     return heard
 
 
-def demand_centred(bench, heard):
+def demand_centred(bench, runs, heard):
     """Raises CannotFold unless every LayerNorm runs, and reads rows whose mean is zero."""
-    used = set()
-    for call in bench.calls:
-        steps = steps_of(bench.after, call)
-        used |= steps.used
-        for step in steps.steps:
-            if step.name == "native_layer_norm":
-                x, axes = step.args[0], range(-len(step.args[1]), 0)
-                if x.mean(list(axes)).abs().max() > NOISE * x.abs().max():
-                    name = (steps.named(step, 2) or "a LayerNorm").removesuffix(".weight")
-                    raise CannotFold(f"what {name} reads cannot be centred{_because(bench, heard)}")
+    for run in runs:
+        for step in (s for s in run.steps if s.name == "native_layer_norm"):
+            x, axes = step.args[0], range(-len(step.args[1]), 0)
+            if x.mean(list(axes)).abs().max() > NOISE * x.abs().max():
+                name = (run.named(step, 2) or "a LayerNorm").removesuffix(".weight")
+                raise CannotFold(f"what {name} reads cannot be centred{_because(bench, heard)}")
     for name, norm in bench.after.model.named_modules():
-        idle = [n for n, _ in norm.named_parameters(prefix=name) if n not in used]
-        if is_layer_norm(norm) and idle:
+        if is_plain(norm, nn.LayerNorm) and not any(norm in run.ran for run in runs):
             raise CannotFold(f"{name} does not run on these inputs")
 
 
@@ -113,21 +107,12 @@ def _because(bench, heard):
     return f": not only LayerNorms depend on the mean of {heard[0]}{tied}"
 
 
-def is_layer_norm(module):
-    """Whether a module is PyTorch's own LayerNorm, and nothing is hooked to it."""
-    return type(module) is nn.LayerNorm and not (module._forward_hooks or module._forward_pre_hooks)
-
-
 def replace_norms(model):
     """Every LayerNorm becomes an RMSNorm with its gain, its eps, and its shift if it has one."""
     for name, norm in list(model.named_modules(remove_duplicate=False)):
-        if is_layer_norm(norm):
-            model.set_submodule(name, rms_norm_of(norm))
-
-
-def rms_norm_of(norm):
-    size, eps = norm.normalized_shape, norm.eps
-    shifted = norm.bias is not None and norm.bias.any()
-    made = ShiftedRMSNorm(size, eps, norm.bias.detach()) if shifted else nn.RMSNorm(size, eps)
-    made.weight = norm.weight
-    return made.to(norm.weight.device).train(norm.training)
+        if is_plain(norm, nn.LayerNorm):
+            size, eps, shift = norm.normalized_shape, norm.eps, norm.bias
+            shifted = shift is not None and shift.any()
+            made = ShiftedRMSNorm(size, eps, shift.detach()) if shifted else nn.RMSNorm(size, eps)
+            made.weight = norm.weight
+            model.set_submodule(name, made.to(norm.weight.device).train(norm.training))

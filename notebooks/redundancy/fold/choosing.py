@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 import torch
 
-from .report import SYMBOLS
-from .shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
+from ..nullity import svd
+from ..report import SYMBOLS
+from ..shift.following import follow
+from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
+from .reading import Steps, variants
 
 #: A move longer than this costs more digits than it is worth: the bias stays.
 LONGEST = 1e4
@@ -25,11 +28,11 @@ KINDS = ("value", "query", "key", "other", "output", "shifts")
 
 
 @dataclass(frozen=True)
-class Row:
+class Outcome:
     """What became of a bias, or of a part of it.  ``verdict`` is "moved", "kept" or "refused".
 
     ``zeros`` counts its numbers that are zero now and were not before, and ``by`` says what that
-    took.  ``price`` is what a bias costs that went into the weight beside it (`absorbing`).
+    took.  ``price`` is what a bias costs that went into the weight beside it (`moving`).
     """
 
     verdict: str
@@ -39,6 +42,14 @@ class Row:
     zeros: int = 0
     by: str = ""
     price: tuple = ()
+
+
+class Stays(Exception):
+    """Why numbers stay; ``verdict`` is "kept" or "refused"."""
+
+    def __init__(self, reason, verdict="refused"):
+        super().__init__(reason)
+        self.verdict = verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,83 +65,86 @@ class Piece:
         return SYMBOLS.get(self.kind) or {"shifts": "β", "statistic": "μ"}.get(self.kind, "b")
 
 
-class Stays(Exception):
-    """Why numbers stay; ``verdict`` is "kept" or "refused"."""
-
-    def __init__(self, reason, verdict="refused"):
-        super().__init__(reason)
-        self.verdict = verdict
-
-
-def pieces_of(found):
-    """All numbers that may move, in pieces, in the order of their first use.
-
-    A table of which only some rows were read does not move.  The mean that a norm keeps
-    ("statistic") and a bias that is "made" for it only make up for others.
-    """
-    for name in found.numbers:
-        rest = torch.zeros(found.numbers[name].numel(), dtype=torch.bool)
-        for mask in found.met(name).values():
-            rest = rest | mask
-        if found.numbers[name].squeeze().dim() > 1 and not rest.all():
-            continue
-        for part, mask in found.parts.get(name, {}).items():
-            if (mine := mask & rest).any():
-                yield Piece(name, part, mine)
-                rest = rest & ~mask
-        if rest.any():
-            yield Piece(name, found.kinds.get(name, "other"), rest)
+def split(name, mask, parts, kind="other"):
+    """The pieces of the numbers in a mask: by the parts that they belong to, and the rest."""
+    for part, its in (*parts.items(), (kind, mask)):
+        if (mine := its & mask).any():
+            yield Piece(name, part, mine)
+            mask = mask & ~its
 
 
 class Choice:
-    """Makes pieces zero, one after the other, in ``values`` {parameter: numbers}.
+    """Makes biases zero, one after the other, in a subject: in the first place those asked for.
 
-    Pieces that are not given stay as they are.  ``rows`` is the account, ``longest`` the length of
-    the longest move, and ``held`` what no later move may undo.
+    It is read off all runs of the subject what its biases may do.  ``digits`` is the rounding of
+    the model's own dtype, and ``longest`` becomes the length of the longest move.
     """
 
-    def __init__(self, found, values, pieces, held=()):
-        self.found, self.values = found, values
-        self.freedom = Freedom(dict(_apart(found.freedom, pieces)), {})
+    def __init__(self, subject, calls, digits):
+        uses = [subject.uses(call) for call in calls]
+        names = dict.fromkeys(name for one in uses for name in one.added)
+        self.subject, self.digits, self.longest = subject, digits, 0.0
+        self.rows, self.refused = [], {}
+        self.run = follow(variants(subject, calls), {n: subject.tensors[n] for n in names})
+        if self.run.unclear:
+            raise Unclear(self.run.unclear)
+        parts = {n: part for one in reversed(uses) for n, part in one.parts.items()}
+        shifts = {name for call in calls for name in Steps(subject, call).shifts()}
+        own = {name for name, _ in subject.model.named_parameters()}
+        kinds = {n: "other" if n in own else "statistic" for n in names}
+        kinds |= dict.fromkeys(shifts, "shifts") | dict.fromkeys(subject.injected, "made")
+        self.pieces = [p for n in names for p in self._pieces(n, parts.get(n, {}), kinds[n])]
+        self.freedom = Freedom(dict(_apart(Freedom.of(self.run.moves), self.pieces)), {})
         first = {"statistic": 0, "made": 2}  # statistics make up for others first, made biases last
-        self.order = sorted(pieces, key=lambda p: first.get(p.kind, 1))
-        self.rows, self.held, self.longest, self.refused = [], [], 0.0, {}
-        for one in held:
-            self._hold(*one)
+        self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
+
+    def _pieces(self, name, parts, kind):
+        """The numbers of a parameter that some operation met, in pieces.
+
+        A table of which only some rows were read does not move.  The mean that a norm keeps
+        ("statistic") and a bias that is "made" for it only make up for others.
+        """
+        tensor = self.subject.tensors[name]
+        met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
+        if tensor.squeeze().dim() < 2 or met.all():
+            yield from split(name, met, parts, kind)
+
+    def _met(self, name):
+        """{event: which numbers of a parameter it met first-hand}."""
+        return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
 
     def go(self, pieces):
-        """Make zero of these pieces what can be; `account` then says why the rest stays."""
+        """Make zero of these pieces what can be; returns what became of them, and why."""
         for step in (self._go_alone, self._go_together, self._go_in_part):
             for piece in pieces:
                 try:
                     step(piece)
-                except (Stays, Unclear) as reason:
+                except Stays as reason:
                     self.refused[piece] = str(reason)
-
-    def account(self, pieces):
-        """The rows of all that became of these pieces."""
+                except Unclear as reason:
+                    self.refused[piece] = f"it is not clear whether it can go: {reason}"
         return [*self.rows, *(self._kept(p) for p in pieces if self._of(p).any())]
 
     def _go_alone(self, piece):
         """Make the numbers of a piece zero that no output depends on."""
-        whole = _whole(self._directions(piece)[0])
-        if (goal := whole & (self._of(piece) != 0)).any():
-            self._demand_short(self._of(piece)[goal])
-            self._add(piece, 0, goal)
-            self._write(piece, goal, "to nowhere", "alone", "erased", "seen")
-        self._hold(piece, torch.eye(len(whole)).double()[:, whole])
+        self._erase(piece, _axes(_whole(self._directions(piece)[0])), "", "alone")
 
     def _go_in_part(self, piece):
-        """Take out of a piece the part that no output depends on."""
-        free, b = self._directions(piece)[0], self._of(piece)
-        mean = free.shape[1] == 1 and free.max() - free.min() < IN_RANGE
-        free = torch.ones_like(free) / len(b) ** 0.5 if mean else free
-        part, digits = free @ (free.T @ b), max(NOTHING, self.found.rounding * len(b) ** 0.5)
-        if b.any() and part.abs().max() > digits * b.abs().max():
+        """Take out of a piece the part that no output depends on, but not what rounding left."""
+        free, some = self._directions(piece)[0], "{1} of {0} dimensions "
+        if free.shape[1] == 1 and free.max() - free.min() < IN_RANGE:
+            free, some = torch.ones_like(free) / len(free) ** 0.5, "its mean "
+        least = max(NOTHING, self.digits * len(free) ** 0.5)
+        self._erase(piece, free, some.format(*free.shape), least=least)
+
+    def _erase(self, piece, free, some, by="", least=0.0):
+        """Take out of a piece its part along some directions, and hold it there."""
+        b = self._of(piece)
+        part = free @ (free.T @ b)
+        if part.abs().max() > least * b.abs().max():
             self._demand_short(part)
             self._add(piece, -part)
-            some = "its mean" if mean else f"{free.shape[1]} of {len(b)} dimensions"
-            self._write(piece, part != 0, f"{some} to nowhere", "", "erased", "seen")
+            self._write(piece, part != 0, f"{some}to nowhere", by, "erased", "seen")
         self._hold(piece, free)
 
     def _go_together(self, piece):
@@ -140,15 +154,13 @@ class Choice:
         """
         for other in self.order if piece.kind == "shifts" else ():
             if other.kind == "statistic":
-                self._hold(other, torch.eye(int(other.index.sum())).double())
+                self._hold(other, torch.eye(len(self._of(other))).double())
         try:
-            reach = self._directions(piece)[1]
-            goal = _whole(reach) & (self._of(piece) != 0)
+            goal = _whole(self._directions(piece)[1]) & (self._of(piece) != 0)
             if goal.any():
                 self._move(piece, goal)
         finally:
-            zero = self._of(piece) == 0
-            self._hold(piece, torch.eye(len(zero)).double()[:, zero])
+            self._hold(piece, _axes(self._of(piece) == 0))
 
     def _move(self, piece, goal):
         """Make these numbers zero by the shortest move of them and of what makes up for them."""
@@ -158,11 +170,10 @@ class Choice:
         for places in (family.places[piece][goal], *(family.places[p] for p in others)):
             moving[places] = True
         basis, rows = _meeting(family.basis, family.basis[~moving]), family.places[piece][goal]
-        left, values, right = _svd(basis[rows])
+        left, values, right = svd(basis[rows])
         there = values > NOTHING
         move = basis @ (right[there].T @ ((left[:, there].T @ -b[goal]) / values[there]))
-        missed = move[rows] + b[goal]
-        if not missed.norm() <= IN_RANGE * b[goal].norm():
+        if not (move[rows] + b[goal]).norm() <= IN_RANGE * b[goal].norm():
             raise Stays("no move of other biases makes up for it")
         self._demand_short(move)
         for one in others:
@@ -176,6 +187,25 @@ class Choice:
         if not move.norm() <= LONGEST:
             raise Stays(f"the move, {move.norm():.0e} long, costs more digits than it is worth")
         self.longest = max(self.longest, move.norm().item())
+
+    # --- the numbers and their account
+
+    def _of(self, piece):
+        return self.subject.tensors[piece.name].flatten()[piece.index]
+
+    def _add(self, piece, move, zero=slice(0)):
+        """Add a move to a piece's numbers, and make some of them zero exactly."""
+        tensor, mine = self.subject.tensors[piece.name], self._of(piece) + move
+        mine[zero] = 0
+        tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
+
+    def _write(self, piece, gone, where, by, *kinds):
+        """Enter that these numbers have gone, and why they may: the event of these kinds."""
+        why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
+        some = "" if gone.all() or not by else f"{int(gone.sum())} of {len(gone)} numbers "
+        text = f"{some}{where}{why and ': '}{why}"
+        zeros = int(gone.sum()) if by else 0
+        self.rows.append(Outcome("moved", piece.name, piece.symbol, text, zeros, by))
 
     def _kept(self, piece):
         """The row of what is left of a piece."""
@@ -191,32 +221,12 @@ class Choice:
             some = "" if rest.all() else f"{int(rest.sum())} of {len(rest)} numbers: "
             why = self._because(piece, rest, "turned") or self._because(piece, rest, "seen", "bent")
             why = some + why
-        return Row(verdict, piece.name, piece.symbol, why)
-
-    # --- the numbers and their account
-
-    def _of(self, piece):
-        return self.values[piece.name].flatten()[piece.index]
-
-    def _add(self, piece, move, zero=slice(0)):
-        """Add a move to a piece's numbers, and make some of them zero exactly."""
-        numbers, mine = self.values[piece.name].flatten().clone(), self._of(piece) + move
-        mine[zero] = 0
-        numbers[piece.index] = mine
-        self.values[piece.name] = numbers.view_as(self.values[piece.name])
-
-    def _write(self, piece, gone, where, by, *kinds):
-        """Enter that these numbers have gone, and why they may: the event of these kinds."""
-        why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
-        some = "" if gone.all() or not by else f"{int(gone.sum())} of {len(gone)} numbers "
-        text = f"{some}{where}{why and ': '}{why}"
-        zeros = int(gone.sum()) if by else 0
-        self.rows.append(Row("moved", piece.name, piece.symbol, text, zeros, by))
+        return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
         """The words of the event of these kinds (with a theorem, if ``proved``) that most met."""
         numbers, met = piece.index.nonzero()[:, 0][mask], Counter()
-        for event, labels in self.found.met(piece.name).items():
+        for event, labels in self._met(piece.name).items():
             if event.kind in kinds and labels[numbers].any() and (event.theorem or not proved):
                 met[event] += int(labels[numbers].sum())
         if not met:
@@ -228,7 +238,7 @@ class Choice:
 
     def _directions(self, piece):
         """Bases of the directions of a piece that go alone, and of those that go at all."""
-        left, values, _ = _svd(self.freedom.families[piece].rows(piece))
+        left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
 
@@ -238,28 +248,11 @@ class Choice:
         basis = _meeting(family.basis, directions.T @ family.rows(piece))
         family = Family(basis, family.places)
         self.freedom.families.update(dict.fromkeys(family.places, family))
-        self.held.append((piece, directions))
 
 
-def _meeting(basis, conditions):
-    """The directions of a basis (numbers, directions) that meet some conditions on them."""
-    if not len(conditions) or not basis.shape[1]:
-        return basis
-    _, values, right = _svd(conditions, full=True)
-    _demand_clear(values)
-    return basis @ right[int((values > OUTSIDE).sum()) :].T
-
-
-def _svd(matrix, full=False):
-    """The singular value decomposition; by way of the turned matrix, where the plain one fails."""
-    try:
-        return torch.linalg.svd(matrix, full_matrices=full)
-    except torch.linalg.LinAlgError:
-        chance = torch.Generator().manual_seed(0)
-        turn = torch.randn(matrix.shape[1], matrix.shape[1], generator=chance, dtype=matrix.dtype)
-        turn = torch.linalg.qr(turn).Q
-        left, values, right = torch.linalg.svd(matrix @ turn, full_matrices=full)
-        return left, values, right @ turn.T
+def _axes(mask):
+    """The directions of some numbers themselves, as columns."""
+    return torch.eye(len(mask), dtype=torch.float64)[:, mask]
 
 
 def _whole(directions):
@@ -267,9 +260,18 @@ def _whole(directions):
     return directions.square().sum(1) > 1 - NOTHING
 
 
+def _meeting(basis, conditions):
+    """The directions of a basis (numbers, directions) that meet some conditions on them."""
+    if not len(conditions) or not basis.shape[1]:
+        return basis
+    _, values, right = svd(conditions, full=True)
+    _demand_clear(values)
+    return basis @ right[int((values > OUTSIDE).sum()) :].T
+
+
 def _demand_clear(values):
     if ((values > OUTSIDE) & (values < INSIDE)).any():
-        raise Unclear("it is not clear whether it can go: another bias hardly depends on it")
+        raise Unclear("another bias hardly depends on it")
 
 
 def _apart(freedom, pieces):
@@ -280,7 +282,6 @@ def _apart(freedom, pieces):
             rows = [family.places[p.name][p.index] for p in mine]
             order, still = torch.cat(rows), torch.ones(len(family.basis), dtype=torch.bool)
             still[order] = False
-            ends = torch.arange(len(order)).split([len(r) for r in rows])
             basis = _meeting(family.basis, family.basis[still])[order]
-            made = Family(basis, dict(zip(mine, ends)))
+            made = Family(basis, dict(zip(mine, torch.arange(len(order)).split([*map(len, rows)]))))
             yield from ((piece, made) for piece in mine)

@@ -1,0 +1,240 @@
+"""Whether two models are equal: their outputs compared in float64, and in their own dtype.
+
+What a comparison in float64 may find is bounded by
+
+    relative error <= 1e-12 (1 + |t|),    t the longest move that was made,
+
+because what is added in one place is taken away in another: the numbers between are longer by |t|,
+and their last digits are lost.  Inputs can only show the way through the code that they take;
+`other_ways` therefore adds some: longer ones, padding, the states of an encoder, and each
+argument left out that can be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import itertools
+import random
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+from ..inputs import as_call, first_line, in_float64, tensors
+from ..subject import Subject, exactly, unwrapped
+from .reading import idle_matrices_see, runs
+
+#: Bound on the relative error in float64, for each unit of (1 + |t|).
+BOUND = 1e-12
+#: By what factor rounding in a model's own dtype may grow, and what is harmless anyway.
+LOSS, HARMLESS = 10, 1e-4
+#: How many runs are compared where a model draws random numbers: in training mode.
+DRAWS = 8
+
+
+class CannotFold(ValueError):
+    """The model, or what was asked of it, is nothing that can be worked on; says why."""
+
+
+class NotEqual(ArithmeticError):
+    """The outputs changed, so no model is returned; says by how much."""
+
+
+class Bench:
+    """A model, a copy of it in float64 (``before``), and another (``after``) that is changed.
+
+    ``calls`` are the inputs at which the two are compared: the one that is given, and others.
+    ``rows`` is the account, ``longest`` the length of the longest move that was made.
+    """
+
+    def __init__(self, model, inputs, inject=False):
+        try:
+            self.model = unwrapped(model)
+            self.like = next(self.model.parameters(), None)
+            if self.like is None:
+                raise ValueError(f"{type(self.model).__name__} has no parameters")
+            call = _moved(in_float64(as_call(self.model, inputs)), "cpu")
+            self.before = Subject(self.model, self.model.training, inject=inject, own=True)
+            even_chances(self.before.model.cpu())
+            self.before.renew()
+        except (ValueError, TypeError) as reason:  # quantised, on the meta device, no inputs
+            raise CannotFold(str(reason)) from None
+        self.rows, self.longest = [], 0.0
+        with exactly(), torch.no_grad():
+            demand_runs(self.before, call)
+            self.calls = [call, *other_ways(self.before, call)]
+        self.after = self.before.twin()
+
+    @contextlib.contextmanager
+    def open(self):
+        """Work on ``after`` is done while this lasts."""
+        with exactly(), torch.no_grad(), idle_matrices_see(self.after, self.calls):
+            yield
+
+    def error(self):
+        """(error, bound) of the two models in float64; raises NotEqual beyond the bound."""
+        bound, worst = BOUND * (1 + self.longest), torch.zeros(())
+        seeds = range(DRAWS if self.before.training else 1)
+        with exactly(), torch.no_grad():
+            for call, seed in itertools.product(self.calls, seeds):
+                after, before = (drawn(s.run, call, seed) for s in (self.after, self.before))
+                worst = torch.maximum(worst, apart(after, before))
+        if not worst <= bound:
+            raise NotEqual(
+                f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} "
+                f"in float64, where rounding explains {bound:.1e}. No model is returned"
+            )
+        return worst.item(), bound
+
+    def made(self):
+        """A copy of the model given, with the modules and numbers of ``after``, in its own dtypes.
+
+        The copy has never run, so that it carries no state of the runs of the others.
+        """
+        made, given = copy.deepcopy(self.model), dict(self.before.model.named_modules())
+        for path, module in self.after.model.named_modules():
+            if type(module) is not type(given[path]):
+                like = next(made.get_submodule(path).parameters(), self.like)
+                made.set_submodule(path, copy.deepcopy(module).to(like))
+        before, there = numbers_of(self.before.model), numbers_of(made)
+        for name, value in numbers_of(self.after.model).items():
+            if name in before and torch.equal(value, before[name]):
+                continue
+            if name in there:
+                there[name].data.copy_(value)
+            else:
+                path, _, attribute = name.rpartition(".")
+                like = there.get(name.removesuffix("bias") + "weight", self.like)
+                new = nn.Parameter(value.to(like), requires_grad=like.requires_grad)
+                setattr(made.get_submodule(path), attribute, new)
+        return made
+
+    def rounding(self, made):
+        """The errors (of the model given, of the one made) in their own dtype, against float64.
+
+        Raises NotEqual where rounding costs too much.
+        """
+        if self.like.dtype == torch.float64:
+            return 0.0, 0.0
+        with exactly(), torch.no_grad():
+            expected = drawn(self.before.run, self.calls[0], 0)
+        before, after = (apart(self._outputs(m), expected).item() for m in (self.model, made))
+        if not after <= max(LOSS * before, HARMLESS):
+            raise NotEqual(
+                f"equal in float64, but in {str(self.like.dtype).removeprefix('torch.')} the new "
+                f"model has an error of {after:.1e} and the one given {before:.1e}: do this in "
+                "float32 or float64, or move fewer biases; a query bias and one put into a weight "
+                "cost most"
+            )
+        return before, after
+
+    @torch.no_grad()
+    def _outputs(self, model):
+        """What a model returns; in training, a copy of it: a run changes what a BatchNorm tracks."""
+        model = even_chances(copy.deepcopy(model)) if model.training else model
+        call = _moved(self.calls[0], self.like.device, self.like.dtype)
+        return drawn(lambda call, seed: tensors(model(*call[0], **call[1])), call, 0)
+
+
+def demand_runs(subject, call):
+    """Raises CannotFold where a model does not run on its inputs, or is another one afterwards."""
+    modules = dict(subject.model.named_modules())
+    try:
+        subject.run(call)
+    except Exception as problem:  # whatever a model raises
+        reason = f"the model does not run on these inputs: {first_line(problem)}"
+        raise CannotFold(reason) from problem
+    for name, module in subject.model.named_modules():
+        if modules.get(name) is not module:
+            raise CannotFold(
+                f"{name} is another module after a run: the model changes itself to suit its "
+                "inputs. Set it to what it shall be, then fold"
+            )
+
+
+def numbers_of(model):
+    """{name: tensor} of all parameters and buffers, tied ones under each name."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    return parameters | dict(model.named_buffers(remove_duplicate=False))
+
+
+def drawn(run, call, seed):
+    """What a run returns if all that it draws at random, Python as well, follows from a seed."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return run(call, seed=seed)
+    finally:
+        random.setstate(state)
+
+
+def even_chances(model):
+    """The model, changed: what a module in training drops at random it drops half of the time."""
+    for holder in (*model.modules(), getattr(model, "config", model)) if model.training else ():
+        for name, rate in getattr(holder, "__dict__", {}).items():
+            if "drop" in name and isinstance(rate, float) and 0 < rate < 1:
+                setattr(holder, name, 0.5)
+    return model
+
+
+def apart(found, expected):
+    """The largest relative difference of two models' outputs: max |a - b| / max |b|, per tensor."""
+    if len(found) != len(expected) or not expected:
+        raise CannotFold(f"there are no outputs to compare: {len(found)} and {len(expected)}")
+    pairs = zip(found, expected, strict=True)
+    shares = [(a.cpu() - b).abs().max() / (b.abs().max() or 1) for a, b in pairs if b.numel()]
+    return torch.stack(shares).max()  # hands a NaN on, unlike Python's max
+
+
+def difference(model, other, inputs):
+    """The largest relative difference of what two models return, both in float64."""
+    call = in_float64(as_call(model, inputs))
+    with exactly(), torch.no_grad():
+        return apart(*(Subject(m, own=True).run(call) for m in (model, other))).item()
+
+
+def _moved(call, device, dtype=None):
+    """The same inputs on a device, and numbers in a dtype."""
+    move = lambda t: t.to(device, dtype if t.is_floating_point() else None)
+    return tree_map(lambda t: move(t) if isinstance(t, torch.Tensor) else t, call)
+
+
+# --- other inputs -------------------------------------------------------------------------------
+
+
+def other_ways(subject, call):
+    """More inputs, made from those given, that may take another way; only those that run."""
+    found = [((), named) for named in _other_arguments(subject.model, *call)]
+    for first in [t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()][:1]:
+        axes = range(0 if first.is_floating_point() else 1, first.dim())
+        found += [_longer(call, axis, first.shape[axis]) for axis in axes]
+    return [one for one in found if runs(subject, one)]
+
+
+def _longer(call, axis, size):
+    """Inputs of which all that has this size along an axis is there twice."""
+    twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
+    return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
+
+
+def _other_arguments(model, args, kwargs):
+    """The inputs by name, with padding, with the states of an encoder, and each without one."""
+    try:
+        accepted = inspect.signature(model.forward).parameters
+    except (TypeError, ValueError):  # a scripted one does not say
+        accepted = {}
+    batch, config = dict(zip(accepted, args)) | kwargs, getattr(model, "config", None)
+    ids, width = batch.get("input_ids"), getattr(config, "hidden_size", None)
+    if isinstance(ids, torch.Tensor) and ids.ndim == 2:
+        if "attention_mask" in accepted and ids.shape[1] > 2:
+            padded = torch.ones_like(ids)
+            padded[0, -2:] = 0  # on the right, where every query still sees a key
+            yield batch | {"attention_mask": padded}
+        if "encoder_hidden_states" in accepted and isinstance(width, int):
+            states = torch.randn(len(ids), 4, width, generator=torch.Generator().manual_seed(0))
+            yield batch | {"encoder_hidden_states": states.double()}
+    yield from ({n: v for n, v in batch.items() if n != left} for left in batch if len(batch) > 1)

@@ -1,0 +1,138 @@
+"""What runs of a model show: their operations, and whether one of them depends on a change.
+
+No name is read.  A matrix that no run uses might read anything: whatever moves near it is seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import namedtuple
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from ..inputs import variations
+from ..shift.following import Call, Following
+from ..shift.living import name_of
+from ..shift.uses import ADDED, VIEWS
+
+Step = namedtuple("Step", "name args")
+
+
+class Steps(TorchDispatchMode):
+    """One run of a subject: its ``steps``, the modules that ``ran`` and the parameters ``used``."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, subject, call):
+        super().__init__()
+        self.names, self.made = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
+        self.steps, self.used, self.ran = [], set(), {subject.model}
+        for name, tensor in subject.tensors.items():
+            self.names[tensor] = name
+        with self, register_module_forward_pre_hook(lambda module, args: self.ran.add(module)):
+            subject.run(call)
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        result, step = op(*args, **(kwargs or {})), Step(name_of(op), args)
+        self.steps.append(step)
+        self.made.update(dict.fromkeys(_tensors(result), step))
+        self.used |= {self.names[a] for a in _tensors((args, kwargs)) if a in self.names}
+        return result
+
+    def source(self, tensor):
+        """(the parameter, or None; the step, or None) whose numbers a tensor shows."""
+        while tensor not in self.names and (step := self.made.get(tensor)):
+            if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
+                return None, step
+            tensor = step.args[0]
+        return self.names.get(tensor), None
+
+    def named(self, step, place):
+        """The parameter whose numbers are an argument of a step, or None."""
+        given = step.args[place] if place < len(step.args) else None
+        return self.source(given)[0] if isinstance(given, torch.Tensor) else None
+
+    def shifts(self):
+        """The parameters that a norm adds, or that are added to x times a parameter."""
+        for step in self.steps:
+            if "norm" in step.name and step.name in ADDED:
+                yield self.named(step, ADDED[step.name])
+            for place in (0, 1) if step.name == "add" else ():
+                other = step.args[1 - place]
+                made = self.source(other)[1] if isinstance(other, torch.Tensor) else None
+                if made and made.name == "mul" and (self.named(made, 0) or self.named(made, 1)):
+                    yield self.named(step, place)
+
+
+def followed(subject, calls, change, kind=Following):
+    """A `Following` of one change {parameter: numbers} of any parameters, exactly."""
+    largest = max(c.abs().max().item() for c in change.values())
+    given = {n: subject.tensors[n] for n in change}
+    one = kind(given, {n: c / largest for n, c in change.items()})
+    for call in calls:
+        one.follow(lambda call=call: subject.run(call))
+    return one
+
+
+def changes_nothing(subject, calls, change):
+    """Whether a change {parameter: numbers} of any parameters passes every operation unseen."""
+    one = followed(subject, calls, change)
+    return not (one.failed or one.unclear)
+
+
+def variants(subject, calls):
+    """Runs on all inputs at once, and then on others like each of them in turn, without end."""
+    yield lambda: [out for call in calls for out in subject.run(call)]
+    others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
+    for seed, (given, like) in enumerate(itertools.cycle(zip(calls, others)), 1):
+        call = next(like)
+        call = call if runs(subject, call) else given
+        yield lambda call=call, seed=seed: subject.run(call, seed=seed)
+
+
+def runs(subject, call):
+    """Whether a model takes inputs that it was not given, and returns numbers."""
+    try:
+        found = subject.run(call)
+    except Exception:  # whatever a model raises: these inputs are no one's but our own
+        return False
+    return bool(found) and all(out.isfinite().all() for out in found)
+
+
+@contextlib.contextmanager
+def idle_matrices_see(subject, calls):
+    """While it lasts, what moves where a matrix that no call uses might read it is seen."""
+    seen, modules = [Steps(subject, call) for call in calls], dict(subject.model.named_modules())
+    used, ran = (set().union(*(getattr(s, what) for s in seen)) for what in ("used", "ran"))
+    with contextlib.ExitStack() as hooks:
+        for name, tensor in subject.tensors.items():
+            module = modules[holder := name.rpartition(".")[0]]
+            if name in used or tensor.squeeze().dim() < 2 or isinstance(module, nn.Embedding):
+                continue
+            while holder and (module not in ran or isinstance(module, torch.jit.ScriptModule)):
+                module = modules[holder := holder.rpartition(".")[0]]
+            hooks.enter_context(module.register_forward_pre_hook(_see_all(name), with_kwargs=True))
+        yield
+
+
+def _see_all(name):
+    """A hook that sees whatever moves among a module's inputs and its own parameters."""
+    words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
+
+    def hook(module, args, kwargs):
+        mode, call = _get_current_dispatch_mode(), Call("forward", None, (), {}, [], {})
+        if isinstance(mode, Following):
+            for tensor in _tensors((args, kwargs, *module.parameters(), *module.buffers())):
+                mode.see(mode.of(tensor), call, words, kind="unknown")
+
+    return hook
+
+
+def _tensors(values):
+    return [value for value in tree_leaves(values) if isinstance(value, torch.Tensor)]

@@ -1,0 +1,103 @@
+"""Take biases that a fold made zero out of a model, where it can do without them; and save it.
+
+A configuration may have a word for it (``qkv_bias=False``, ``attention_bias=False``): which
+biases it stands for is seen by building the model with and without, on PyTorch's meta device, and
+it is said only if all of them are zero.  Any other bias may be ``None`` if the model then runs, in
+both modes, and computes the same.  A bias that is a part of a larger one, or that its module cannot
+do without, stays as it is, zero.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+
+import torch
+
+from ..subject import exactly
+from ..zoo import quiet
+from .equality import BOUND, CannotFold, apart
+
+
+def without_zeros(made, bench):
+    """(names of biases that can be None, {field of the configuration: False}) for a new model."""
+    given = dict(bench.model.named_parameters())
+    zero = {
+        n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())
+    }
+    words = dict(_words(made, zero)) if zero and hasattr(made, "config") else {}
+    covered = set().union(*words.values())
+    alone = {n for n in zero - covered if _can_do_without(bench, n)}
+    return sorted(covered | alone), dict.fromkeys(words, False)
+
+
+def _words(model, zero):
+    """(field, the biases that are not there if it is False), if all of those are zero."""
+    for field, value in vars(model.config).items():
+        if value is True and "bias" in field and hasattr(type(model), "_from_config"):
+            config = copy.deepcopy(model.config)
+            setattr(config, field, False)
+            try:
+                with quiet(), torch.device("meta"):
+                    other = dict(type(model)._from_config(config).named_parameters())
+            except Exception:  # whatever a library raises for what it does not take
+                continue
+            names = {n for n, _ in model.named_parameters()} - {*other}
+            if names and names <= zero:
+                yield field, names
+
+
+def _can_do_without(bench, name):
+    """Whether the model runs without a bias, as PyTorch would run it, and computes the same."""
+    trial = bench.after.twin()
+    try:
+        remove(trial.model, [name], {})
+        trial.renew()
+        with exactly(), torch.no_grad():
+            same = all(apart(trial.run(c), bench.after.run(c)) <= BOUND for c in bench.calls)
+        with torch.no_grad():
+            for mode in (False, True):
+                args, kwargs = copy.deepcopy(bench.calls[0])
+                trial.model.train(mode)(*args, **kwargs)
+        return bool(same)
+    except Exception:  # whatever a module raises that asks a bias for its numbers
+        return False
+
+
+def remove(model, names, words):
+    """Set the biases to None, in place, and say so in the configuration."""
+    for name in names:
+        path, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(path), attribute, None)
+    for field, value in words.items():
+        setattr(model.config, field, value)
+
+
+def demand_loads_again(model):
+    """Raises CannotFold unless a checkpoint of the model is loaded as the same model."""
+    kind = type(model).__name__
+    if not hasattr(model, "save_pretrained"):
+        raise CannotFold(f"{kind} is no model of transformers: save its state_dict instead")
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        model.save_pretrained(folder)
+        again = type(model).from_pretrained(folder)
+    ours, theirs = _parts(model), _parts(again)
+    for name in {**ours, **theirs}:
+        if not _same(name, ours.get(name), theirs.get(name)):
+            raise CannotFold(
+                f"{name} would not come back: from_pretrained makes what the configuration of "
+                f"{kind} says, which has no word for it. Save the state_dict, or fold without it"
+            )
+
+
+def _parts(model):
+    """The classes of a model's modules, and its tensors, by name."""
+    return {f"the class of {n}": type(m) for n, m in model.named_modules()} | model.state_dict()
+
+
+def _same(name, one, other):
+    """Whether a part is the same in both models; where one of them has it not, it is None."""
+    numbers = [part for part in (one, other) if isinstance(part, torch.Tensor)]
+    if len(numbers) == 1:  # a bias that was taken out comes back as zero
+        return name.endswith("bias") and not numbers[0].any()
+    return torch.equal(one.cpu(), other.to(one.dtype).cpu()) if numbers else one is other
