@@ -8,7 +8,7 @@ import answers
 import pytest
 import torch
 from files import ROOT, read_notebook
-from redundancy.defaults import NAMES, line
+from redundancy.models.defaults import NAMES, line
 from redundancy.what_can_go import GROUPS
 from register import read_register
 from torch import nn

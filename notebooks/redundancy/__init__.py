@@ -9,8 +9,8 @@ how it is run); ``shift`` (the calculus: moves, rules, following, freedom, uses)
 ``checking`` (prediction beside measurement); ``report`` and ``auditing``; ``what_can_go`` (the one table
 of answers, each built, measured and predicted); ``fold`` (what is moved, and that nothing changes);
 ``aligning`` and ``comparing``; ``command`` and ``expecting``.
-``checkpoints``, ``zoo``, ``sizes``, ``shrinking``, ``defaults``, ``guessing``, ``variations`` and ``inputs``
-make models of the library `transformers` and inputs for them; the rest needs torch alone.
+``models`` loads models of the library `transformers`, makes small ones, and, with ``inputs``, draws what
+they are run on; the rest needs torch alone.
 """
 
 from .auditing import audit

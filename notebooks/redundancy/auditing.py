@@ -19,14 +19,14 @@ from dataclasses import replace
 import torch
 
 from .checking import LARGE, Check
-from .checkpoints import config_of, is_config, is_name, load
 from .confirming import confirm
 from .inputs import as_call, demand_runs, in_float64
+from .models.checkpoints import config_of, is_config, is_name, load
+from .models.shrinking import shrink
 from .nullity import UnclearRank
 from .precision import demand_values, one_thread_if_small
 from .report import AGREE, UNCLEAR
 from .shift.freedom import Unclear
-from .shrinking import shrink
 from .subject import Subject, unwrapped
 
 #: At so many points an audit is tried, as long as some answer is not clear.

@@ -15,6 +15,7 @@ from collections import Counter
 
 import torch
 
+from .inputs import variations
 from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank, svd
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
@@ -22,7 +23,6 @@ from .shift.following import follow
 from .shift.freedom import Freedom, Unclear
 from .shift.rules.seeing import CORNERS
 from .subject import exactly
-from .variations import variations
 
 #: Sizes of a move that turns a unit on or off which is off or on for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0

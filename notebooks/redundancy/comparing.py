@@ -23,11 +23,11 @@ import torch
 from torch.utils._pytree import tree_map
 
 from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
-from .checkpoints import is_name, load
 from .fold.choosing import LONGEST
 from .fold.equality import BOUND, HARMLESS, LOSS
-from .guessing import problem_of
 from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
+from .models.checkpoints import is_name, load
+from .models.guessing import problem_of
 from .precision import demand_values, one_thread_if_small
 from .shift.factors import Factors
 from .shift.following import Following

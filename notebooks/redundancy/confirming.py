@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import torch
 
+from .inputs import variations
 from .measuring import SEEN, Measurement, unseen
 from .report import DISAGREE
 from .shift.following import Following
 from .shift.moves import NOISE, Shift
 from .subject import Subject, exactly
-from .variations import variations
 
 
 class Absorbing(Following):

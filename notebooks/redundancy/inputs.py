@@ -9,7 +9,7 @@ import re
 import torch
 from torch.utils._pytree import tree_map
 
-from .guessing import NoInputs, inputs_of_pytorch, problem_of, suitable_inputs
+from .models.guessing import NoInputs, inputs_of_pytorch, problem_of, suitable_inputs
 
 #: What a model returns under such names are its means on the way, no outputs to compare.
 INNER = re.compile(r"past_key_values|hidden_states$|attentions$|cache|loss")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from derivation.checks import start
 from redundancy import as_rms_norm, audit, fold
+from redundancy.models.tiny import some_inputs, tiny
 from redundancy.precision import generic_copy
-from redundancy.zoo import some_inputs, tiny
 from small_notebooks import nbval, written
 
 from tests.pretended_device.device import Operations, install

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit
+from redundancy.models.tiny import some_inputs, tiny
 from redundancy.shift.rules import RULES
-from redundancy.zoo import some_inputs, tiny
 from torch import nn
 
 d, h, g, k = 32, 4, 2, 8

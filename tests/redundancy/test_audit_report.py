@@ -19,6 +19,7 @@ from redundancy import audit, checking
 from redundancy.command import main
 from redundancy.inputs import WrongInputs
 from redundancy.measuring import Measurement
+from redundancy.models.tiny import quiet, some_inputs, tiny
 from redundancy.nullity import UnclearRank
 from redundancy.precision import CannotRead, double_precision, floor
 from redundancy.report import FAINT, UNSEEN
@@ -26,7 +27,6 @@ from redundancy.shift.following import Event
 from redundancy.shift.freedom import Freedom, Unclear
 from redundancy.subject import Subject
 from redundancy.what_can_go.theorems import LINKS
-from redundancy.zoo import quiet, some_inputs, tiny
 from torch import nn
 
 X = normal(2, 3, 8, dtype=torch.float32)

@@ -6,7 +6,7 @@ one more where only LayerNorms read the stream.
 """
 
 import pytest
-from redundancy.defaults import NAMES, NOTES, line
+from redundancy.models.defaults import NAMES, NOTES, line
 
 #: heads of keys, width of a head, rotated dimensions, width of the stream, LayerNorm or not, parallel MLP or not
 ROTARY = {

@@ -7,11 +7,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
-from redundancy.guessing import NoInputs, suitable_inputs
 from redundancy.inputs import WrongInputs, demand_runs, fresh, tensors, variations
-from redundancy.shrinking import null_spaces, shrink, signature
-from redundancy.sizes import fewer_layers, narrower, numbers, replaced
-from redundancy.zoo import quiet, tiny
+from redundancy.models.guessing import NoInputs, suitable_inputs
+from redundancy.models.shrinking import null_spaces, shrink, signature
+from redundancy.models.sizes import fewer_layers, narrower, numbers, replaced
+from redundancy.models.tiny import quiet, tiny
 from torch import nn
 
 

@@ -11,7 +11,7 @@ import pytest
 from redundancy import audit
 from redundancy.command import main
 from redundancy.expecting import differences
-from redundancy.zoo import quiet, tiny
+from redundancy.models.tiny import quiet, tiny
 
 ALL, HALF, NONE, MEAN = "all", "half", "none", "mean"
 #: a configuration at the size it is published in, and what can go of b_K and b_O alone, of b_V into others

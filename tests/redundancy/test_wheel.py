@@ -8,7 +8,7 @@ import venv
 
 import pytest
 from files import ROOT
-from redundancy.zoo import quiet, tiny
+from redundancy.models.tiny import quiet, tiny
 
 
 @pytest.fixture(scope="module")

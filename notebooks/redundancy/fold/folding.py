@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from ..checkpoints import NoCheckpoint, load
+from ..models.checkpoints import NoCheckpoint, load
+from ..models.tiny import quiet
 from ..shift.freedom import Unclear
-from ..zoo import quiet
 from .choosing import KINDS, Choice, Outcome
 from .equality import Bench, CannotFold
 from .moving import absorb_into_weights, fuse_norms, price_of

@@ -14,8 +14,8 @@ import tempfile
 
 import torch
 
+from ..models.tiny import quiet
 from ..subject import exactly
-from ..zoo import quiet
 from .equality import BOUND, CannotFold, apart
 
 

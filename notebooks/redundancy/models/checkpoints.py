@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from .inputs import first_line
+from ..inputs import first_line
 from .sizes import is_config
-from .zoo import quiet
+from .tiny import quiet
 
 
 class NoCheckpoint(OSError):

@@ -10,8 +10,8 @@ structure, and what is predicted of it is carried back to the full size.
 
 from __future__ import annotations
 
-from .auditing import audit
-from .zoo import quiet
+from ..auditing import audit
+from .tiny import quiet
 
 NAMES = """bert roberta electra distilbert albert gpt2 opt bloom ctrl biogpt gpt_neo gpt_bigcode
 xglm bart pegasus marian m2m_100 whisper wav2vec2 hubert vit deit dinov2 clip swin beit t5 mpt gptj

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 import torch
 from torch.nn.modules.conv import _ConvNd
 
+from ..inputs import first_line
+from ..precision import plainly_attending
 from .guessing import NoInputs, suitable_inputs
-from .inputs import first_line
-from .precision import plainly_attending
 from .sizes import CannotShrink, depths, fewer_layers, is_config, narrower, ratios, replaced
-from .zoo import quiet
+from .tiny import quiet
 
 #: A model of fewer numbers than this is left as it is.
 SMALL_ENOUGH = 300_000

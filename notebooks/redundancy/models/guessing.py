@@ -21,7 +21,7 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from .precision import double_precision
+from ..precision import double_precision
 
 #: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
 COPIED = 50_000_000

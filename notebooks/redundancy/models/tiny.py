@@ -17,8 +17,8 @@ import warnings
 
 import torch
 
+from ..precision import plainly_attending
 from .guessing import some_inputs  # noqa: F401  (drawn for models of the zoo)
-from .precision import plainly_attending
 from .sizes import INNER, STREAM, Number, is_config, is_count
 
 #: How large a size of each kind is here (`sizes.KINDS`), and those that do not follow from its kind.

@@ -1,1 +1,0 @@
-from .inputs import variations  # noqa: F401
