@@ -18,7 +18,7 @@ from redundancy.fold import CannotFold, NotEqual
 from redundancy.fold.equality import apart as apart_of
 from redundancy.inputs import tensors
 from redundancy.shift.freedom import Freedom
-from redundancy.zoo import quiet, some_inputs
+from redundancy.models.tiny import quiet, some_inputs
 from shared_models import *
 
 #: The width of the models (keys and values of Llama and its kin have half of it); two layers.

@@ -10,7 +10,7 @@ from redundancy.fold import equality
 from redundancy.inputs import tensors
 from redundancy.precision import with_every_bias_random
 from redundancy.subject import Subject, exactly
-from redundancy.zoo import some_inputs, tiny
+from redundancy.models.tiny import some_inputs, tiny
 from shared_models import *
 
 
