@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import random
 
 import torch
 from torch import nn
@@ -46,6 +47,19 @@ def exactly():
             yield patch
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextlib.contextmanager
+def seeded(seed):
+    """What PyTorch and Python draw at random follows from a seed; afterwards they go on as before."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        random.setstate(state)
 
 
 class Subject:
@@ -96,8 +110,7 @@ class Subject:
         What a run changes is as it was afterwards.
         """
         args, kwargs = fresh(call)
-        with torch.random.fork_rng([]), self._own_buffers():
-            torch.manual_seed(self.seed if seed is None else seed)
+        with seeded(self.seed if seed is None else seed), self._own_buffers():
             if values is None:
                 return tensors(self.model(*args, **kwargs))
             return tensors(torch.func.functional_call(self.model, values, args, kwargs))

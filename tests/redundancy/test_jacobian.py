@@ -4,7 +4,7 @@ import pytest
 import torch
 from derivation.checks import normal, with_random_biases
 from redundancy import UnclearRank, jacobian, nullity
-from redundancy.nullity import CUT, TURNS, singular_values
+from redundancy.nullity import CUT, TURNS, singular_values, svd
 from torch import nn
 
 
@@ -98,18 +98,25 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("times", [1, TURNS])
-def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times):
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times, whole):
     """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
     matrix, seen = normal(6, 4), []
-    decompose = torch.linalg.svdvals
-    expected = decompose(matrix)
+    name = "svd" if whole else "svdvals"
+    decompose = getattr(torch.linalg, name)
 
-    def decomposed(given):
+    def decomposed(given, **options):
         seen.append(given)
         if len(seen) <= times:
             raise torch.linalg.LinAlgError("the algorithm failed to converge")
-        return decompose(given)
+        return decompose(given, **options)
 
-    monkeypatch.setattr(torch.linalg, "svdvals", decomposed)
-    assert torch.allclose(singular_values(matrix), expected, atol=1e-12)
+    expected = torch.linalg.svdvals(matrix)
+    monkeypatch.setattr(torch.linalg, name, decomposed)
+    if whole:
+        left, values, right = svd(matrix)
+        assert torch.allclose(left * values @ right, matrix, atol=1e-12)
+    else:
+        values = singular_values(matrix)
+    assert torch.allclose(values, expected, atol=1e-12)
     assert len(seen) == times + 1 and not torch.equal(seen[0], seen[-1])

@@ -16,14 +16,13 @@ import contextlib
 import copy
 import inspect
 import itertools
-import random
 
 import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from ..inputs import as_call, first_line, in_float64, tensors
-from ..subject import Subject, exactly, unwrapped
+from ..subject import Subject, exactly, seeded, unwrapped
 from .reading import idle_matrices_see, runs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
@@ -64,7 +63,8 @@ class Bench:
         self.rows, self.longest = [], 0.0
         with exactly(), torch.no_grad():
             demand_runs(self.before, call)
-            self.calls = [call, *other_ways(self.before, call)]
+            self.seeds = range(DRAWS if self.before.training else 1)
+            self.calls = [call, *other_ways(self.before, call, self.seeds)]
         self.after = self.before.twin()
 
     @contextlib.contextmanager
@@ -76,11 +76,10 @@ class Bench:
     def error(self):
         """(error, bound) of the two models in float64; raises NotEqual beyond the bound."""
         bound, worst = BOUND * (1 + self.longest), torch.zeros(())
-        seeds = range(DRAWS if self.before.training else 1)
         with exactly(), torch.no_grad():
-            for call, seed in itertools.product(self.calls, seeds):
-                after, before = (drawn(s.run, call, seed) for s in (self.after, self.before))
-                worst = torch.maximum(worst, apart(after, before))
+            for call, seed in itertools.product(self.calls, self.seeds):
+                found, expected = (s.run(call, seed=seed) for s in (self.after, self.before))
+                worst = torch.maximum(worst, apart(found, expected))
         if not worst <= bound:
             raise NotEqual(
                 f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} "
@@ -119,7 +118,7 @@ class Bench:
         if self.like.dtype == torch.float64:
             return 0.0, 0.0
         with exactly(), torch.no_grad():
-            expected = drawn(self.before.run, self.calls[0], 0)
+            expected = self.before.run(self.calls[0])
         before, after = (apart(self._outputs(m), expected).item() for m in (self.model, made))
         if not after <= max(LOSS * before, HARMLESS):
             raise NotEqual(
@@ -134,8 +133,9 @@ class Bench:
     def _outputs(self, model):
         """What a model returns; in training, a copy of it: a run changes what a BatchNorm tracks."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
-        call = _moved(self.calls[0], self.like.device, self.like.dtype)
-        return drawn(lambda call, seed: tensors(model(*call[0], **call[1])), call, 0)
+        args, kwargs = _moved(self.calls[0], self.like.device, self.like.dtype)
+        with torch.random.fork_rng(), seeded(self.before.seed):
+            return tensors(model(*args, **kwargs))
 
 
 def demand_runs(subject, call):
@@ -158,18 +158,6 @@ def numbers_of(model):
     """{name: tensor} of all parameters and buffers, tied ones under each name."""
     parameters = dict(model.named_parameters(remove_duplicate=False))
     return parameters | dict(model.named_buffers(remove_duplicate=False))
-
-
-def drawn(run, call, seed):
-    """What a run returns if all that it draws at random, Python as well, follows from a seed."""
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            return run(call, seed=seed)
-    finally:
-        random.setstate(state)
 
 
 def even_chances(model):
@@ -206,13 +194,13 @@ def _moved(call, device, dtype=None):
 # --- other inputs -------------------------------------------------------------------------------
 
 
-def other_ways(subject, call):
+def other_ways(subject, call, seeds):
     """More inputs, made from those given, that may take another way; only those that run."""
     found = [((), named) for named in _other_arguments(subject.model, *call)]
     for first in [t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()][:1]:
         axes = range(0 if first.is_floating_point() else 1, first.dim())
         found += [_longer(call, axis, first.shape[axis]) for axis in axes]
-    return [one for one in found if runs(subject, one)]
+    return [one for one in found if all(runs(subject, one, seed) for seed in seeds)]
 
 
 def _longer(call, axis, size):
