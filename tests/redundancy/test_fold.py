@@ -17,8 +17,8 @@ from redundancy import as_rms_norm, audit, fold
 from redundancy.fold import CannotFold, NotEqual
 from redundancy.fold.equality import apart as apart_of
 from redundancy.inputs import tensors
-from redundancy.shift.freedom import Freedom
 from redundancy.models.tiny import quiet, some_inputs
+from redundancy.shift.freedom import Freedom
 from shared_models import *
 
 #: The width of the models (keys and values of Llama and its kin have half of it); two layers.
@@ -128,6 +128,13 @@ def test_pre_norm_models_become_rms_norm_models(kind):
     assert not [m for m in result.model.modules() if type(m) is nn.LayerNorm]
 
 
+def test_a_norm_that_some_inputs_do_not_reach_becomes_an_rms_norm_too():
+    model = random_model("gpt2", add_cross_attention=True)
+    states = {"encoder_hidden_states": normal(2, 4, D)}
+    result = as_rms_norm(model, some_inputs(model) | states)
+    assert not [m for m in result.model.modules() if type(m) is nn.LayerNorm]
+
+
 def test_a_causal_language_model_with_its_head_generates_the_same_words():
     model = language_model()
     result = fold(model)
@@ -201,6 +208,29 @@ def test_any_module_is_folded(what):
         assert (result.model(other) - model(other)).abs().max() <= result.bound * model(
             other
         ).abs().max()
+
+
+class Reticent(Watched):
+    """Its state leaves out what its attention has, and holds something that is no tensor."""
+
+    def state_dict(self, *args, **kwargs):
+        return {n: v for n, v in super().state_dict(*args, **kwargs).items() if "attn" not in n}
+
+    def get_extra_state(self):
+        return {"version": 1}
+
+
+def test_every_number_that_moved_is_in_the_model_returned_whatever_its_state_holds():
+    model, x = randomised(Reticent()), {"x": normal(2, 5, d)}
+    result = fold(model, x)
+    assert not result.model.attn.k_proj.bias.any() and not result.model.attn.v_proj.bias.any()
+    assert apart(result.model, model, x) <= result.bound
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")
+def test_a_scripted_model_is_folded():
+    model = torch.jit.script(randomised(nn.Sequential(nn.Linear(d, k), nn.GroupNorm(k, k))))
+    assert not fold(model, normal(3, d)).model.state_dict()["0.bias"].any()
 
 
 # --- refusals ---

@@ -1,6 +1,7 @@
 """`fold` and the ways through a model that its inputs do not show: masks, modes, other readers."""
 
 import copy
+import random
 
 import pytest
 import torch
@@ -8,9 +9,9 @@ from derivation.checks import normal
 from redundancy import fold
 from redundancy.fold import equality
 from redundancy.inputs import tensors
+from redundancy.models.tiny import some_inputs, tiny
 from redundancy.precision import with_every_bias_random
 from redundancy.subject import Subject, exactly
-from redundancy.models.tiny import some_inputs, tiny
 from shared_models import *
 
 
@@ -33,6 +34,18 @@ def test_what_stands_where_layers_are_left_out_at_random_stays():
         one, other = (Subject(m, own=True) for m in (model, result.model))
         ways = [(one.run(((), inputs), seed=n), other.run(((), inputs), seed=n)) for n in range(20)]
     assert max(equality.apart(*way) for way in ways) <= result.bound
+
+
+class OftenLeftOut(Watched):
+    """In training Python's own random numbers say whether its attention is asked."""
+
+    def forward(self, x):
+        return super().forward(x) if random.random() < 0.3 else 2 * x
+
+
+def test_python_draws_alike_for_both_models():
+    result = fold(randomised(OftenLeftOut()).train(), {"x": normal(2, 5, d)})
+    assert result.error <= result.bound
 
 
 class Tracking(nn.Module):
