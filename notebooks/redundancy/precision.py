@@ -128,7 +128,7 @@ def plainly_attending(copied):
 
 def _configs(config):
     yield config
-    for value in list(vars(config).values()):
+    for value in list(getattr(config, "__dict__", {}).values()):
         if hasattr(value, "to_dict") and hasattr(value, "model_type"):
             yield from _configs(value)
 

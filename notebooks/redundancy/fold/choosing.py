@@ -8,7 +8,6 @@ what is left of a piece loses the part that no output depends on, such as the me
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import torch
@@ -202,9 +201,9 @@ class Choice:
     def _write(self, piece, gone, where, by, *kinds):
         """Enter that these numbers have gone, and why they may: the event of these kinds."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
-        some = "" if gone.all() or not by else f"{int(gone.sum())} of {len(gone)} numbers "
-        text = f"{some}{where}{why and ': '}{why}"
         zeros = int(gone.sum()) if by else 0
+        some = "" if gone.all() or not by else f"{zeros} of {len(gone)} numbers "
+        text = f"{some}{where}{why and ': '}{why}"
         self.rows.append(Outcome("moved", piece.name, piece.symbol, text, zeros, by))
 
     def _kept(self, piece):
@@ -225,14 +224,12 @@ class Choice:
 
     def _because(self, piece, mask, *kinds, proved=False):
         """The words of the event of these kinds (with a theorem, if ``proved``) that most met."""
-        numbers, met = piece.index.nonzero()[:, 0][mask], Counter()
-        for event, labels in self._met(piece.name).items():
-            if event.kind in kinds and labels[numbers].any() and (event.theorem or not proved):
-                met[event] += int(labels[numbers].sum())
-        if not met:
-            return ""
-        event = met.most_common(1)[0][0]
-        return f"{event.words} [{event.theorem}]" if event.theorem else event.words
+        numbers = piece.index.nonzero()[:, 0][mask]
+        met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
+        met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
+        event = max(met, key=met.get, default=None)
+        theorem = f" [{event.theorem}]" if event and event.theorem else ""
+        return f"{event.words}{theorem}" if event else ""
 
     # --- the space of moves
 

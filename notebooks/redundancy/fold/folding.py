@@ -153,10 +153,10 @@ def finished(bench, remove=False):
     """A `Folded`: the model that a bench made, if its outputs are the same.  Raises NotEqual."""
     error, bound = bench.error()
     made = bench.made()
-    names, words = without_zeros(made, bench)
+    names, fields = without_zeros(made, bench)
     sizes = {n: (p.numel(), p.numel() * p.itemsize) for n, p in made.named_parameters()}
     if remove:
-        take_out(made, names, words)
+        take_out(made, names, fields)
     removable = tuple((n, *sizes[n]) for n in names)
     rounding = bench.rounding(made)
     return Folded(made, tuple(bench.rows), error, bound, rounding, removable, remove)

@@ -14,27 +14,28 @@ import tempfile
 
 import torch
 
+from ..inputs import fresh
 from ..models.tiny import quiet
 from ..subject import exactly
 from .equality import BOUND, CannotFold, apart
 
 
 def without_zeros(made, bench):
-    """(names of biases that can be None, {field of the configuration: False}) for a new model."""
+    """(biases of a new model that can be None, fields of its configuration that say so)."""
     given = dict(bench.model.named_parameters())
     zero = {
         n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())
     }
-    words = dict(_words(made, zero)) if zero and hasattr(made, "config") else {}
+    words = dict(_words(made, zero)) if zero and hasattr(type(made), "_from_config") else {}
     covered = set().union(*words.values())
     alone = {n for n in zero - covered if _can_do_without(bench, n)}
-    return sorted(covered | alone), dict.fromkeys(words, False)
+    return sorted(covered | alone), [*words]
 
 
 def _words(model, zero):
     """(field, the biases that are not there if it is False), if all of those are zero."""
     for field, value in vars(model.config).items():
-        if value is True and "bias" in field and hasattr(type(model), "_from_config"):
+        if value is True and "bias" in field:
             config = copy.deepcopy(model.config)
             setattr(config, field, False)
             try:
@@ -51,26 +52,26 @@ def _can_do_without(bench, name):
     """Whether the model runs without a bias, as PyTorch would run it, and computes the same."""
     trial = bench.after.twin()
     try:
-        remove(trial.model, [name], {})
+        remove(trial.model, [name])
         trial.renew()
-        with exactly(), torch.no_grad():
-            same = all(apart(trial.run(c), bench.after.run(c)) <= BOUND for c in bench.calls)
         with torch.no_grad():
+            with exactly():
+                same = all(apart(trial.run(c), bench.after.run(c)) <= BOUND for c in bench.calls)
             for mode in (False, True):
-                args, kwargs = copy.deepcopy(bench.calls[0])
+                args, kwargs = fresh(bench.calls[0])
                 trial.model.train(mode)(*args, **kwargs)
-        return bool(same)
+        return same
     except Exception:  # whatever a module raises that asks a bias for its numbers
         return False
 
 
-def remove(model, names, words):
-    """Set the biases to None, in place, and say so in the configuration."""
+def remove(model, names, fields=()):
+    """Set the biases to None, in place, and say so in these fields of the configuration."""
     for name in names:
         path, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(path), attribute, None)
-    for field, value in words.items():
-        setattr(model.config, field, value)
+    for field in fields:
+        setattr(model.config, field, False)
 
 
 def demand_loads_again(model):
