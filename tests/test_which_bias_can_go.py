@@ -15,7 +15,7 @@ from torch import nn
 
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))
-AUDIT = ROOT / "notebooks/13-an-audit-of-real-models.ipynb"
+MAP = ROOT / "notebooks/13c-biases-counted.ipynb"
 
 
 def test_the_page_prints_the_table_word_for_word():
@@ -55,8 +55,8 @@ def test_a_theorem_is_linked_by_its_own_number():
     assert [pair for pair in cited if slugs.get(pair[0]) != pair[1]] == []
 
 
-def test_the_architectures_are_those_of_the_audit():
-    cell = next(c for c in read_notebook(AUDIT).cells if "groups.setdefault" in c.source)
+def test_the_architectures_are_those_of_the_map():
+    cell = next(c for c in read_notebook(MAP).cells if "groups.setdefault" in c.source)
     audited = re.findall(r"`(.+?)`", cell.outputs[-1].data["text/markdown"])
     named = re.findall(r"^\| `(.+?)` \|", PAGE, re.M)
     assert named == sorted(NAMES) == sorted(audited) and "Forty-nine" in PAGE
