@@ -38,10 +38,12 @@ SMALL_ENOUGH = 300_000
 STILL_SMALL = 5_000_000
 #: So many layers are tried, and then all.
 DEEPEST = 16
+#: So many small models are asked for inputs on which they run; then none is.
+MISSES = 8
 #: How many heads (of keys, where they are shared) and how wide a part of one, smallest first.
-PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32), (2, 128))
+PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32))
 #: What is left as it is, one at a time, where nothing else is like the full model.
-LEFT = ("other", "image", "experts", "groups", "positions", "places", "vocabulary", "top")
+LEFT = ("other", "positions", "image", "places")
 #: Attributes of a module that say where it stands, or how it is run, and not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
 #: How a matrix that maps is called; others are tables.
@@ -125,7 +127,7 @@ class _Search:
 
         What does not run may want other inputs than those that can be made up: `audit` says so.
         """
-        tried, best, reason = [], (), ""
+        tried, best, reason, misses = [], (), "", 0
         for fields, changes in self._plans():
             narrow = replaced(fields, {path: value for path, (_, value) in changes.items()})
             if narrow in tried:
@@ -143,7 +145,8 @@ class _Search:
                 continue
             if rank > best[:2]:
                 best = (*rank, Shrunk(model, tuple(_changes("", self.fields, narrow)), unlike))
-            if all(rank):
+            misses += not rank[0]
+            if all(rank) or misses == MISSES:
                 break
         if best:
             return best[-1]
@@ -153,16 +156,16 @@ class _Search:
         )
 
     def _plans(self):
-        """(fields, what to change in them): all that may be smaller, then less of it, then wider."""
+        """(fields, what to change in them): all that may be smaller, then wider, then less of it."""
         shallow, (smallest, *wider) = self._shallow(), PLANS
-        for greedy in (False, True):
-            yield shallow, narrower(shallow, self.sizes, *smallest, greedy)
         made = narrower(shallow, self.sizes, *smallest)
+        yield shallow, made
+        yield shallow, narrower(shallow, self.sizes, *smallest, greedy=True)
+        for plan in wider:
+            yield shallow, narrower(shallow, self.sizes, *plan)
         for left in LEFT:
             yield shallow, {path: new for path, new in made.items() if new[0] != left}
         yield self.fields, narrower(self.fields, self.sizes, *smallest)
-        for plan in wider:
-            yield shallow, narrower(shallow, self.sizes, *plan)
 
     def _unlike(self, model):
         """The names of the maps that have a null space there and none here, or the other way round.
