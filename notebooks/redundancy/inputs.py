@@ -9,7 +9,7 @@ import re
 import torch
 from torch.utils._pytree import tree_map
 
-from .models.guessing import NoInputs, inputs_of_pytorch, problem_of, suitable_inputs
+from .models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of, suitable_inputs
 
 #: What a model returns under such names are its means on the way, no outputs to compare.
 INNER = re.compile(r"past_key_values|hidden_states$|attentions$|cache|loss")
@@ -126,18 +126,19 @@ def variations(model, call, seed=0):
         words = getattr(model.get_input_embeddings(), "num_embeddings", None)
     except (AttributeError, NotImplementedError):
         words = None
+    places = torch.tensor(sorted(places_of(model)), dtype=torch.long)
     positional, named = call
     yield call
     for i in itertools.count(seed + 1):
         generator = torch.Generator().manual_seed(i)
         yield (
-            tuple(_varied("", value, generator, words) for value in positional),
-            {name: _varied(name, value, generator, words) for name, value in named.items()},
+            tuple(_varied("", value, generator, words, places) for value in positional),
+            {name: _varied(name, value, generator, words, places) for name, value in named.items()},
         )
 
 
-def _varied(name, value, generator, words=None):
-    """Other numbers, or other tokens, of the same shape; masks stay as they are."""
+def _varied(name, value, generator, words, places):
+    """Other numbers, or other tokens, of the same shape; masks, and places of images, stay as they are."""
     if not isinstance(value, torch.Tensor) or "mask" in name:
         return value
     if value.is_floating_point():
@@ -149,6 +150,8 @@ def _varied(name, value, generator, words=None):
         if high - low < 4 and words and words > high:  # too little variety: zeros, for instance
             low, high = 0, words
         other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
+        held = torch.isin(torch.stack([value, other]), places.to(value.device)).any(0)
+        other[held] = value[held]
         other[..., -1:] = value[..., -1:]  # some models read from the last token, the end
         return other
     return value

@@ -101,6 +101,14 @@ def test_layers_are_cut_with_all_that_is_listed_for_them():
     assert {n.path for n in numbers(fields) if n.kind == "depth"} >= {("depths", 2)}
 
 
+@pytest.mark.parametrize("stage, behind", [("stage3", 1), ("stage12", 0)])
+def test_layers_behind_the_stage_that_is_read_are_kept(stage, behind):
+    asked = config("dinov2", out_features=[stage])
+    asked.architectures = ["Dinov2Backbone"]
+    small = shrink(asked).model.config
+    assert small.num_hidden_layers - max(small.out_indices) == behind
+
+
 def test_a_null_space_is_seen_by_the_form_of_a_map():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2), nn.Conv2d(4, 2, 1), nn.Embedding(2, 9))
     assert null_spaces(nn.Sequential(nn.Linear(3, 2))) != null_spaces(
@@ -167,6 +175,15 @@ def test_inputs_are_drawn_for_models_of_all_kinds(kind):
     inputs = suitable_inputs(model)
     assert inputs.keys() == DRAWN[kind]
     demand_runs(model, ((), inputs))
+
+
+def test_words_have_a_place_for_each_feature_of_an_image():
+    model = shrink(config("llava")).model
+    call = (), suitable_inputs(model)
+    place, patches = model.config.image_token_index, 4 * 4  # the class token is left out
+    for (_, inputs), _ in zip(variations(model, call), range(3)):
+        assert (inputs["input_ids"] == place).sum(1).tolist() == [patches, patches]
+        demand_runs(model, ((), inputs))
 
 
 def test_inputs_are_drawn_for_a_model_in_float64():

@@ -22,6 +22,7 @@ import torch
 from torch import nn
 
 from ..precision import double_precision
+from .sizes import is_config
 
 #: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
 COPIED = 50_000_000
@@ -56,7 +57,7 @@ class _Draw:
         self.generator = torch.Generator().manual_seed(seed)
         self.dtype = next(p.dtype for p in model.parameters() if p.is_floating_point())
         config = model.config
-        self.parts = [config, *(p for p in vars(config).values() if hasattr(p, "model_type"))]
+        self.parts = _parts(config)
         self.text = getattr(config, "text_config", None) or config
         self.vision = next((c for n in VISION if (c := getattr(config, n, None))), config)
 
@@ -82,12 +83,6 @@ class _Draw:
         first = next(layers, None)
         return (first.in_channels, *first.kernel_size) if first else (3, 2, 2)
 
-    @cached_property
-    def places(self):
-        """The tokens that stand for images and sounds."""
-        named = ((n, v) for p in self.parts for n, v in vars(p).items() if isinstance(v, int))
-        return {v for n, v in named if re.search(r"(image|video|audio|vision)\w*_token_\w+$", n)}
-
     # --- the ways to draw an argument, the usual one first
 
     def numbers(self, *shape):
@@ -99,12 +94,13 @@ class _Draw:
         length = self.field("task_seq_len", default=self.tokens)
         books = self.field("num_codebooks n_codebooks num_channels", self.text, default=0)
         shapes = [(length,), (self.tokens, books), (books, self.tokens), (self.tokens, books + 1)]
+        places = places_of(self.model)
         for shape in [(self.tokens,), *shapes[: 4 if books else 1]]:
             found = torch.randint(
                 min(3, size - 1), size, (self.batch, *shape), generator=self.generator
             )
-            for token in self.places:
-                found[found == token] = min(set(range(3, size)) - self.places, default=0)
+            for token in places:
+                found[found == token] = min(set(range(3, size)) - places, default=0)
             end = getattr(self.text, "eos_token_id", None)
             if isinstance(end, int) and 0 <= end < size:
                 found[:, -1] = end  # some models read from where a text ends
@@ -187,6 +183,18 @@ class _Draw:
             yield from self.ways(names[1:], drawn | {names[0]: value})
 
 
+def _parts(config):
+    return [config, *(p for p in vars(config).values() if hasattr(p, "model_type"))]
+
+
+def places_of(model):
+    """The tokens that stand for images and sounds."""
+    config = getattr(model, "config", None)
+    parts = _parts(config) if is_config(config) else ()
+    named = ((n, v) for p in parts for n, v in vars(p).items() if isinstance(v, int))
+    return {v for n, v in named if re.search(r"(image|video|audio|vision)\w*_token_\w+$", n)}
+
+
 def some_inputs(model, batch=2, tokens=7, seed=0):
     """Random inputs of the kind the model takes: words, an image, or sound; a dict."""
     return next(_Draw(model, batch, tokens, seed).ways(_usual(model), {}))
@@ -197,7 +205,8 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
     small = sum(p.numel() for p in model.parameters()) < COPIED
     probe, reason = copy.deepcopy(model) if small else model, ""
     device = next(model.parameters()).device
-    waiting, seen, trials = [_usual(model), *_asked(model)], [], 0
+    usual = _usual(model)
+    waiting, seen, trials = [usual, *_beside(model, usual), *_asked(model)], [], 0
     while waiting and trials < TRIALS:
         names = waiting.pop(0)
         if names in seen or not names:
@@ -208,6 +217,9 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
             trials, problem = trials + 1, problem_of(probe, (), inputs)
             if not problem:
                 return inputs
+            for longer in _with_places(inputs, str(problem), model.config):
+                if not problem_of(probe, (), longer):
+                    return longer
             problem = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             reason = problem if not reason or "missing" in reason else reason
             missed = [n for n in _takes(model) if re.search(rf"\b{n}\b", problem, re.IGNORECASE)]
@@ -219,13 +231,37 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
     )
 
 
+def _with_places(inputs, problem, config):
+    """Words with a place for each feature of an image, a video or sound, where a model wants them.
+
+    Some models count numbers where they speak of features, so a count is also tried in that sense.
+    """
+    said = re.search(r"(image|video|audio) features.* features:? (\d+)", problem, re.IGNORECASE)
+    names = said and (f"{said[1].lower()}_token_id", f"{said[1].lower()}_token_index")
+    token = next((t for n in names or () if (t := getattr(config, n, None)) is not None), None)
+    words = inputs.get("input_ids")
+    if token is None or words is None or words.ndim != 2:
+        return
+    width = getattr(config.get_text_config(), "hidden_size", 1)
+    for features in (int(said[2]), int(said[2]) // width):
+        places = words.new_full((len(words), features // len(words)), token)
+        yield inputs | {"input_ids": torch.cat([words[:, :1], places, words[:, 1:]], 1)}
+
+
 def _usual(model):
     """The names of the usual inputs: words, an image, or sound."""
     names = ["pixel_values"] if hasattr(model.config, "vision_config") else []
+    names += ["input_features"] * hasattr(model.config, "audio_config")
     names += [n for n in USUAL if n == model.main_input_name and n not in names]
     names += ["decoder_input_ids"] * bool(getattr(model.config, "is_encoder_decoder", False))
     takes = _takes(model)
     return [name for name in names if name in takes or not takes]
+
+
+def _beside(model, usual):
+    """The usual names with one that says how much of the sound counts."""
+    beside = re.compile(r"(feature|audio)\w*_mask")
+    return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
 
 
 def _asked(model):

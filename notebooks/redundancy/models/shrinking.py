@@ -277,7 +277,8 @@ def _runs(model):
 def plain_fields(config):
     """The fields of a configuration as a dictionary, those of its parts as dictionaries in it."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
-    if len(fields.get("out_features") or ()) == 1:  # the last stage, whichever that is
+    stages = list(fields.get("stage_names") or ())
+    if stages and fields.get("out_features") == stages[-1:]:  # the last, whichever that is
         fields = {k: v for k, v in fields.items() if k not in STAGES}
     for name, value in vars(config).items():
         if is_config(value):
