@@ -129,7 +129,7 @@ def test_pre_norm_models_become_rms_norm_models(kind):
 
 
 def test_a_norm_that_some_inputs_do_not_reach_becomes_an_rms_norm_too():
-    model = random_model("gpt2", add_cross_attention=True)
+    model = random_model("gpt2", add_cross_attention=True, n_layer=1)
     states = {"encoder_hidden_states": normal(2, 4, D)}
     result = as_rms_norm(model, some_inputs(model) | states)
     assert not [m for m in result.model.modules() if type(m) is nn.LayerNorm]

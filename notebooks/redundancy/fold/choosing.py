@@ -73,10 +73,10 @@ def split(name, mask, parts, kind="other"):
 
 
 class Choice:
-    """Makes biases zero, one after the other, in a subject: in the first place those asked for.
+    """Makes the biases of a subject zero, one piece after the other, as far as its runs allow it.
 
-    It is read off all runs of the subject what its biases may do.  ``digits`` is the rounding of
-    the model's own dtype, and ``longest`` becomes the length of the longest move.
+    ``digits`` is the rounding of the model's own dtype, ``rows`` becomes the account of what has
+    moved, and ``longest`` the length of the longest move.
     """
 
     def __init__(self, subject, calls, digits):
