@@ -240,13 +240,19 @@ class Uses(TorchDispatchMode):
         kind, *product = self.kinds.get(args[0], ("",))
         last = args[1] in (-1, args[0].dim() - 1)
         if kind == "mapped":  # by learned queries, if softmax runs over the tokens of the inputs
-            kind = "scores" if product.pop(0) == last else ""
+            tokens = product.pop(0) == last and not self._features(args[0], args[1])
+            kind = "scores" if tokens else ""
         if kind == "scores":
             *images, width, peak = product
             self.layers.append(Layer(width, peak, {}))
             for part, image in zip(("query", "key") if last else ("key", "query"), images):
                 self._name(part, -1, image)
             self.kinds[out] = ("weights", len(self.layers) - 1)
+
+    def _features(self, tensor, axis):
+        """Whether numbers of a linear map's own differ along an axis: it has the map's features."""
+        images = self.images.get(tensor, {}).values()
+        return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
     def _product(self, name, one, other, out):
         both = self._depends(one) and self._depends(other)
