@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from torch import nn
 from torch.utils._pytree import tree_map
 
 from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
@@ -34,6 +35,7 @@ from .shift.following import Following
 from .shift.living import dead
 from .shift.moves import NOISE, Block, Shift
 from .subject import Subject, exactly, unwrapped
+from .tables import grouped, starred
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
 
@@ -74,22 +76,17 @@ class Comparison:
         return not any(d.counts for d in self.differences)
 
     def __str__(self):
-        alike, lines = (
-            {},
-            [f"The two models compute {'the same' if self.same else 'something else'}."],
-        )
-        for d in self.differences:
-            starred = _starred(d.place), d.what, re.sub(r"\de[+-]\d+", "*", d.seen)
-            alike.setdefault(starred, []).append(d)
-        for some in alike.values():
+        lines = [f"The two models compute {'the same' if self.same else 'something else'}."]
+        alike = lambda d: (starred(d.place), d.what, re.sub(r"\de[+-]\d+", "*", d.seen))
+        for some in grouped(self.differences, alike):
             worst = max(some, key=lambda d: d.size)
             lines.append(str(worst) + (f" (so in {len(some)} places)" if len(some) > 1 else ""))
         if not self.differences:
             lines.append("All numbers are the same, in the order in which they are used.")
         said = " and ".join(f"{size:.1e} in {dtype}" for dtype, size in self.apart.items())
-        said = said or "an amount that is not known, as no inputs suit both"
-        rounding = f"; rounding alone makes {self.rounding:.1e}" if self.apart else ""
-        return "\n".join([*lines, f"Their outputs differ by {said}{rounding}."])
+        said = f"{said}; rounding alone makes {self.rounding:.1e}" if said else (
+            "an amount that is not known, as no inputs suit both")  # fmt: skip
+        return "\n".join([*lines, f"Their outputs differ by {said}."])
 
 
 def compare(one, other, inputs=None):
@@ -107,8 +104,9 @@ def compare(one, other, inputs=None):
         given = [_returned(*both) for both in zip(models, calls)]
         with exactly():
             stored = max((_like(m).dtype for m in models), key=lambda t: torch.finfo(t).eps)
-            sides = [_Side(*both, stored) for both in zip(models, calls)]
-            judge = _Judge(sides, given, same, stored)
+            first = _Side(models[0], calls[0], stored)
+            second = _Side(models[1], calls[1], stored, first.own.tensors.values())
+            judge = _Judge((first, second), given, same, stored)
             return Comparison(tuple(judge.differences()), judge.apart, judge.rounding)
 
 
@@ -153,10 +151,6 @@ def _apart(found, expected):
     return torch.stack(shares).max().nan_to_num(math.inf, math.inf).item() if shares else math.inf
 
 
-def _starred(place):
-    return re.sub(r"\b\d+\b", "*", place)
-
-
 def _largest(values):
     low, high = values.aminmax()
     return max(-low.item(), high.item())
@@ -164,6 +158,22 @@ def _largest(values):
 
 def _signs(like):
     return torch.randint(2, like.shape, generator=torch.Generator().manual_seed(0)) * 2.0 - 1
+
+
+def _rounded(tensor, dtype):
+    """The numbers of a tensor as another dtype stores them; `exactly` leaves this copy alone."""
+    return torch.empty(tensor.shape, dtype=dtype).copy_(tensor).double()
+
+
+def _known(model, stored, others):
+    """{id of a parameter: the one of the other tensors with the same numbers}, each of them once."""
+    found = {}
+    for parameter in filter(torch.is_floating_point, model.parameters()):
+        mine = _rounded(parameter.detach(), stored)
+        same = (i for i, t in enumerate(others) if t.shape == mine.shape and torch.equal(t, mine))
+        if (at := next(same, None)) is not None:
+            found[id(parameter)] = nn.Parameter(others.pop(at), requires_grad=False)
+    return found
 
 
 class _Seen(BaseException):  # no model may catch it
@@ -208,20 +218,23 @@ class Along(Following):
 class _Side:
     """One of the models: its numbers, and whether an output depends on a move of its biases.
 
-    The numbers are rounded to the dtype in which both can be ``stored``.
+    The numbers are rounded to the dtype in which both can be ``stored``; those that ``others``, the
+    tensors of the other side, hold as well are kept once.
     """
 
-    def __init__(self, model, call, stored):
+    def __init__(self, model, call, stored, others=()):
         dtype = _like(model).dtype
         self.unit, self.dtype = torch.finfo(dtype).eps, str(dtype).removeprefix("torch.")
-        self.own = Subject(model, inject=True, own=True)
+        self.own = Subject(model, inject=True, own=True, known=_known(model, stored, [*others]))
         self.call = _suited(call, torch.zeros(0, dtype=torch.float64))
         self.own.model.cpu().eval()
         self.own.training = False
         self.own.renew()
         self.own.tensors |= {n: b for n, b in self.own.model.named_buffers() if "running_var" in n}
         for tensor in filter(torch.is_floating_point, self.own.tensors.values()):
-            tensor.data = torch.empty(tensor.shape, dtype=stored).copy_(tensor).double()
+            rounded = _rounded(tensor, stored)
+            if not torch.equal(rounded, tensor):
+                tensor.data = rounded
         self.uses = Factors(self.own.tensors, self.call)
         with self.uses:
             self.own.run(self.call)
@@ -284,6 +297,7 @@ class _Judge:
 
     def __init__(self, sides, given, same, stored):
         self.sides, self.unseen, self.because, self.moved = sides, {}, {}, 0.0
+        self.depend = set()  # groups of pairs on which outputs depend
         self.unit = torch.finfo(stored).eps
         self.summed = SUMMED * min(self.unit, torch.finfo(torch.float32).eps)
         self.pairs = [p for p in pairs(*(s.numbers for s in sides)) if any(p.has)]
@@ -308,17 +322,11 @@ class _Judge:
         asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
         biases = [p for p in self.differing if p.kind == "biases" and all(p.both)]
         left = lambda some: [p for p in some if p not in self.unseen]
-        alike = {}
-        for pair in biases:
-            alike.setdefault((_starred(pair.place), pair.what), []).append([pair])
-        for groups in alike.values():
-            self._try(groups)
-        for parts in (
-            PARTS[2:],
-            ("", *PARTS),
-        ):  # b_V goes into b_O; what else may is tried together
+        for some in grouped(biases, lambda p: (starred(p.place), p.what)):
+            self._try([[p] for p in some])
+        for parts in (PARTS[2:], ("", *PARTS)):  # b_V may have gone into b_O alone
             some = [p for p in biases if p.part in parts]
-            self._try([left(p for p in some if p.layer == i) for i in {p.layer: 0 for p in some}])
+            self._try([left(layer) for layer in grouped(some, lambda p: p.layer)])
         self._try([left(biases)])
         found = [
             Difference(p.place, self._what(p), p.gap.abs().max().item(), *self._seen(p))
@@ -331,7 +339,7 @@ class _Judge:
 
         The moves that pass are a linear space: if a random sum of several passes, each of them does.
         """
-        groups = [group for group in groups if group]
+        groups = [g for g in groups if g and frozenset(g) not in self.depend]
         if not groups:
             return
         chance = torch.Generator().manual_seed(0)
@@ -340,6 +348,8 @@ class _Judge:
             moves = [one for g, w in zip(groups, weights) for one in self._moves(g, i, w)]
             said = side.unseen(moves, self.unit + self.summed)
             if said is None:
+                if len(groups) == 1:
+                    self.depend.add(frozenset(groups[0]))
                 for group in groups if len(groups) > 1 else ():
                     self._try([group])
                 return
@@ -365,10 +375,10 @@ class _Judge:
         """What differs: whose numbers they are, or that they stand in another order."""
         if pair.has[0] != pair.has[1]:
             return f"only {(FIRST, SECOND)[pair.has.index(True)]} has {pair.what}"
-        beside = [
-            p for p in self.pairs if (p.layer, p.kind) == (pair.layer, pair.kind) and all(p.both)
-        ]
-        beside = [p for p in beside if p.part in PARTS[:3]] if pair.part in PARTS[:3] else [pair]
+        beside = [pair]
+        if pair.part in PARTS[:3]:
+            like = lambda p: p.part in PARTS[:3] and (p.layer, p.kind) == (pair.layer, pair.kind)
+            beside = [p for p in self.pairs if like(p) and all(p.both)]
         for p in beside:
             if pair.both[1].values.any() and torch.equal(p.both[0].values, pair.both[1].values):
                 return f"the {pair.what} of {SECOND} are the {p.what} of {FIRST}"
@@ -392,12 +402,9 @@ class _Judge:
             return "no output depends on them" if never else said, False
         rounded = self.rounding * min(1, torch.finfo(torch.float32).eps / self.unit)
         alike = self._alike(min(self.moved, LONGEST), rounded)
-        if alike or not self.apart:
-            if all(s.idle(n, pair.gap) for s, n in zip(self.sides, pair.both) if n):
-                return (
-                    "these inputs do not use them, so that it is not known whether they count",
-                    True,
-                )
+        idle = (s.idle(n, pair.gap) for s, n in zip(self.sides, pair.both) if n)
+        if (alike or not self.apart) and all(idle):
+            return "these inputs do not use them: it is not known whether they count", True
         if alike and any(p.kind != "biases" for p in self.differing):
             return "these outputs show no more than rounding of it", False
         return "outputs depend on them", True

@@ -101,14 +101,15 @@ def _is_dtype(value):
     return isinstance(value, torch.dtype) and value.is_floating_point
 
 
-def float64_copy(model):
+def float64_copy(model, known=None):
     """A deep copy in float64 and eval mode, with eager attention, gradients off.
 
-    The model itself is not touched.  Raises CannotRead as `demand_values` does.
+    ``known`` {id of a parameter: what stands for it in the copy} saves memory.  The model itself is not
+    touched.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
     with torch.no_grad():  # what a scripted module converts would not be a leaf otherwise
-        copied = plainly_attending(copy.deepcopy(model).double().eval())
+        copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
     return copied

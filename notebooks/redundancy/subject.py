@@ -68,13 +68,13 @@ class Subject:
     ``weights`` says whether its matrices are random as well; ``inject`` gives every linear map and
     convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by
     name, tied ones once, and in evaluation the running means.  With ``own`` it is no generic point: every
-    number stays as it is, and every module in its mode.
+    number stays as it is, and every module in its mode; ``known`` is that of `float64_copy`.
     """
 
-    def __init__(
-        self, model, training=False, weights=True, inject=False, seed=0, halved=False, own=False
-    ):
-        self.model, self.training, self.seed = float64_copy(model).train(training), training, seed
+    def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False,
+                 own=False, known=None):  # fmt: skip
+        self.model, self.training, self.seed = float64_copy(model, known), training, seed
+        self.model.train(training)
         self.injected = _inject(self.model) if inject else ()
         if own:
             for mine, given in zip(self.model.modules(), model.modules(), strict=True):

@@ -32,3 +32,16 @@ def _plain(cell):
 def _line(cells):
     # a bar within a cell would end it
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def starred(text):
+    """Words in which "*" stands for each number, so that layers are named alike."""
+    return re.sub(r"\b\d+\b", "*", text)
+
+
+def grouped(things, key):
+    """Things of the same key together, in lists, in the order of their first."""
+    found = {}
+    for thing in things:
+        found.setdefault(key(thing), []).append(thing)
+    return list(found.values())

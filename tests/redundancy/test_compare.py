@@ -374,6 +374,14 @@ def test_a_fresh_model_cannot_show_a_bias_of_zero():
     assert found.same and "they are zero here, and count where they are not" in str(found)
 
 
+def test_a_gain_that_is_not_one_any_more():
+    """All other gains are ones, in both models, and are told apart all the same."""
+    model = tiny("bert")
+    port = copy.deepcopy(model)
+    port.encoder.layer[1].output.LayerNorm.weight.data[0] = 2
+    assert told(compare(model, port)) == {"encoder.layer.1.output.LayerNorm.weight": True}
+
+
 def test_what_these_inputs_do_not_use_is_not_said_to_be_the_same():
     model = random_model("gpt2")
     ids = torch.tensor([[3, 5, 7, 5]])
