@@ -108,9 +108,7 @@ class Reader:
 def pairs(one, other):
     """All pairs of two `Reader`, those in attention first.  Raises CannotCompare."""
     layers = one.uses.layers, other.uses.layers
-    if len(layers[0]) != len(layers[1]):
-        counts = f"{FIRST} has {len(layers[0])} layers of attention and {SECOND} {len(layers[1])}"
-        raise CannotCompare(f"{counts}: compare models with the same layers in the same order")
+    _demand_as_many("layers of attention", *layers)
     for i, (a, b) in enumerate(zip(*layers)):
         place = f"attention layer {i + 1}"
         _demand_alike(f"a head of {place}", (a.width,), (b.width,))
@@ -125,9 +123,7 @@ def pairs(one, other):
 
 def _elsewhere(one, other):
     matrices = [[n for n in some if n.kind == "weights"] for some in (one, other)]
-    if len(matrices[0]) != len(matrices[1]):
-        counts = f"{FIRST} has {len(matrices[0])} matrices outside attention and {SECOND} {len(matrices[1])}"
-        raise CannotCompare(f"{counts}: compare models with the same layers in the same order")
+    _demand_as_many("matrices outside attention", *matrices)
     for both in zip(*matrices):
         _demand_alike(_named(both), *(n.values.shape for n in both))
     shapes = [[(n.kind, n.values.shape) for n in some] for some in (one, other)]
@@ -140,6 +136,12 @@ def _elsewhere(one, other):
 
 def _named(both):
     return " / ".join(dict.fromkeys(n.name for n in both if n))
+
+
+def _demand_as_many(what, one, other):
+    if len(one) != len(other):
+        counts = f"{FIRST} has {len(one)} {what} and {SECOND} {len(other)}"
+        raise CannotCompare(f"{counts}: compare models with the same layers in the same order")
 
 
 def _demand_alike(what, *shapes):

@@ -86,8 +86,9 @@ def _model(name):
     place, _, function = name.rpartition(":")
     if place and function.isidentifier() and not Path(name).exists():
         return _made(place, function)
-    if name.endswith(".py"):
-        raise ValueError(f"say which function of {name} makes the model: {name}:make, for instance")
+    program = name.removesuffix(":")
+    if program.endswith(".py"):
+        raise ValueError(f"say which function of {program} makes the model, as in {program}:make")
     if not Path(name).exists() and (name.endswith(".json") or name.count("/") > 1):
         raise OSError(f"{name} is no file and no folder, nor a name on the hub")
     return name, None

@@ -7,9 +7,8 @@ still all, nothing or a part.
 
 from __future__ import annotations
 
-import re
-
 from .report import AGREE
+from .tables import grouped, starred
 
 
 def differences(former, report):
@@ -20,12 +19,10 @@ def differences(former, report):
         {(row["name"], row["part"]): row for row in r["rows"] if not row["injected"]}
         for r in (former, report)
     )
-    said = {}
-    for name, part in dict.fromkeys([*before, *after]):
-        sentence = _differs(before.get((name, part)), after.get((name, part)))
-        if sentence:
-            said.setdefault(sentence, []).append(name)
-    return [f"{sentence} ({_places(names)})" for sentence, names in said.items()]
+    rows = dict.fromkeys([*before, *after])
+    said = [(_differs(before.get(row), after.get(row)), row[0]) for row in rows]
+    alike = grouped([one for one in said if one[0]], lambda one: one[0])
+    return [f"{some[0][0]} ({_places([name for _, name in some])})" for some in alike]
 
 
 def _differs(row, now):
@@ -72,6 +69,6 @@ def _said(row):
 
 def _places(names):
     """Some parameters, those that differ by the number of a layer once."""
-    alike = dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in names)
-    count = f"{len(names)} times: " if len(names) > 1 else ""
-    return count + ", ".join(alike if len(names) > 1 else names)
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names)} times: {', '.join(dict.fromkeys(map(starred, names)))}"

@@ -13,9 +13,10 @@ import json
 import re
 import textwrap
 from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 
 from .shift.rules.seeing import CORNERS
-from .tables import Table
+from .tables import Table, grouped
 from .what_can_go.theorems import LINKS
 
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
@@ -166,9 +167,13 @@ class Audit:
             "numbers": self.numbers,
             "redundant": {"alone": self.alone, "together": self.redundant},
             "shrunk": [list(change) for change in self.shrunk],
-            "rows": [_plain(row) for row in self.rows],
+            "rows": [
+                asdict(row) | {"why": [e.words for e in row.why]}
+                | {name: getattr(row, name) for name in ("bias", "answer", "theorems")}
+                for row in self.rows
+            ],
             "notes": list(self.notes),
-        }
+        }  # fmt: skip
 
     def as_json(self):
         return json.dumps(self.as_dict(), indent=1, default=str)
@@ -177,53 +182,53 @@ class Audit:
         """One line for each bias."""
         made = io.StringIO()
         writer = csv.writer(made, lineterminator="\n")
-        head = "parameter part bias size alone together into verdict answer".split()
-        writer.writerow(head)
+        writer.writerow("parameter part bias size alone together into verdict answer".split())
         for row in self.rows:
             writer.writerow((row.name, row.part, row.bias, row.size, row.alone, row.together,
                              " ".join(row.into), row.verdict, row.answer))  # fmt: skip
         return made.getvalue()
 
     def __repr__(self):
-        return as_text(self)
+        """The report as a table; layers with the same answers share a line."""
+        groups = self._groups()
+        table = [(*HEAD[:1], *HEAD[2:]), *((c[0], *c[2:]) for c in map(_cells, groups))]
+        widths = [max(len(str(cell)) for cell in column) for column in zip(*table)]
+        lines = [self._title(), ""]
+        for line in table:
+            cells = [str(c).ljust(w) if i in (0, 5) else str(c).rjust(w)
+                     for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
+            lines.append("  ".join(cells).rstrip())
+        lines += ["", *textwrap.wrap(self._sum(), WIDE), ""]
+        for said in dict.fromkeys(_sentence(rows[0]) for rows in groups):
+            lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
+        notes = [line for note in self.notes for line in textwrap.wrap(note, WIDE)]
+        return "\n".join([*lines, "", *notes] if notes else lines)
 
     def _repr_markdown_(self):
-        return as_markdown(self)
+        """The report for a notebook, where each reason links to its theorem, beside the notebook."""
+        lines = []
+        for rows in self._groups():
+            bias, answer, *counts, name = map(str, _cells(rows))
+            links = " ".join(f"[{t}]({LINKS[t]})" for t in rows[0].theorems if t in LINKS)
+            path, *times = name.partition(" (")
+            said = f"{answer} ({links})" if links else answer
+            lines.append((bias, said, *counts, f"`{path}`{''.join(times)}"))
+        table = Table(HEAD, tuple(lines))._repr_markdown_()
+        return "\n\n".join((self._title(), table, self._sum(), *self.notes))
 
+    def _title(self):
+        return f"{self.model}, in {self.mode}: {self.numbers} added numbers"
 
-def _plain(row):
-    made = asdict(row) | {"bias": row.bias, "answer": row.answer, "theorems": row.theorems}
-    return made | {"why": [e.words for e in row.why]}
+    def _sum(self):
+        """How many numbers can go."""
+        said = f"{self.redundant} of {self.numbers} numbers are redundant together"
+        return f"{said}, {self.alone} of them alone" if self.alone != self.redundant else said
 
-
-# --- as words -----------------------------------------------------------------------------------
-
-
-def _title(report):
-    return f"{report.model}, in {report.mode}: {report.numbers} added numbers"
-
-
-def _sum(report):
-    """How many numbers can go."""
-    said = f"{report.redundant} of {report.numbers} numbers are redundant together"
-    return f"{said}, {report.alone} of them alone" if report.alone != report.redundant else said
-
-
-def as_text(report):
-    """The report as a table; layers with the same answers share a line."""
-    groups = _alike(report.rows)
-    table = [(*HEAD[:1], *HEAD[2:]), *((c[0], *c[2:]) for c in map(_cells, groups))]
-    widths = [max(len(str(line[i])) for line in table) for i in range(len(table[0]))]
-    lines = [_title(report), ""]
-    for line in table:
-        cells = [str(c).ljust(w) if i in (0, 5) else str(c).rjust(w)
-                 for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
-        lines.append("  ".join(cells).rstrip())
-    lines += ["", *textwrap.wrap(_sum(report), WIDE), ""]
-    for said in dict.fromkeys(_sentence(rows[0]) for rows in groups):
-        lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
-    notes = [line for note in report.notes for line in textwrap.wrap(note, WIDE)]
-    return "\n".join([*lines, "", *notes] if notes else lines)
+    def _groups(self):
+        """Rows that differ only in the numbers of their layers and agree in everything else, together."""
+        same = attrgetter("bias", "part", "size", "alone", "together", "measured", "verdict")
+        key = lambda row: (_starred(row.name), _starred(row.answer), same(row))
+        return grouped(self.rows, key)
 
 
 def _sentence(row):
@@ -234,9 +239,8 @@ def _sentence(row):
 
 def _cells(rows):
     row = rows[0]
-    name = row.name if len(rows) == 1 else _starred(row.name)
-    times = f" ({len(rows)} times)" if len(rows) > 1 else ""
-    return (row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name + times)
+    name = row.name if len(rows) == 1 else f"{_starred(row.name)} ({len(rows)} times)"
+    return row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name
 
 
 def _starred(text):
@@ -249,32 +253,5 @@ def _measured(row):
         return row.verdict
     if row.measured == (None, None):
         return UNMEASURED
-    if row.measured == (row.alone, row.together):
-        return "the same"
-    return f"{row.measured[0]}, {row.measured[1]}"
-
-
-def as_markdown(report):
-    """The report for a notebook, where each reason links to its theorem, beside the notebook."""
-    lines = []
-    for rows in _alike(report.rows):
-        bias, answer, *counts, name = map(str, _cells(rows))
-        links = " ".join(f"[{t}]({LINKS[t]})" for t in rows[0].theorems if t in LINKS)
-        path, *times = name.partition(" (")
-        said = f"{answer} ({links})" if links else answer
-        lines.append((bias, said, *counts, f"`{path}`{''.join(times)}"))
-    table = Table(HEAD, tuple(lines))._repr_markdown_()
-    return "\n\n".join((_title(report), table, _sum(report), *report.notes))
-
-
-def _alike(rows):
-    """Rows that differ only in the numbers of their layers and agree in everything else, together."""
-
-    def key(row):
-        same = row.bias, row.part, row.size, row.alone, row.together, row.measured, row.verdict
-        return _starred(row.name), _starred(row.answer), *same
-
-    order = {}
-    for row in rows:
-        order.setdefault(key(row), []).append(row)
-    return list(order.values())
+    counts = row.alone, row.together
+    return "the same" if row.measured == counts else f"{row.measured[0]}, {row.measured[1]}"
