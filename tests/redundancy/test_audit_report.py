@@ -32,11 +32,6 @@ from torch import nn
 X = normal(2, 3, 8, dtype=torch.float32)
 
 
-@pytest.fixture(scope="module")
-def gpt2():
-    return tiny("gpt2", n_layer=1)
-
-
 def encoder(**spoilt):
     """A layer of PyTorch's, with some weights of linear1 replaced."""
     layer = nn.TransformerEncoderLayer(8, 2, 16)
@@ -109,8 +104,8 @@ def test_a_measurement_that_is_nowhere_clear_is_refused(monkeypatch, tmp_path, c
 # --- one report, on paper and in files
 
 
-def test_the_report_is_the_same_in_every_form(gpt2):
-    report = audit(gpt2)
+def test_the_report_is_the_same_in_every_form():
+    report = audit(tiny("gpt2", n_layer=1))
     plain = json.loads(report.as_json())
     assert plain["redundant"] == {"alone": report.alone, "together": report.redundant}
     fields = ("name", "part", "size", "alone", "together", "verdict", "answer")
@@ -238,16 +233,11 @@ def test_the_model_its_modes_and_chance_are_left_alone():
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_the_attention_of_a_model_stays_as_it_was_set(gpt2):
-    audit(gpt2)
-    assert gpt2.config._attn_implementation == "eager"
-
-
-def test_modes_are_told_apart():
-    model, x = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)), normal(9, 8, dtype=torch.float32)
-    evaluation, training = audit(model, x), audit(model, x, training=True)
-    assert evaluation.mode == "evaluation" and training.mode == "training"
-    assert evaluation.row("0.bias").alone == 0 and training.row("0.bias").alone == 4
+def test_the_attention_of_a_model_stays_as_it_was_set():
+    model = tiny("gpt2", n_layer=1)
+    model.set_attn_implementation("sdpa")  # a copy of it attends eagerly
+    audit(model)
+    assert model.config._attn_implementation == "sdpa"
 
 
 # --- float32 inside
@@ -302,12 +292,7 @@ REFUSED = {
     "integers": (
         lambda: audit(encoder(weight=torch.ones(16, 8, dtype=torch.int8)), X), CannotRead, "quantised"),
     "no model": (lambda: audit(3, X), TypeError, "expected a model .*, not int"),
-    "no inputs": (
-        lambda: audit(nn.Sequential(encoder())), WrongInputs, "it is not known what Sequential takes"),
     "inputs of no kind": (lambda: audit(encoder(), 3), WrongInputs, "not int"),
-    "a word too many": (
-        lambda: audit(tiny("gpt2", n_layer=1), {"input_ids": torch.tensor([[99]])}),
-        WrongInputs, "does not run on these inputs: index out of range"),
     "random numbers": (lambda: audit(Noisy(8, 2, 16), X), WrongInputs, "draws random numbers"),
     "no checkpoint": (lambda: audit("/no/such/checkpoint", weights="own"), OSError, "no model can be loaded"),
     "no architecture": (lambda: tiny("nonsense"), ValueError, "nonsense"),

@@ -337,7 +337,6 @@ def gain_moved(model):
 #: architecture, configuration, what was done, whether the models are the same then, a sentence
 MODELS = {
     "BERT without b_K": ("bert", {}, lose("key"), True, "first model has key biases"),
-    "BERT without b_Q": ("bert", {}, lose("query"), False, "first model has query biases"),
     "BERT's b_O and its mean": ("bert", {}, shift_mean, True, "LayerNorm cancels it [7.1]"),
     "one number of BERT's b_O": ("bert", {}, shift_one, False, "outputs depend on them"),
     "BERT's GELU": ("bert", {}, other_activation, False, "something else with the same numbers"),

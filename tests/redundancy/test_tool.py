@@ -142,7 +142,7 @@ COMMANDS = {
     "no name": (["nowhere"], 2, "", "no configuration can be loaded from 'nowhere'"),
     "an empty folder": (["empty"], 2, "", "no configuration can be loaded from 'empty'"),
     "no configuration": (["list.json"], 2, "", "no configuration can be loaded from 'list.json'"),
-    "no function named": (["made.py"], 2, "", "say which function of made.py makes the model"),
+    "no function named": (["made.py:"], 2, "", "say which function of made.py makes the model"),
     "no such function": (["made.py:nope"], 2, "", "made.py has no function that is called nope"),
     "no program": (["nope.py:make"], 2, "", "nope.py is no file"),
     "no module": (["nope:make"], 2, "", "nope fails: ModuleNotFoundError: No module named 'nope'"),
