@@ -33,9 +33,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("tests", "tools")]
 
 from files import Fault, in_a_sentence, write
-from mutants_page import RECORD
-
 from mutants.places import ROOT, all_places, mutants_in
+from mutants_page import RECORD
 
 INLINE = "module://matplotlib_inline.backend_inline"  # what the notebooks' outputs come from
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")

@@ -172,7 +172,10 @@ def test_special_inputs_are_made_up(kind):
 
 
 WRONG = {
-    "softmax depends on nothing": ("_safe_softmax", lambda run, call: RULES["alias"](run, zero(call))),
+    "softmax depends on nothing": (
+        "_safe_softmax",
+        lambda run, call: RULES["alias"](run, zero(call)),
+    ),
     "an activation depends on nothing": ("gelu", lambda run, call: RULES["alias"](run, zero(call))),
     "a matrix product passes nothing on": (
         "addmm",

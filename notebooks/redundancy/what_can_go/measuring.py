@@ -137,7 +137,9 @@ class Followed(Measured):
 
     def _is_factor(self, name):
         """Whether a tensor is a gain or a matrix: a table of vectors is added, too."""
-        return not isinstance(self.module.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding)
+        return not isinstance(
+            self.module.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding
+        )
 
     def freedom(self, names):
         """The directions of all that is added, and of these factors, which no operation depends on."""
@@ -163,7 +165,9 @@ class Followed(Measured):
         return run
 
     def size(self, symbol):
-        return sum(int(torch.zeros(self.values[n].shape)[i].numel()) for n, i in self._places(symbol))
+        return sum(
+            int(torch.zeros(self.values[n].shape)[i].numel()) for n, i in self._places(symbol)
+        )
 
     def alone(self, *symbols):
         chosen = [(n, torch.arange(self.values[n].numel()).view(self.values[n].shape)[i].flatten())
