@@ -21,12 +21,11 @@ from functools import cached_property
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
 
 from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
 from .fold.choosing import LONGEST
 from .fold.equality import BOUND, HARMLESS, LOSS
-from .inputs import WrongInputs, as_call, demand_runs, fresh, tensors
+from .inputs import WrongInputs, as_call, demand_runs, placed, tensors
 from .models.checkpoints import is_name, load
 from .models.guessing import problem_of
 from .precision import demand_values, one_thread_if_small
@@ -118,7 +117,8 @@ def _calls(models, inputs):
         first = as_call(models[1], inputs)
     demand_runs(models[0], first, times=1)
     for second in (first, ((*first[0], *first[1].values()), {})):
-        if problem_of(models[1], *_suited(second, _like(models[1]))) is None:
+        like = _like(models[1])
+        if problem_of(models[1], *placed(second, like.device, like.dtype)) is None:
             return first, second, True
     second = first if inputs is not None else as_call(models[1], None)
     demand_runs(models[1], second, times=1)
@@ -129,15 +129,10 @@ def _like(model):
     return next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
 
 
-def _suited(call, like):
-    """The same inputs on the device, and in the dtype, of another tensor."""
-    move = lambda x: x.to(like.device, like.dtype if x.is_floating_point() else None)
-    return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
-
-
 def _returned(model, call):
     """What a model returns in its own dtype."""
-    found, call = [], _suited(call, _like(model))
+    found, like = [], _like(model)
+    call = placed(call, like.device, like.dtype)
     problem_of(model, *call, keep=lambda out: found.extend(tensors(out)))
     return found
 
@@ -226,7 +221,7 @@ class _Side:
         dtype = _like(model).dtype
         self.unit, self.dtype = torch.finfo(dtype).eps, str(dtype).removeprefix("torch.")
         self.own = Subject(model, inject=True, own=True, known=_known(model, stored, [*others]))
-        self.call = _suited(call, torch.zeros(0, dtype=torch.float64))
+        self.call = placed(call, "cpu", torch.float64)
         self.own.model.cpu().eval()
         self.own.training = False
         self.own.renew()

@@ -70,6 +70,12 @@ def _copied(thing):
     return copy.deepcopy(thing, memo)
 
 
+def placed(call, device, dtype=None):
+    """A copy of the inputs on a device, the numbers among them in a dtype."""
+    move = lambda x: x.to(device, dtype if x.is_floating_point() else None)
+    return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
+
+
 def tensors(outputs):
     """The tensors of numbers in what a model returns, a list: not its states, weights and caches."""
     if isinstance(outputs, torch.Tensor):

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ..inputs import as_call, first_line, in_float64, tensors
+from ..inputs import as_call, first_line, in_float64, placed, tensors
 from ..subject import Subject, exactly, seeded, unwrapped
 from .reading import idle_matrices_see, runs
 
@@ -54,7 +54,7 @@ class Bench:
             self.like = next(self.model.parameters(), None)
             if self.like is None:
                 raise ValueError(f"{type(self.model).__name__} has no parameters")
-            call = _moved(in_float64(as_call(self.model, inputs)), "cpu")
+            call = placed(in_float64(as_call(self.model, inputs)), "cpu")
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
             even_chances(self.before.model.cpu())
             self.before.renew()
@@ -133,7 +133,7 @@ class Bench:
     def _outputs(self, model):
         """What a model returns; in training, a copy of it: a run changes what a BatchNorm tracks."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
-        args, kwargs = _moved(self.calls[0], self.like.device, self.like.dtype)
+        args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
             return tensors(model(*args, **kwargs))
 
@@ -183,12 +183,6 @@ def difference(model, other, inputs):
     call = in_float64(as_call(model, inputs))
     with exactly(), torch.no_grad():
         return apart(*(Subject(m, own=True).run(call) for m in (model, other))).item()
-
-
-def _moved(call, device, dtype=None):
-    """The same inputs on a device, and numbers in a dtype."""
-    move = lambda t: t.to(device, dtype if t.is_floating_point() else None)
-    return tree_map(lambda t: move(t) if isinstance(t, torch.Tensor) else t, call)
 
 
 # --- other inputs -------------------------------------------------------------------------------
