@@ -7,7 +7,6 @@ What a bias gives to one that is added later is read where that one is added.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import torch
@@ -18,6 +17,7 @@ from .report import DISAGREE
 from .shift.following import Following
 from .shift.moves import NOISE, Shift
 from .subject import Subject, exactly
+from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):
@@ -49,7 +49,7 @@ def confirm(model, call, report, seed=0):
         named = {n: subject.tensors[n] for n in uses.added}
         finite = Measurement(subject, variations(subject.model, call, seed), named, ranks=False)
         judge = _Confirming(subject, finite, uses)
-        for rows in _alike(report.rows).values():
+        for rows in _alike(report.rows):
             judge.rows(rows)
     note = (
         f"the model itself was moved as well: {judge.gone} of its biases along what goes, which "
@@ -64,21 +64,11 @@ def confirm(model, call, report, seed=0):
     return replace(report, rows=judged, notes=(*report.notes, note))
 
 
-#: The number of a layer in a parameter's name.
-LAYER = re.compile(r"(?<![^.])\d+(?=\.)")
-
-
-def plain(name):
-    return LAYER.sub("*", name)
-
-
 def _alike(rows):
     """The rows of one bias in all layers, where these have the same answer."""
-    kinds = {}
-    for row in rows:
-        kinds.setdefault((plain(row.name), row.part), []).append(row)
     share = lambda row: (row.alone == row.size, row.together == row.size, bool(row.together))
-    return {kind: some for kind, some in kinds.items() if len({share(r) for r in some}) == 1}
+    kinds = grouped(rows, lambda row: (starred(row.name), row.part))
+    return [some for some in kinds if len({share(row) for row in some}) == 1]
 
 
 class _Confirming:
@@ -88,7 +78,7 @@ class _Confirming:
 
     def rows(self, rows):
         """Move the bias of these rows in every layer of the model."""
-        row, own = rows[0], [n for n in self.uses.added if plain(n) == plain(rows[0].name)]
+        row, own = rows[0], [n for n in self.uses.added if starred(n) == starred(rows[0].name)]
         along = {n: self._random(n, row.part) for n in own}
         if not own:
             return
@@ -112,9 +102,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if (
-            not run.failed
-        ):  # or what makes up for it is added before, and stands in a row of its own
+        if not run.failed:  # or what makes up for it is added before, and has a row of its own
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):
@@ -127,12 +115,11 @@ class _Confirming:
         if self.finite.shows(move, max(SEEN, unseen(move))):
             self.seen += 1
         else:
-            self.problems[row.name, row.part] = (
-                f"no output of the full model changes along {[*move][0]}"
-            )
+            words = f"no output of the full model changes along {[*move][0]}"
+            self.problems[row.name, row.part] = words
 
 
 def _beside(other, name, mine):
     """The parameter that stands to ``mine`` as another does to ``name``: so many layers after it."""
-    first = lambda text: int((LAYER.findall(text) or [0])[0])
-    return LAYER.sub(str(first(other) - first(name) + first(mine)), other, count=1)
+    first = lambda text: int((NUMBER.findall(text) or [0])[0])
+    return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import textwrap
 from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
 
 from .shift.rules.seeing import CORNERS
-from .tables import Table, grouped
+from .tables import Table, grouped, starred
 from .what_can_go.theorems import LINKS
 
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
@@ -227,7 +226,7 @@ class Audit:
     def _groups(self):
         """Rows that differ only in the numbers of their layers and agree in everything else, together."""
         same = attrgetter("bias", "part", "size", "alone", "together", "measured", "verdict")
-        key = lambda row: (_starred(row.name), _starred(row.answer), same(row))
+        key = lambda row: (starred(row.name), starred(row.answer), same(row))
         return grouped(self.rows, key)
 
 
@@ -239,13 +238,8 @@ def _sentence(row):
 
 def _cells(rows):
     row = rows[0]
-    name = row.name if len(rows) == 1 else f"{_starred(row.name)} ({len(rows)} times)"
+    name = row.name if len(rows) == 1 else f"{starred(row.name)} ({len(rows)} times)"
     return row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name
-
-
-def _starred(text):
-    """Names in which "*" stands for the number of a layer."""
-    return re.sub(r"\b\d+\b(?=.*\..*\.)", "*", text)
 
 
 def _measured(row):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
+import sys
 
 import torch
 from torch import nn
@@ -51,15 +52,16 @@ def exactly():
 
 @contextlib.contextmanager
 def seeded(seed):
-    """What PyTorch and Python draw at random follows from a seed; afterwards they go on as before."""
-    state = random.getstate()
-    random.seed(seed)
+    """What PyTorch, Python and NumPy draw follows from a seed; afterwards they go on as before."""
+    numpy = getattr(sys.modules.get("numpy"), "random", None)  # who draws with it has loaded it
+    states = random.getstate(), numpy and numpy.get_state()
+    random.seed(seed), numpy and numpy.seed(seed)
     try:
         with torch.random.fork_rng([]):
             torch.manual_seed(seed)
             yield
     finally:
-        random.setstate(state)
+        random.setstate(states[0]), numpy and numpy.set_state(states[1])
 
 
 class Subject:

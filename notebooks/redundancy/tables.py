@@ -34,9 +34,13 @@ def _line(cells):
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+#: The number of a layer: in a parameter's name, alone or in a sentence, or in words.
+NUMBER = re.compile(r"(?<=layer )\d+|(?<=[a-z]\.)\d+\b|\b\d+(?=\.[a-z])")
+
+
 def starred(text):
-    """Words in which "*" stands for each number, so that layers are named alike."""
-    return re.sub(r"\b\d+\b", "*", text)
+    """Words in which "*" stands for the number of each layer, so that layers are named alike."""
+    return NUMBER.sub("*", text)
 
 
 def grouped(things, key):

@@ -3,6 +3,7 @@
 import copy
 import random
 
+import numpy
 import pytest
 import torch
 from derivation.checks import normal
@@ -37,14 +38,19 @@ def test_what_stands_where_layers_are_left_out_at_random_stays():
 
 
 class OftenLeftOut(Watched):
-    """In training Python's own random numbers say whether its attention is asked."""
+    """In training random numbers that are not PyTorch's say whether its attention is asked."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
 
     def forward(self, x):
-        return super().forward(x) if random.random() < 0.3 else 2 * x
+        return super().forward(x) if self.draw() < 0.3 else 2 * x
 
 
-def test_python_draws_alike_for_both_models():
-    result = fold(randomised(OftenLeftOut()).train(), {"x": normal(2, 5, d)})
+@pytest.mark.parametrize("draw", [random.random, lambda: numpy.random.random()])
+def test_python_and_numpy_draw_alike_for_both_models(draw):
+    result = fold(randomised(OftenLeftOut(draw)).train(), {"x": normal(2, 5, d)})
     assert result.error <= result.bound
 
 

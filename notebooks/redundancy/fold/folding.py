@@ -11,7 +11,6 @@ models are compared, and where they differ nothing is returned.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -21,14 +20,12 @@ from torch import nn
 from ..models.checkpoints import NoCheckpoint, load
 from ..models.tiny import quiet
 from ..shift.freedom import Unclear
+from ..tables import grouped, starred
 from .choosing import KINDS, Choice, Outcome
 from .equality import Bench, CannotFold
 from .moving import absorb_into_weights, fuse_norms, price_of
 from .removing import demand_loads_again, without_zeros
 from .removing import remove as take_out
-
-#: The number of a layer in a name, or in a sentence with names.
-NUMBER = re.compile(r"(?<=[a-z]\.)\d+\b|\b\d+(?=\.[a-z])")
 
 
 @dataclass(frozen=True)
@@ -88,15 +85,11 @@ class Folded:
 
 def _table(rows):
     """Lines of text; rows that differ by the number of a layer only are one."""
-    groups = {}
-    for row in rows:
-        starred = [NUMBER.sub("*", part) for part in (row.place, row.text)]
-        groups.setdefault((row.verdict, row.constant, *starred), []).append(row)
-    for (verdict, constant, place, text), some in groups.items():
-        if len(some) == 1:
-            place, text = some[0].place, some[0].text
-        times = f" ({len(some)} times)" if len(some) > 1 else ""
-        yield f"{verdict:8} {constant:4} {place}{times}: {text}"
+    alike = lambda row: (row.verdict, row.constant, starred(row.place), starred(row.text))
+    for row, *others in grouped(rows, alike):
+        place, text = alike(row)[2:] if others else (row.place, row.text)
+        times = f" ({len(others) + 1} times)" if others else ""
+        yield f"{row.verdict:8} {row.constant:4} {place}{times}: {text}"
 
 
 def fold(

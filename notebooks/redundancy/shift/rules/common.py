@@ -11,6 +11,8 @@ from ..moves import NOISE, Block, Shift, narrow
 #: Beside a number of this size one that is smaller than one is lost in float64: a mask of finfo.min
 #: is as good as -inf, and a limit so far away is never reached.
 SWALLOWED = 2.0**53
+#: Of softmax, as an operation of PyTorch and written out.
+SOFTMAX = "softmax cancels only what is the same along its axis"
 
 
 @dataclass(frozen=True)
@@ -97,24 +99,26 @@ def mean_along(g, axes, visible=None):
     return (g * visible).sum(axes, keepdim=True) / visible.sum(axes, keepdim=True).clamp(min=1)
 
 
-def alike(run, call, shift, axes, visible=None, words="", theorem=None):
-    """See what of a shift differs along some axes; returns the rest: its mean along them."""
+def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
+    """See what of the first argument's shift differs along some axes, as far as it is visible there.
+
+    Returns the rest, its mean along them.  Another ``shift`` may stand for that of the argument.
+    """
+    shift = call.shift(call.args[0]) if shift is None else shift
     axes = [a % call.args[0].dim() for a in axes]
     differs, alike = {}, {}
     for group, block in shift.blocks.items():
-        if all(block.values.stride(a + 1) == 0 or block.values.shape[a + 1] == 1 for a in axes):
-            thin = block.values
+        thin = block.values
+        if all(thin.stride(a + 1) == 0 or thin.shape[a + 1] == 1 for a in axes):
             for a in axes:
                 thin = thin.narrow(a + 1, 0, 1)
             alike[group] = Block(thin, block.peak)
             continue
-        thin = block.values  # keep the axes in question whole, one entry of other constant axes
-        seen = visible
-        for a in range(1, thin.dim()):
+        for a in range(1, thin.dim()):  # axes in question stay whole; of others one entry is enough
             if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
                 thin = thin.narrow(a, 0, 1)
-        mean = mean_along(thin, axes, seen)
-        rest = thin - mean if seen is None else (thin - mean) * seen
+        mean = mean_along(thin, axes, visible)
+        rest = thin - mean if visible is None else (thin - mean) * visible
         shape = [1 if a in axes else n for a, n in enumerate(block.values.shape[1:])]
         differs[group] = Block(rest.expand(block.values.shape), block.peak)
         alike[group] = Block(mean.expand(len(mean), *shape), block.peak)

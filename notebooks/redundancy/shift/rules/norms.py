@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from ..moves import Shift
-from .common import SWALLOWED, aligned, alike, fitted, rule, spread, times
+from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
 #: A weight below this is hidden from a measurement in float64, though not from the theory.
 FAINT = 1e-12
@@ -19,15 +19,7 @@ FAINT = 1e-12
 )
 def softmax(run, call):
     x, axis = call.args[:2]
-    rest = alike(
-        run,
-        call,
-        call.shift(x),
-        [axis],
-        _visible(call),
-        "softmax cancels only what is the same along its axis",
-        "3.1",
-    )
+    rest = alike(run, call, [axis], SOFTMAX, "3.1", _visible(call))
     single = "a softmax over a single key is 1, whatever its score"
     words = single if x.dim() and x.shape[axis] == 1 else "softmax cancels it"
     run.note("erased", rest, call, words, "3.1")
@@ -54,7 +46,7 @@ def _visible(call):
 def variance(run, call):
     x = call.args[0]
     axes = next((a for a in call.args[1:] if isinstance(a, list | tuple)), None) or range(x.dim())
-    rest = alike(run, call, call.shift(x), [*axes], None, "a variance cancels only the mean", "7.1")
+    rest = alike(run, call, [*axes], "a variance cancels only the mean", "7.1")
     run.note("erased", rest, call, "a variance cancels it", "7.1")
     if not call.name.endswith("_mean"):
         return Shift()
@@ -65,7 +57,7 @@ def variance(run, call):
 def layer_norm(run, call):
     x, shape, weight, bias = call.args[:4]
     axes = range(x.dim() - len(shape), x.dim())
-    rest = alike(run, call, call.shift(x), axes, None, "LayerNorm cancels only its mean", "7.1")
+    rest = alike(run, call, axes, "LayerNorm cancels only its mean", "7.1")
     run.note("erased", rest, call, "LayerNorm cancels it", "7.1")
     made = Shift()
     if weight is not None and call.shift(weight):
@@ -89,9 +81,8 @@ def group_norm(run, call):
     x, weight, bias, many, channels, _, groups, _ = call.args
     apart = call.shift(x).map(lambda g: g.reshape(len(g), many, groups, -1))
     inner = type(call)(call.name, call.op, (x.reshape(many, groups, -1),), {}, call.outs, {})
-    rest = alike(
-        run, inner, apart, [2], None, "GroupNorm cancels only the mean of each group", "7.4"
-    )
+    words = "GroupNorm cancels only the mean of each group"
+    rest = alike(run, inner, [2], words, "7.4", shift=apart)
     run.note("erased", rest, call, "GroupNorm cancels it", "7.4")
     return [
         _channels(call, weight, bias, lambda: F.group_norm(x, groups)),
@@ -126,7 +117,7 @@ def batch_norm(run, call):
         axes = [a for a in range(x.dim()) if a != 1]
         norm, theorem = ("InstanceNorm", "7.5") if mean_of_each(named) else ("BatchNorm", "6.1")
         words = f"{norm} cancels only what is the same wherever it takes its mean"
-        rest = alike(run, call, call.shift(x), axes, None, words, theorem)
+        rest = alike(run, call, axes, words, theorem)
         run.note("erased", rest, call, f"{norm} cancels it", theorem)
         running, share = named.get("running_mean"), named.get("momentum")
         if running is not None and (rest or call.shift(running)):

@@ -33,8 +33,10 @@ def unchanged(run, call):
 def linear(run, call):
     """The operation of the response itself: linear in its first argument, and bounded by one."""
     shift = call.shift(call.args[0])
-    if not shift:
-        return _control(run, call)
+    if (
+        not shift
+    ):  # what moves says which numbers are taken: a mask or a place, which moves by jumps
+        return sees(run, call)
     again = each(lambda g: call.rerun(0, g))
     made = {g: (again(b.values), b.peak) for g, b in shift.blocks.items()}
     if not isinstance(next(iter(made.values()))[0], list | tuple):
@@ -43,11 +45,6 @@ def linear(run, call):
         Shift({g: Block(v[i], peak) for g, (v, peak) in made.items()})
         for i in range(len(call.outs))
     ]
-
-
-def _control(run, call):
-    """What moves says which numbers are taken: a mask or a place, which moves by jumps."""
-    return sees(run, call)
 
 
 @rule(
@@ -99,9 +96,8 @@ def strided(run, call):
     offset = call.args[3] if len(call.args) > 3 and call.args[3] is not None else x.storage_offset()
 
     def again(g):
-        memory = torch.zeros(
-            len(g), x.untyped_storage().nbytes() // x.element_size(), dtype=g.dtype
-        )
+        size = x.untyped_storage().nbytes() // x.element_size()
+        memory = torch.zeros(len(g), size, dtype=g.dtype)
         memory.as_strided(g.shape, (memory.stride(0), *x.stride()), x.storage_offset()).copy_(g)
         return memory.as_strided((len(g), *shape), (memory.stride(0), *stride), offset)
 
@@ -150,7 +146,7 @@ def joined(run, call):
     return Shift(made)
 
 
-@rule("add sub rsub __and__", "add up what arrives")
+@rule("add sub rsub", "add up what arrives")
 def added(run, call):
     one, other, *_ = call.args
     by = call.kwargs.get("alpha", call.args[2] if len(call.args) > 2 else 1)
@@ -196,11 +192,7 @@ def where(run, call, condition=None, yes=None, no=None):
         if isinstance(part, torch.Tensor) and call.shift(part):
             other = no if part is yes else yes
             hidden = torch.as_tensor(other).isneginf().all()
-            made += (
-                spread(call.shift(part), shape)
-                if hidden
-                else times(call.shift(part), chosen.double(), shape)
-            )
+            made += times(call.shift(part), 1 if hidden else chosen.double(), shape)
     return made
 
 
@@ -221,7 +213,7 @@ def dropped(run, call):
 )
 def scattered(run, call):
     """Linear in what is written and in what it is written to."""
-    tensors = [a for a in call.moving]
+    tensors = call.moving
     places = [i for i, a in enumerate(call.args) if isinstance(a, torch.Tensor)
               and any(a is t for t in tensors)]  # fmt: skip
     kind = call.kwargs.get("reduce") or (call.args[4] if call.name == "scatter_reduce" else "sum")

@@ -79,30 +79,22 @@ def matrix_product(run, call):
     a, b = call.shift(one), call.shift(other)
     left = one if one.dim() > 1 else one[None]
     right = other if other.dim() > 1 else other[:, None]
-    flat = lambda g: g.reshape(len(g), *shape)
     made = Shift()
-    if (
-        b
-        and left.sum(-1).sub(1).abs().max() <= NOISE * left.shape[-1]
-        and left.dim() == other.dim()
-    ):
+    sums_to_one = b and left.sum(-1).sub(1).abs().max() <= NOISE * left.shape[-1]
+    if sums_to_one and left.dim() == other.dim():
         run.note("passed", b, call, "weights that sum to one pass it on", "4.2")
     elif alike := _alike_for_all_tokens(b):
         run.note("turned", alike, call, "weights that do not sum to one take a share of it")
+    rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else shape
+    whole = lambda g: g.expand(len(g), *rows).reshape(len(g), *shape)
     if a:
         gain = right.abs().sum(-2).max().item() * abs(alpha) if right.numel() else 1
         full = a if one.dim() > 1 else a.map(lambda g: g[:, None])
-        rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else None
-        made += full.map(lambda g: _from_left(g, right, alpha), gain).map(
-            lambda g: flat(g.expand(len(g), *(rows or shape)))
-        )
+        made += full.map(lambda g: whole(_from_left(g, right, alpha)), gain)
     if b:
         gain = left.abs().sum(-1).max().item() * abs(alpha) if left.numel() else 1
         full = b if other.dim() > 1 else b.map(lambda g: g[:, :, None])
-        rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else None
-        made += full.map(lambda g: _from_right(left, g, alpha), gain).map(
-            lambda g: flat(g.expand(len(g), *(rows or shape)))
-        )
+        made += full.map(lambda g: whole(_from_right(left, g, alpha)), gain)
     if a and b:
         made += spread(run.both(a, b, torch.matmul), shape)
     if added_to is not None and call.shift(added_to):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from ..moves import Shift
-from .common import RULES, alike, fitted, rule, spread, times
+from .common import RULES, SOFTMAX, alike, fitted, rule, spread, times
 from .seeing import sees
 
 
@@ -32,7 +32,6 @@ MOVES = set(
     "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
     "select tril triu constant_pad_nd index index_select gather repeat".split()
 )
-SAME = "softmax cancels only what is the same along its axis"
 #: Beside an exponential a number this much smaller is hidden from a measurement in float64.
 HIDDEN = 1e-9
 
@@ -85,7 +84,7 @@ def factored(run, call):
     plain = {id(a): Shift(call.shift(a).blocks, call.shift(a).scaled) for a in call.moving}
     if call.name == "div" and shift.factor and all(s.scaled for s in moving):
         shape, under = call.outs[0].shape, sum(moving, Shift())
-        run.see(spread(shift.factor, shape) + -spread(under, shape), call, SAME, "3.1")
+        run.see(spread(shift.factor, shape) + -spread(under, shape), call, SOFTMAX, "3.1")
         run.note("erased", under, call, "softmax cancels it", "3.1")
         return RULES["div"](run, replace(call, shifts={id(x): plain[id(x)]}))
     if call.name in MOVES - {"copy"} and shift.factor:
@@ -121,7 +120,7 @@ def _summed(run, call, axes, shaped):
     """A sum of numbers that are scaled alike is scaled as they are; those that are zero do not count."""
     x = call.args[0]
     visible = None if (x != 0).all() else x != 0
-    rest = alike(run, call, call.shift(x), axes, visible, SAME, "3.1")
+    rest = alike(run, call, axes, SOFTMAX, "3.1", visible)
     return Shift(rest.map(shaped).blocks, scaled=True)
 
 

@@ -38,29 +38,15 @@ def equivariant(run, call):
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
-    if call.name == "topk":
-        axis = call.args[2] if len(call.args) > 2 else call.kwargs.get("dim", -1)
-    elif call.name in ("sort", "argsort"):
-        axis = call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", -1)
-    else:
-        axis = call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", None)
-    axes = (
-        list(range(x.dim()))
-        if axis is None or axis == []
-        else [axis]
-        if isinstance(axis, int)
-        else axis
-    )
+    place = 2 if call.name == "topk" else 1
+    last = -1 if call.name in ("topk", "sort", "argsort") else None
+    axis = call.args[place] if len(call.args) > place else call.kwargs.get("dim", last)
+    every = axis is None or axis == []
+    axes = list(range(x.dim())) if every else [axis] if isinstance(axis, int) else axis
     visible = x > -SWALLOWED
     visible = None if visible.all() else visible
-    rest = alike(
-        run,
-        call,
-        call.shift(x),
-        axes,
-        visible,
-        f"{call.name} depends on what differs along its axis",
-    )
+    words = f"{call.name} depends on what differs along its axis"
+    rest = alike(run, call, axes, words, visible=visible)
     if not call.outs[0].is_floating_point():
         run.note("erased", rest, call, f"{call.name} does not depend on it")
         return Shift()
@@ -75,14 +61,7 @@ def equivariant(run, call):
 def pooled(run, call):
     """What is the same at every place is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
-    rest = alike(
-        run,
-        call,
-        call.shift(call.args[0]),
-        axes,
-        None,
-        "a maximum depends on what differs along its axes",
-    )
+    rest = alike(run, call, axes, "a maximum depends on what differs along its axes")
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
 
 
@@ -102,15 +81,14 @@ def larger(run, call):
     return times(a, first.double(), shape) + times(b, (~first).double(), shape)
 
 
-@rule("gt lt ge le eq ne __or__ logical_and logical_or", "depend on the difference")
+@rule("gt lt ge le eq ne __and__ __or__ logical_and logical_or", "depend on the difference")
 def compared(run, call):
     one, other = call.args[:2]
     shape = call.outs[0].shape
     a, b = (spread(call.shift(t), shape) if isinstance(t, torch.Tensor) else Shift()
             for t in (one, other))  # fmt: skip
-    kind = (
-        "corner" if call.outs[0].dtype == torch.bool and len(call.outs[0].unique()) == 1 else "seen"
-    )
+    constant = call.outs[0].dtype == torch.bool and len(call.outs[0].unique()) == 1
+    kind = "corner" if constant else "seen"
     run.see(a + -b, call, "a comparison depends on it", kind=kind)
     return Shift()
 
@@ -120,11 +98,10 @@ def sees(run, call):
     """No shift but zero leaves the result as it is, at a generic point."""
     if call.name.startswith("clamp") and _far(call):
         return call.shift(call.args[0])
+    kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
     for tensor in call.moving:
-        kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
-        run.see(
-            call.shift(tensor), call, f"{SAID.get(call.name, call.name)} depends on it", kind=kind
-        )
+        words = f"{SAID.get(call.name, call.name)} depends on it"
+        run.see(call.shift(tensor), call, words, kind=kind)
     return Shift()
 
 
