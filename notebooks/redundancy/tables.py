@@ -34,8 +34,8 @@ def _line(cells):
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-#: The number of a layer: in a parameter's name, alone or in a sentence, or in words.
-NUMBER = re.compile(r"(?<=layer )\d+|(?<=[a-z]\.)\d+\b|\b\d+(?=\.[a-z])")
+#: The number of a layer: in words, or in a name, where more than a parameter's own name follows.
+NUMBER = re.compile(r"(?<=layer )\d+|\b\d+(?=\.(?!(?:bias|weight|running_\w+)\b)[A-Za-z_])")
 
 
 def starred(text):

@@ -227,10 +227,23 @@ def test_every_number_that_moved_is_in_the_model_returned_whatever_its_state_hol
     assert apart(result.model, model, x) <= result.bound
 
 
+class Idle(nn.Module):
+    """A matrix that is there, and is not used unless it is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.map, self.idle = nn.Linear(d, d), nn.Linear(d, d)
+
+    def forward(self, x, use: bool = False):
+        return self.idle(self.map(x)) if use else self.map(x).softmax(-1)
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.script")
-def test_a_scripted_model_is_folded():
+def test_a_scripted_model_is_folded_unless_a_matrix_in_it_is_idle():
     model = torch.jit.script(randomised(nn.Sequential(nn.Linear(d, k), nn.GroupNorm(k, k))))
     assert not fold(model, normal(3, d)).model.state_dict()["0.bias"].any()
+    with pytest.raises(CannotFold, match="idle.weight is not used .* fold before scripting"):
+        fold(torch.jit.script(randomised(Idle())), normal(3, d))
 
 
 # --- refusals ---

@@ -6,7 +6,8 @@
 """
 
 from .centring import as_rms_norm
-from .equality import CannotFold, NotEqual, difference
+from .equality import NotEqual, difference
 from .folding import Folded, fold
+from .reading import CannotFold
 
 __all__ = ["CannotFold", "Folded", "NotEqual", "as_rms_norm", "difference", "fold"]

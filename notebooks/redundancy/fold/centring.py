@@ -16,10 +16,10 @@ from torch import nn
 from ..shift.following import Following
 from ..shift.moves import NOISE
 from .choosing import Outcome
-from .equality import Bench, CannotFold
+from .equality import Bench
 from .folding import finished, move_biases
 from .moving import is_plain
-from .reading import Steps, followed
+from .reading import CannotFold, Steps, followed
 
 
 class ShiftedRMSNorm(nn.RMSNorm):

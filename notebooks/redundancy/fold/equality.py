@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ..inputs import as_call, first_line, in_float64, placed, tensors
 from ..subject import Subject, exactly, seeded, unwrapped
-from .reading import idle_matrices_see, runs
+from .reading import CannotFold, idle_matrices_see, runs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
@@ -31,10 +31,6 @@ BOUND = 1e-12
 LOSS, HARMLESS = 10, 1e-4
 #: How many runs are compared where a model draws random numbers: in training mode.
 DRAWS = 8
-
-
-class CannotFold(ValueError):
-    """The model, or what was asked of it, is nothing that can be worked on; says why."""
 
 
 class NotEqual(ArithmeticError):

@@ -22,8 +22,9 @@ from ..models.tiny import quiet
 from ..shift.freedom import Unclear
 from ..tables import grouped, starred
 from .choosing import KINDS, Choice, Outcome
-from .equality import Bench, CannotFold
+from .equality import Bench
 from .moving import absorb_into_weights, fuse_norms, price_of
+from .reading import CannotFold
 from .removing import demand_loads_again, without_zeros
 from .removing import remove as take_out
 

@@ -24,6 +24,10 @@ from ..shift.uses import ADDED, VIEWS
 Step = namedtuple("Step", "name args")
 
 
+class CannotFold(ValueError):
+    """The model, or what was asked of it, is nothing that can be worked on; says why."""
+
+
 class Steps(TorchDispatchMode):
     """One run of a subject: its ``steps``, the modules that ``ran`` and the parameters ``used``."""
 
@@ -119,6 +123,11 @@ def idle_matrices_see(subject, calls):
                 continue
             while holder and (module not in ran or isinstance(module, torch.jit.ScriptModule)):
                 module = modules[holder := holder.rpartition(".")[0]]
+            if isinstance(module, torch.jit.ScriptModule):
+                raise CannotFold(
+                    f"{name} is not used at these inputs, and what might reach it in a scripted "
+                    "model cannot be seen: give inputs that use it, or fold before scripting"
+                )
             hooks.enter_context(module.register_forward_pre_hook(_see_all(name), with_kwargs=True))
         yield
 

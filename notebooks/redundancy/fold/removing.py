@@ -17,7 +17,8 @@ import torch
 from ..inputs import fresh
 from ..models.tiny import quiet
 from ..subject import exactly
-from .equality import BOUND, CannotFold, apart
+from .equality import BOUND, apart
+from .reading import CannotFold
 
 
 def without_zeros(made, bench):
