@@ -95,7 +95,7 @@ class Reader:
         rows, there = self._rows(key), key not in self.subject.injected
         if key in self.subject.tensors:
             return Numbers("biases" if key in self.biases else "numbers", key, index, rows, there)
-        name = self.names.get(key[1], "what is made of parameters")
+        name = self.names.get(key[1], "a tensor computed from parameters")
         return Numbers("weights" if key[0] else "numbers", name, index, rows)
 
     def _rows(self, key):
@@ -147,5 +147,5 @@ def _demand_as_many(what, one, other):
 def _demand_alike(what, *shapes):
     if shapes[0] != shapes[1]:
         sizes = [" x ".join(map(str, shape)) for shape in shapes]
-        raise CannotCompare(f"{what} is {sizes[0]} wide in {FIRST} and {sizes[1]} in {SECOND}: "
+        raise CannotCompare(f"{what} has the width {sizes[0]} in {FIRST} and {sizes[1]} in {SECOND}: "
                             "compare models of the same sizes")  # fmt: skip

@@ -52,7 +52,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     Raises CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs, NoCheckpoint.
     """
     if weights not in ("random", "own"):
-        raise ValueError(f'weights is "random" or "own", not {weights!r}')
+        raise ValueError(f'weights must be "random" or "own", not {weights!r}')
     small = full = None
     if is_name(model) and weights == "own":
         model = load(model)

@@ -176,26 +176,27 @@ class Check:
 
     def _notes(self, rows):
         if not self.parameters:
-            yield "the model adds no parameter on these inputs"
+            yield "on these inputs the model uses no bias or shift"
             return
         if self.patch.caught:
             places = ", ".join(sorted(self.patch.caught))
-            yield f"computed in float64 here, in float32 by the model itself: {places}"
+            yield f"the model computes in float32, and this audit in float64, in {places}"
         if self.large:
             yield (
-                "too many numbers to count ranks: each bias was moved along all that is said to be "
-                "redundant, and along the rest"
+                "too many numbers for a Jacobian: instead, each bias was moved along its redundant "
+                "directions and along the others"
             )
         if self.measurement.stuck:
-            yield "the model runs on the inputs given only: all counts hold for these"
+            yield "the model ran on the given inputs only, so all counts hold for these"
         if many := sum(row.flat for row in rows if row.verdict == AGREE):
             yield (
-                f"autograd sees no change along {many} directions more, and a finite move along them "
-                "changes the outputs: a unit is off, few inputs reach a table, or a part is detached"
+                f"along {many} more direction{'s' * (many > 1)} the derivative is zero, but a finite move "
+                "changes the outputs: a unit is off, few inputs reach a table, a branch switches, or a "
+                "part is detached"
             )
         if self.uses.unused:
             some = ", ".join(list(self.uses.unused)[:3])
             yield f"not used on these inputs: {some}{' and more' * (len(self.uses.unused) > 3)}"
         if self.uses.tables:
             named = ", ".join(list(self.uses.tables)[:3])
-            yield f"not asked about, because they differ from token to token: {named} (tables=True asks)"
+            yield f"left out, because they differ from token to token: {named} (tables=True includes them)"

@@ -64,9 +64,13 @@ def _parser():
     form.add_argument("--json", action="store_true", help="print the report as JSON")
     form.add_argument("--csv", action="store_true", help="print the report as CSV")
     add("--weights", action="store_true", help="load and audit the weights themselves")
-    add("--training", action="store_true", help="ask about training, not evaluation")
-    add("--inject", action="store_true", help="ask about biases that are absent, too")
-    add("--expect", metavar="FILE", help="a former --json: exit with 1 if something differs")
+    add("--training", action="store_true", help="audit the model in training mode")
+    add("--inject", action="store_true", help="also audit biases that the model lacks")
+    add(
+        "--expect",
+        metavar="FILE",
+        help="an earlier --json report: exit with 1 if the answers differ",
+    )
     return parser
 
 
@@ -88,9 +92,9 @@ def _model(name):
         return _made(place, function)
     program = name.removesuffix(":")
     if program.endswith(".py"):
-        raise ValueError(f"say which function of {program} makes the model, as in {program}:make")
+        raise ValueError(f"name the function that makes the model, as in {program}:make")
     if not Path(name).exists() and (name.endswith(".json") or name.count("/") > 1):
-        raise OSError(f"{name} is no file and no folder, nor a name on the hub")
+        raise OSError(f"{name} is neither a file nor a folder, and no name on the hub")
     return name, None
 
 

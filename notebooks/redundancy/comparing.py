@@ -54,7 +54,7 @@ class Difference:
     counts: bool
 
     def __str__(self):
-        return f"{self.place}: {self.what} ({self.size:.1e} at most): {self.seen}"
+        return f"{self.place}: {self.what} (by at most {self.size:.1e}): {self.seen}"
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,16 @@ class Comparison:
         return not any(d.counts for d in self.differences)
 
     def __str__(self):
-        lines = [f"The two models compute {'the same' if self.same else 'something else'}."]
+        lines = [f"The two models compute {'the same' if self.same else 'different outputs'}."]
         alike = lambda d: (starred(d.place), d.what, re.sub(r"\de[+-]\d+", "*", d.seen))
         for some in grouped(self.differences, alike):
             worst = max(some, key=lambda d: d.size)
-            lines.append(str(worst) + (f" (so in {len(some)} places)" if len(some) > 1 else ""))
+            lines.append(str(worst) + (f" (in {len(some)} places)" if len(some) > 1 else ""))
         if not self.differences:
             lines.append("All numbers are the same, in the order in which they are used.")
         said = " and ".join(f"{size:.1e} in {dtype}" for dtype, size in self.apart.items())
-        said = f"{said}; rounding alone makes {self.rounding:.1e}" if said else (
-            "an amount that is not known, as no inputs suit both")  # fmt: skip
+        said = f"{said}; rounding alone explains {self.rounding:.1e}" if said else (
+            "an unknown amount, because no inputs suit both models")  # fmt: skip
         return "\n".join([*lines, f"Their outputs differ by {said}."])
 
 
@@ -393,15 +393,15 @@ class _Judge:
         if pair not in self.differing:
             other = [(mine, torch.linspace(0.5, 1, len(mine.values), dtype=torch.float64))]
             never = pair.kind == "biases" and side.unseen(other, self.summed) is not None
-            said = "they are zero here, and count where they are not"
+            said = "they are zero here; if they were not, outputs would depend on them"
             return "no output depends on them" if never else said, False
         rounded = self.rounding * min(1, torch.finfo(torch.float32).eps / self.unit)
         alike = self._alike(min(self.moved, LONGEST), rounded)
         idle = (s.idle(n, pair.gap) for s, n in zip(self.sides, pair.both) if n)
         if (alike or not self.apart) and all(idle):
-            return "these inputs do not use them: it is not known whether they count", True
+            return "these inputs do not use them, so it is not known whether they matter", True
         if alike and any(p.kind != "biases" for p in self.differing):
-            return "these outputs show no more than rounding of it", False
+            return "these outputs differ by no more than rounding", False
         return "outputs depend on them", True
 
     def _cost(self, pair):
@@ -414,8 +414,8 @@ class _Judge:
         share, i = [math.tanh(x / 2) for x in off], off.index(max(off))
         if share[i] <= max(HARMLESS, LOSS * min(share)):
             return ""
-        return (f"; but scores of {(FIRST, SECOND)[i]} reach {peaks[i]:.0e}, which {self.sides[i].dtype} "
-                f"rounds by {off[i]:.0e}: outputs may be off by {share[i]:.1g} of the spread of "
+        return (f"; but the scores of {(FIRST, SECOND)[i]} reach {peaks[i]:.0e}, which {self.sides[i].dtype} "
+                f"rounds by {off[i]:.0e}: outputs may be wrong by {share[i]:.1g} times the spread of "
                 "the values [15.4]")  # fmt: skip
 
     def _alike(self, moved, rounded):
@@ -427,9 +427,9 @@ class _Judge:
         size = max(self.apart.values(), default=0.0)
         rounded = LOSS * self.rounding * any(p.gap.any() for p in self.pairs)
         if self.apart and not self._alike(self.moved, rounded):
-            seen = "the models do something else with the same numbers (an activation, an epsilon, a mask)"
+            seen = "the numbers agree, but the models use them differently (an activation, an epsilon, a mask)"
         elif size > max(HARMLESS, LOSS * self.rounding):
-            seen = "what is redundant is so large that it costs digits"
+            seen = "a redundant bias is so large that it costs digits"
         else:
             return
         yield Difference("the outputs", "they differ", size, seen, True)

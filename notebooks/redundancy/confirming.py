@@ -52,8 +52,8 @@ def confirm(model, call, report, seed=0):
         for rows in _alike(report.rows):
             judge.rows(rows)
     note = (
-        f"the model itself was moved as well: {judge.gone} of its biases along what goes, which "
-        f"changed no output, and {judge.seen} along what stays, each of which changed one"
+        f"in the full model, {judge.gone} biases were moved along redundant directions, and no output "
+        f"changed; {judge.seen} were moved along others, and each changed an output"
     )
     judged = tuple(
         row.judged(DISAGREE, *row.measured, judge.problems[row.name, row.part])
@@ -107,7 +107,9 @@ class _Confirming:
 
     def _unseen(self, row, move, many):
         if self.finite.shows(move, unseen(move)):
-            self.problems[row.name, row.part] = "outputs of the full model change along what goes"
+            self.problems[row.name, row.part] = (
+                "in the full model, a move predicted to be redundant changes the outputs"
+            )
         else:
             self.gone += many
 
@@ -115,7 +117,9 @@ class _Confirming:
         if self.finite.shows(move, max(SEEN, unseen(move))):
             self.seen += 1
         else:
-            words = f"no output of the full model changes along {[*move][0]}"
+            words = (
+                f"in the full model, a move of {[*move][0]} that should change the outputs does not"
+            )
             self.problems[row.name, row.part] = words
 
 

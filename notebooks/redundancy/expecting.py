@@ -14,7 +14,7 @@ from .tables import grouped, starred
 def differences(former, report):
     """Sentences on what differs from a former report; both as `Audit.as_dict` gives them."""
     if former["mode"] != report["mode"]:
-        return [f"the former report is on {former['mode']}, and this one on {report['mode']}"]
+        return [f"the earlier report is for {former['mode']}, this one for {report['mode']}"]
     before, after = (
         {(row["name"], row["part"]): row for row in r["rows"] if not row["injected"]}
         for r in (former, report)
@@ -28,27 +28,27 @@ def differences(former, report):
 def _differs(row, now):
     """What differs of one bias, as a sentence; None if nothing does."""
     if now is None:
-        return f"this model lost {_bias(row)}, which {_mattered(row)}"
+        return f"this model lost {_bias(row)}; {_mattered(row)}"
     if row is None:
-        return f"this model has {_bias(now)}, which the former one had not"
+        return f"this model has {_bias(now)} that the earlier one did not have"
     if _answer(row, now) != _answer(now, row):
-        return f"of {_bias(row)}, {_said(row)} then, and {_said(now)} now"
+        return f"{_bias(row)}: earlier, {_said(row)}; now, {_said(now)}"
     return None
 
 
 def _bias(row):
-    return f"a {row['part']} bias" if row["part"] else "a bias"
+    return f"a{'n' * (row['part'] == 'output')} {row['part']} bias" if row["part"] else "a bias"
 
 
 def _mattered(row):
-    """Whether outputs could have shown that a bias is lost."""
+    """Whether outputs depend on a bias that is lost."""
     if row["verdict"] != AGREE:
-        return "may count"
+        return "outputs may depend on it"
     if row["alone"] == row["size"]:
-        return "no output could show: it is redundant"
+        return "no output depends on it"
     if row["together"] == row["size"]:
-        return f"counts unless it went into {' and '.join(row['into'])}"
-    return "counts in part" if row["together"] else "counts"
+        return f"outputs depend on it, unless {' and '.join(row['into'])} absorbed it"
+    return f"outputs depend on {'a part of it' if row['together'] else 'it'}"
 
 
 def _answer(row, other):
@@ -61,7 +61,7 @@ def _answer(row, other):
 
 def _said(row):
     if row["verdict"] != AGREE:
-        return f"it was said: {row['verdict']}"
+        return f"the verdict was {row['verdict']}"
     return (
         f"{row['alone']} of {row['size']} numbers could go alone and {row['together']} with others"
     )

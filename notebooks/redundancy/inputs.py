@@ -25,7 +25,7 @@ def as_call(model, inputs):
         inputs = inputs_of_pytorch(model)
     if inputs is None:
         if not hasattr(model, "main_input_name"):
-            raise WrongInputs(f"give inputs: it is not known what {type(model).__name__} takes")
+            raise WrongInputs(f"cannot guess the inputs of {type(model).__name__}: give inputs")
         try:
             inputs = suitable_inputs(model)
         except NoInputs as reason:
@@ -37,8 +37,8 @@ def as_call(model, inputs):
     if isinstance(inputs, tuple | list):
         return tuple(inputs), {}
     raise WrongInputs(
-        f"inputs are a dict, a tuple or a tensor, not {type(inputs).__name__}: "
-        'say {"input_ids": ids}, for instance'
+        f"inputs must be a dict, a tuple or a tensor, not {type(inputs).__name__}; "
+        'for instance {"input_ids": ids}'
     )
 
 
@@ -113,13 +113,13 @@ def demand_runs(model, call, times=2):
     if not first:
         raise WrongInputs(f"{name} returns no tensor of numbers")
     if not all(t.numel() for t in first):
-        raise WrongInputs(f"{name} returns nothing on these inputs: they are empty")
+        raise WrongInputs(f"{name} returns an empty tensor on these inputs")
     if not all(t.isfinite().all() for t in first):
         raise WrongInputs(f"{name} returns infinite numbers, or NaN, on these inputs")
     if not all(torch.equal(a, b) for one in again for a, b in zip(first, one, strict=True)):
         raise WrongInputs(
-            f"{name} returns other numbers when it runs again: it draws random numbers in eval mode, "
-            "and no bias can be judged"
+            f"{name} returns different numbers on a second run: it draws random numbers in eval "
+            "mode, so no bias can be judged"
         )
 
 

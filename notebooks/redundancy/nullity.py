@@ -196,8 +196,8 @@ def demand_gap(values):
     near = values[(values > CUT / GAP) & (values < CUT * GAP)]
     if len(near):
         raise UnclearRank(
-            f"a singular value of {near[0].item():.1e} of the largest is too near the cut "
-            f"of {CUT:.0e}: choose a less special point, or more moderate parameters"
+            f"a singular value, {near[0].item():.1e} times the largest, is too near the cut "
+            f"of {CUT:.0e}: choose other parameters, or smaller ones"
         )
 
 
@@ -257,7 +257,7 @@ def row_blocks(function, parameters, inputs, chunk):
                 if chunk == 1:
                     raise
                 chunk //= 2
-                print(f"No room for so many rows at a time: {chunk} from here on.", file=sys.stderr)
+                print(f"Out of memory: {chunk} rows at a time from here on.", file=sys.stderr)
                 continue
             yield rows
             start += len(rows)

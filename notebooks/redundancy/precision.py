@@ -41,7 +41,7 @@ def demand_values(model):
         if parameter.is_meta:
             raise CannotRead(
                 f"{name} is on the meta device and has no values: load the weights, or build the "
-                "model outside of torch.device('meta')"
+                "model outside torch.device('meta')"
             )
         plain = parameter.is_floating_point() and parameter.dtype.itemsize >= 2
         if not (plain or parameter.is_complex()):

@@ -22,8 +22,8 @@ SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
 #: Why an answer is unknown where no event of its own says so.
-UNSEEN = "outputs depend on it, and no operation of PyTorch was seen to use it"
-FAINT = "a softmax weight here is so small that it may hide what depends on it"
+UNSEEN = "outputs depend on it, but no operation of PyTorch that uses it was recorded"
+FAINT = "some softmax weights are so small that the measurement may miss a dependence"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
 HEAD = ("bias", "answer", "alone", "together", "measured", "size", "parameter")
@@ -120,7 +120,7 @@ def _listed(names, own):
         theirs = name.split(".")
         shared = next((i for i, (a, b) in enumerate(zip(parts, theirs)) if a != b), 0)
         short.append(".".join(theirs[shared:]) if shared > 1 or len(theirs) - shared > 1 else name)
-    return ", ".join(short)
+    return " and ".join(short)
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,12 +216,13 @@ class Audit:
         return "\n\n".join((self._title(), table, self._sum(), *self.notes))
 
     def _title(self):
-        return f"{self.model}, in {self.mode}: {self.numbers} added numbers"
+        return f"{self.model}, in {self.mode}: {self.numbers} numbers in biases and shifts"
 
     def _sum(self):
         """How many numbers can go."""
-        said = f"{self.redundant} of {self.numbers} numbers are redundant together"
-        return f"{said}, {self.alone} of them alone" if self.alone != self.redundant else said
+        said = f"{self.redundant} of {self.numbers} numbers are redundant"
+        alone = f"{said}; {self.alone} of them can go while all others stay"
+        return alone if self.alone != self.redundant else said
 
     def _groups(self):
         """Rows that differ only in the numbers of their layers and agree in everything else, together."""

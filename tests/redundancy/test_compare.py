@@ -184,11 +184,11 @@ swap = lambda t: t[[1, 0, 2]]
 PORTS = {
     "a key bias loaded as zeros": (
         changed(b=without("key")), {"key biases": False},
-        "at most): no output depends on them (softmax cancels it [3.1])"),
+        "): no output depends on them (softmax cancels it [3.1])"),
     "a query bias loaded as zeros": (
         changed(b=without("query")), {"query biases": True}, "outputs depend on them"),
     "an uninitialised key bias": (
-        changed(b=filled(1e30)), {"key biases": True}, "outputs may be off by 1 of the spread"),
+        changed(b=filled(1e30)), {"key biases": True}, "outputs may be wrong by 1 times the spread"),
     "a key bias of ten": (
         changed(b=filled(10)), {"key biases": False}, "no output depends on them (softmax cancels it"),
     "halves swapped": (
@@ -220,7 +220,7 @@ PORTS = {
         changed(w=lambda w, **_: w.flip(1), b=lambda b, **_: b.flip(1),
                 wo=lambda wo, **_: wo.view(d, h, k).flip(1).flatten(1)),
         dict.fromkeys([f"{p} {n}" for p in ("query", "key", "value") for n in ("weights", "biases")]
-                      + ["output weights"], False), "these outputs show no more than rounding of it"),
+                      + ["output weights"], False), "these outputs differ by no more than rounding"),
 }  # fmt: skip
 
 
@@ -256,7 +256,10 @@ def test_a_bias_of_zero_that_only_one_model_has():
     port = Separate(**zero)
     port.a.bias = port.b.bias = None
     query, key = compare(Separate(**zero), port, X).differences
-    assert query.seen == "they are zero here, and count where they are not" and not query.counts
+    assert (
+        query.seen == "they are zero here; if they were not, outputs would depend on them"
+        and not query.counts
+    )
     assert key.seen == "no output depends on them" and key.size == 0
 
 
@@ -339,14 +342,14 @@ MODELS = {
     "BERT without b_K": ("bert", {}, lose("key"), True, "first model has key biases"),
     "BERT's b_O and its mean": ("bert", {}, shift_mean, True, "LayerNorm cancels it [7.1]"),
     "one number of BERT's b_O": ("bert", {}, shift_one, False, "outputs depend on them"),
-    "BERT's GELU": ("bert", {}, other_activation, False, "something else with the same numbers"),
+    "BERT's GELU": ("bert", {}, other_activation, False, "the numbers agree, but the models use them differently"),
     "BERT without a b_2": ("bert", {}, lose_in_mlp, False,
                            "encoder.layer.1.output.dense.bias: only the first model has biases"),
     "GPT-2 with b_V in b_O": ("gpt2", {}, fold_gpt2, True, "the output biases make up for it"),
     "Phi without b_K": ("phi", {}, lose("k_proj"), False, "first model has key biases"),
     "Phi without what is not turned": ("phi", {}, zero_unturned, True, "softmax cancels it [3.1]"),
     "Llama without b_K": ("llama", {"attention_bias": True}, lose("k_proj"), False, "key biases"),
-    "Llama's gain in its readers": ("llama", {}, gain_moved, True, "these outputs show no more than rounding of it"),
+    "Llama's gain in its readers": ("llama", {}, gain_moved, True, "these outputs differ by no more than rounding"),
 }  # fmt: skip
 
 
@@ -370,7 +373,10 @@ def test_a_fresh_model_cannot_show_a_bias_of_zero():
     port = copy.deepcopy(model)
     lose("query")(port)
     found = compare(model, port)
-    assert found.same and "they are zero here, and count where they are not" in str(found)
+    assert (
+        found.same
+        and "they are zero here; if they were not, outputs would depend on them" in str(found)
+    )
 
 
 def test_a_gain_that_is_not_one_any_more():
@@ -412,9 +418,12 @@ def test_the_statistics_of_a_batch_norm_are_numbers_too():
 
 REFUSED = {
     "layers": ({"num_hidden_layers": 1}, "has 2 layers of attention and the second model 1"),
-    "heads": ({"num_attention_heads": 2}, "a head of attention layer 1 is 8 wide .* and 16"),
-    "width": ({"hidden_size": 16}, "a head of attention layer 1 is 8 wide .* and 4"),
-    "MLP": ({"intermediate_size": 48}, "intermediate.dense.weight is 64 x 32 wide .* and 48 x 32"),
+    "heads": ({"num_attention_heads": 2}, "a head of attention layer 1 has the width 8 .* and 16"),
+    "width": ({"hidden_size": 16}, "a head of attention layer 1 has the width 8 .* and 4"),
+    "MLP": (
+        {"intermediate_size": 48},
+        "intermediate.dense.weight has the width 64 x 32 .* and 48 x 32",
+    ),
 }
 
 

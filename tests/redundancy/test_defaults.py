@@ -28,7 +28,7 @@ def share(count, size):
 def test_a_small_model_has_the_shares_of_the_default_sizes(name):
     g, k, r, d, layer_norm, parallel = ROTARY[name]
     _, named, key, why, value, *_ = (cell.strip() for cell in line(name).split("|"))
-    assert named == f"`{name}`" and "rotary positions turn it" in why
+    assert named == f"`{name}`" and "rotary positions rotate it, differently for each token" in why
     assert key == share(g * (k - r), g * k)
     assert value == ("all" if parallel else share(max(0, g * k - d + layer_norm), g * k))
 

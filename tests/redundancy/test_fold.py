@@ -311,7 +311,7 @@ REFUSED = {
     "meta": (lambda: fold(on_meta(), {"query": 0}), "meta device"),
     "inputs needed": (lambda: fold(Watched()), "give inputs"),
     "wrong inputs": (lambda: fold(Watched(), [1]), "does not run on these inputs"),
-    "a model that changes": (lambda: fold(changing_itself()), "another module after a run"),
+    "a model that changes": (lambda: fold(changing_itself()), "a run replaces the module"),
     "move is a number": (lambda: fold(random_model("gpt2"), move=3), "key, other"),
     "nothing to do": (lambda: fold(random_model("gpt2"), move=()), "key, other"),
 }  # fmt: skip
@@ -400,8 +400,8 @@ def test_states_on_the_way_are_not_compared():
 
 LOST = {
     "qwen2": (
-        lambda: fold(random_model("qwen2"), add_bias=True), "o_proj.bias would not come back"),
-    "another norm": (lambda: as_rms_norm(language_model()), "would not come back"),
+        lambda: fold(random_model("qwen2"), add_bias=True), "o_proj.bias would be lost"),
+    "another norm": (lambda: as_rms_norm(language_model()), "would be lost"),
     "no checkpoint": (
         lambda: fold(randomised(Watched()), {"x": normal(2, 5, d)}), "save its state_dict"),
 }  # fmt: skip

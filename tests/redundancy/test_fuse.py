@@ -108,7 +108,7 @@ def activated():
 STAYS = {
     "tokens are channels": (lambda: Turned(False), normal(2, WIDE, WIDE), "something else depends"),
     "read by something else": (lambda: Shared(False), SOUND, "something else depends on"),
-    "used twice": (lambda: Shared(True), SOUND, "used once"),
+    "used twice": (lambda: Shared(True), SOUND, "used only once"),
     "something between": (activated, SOUND, "directly before it"),
     "an input before": (
         lambda: nn.Sequential(nn.BatchNorm1d(d), nn.Conv1d(d, k, 1)), SOUND, "directly before it"),

@@ -135,12 +135,12 @@ def over_tokens_too(norm):
 REFUSED = {
     "an RMSNorm with a shift": (lambda: block(rms), "only a LayerNorm's sum is known"),
     "no shift": (lambda: block(without("bias")), "has no shift"),
-    "a gain with a zero": (lambda: block(without("weight")), "gain of norm has a zero"),
+    "a gain with a zero": (lambda: block(without("weight")), "gain of norm contains a zero"),
     "kappa is zero": (lambda: block(with_kappa(0)), "is zero"),
     "kappa is tiny": (lambda: block(with_kappa(1e-6)), "is too small"),
-    "something between": (lambda: block(between=Doubling()), "beside what mul returns"),
+    "something between": (lambda: block(between=Doubling()), "reads what mul returns"),
     "a norm over tokens too": (lambda: randomised(block(over_tokens_too)), "several dimensions"),
-    "a shared weight": (tied, "does something else besides"),
+    "a shared weight": (tied, "is also used elsewhere"),
 }
 
 

@@ -92,7 +92,7 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
 
     monkeypatch.setattr(nullity, "_rows", rows)
     assert jacobian(layer, drawn(6, 4)).nullity() == expected
-    assert max(most) == 30 and "No room for so many rows at a time: 8 from here on." in (
+    assert max(most) == 30 and "Out of memory: 8 rows at a time from here on." in (
         capsys.readouterr().err
     )
 

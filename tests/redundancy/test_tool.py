@@ -118,37 +118,37 @@ def former(place, name, capfd):
 #: arguments, exit status, words on the output, words on the error stream
 COMMANDS = {
     "a file": (["large/config.json"], 0, "b_K: can go: softmax cancels it [3.1]", ""),
-    "a folder": (["large"], 0, "132 of 368 numbers are redundant together, 38 of them alone", ""),
+    "a folder": (["large"], 0, "132 of 368 numbers are redundant; 38 of them can go while all others", ""),
     "json": (["large", "--json"], 0, '"verdict": "agree"', ""),
     "csv": (["large", "--csv"], 0,
             "h.0.attn.c_attn.bias,key,b_K,16,16,16,,agree,can go: softmax cancels it", ""),
-    "weights": (["weights", "--weights"], 0, "in evaluation: 384 added numbers", ""),
+    "weights": (["weights", "--weights"], 0, "in evaluation: 384 numbers in biases and shifts", ""),
     "absent biases, too": (["port", "--inject"], 0, "k_proj.bias", ""),
     "a file's function": (["made.py:layer"], 0, "b_K: can go: softmax cancels it [3.1]", ""),
     "a module's function": (["made:layer"], 0, "b_K: can go: softmax cancels it [3.1]", ""),
     "a model, no function": (["made:model"], 0, "b_K: can go: softmax cancels it [3.1]", ""),
-    "a model and inputs": (["made.py:norm"], 0, "1 of 4 can go: LayerNorm cancels only its mean [7.1]", ""),
+    "a model and inputs": (["made.py:norm"], 0, "1 of 4 can go: LayerNorm cancels only the mean [7.1]", ""),
     "in evaluation": (["made.py:batch"], 0, "0.bias: can go into 1.bias", ""),
     "in training": (["made.py:batch", "--training"], 0, "0.bias: can go: BatchNorm cancels it [6.1]", ""),
     "as expected": (["original", "--expect", "original.json"], 0, "b_K", ""),
     "a port": (["port", "--expect", "original.json"], 1, "",
-               "this model lost a key bias, which counts (2 times: layers.*.self_attn.k_proj.bias)"),
+               "this model lost a key bias; outputs depend on it (2 times: layers.*.self_attn.k_proj.bias)"),
     "a bias more": (["original", "--expect", "port.json"], 1, "b_K",
-                    "this model has a key bias, which the former one had not (2 times: "),
+                    "this model has an output bias that the earlier one did not have (2 times: "),
     "another mode": (["original", "--training", "--expect", "original.json"], 1, "",
-                     "the former report is on evaluation, and this one on training"),
-    "no file": (["nowhere.json"], 2, "", "nowhere.json is no file and no folder"),
-    "no folder": (["no/where/at/all"], 2, "", "is no file and no folder"),
+                     "the earlier report is for evaluation, this one for training"),
+    "no file": (["nowhere.json"], 2, "", "nowhere.json is neither a file nor a folder"),
+    "no folder": (["no/where/at/all"], 2, "", "is neither a file nor a folder"),
     "no name": (["nowhere"], 2, "", "no configuration can be loaded from 'nowhere'"),
     "an empty folder": (["empty"], 2, "", "no configuration can be loaded from 'empty'"),
     "no configuration": (["list.json"], 2, "", "no configuration can be loaded from 'list.json'"),
-    "no function named": (["made.py:"], 2, "", "say which function of made.py makes the model"),
+    "no function named": (["made.py:"], 2, "", "name the function that makes the model, as in made.py:make"),
     "no such function": (["made.py:nope"], 2, "", "made.py has no function that is called nope"),
     "no program": (["nope.py:make"], 2, "", "nope.py is no file"),
     "no module": (["nope:make"], 2, "", "nope fails: ModuleNotFoundError: No module named 'nope'"),
     "no Python": (["torn.py:make"], 2, "", "torn.py fails: SyntaxError"),
     "needs inputs": (["made:silent"], 2, "",
-                     "give inputs: it is not known what Sequential takes; let the function return (model, inputs)"),
+                     "cannot guess the inputs of Sequential: give inputs; let the function return (model, inputs)"),
     "inputs that do not suit": (["made:wrong"], 2, "", "Sequential does not run on these inputs: mat1"),
     "needs arguments": (["made:asks"], 2, "", "made:asks fails: TypeError: asks() missing 1 required"),
     "its own mistake": (["made:broken"], 2, "", "made.py: NameError: name 'nothing' is not defined"),
@@ -191,21 +191,21 @@ DIFFERENT = {
     "nothing": (report(a={"alone": 8}), report(a={"alone": 8}), None),
     "lost, and redundant": (
         report(a={"part": "key", "alone": 8, "together": 8}), report(),
-        "this model lost a key bias, which no output could show: it is redundant (layers.0.a.bias)"),
+        "this model lost a key bias; no output depends on it (layers.0.a.bias)"),
     "lost, and absorbed": (
         report(a={"part": "value", "together": 8, "into": ["o.bias"]}), report(),
-        "this model lost a value bias, which counts unless it went into o.bias (layers.0.a.bias)"),
-    "lost in part": (report(a={"together": 1}), report(), "lost a bias, which counts in part"),
-    "lost, of old unknown": (report(a={"verdict": "unknown"}), report(), "which may count"),
-    "put there to ask": (report(a={}), report(a={"injected": True}), "lost a bias, which counts"),
+        "this model lost a value bias; outputs depend on it, unless o.bias absorbed it (layers.0.a.bias)"),
+    "lost in part": (report(a={"together": 1}), report(), "lost a bias; outputs depend on a part of it"),
+    "lost, of old unknown": (report(a={"verdict": "unknown"}), report(), "outputs may depend on it"),
+    "put there to ask": (report(a={}), report(a={"injected": True}), "lost a bias; outputs depend on it"),
     "another answer": (
         report(a={"part": "key", "alone": 8, "together": 8}), report(a={"part": "key"}),
-        "of a key bias, 8 of 8 numbers could go alone and 8 with others then, and 0 of 8 numbers"),
-    "fewer of as many": (report(a={"alone": 4}), report(a={"alone": 2}), "4 of 8 .* and 2 of 8"),
+        "a key bias: earlier, 8 of 8 numbers could go alone and 8 with others; now, 0 of 8 numbers"),
+    "fewer of as many": (report(a={"alone": 4}), report(a={"alone": 2}), "4 of 8 .* now, 2 of 8"),
     "half of another size": (report(a={"alone": 4}), report(a={"alone": 8, "size": 16}), None),
     "all of another size": (report(a={"alone": 8}), report(a={"alone": 16, "size": 16}), None),
     "no longer all": (report(a={"alone": 8}), report(a={"alone": 8, "size": 16}), "8 of 8 .* 8 of 16"),
-    "no longer known": (report(a={}), report(a={"verdict": "DISAGREE"}), "it was said: DISAGREE now"),
+    "no longer known": (report(a={}), report(a={"verdict": "DISAGREE"}), "now, the verdict was DISAGREE"),
 }  # fmt: skip
 
 
@@ -224,5 +224,5 @@ def test_layers_that_differ_alike_are_said_once():
     before["rows"] += [row | {"name": row["name"].replace("0", "1")} for row in again]
     found = differences(before, report(b={}))
     assert found == [
-        "this model lost a bias, which counts (3 times: layers.*.a.bias, layers.*.b.bias)"
+        "this model lost a bias; outputs depend on it (3 times: layers.*.a.bias, layers.*.b.bias)"
     ]

@@ -78,8 +78,8 @@ def centre_writers(bench):
                 heard.append(name)
             elif one.reached and not one.failed:
                 tensor.data = tensor - tensor.mean(axis, keepdim=True)
-                text = "to nowhere: LayerNorms cancel it [14.2]"
-                bench.rows.append(Outcome("moved", name, "mean", text))
+                text = "LayerNorms cancel it [14.2]"
+                bench.rows.append(Outcome("removed", name, "mean", text))
                 break
     return heard
 
@@ -91,7 +91,7 @@ def demand_centred(bench, runs, heard):
             x, axes = step.args[0], range(-len(step.args[1]), 0)
             if x.mean(list(axes)).abs().max() > NOISE * x.abs().max():
                 name = (run.named(step, 2) or "a LayerNorm").removesuffix(".weight")
-                raise CannotFold(f"what {name} reads cannot be centred{_because(bench, heard)}")
+                raise CannotFold(f"the input of {name} cannot be centred{_because(bench, heard)}")
     for name, norm in bench.after.model.named_modules():
         if is_plain(norm, nn.LayerNorm) and not any(norm in run.ran for run in runs):
             raise CannotFold(f"{name} does not run on these inputs")
@@ -101,7 +101,7 @@ def _because(bench, heard):
     """Which matrix writes a mean that not only LayerNorms read, and what is tied to it."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
-        return ": not all of it is written by matrices"
+        return ": part of it is not the output of a matrix"
     tied = [n for n, p in every.items() if p is every[heard[0]] and n != heard[0]]
     tied = f", which is tied to {', '.join(tied)}: untie it" if tied else ""
     return f": not only LayerNorms depend on the mean of {heard[0]}{tied}"

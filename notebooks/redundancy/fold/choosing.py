@@ -8,6 +8,7 @@ what is left of a piece loses the part that no output depends on, such as the me
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import torch
@@ -24,14 +25,17 @@ LONGEST = 1e4
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they go; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
+#: The verdicts on what is zero afterwards.
+GONE = ("moved", "removed")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a bias, or of a part of it.  ``verdict`` is "moved", "kept" or "refused".
+    """What became of a bias, or of a part of it.
 
-    ``zeros`` counts its numbers that are zero now and were not before, and ``by`` says what that
-    took.  ``price`` is what a bias costs that went into the weight beside it (`moving`).
+    ``verdict`` is "moved" (into others), "removed" (no output depends on it), "kept" or "refused".
+    ``zeros`` counts its numbers that are zero now and were not before, and ``by`` says where they
+    went.  ``price`` is what a bias costs that went into the weight beside it (`moving`).
     """
 
     verdict: str
@@ -126,24 +130,24 @@ class Choice:
 
     def _go_alone(self, piece):
         """Make the numbers of a piece zero that no output depends on."""
-        self._erase(piece, _axes(_whole(self._directions(piece)[0])), "", "alone")
+        self._erase(piece, _axes(_whole(self._directions(piece)[0])), by="alone")
 
     def _go_in_part(self, piece):
         """Take out of a piece the part that no output depends on, but not what rounding left."""
-        free, some = self._directions(piece)[0], "{1} of {0} dimensions "
+        free, some = self._directions(piece)[0], "{1} of {0} dimensions"
         if free.shape[1] == 1 and free.max() - free.min() < IN_RANGE:
-            free, some = torch.ones_like(free) / len(free) ** 0.5, "its mean "
+            free, some = torch.ones_like(free) / len(free) ** 0.5, "its mean"
         least = max(NOTHING, self.digits * len(free) ** 0.5)
         self._erase(piece, free, some.format(*free.shape), least=least)
 
-    def _erase(self, piece, free, some, by="", least=0.0):
+    def _erase(self, piece, free, some="", by="", least=0.0):
         """Take out of a piece its part along some directions, and hold it there."""
         b = self._of(piece)
         part = free @ (free.T @ b)
         if part.abs().max() > least * b.abs().max():
             self._demand_short(part)
             self._add(piece, -part)
-            self._write(piece, part != 0, f"{some}to nowhere", by, "erased", "seen")
+            self._write("removed", piece, part != 0, some, by, "erased", "seen")
         self._hold(piece, free)
 
     def _go_together(self, piece):
@@ -179,12 +183,14 @@ class Choice:
             self._add(one, move[family.places[one]])
         self._add(piece, 0, goal)
         named = (p.name + (" (new)" if p.kind == "made" else "") for p in others)
-        by = "with " + " and ".join(sorted({p.symbol for p in others}))
-        self._write(piece, goal, f"into {', '.join(dict.fromkeys(named))}", by, "passed")
+        by = "into " + " and ".join(sorted({p.symbol for p in others}))
+        self._write(
+            "moved", piece, goal, f"into {' and '.join(dict.fromkeys(named))}", by, "passed"
+        )
 
     def _demand_short(self, move):
         if not move.norm() <= LONGEST:
-            raise Stays(f"the move, {move.norm():.0e} long, costs more digits than it is worth")
+            raise Stays(f"a move of length {move.norm():.0e} would cost too many digits")
         self.longest = max(self.longest, move.norm().item())
 
     # --- the numbers and their account
@@ -198,13 +204,14 @@ class Choice:
         mine[zero] = 0
         tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
 
-    def _write(self, piece, gone, where, by, *kinds):
+    def _write(self, verdict, piece, gone, where, by, *kinds):
         """Enter that these numbers have gone, and why they may: the event of these kinds."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
+        why = re.sub(r"cancels only [^\[]*\b", "cancels it", why)
         zeros = int(gone.sum()) if by else 0
-        some = "" if gone.all() or not by else f"{zeros} of {len(gone)} numbers "
-        text = f"{some}{where}{why and ': '}{why}"
-        self.rows.append(Outcome("moved", piece.name, piece.symbol, text, zeros, by))
+        some = "" if gone.all() or not by else f"{zeros} of {len(gone)} numbers"
+        text = ": ".join(filter(None, (" ".join(filter(None, (some, where))), why)))
+        self.rows.append(Outcome(verdict, piece.name, piece.symbol, text, zeros, by))
 
     def _kept(self, piece):
         """The row of what is left of a piece."""
@@ -213,9 +220,9 @@ class Choice:
             verdict = "refused"
         elif (dimensions := self._directions(piece)[1].shape[1]) > 1:
             others = self.freedom.absorbers(piece, ..., self.order)
-            names = ", ".join(dict.fromkeys(p.name for p in others))
+            names = " and ".join(dict.fromkeys(p.name for p in others))
             why = (f"{dimensions} of {len(rest)} dimensions could go into {names}, "
-                   "and none of its numbers would be zero")  # fmt: skip
+                   "but that would make none of its numbers zero")  # fmt: skip
         else:
             some = "" if rest.all() else f"{int(rest.sum())} of {len(rest)} numbers: "
             why = self._because(piece, rest, "turned") or self._because(piece, rest, "seen", "bent")
@@ -268,7 +275,7 @@ def _meeting(basis, conditions):
 
 def _demand_clear(values):
     if ((values > OUTSIDE) & (values < INSIDE)).any():
-        raise Unclear("another bias hardly depends on it")
+        raise Unclear("it moves another bias so little that this may be rounding")
 
 
 def _apart(freedom, pieces):

@@ -119,9 +119,9 @@ class Bench:
         if not after <= max(LOSS * before, HARMLESS):
             raise NotEqual(
                 f"equal in float64, but in {str(self.like.dtype).removeprefix('torch.')} the new "
-                f"model has an error of {after:.1e} and the one given {before:.1e}: do this in "
-                "float32 or float64, or move fewer biases; a query bias and one put into a weight "
-                "cost most"
+                f"model has an error of {after:.1e} and the one given {before:.1e}: fold in "
+                "float32 or float64, or move fewer biases; query biases, and biases moved into "
+                "weights, cost most"
             )
         return before, after
 
@@ -145,8 +145,8 @@ def demand_runs(subject, call):
     for name, module in subject.model.named_modules():
         if modules.get(name) is not module:
             raise CannotFold(
-                f"{name} is another module after a run: the model changes itself to suit its "
-                "inputs. Set it to what it shall be, then fold"
+                f"a run replaces the module {name}: the model adapts itself to its inputs. "
+                "Put it into its final form, then fold"
             )
 
 

@@ -21,7 +21,7 @@ from ..models.checkpoints import NoCheckpoint, load
 from ..models.tiny import quiet
 from ..shift.freedom import Unclear
 from ..tables import grouped, starred
-from .choosing import KINDS, Choice, Outcome
+from .choosing import GONE, KINDS, Choice, Outcome
 from .equality import Bench
 from .moving import absorb_into_weights, fuse_norms, price_of
 from .reading import CannotFold
@@ -33,8 +33,8 @@ from .removing import remove as take_out
 class Folded:
     """An equal model and the account of its biases; ``print`` it for a table.
 
-    ``moved`` are zero now (or what the row says of them); ``kept`` do something that no other
-    parameter does; ``refused`` might have moved, but not in the model as it was given.
+    ``moved`` and removed are zero now (or what the row says of them); ``kept`` do something that no
+    other parameter does; ``refused`` might have moved, but not in the model as it was given.
     ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding``
     the error (before, after) in the dtype of the model, against float64.  ``removable`` lists the
     biases that are zero now and that the model can do without, each (name, numbers, bytes), and
@@ -50,7 +50,7 @@ class Folded:
     removable: tuple[tuple[str, int, int], ...] = ()
     removed: bool = False
 
-    moved = property(lambda self: [row for row in self.rows if row.verdict == "moved"])
+    moved = property(lambda self: [row for row in self.rows if row.verdict in GONE])
     kept = property(lambda self: [row for row in self.rows if row.verdict == "kept"])
     refused = property(lambda self: [row for row in self.rows if row.verdict == "refused"])
 
@@ -66,21 +66,21 @@ class Folded:
 
     def __str__(self):
         lines = [*_table([*self.moved, *self.kept, *self.refused])]
-        return "\n".join([*(lines or ["no bias that could move"]), *self._counts()])
+        return "\n".join([*(lines or ["no bias can move"]), *self._counts()])
 
     def _counts(self):
         """How many numbers are zero now, by what it took; and what may be taken out."""
         zeros = Counter()
         for row in self.moved:
             zeros[row.constant, row.by] += row.zeros
-        said = [f"{n} of {constant} {by}" for (constant, by), n in zeros.items() if n]
+        said = [f"{n} of {constant} ({by})" for (constant, by), n in zeros.items() if n]
         if said:
-            yield f"numbers now zero: {zeros.total()}: " + ", ".join(said)
+            yield f"{zeros.total()} numbers are now zero: " + ", ".join(said)
         if priced := [row for row in self.moved if row.price]:
             yield price_of(priced, next(self.model.parameters()).dtype)
         numbers, size = (sum(r[i] for r in self.removable) for i in (1, 2))
         if numbers:
-            what = "taken out" if self.removed else "remove=True takes out"
+            what = "taken out" if self.removed else "remove=True would take out"
             yield f"{what}: {len(self.removable)} biases, {numbers} numbers, {size} bytes"
 
 
@@ -117,7 +117,7 @@ def fold(
     move = (move,) if isinstance(move, str) else move
     known = isinstance(move, list | tuple) and {*move} <= {*KINDS}
     if not (known and (move or into_weights or fuse)):
-        raise CannotFold(f"move takes some of {', '.join(KINDS)}; not {move!r}")
+        raise CannotFold(f"move must be some of {', '.join(KINDS)}, not {move!r}")
     try:
         model = model if isinstance(model, nn.Module) else load(model)
     except NoCheckpoint as reason:
@@ -139,7 +139,9 @@ def move_biases(bench, kinds):
         choice = Choice(bench.after, bench.calls, torch.finfo(bench.like.dtype).eps)
         bench.rows += choice.go([p for kind in kinds for p in choice.pieces if p.kind == kind])
     except Unclear as reason:
-        raise CannotFold(f"what is redundant is not clear at these inputs: {reason}") from None
+        raise CannotFold(
+            f"it is unclear at these inputs which biases are redundant: {reason}"
+        ) from None
     bench.longest = max(bench.longest, choice.longest)
 
 

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
 
-from .choosing import LONGEST, Outcome, Stays, split
+from .choosing import GONE, LONGEST, Outcome, Stays, split
 from .reading import Steps, changes_nothing
 
 #: The place of the weight among the arguments of a map.
@@ -59,7 +59,7 @@ def _fuse(bench, runs, path, norm):
     if norm.training or norm.running_mean is None:
         raise Stays("it takes its statistics from the batch")
     if not is_plain(norm):
-        raise Stays("its class is not PyTorch's own, or something is hooked to it")
+        raise Stays("its class is not PyTorch's own, or it has a hook")
     place = _map_before(runs, norm)
     module = bench.after.model.get_submodule(place)
     if not isinstance(module, nn.Linear | nn.modules.conv._ConvNd):
@@ -96,7 +96,7 @@ def _map_before(runs, norm):
                 found.append(maps.get(id(run.source(step.args[0])[1])))
                 if not found[-1] or [*maps.values()].count(found[-1]) != 1:
                     raise Stays(
-                        "no convolution or linear map that is used once stands directly before it"
+                        "no convolution or linear map that is used only once comes directly before it"
                     )
     if len(found) != len(runs) or len({*found}) != 1:
         raise Stays("it does not run once at these inputs")
@@ -116,13 +116,13 @@ def absorb_into_weights(bench):
         pieces = split(bias, (bench.after.tensors[bias] != 0).flatten(), parts.get(bias, {}))
         counts = {piece.symbol: int(piece.index.sum()) for piece in pieces}
         try:
-            price, by = _absorb(bench, bias, weight, *read), "with the weight beside it"
+            price, by = _absorb(bench, bias, weight, *read), "into the weight beside it"
         except Stays as reason:
             if bias not in {row.place for row in bench.rows}:
                 why = reason.verdict, bias
                 bench.rows += [Outcome(*why, symbol, str(reason)) for symbol in counts]
             continue
-        bench.rows = [row for row in bench.rows if row.verdict == "moved" or row.place != bias]
+        bench.rows = [row for row in bench.rows if row.verdict in GONE or row.place != bias]
         for symbol, many in counts.items():
             bench.rows.append(Outcome("moved", bias, symbol, f"into {weight}", many, by, price))
 
@@ -156,7 +156,7 @@ def _absorb(bench, bias, weight, matrix, read, name):
     change = change.T if matrix.shape == W.shape and torch.equal(matrix, W) else change
     both = {weight: change, bias: -b}
     if change.shape != W.shape or not changes_nothing(bench.after, bench.calls, both):
-        raise Stays(f"{weight} does something else besides, or reads something else than {name}")
+        raise Stays(f"{weight} is also used elsewhere, or reads something other than {name}")
     bench.after.tensors[weight].data, bench.after.tensors[bias].data = W + change, b - b
     bench.longest = max(bench.longest, factor * b.norm().item())
     return (change.norm() / W.norm()).item(), 1 / abs(kappa), factor
@@ -166,14 +166,16 @@ def _norm_of(read, name):
     """1 / gamma and beta of the LayerNorm that made what a map reads; raises Stays."""
     if read is None or read.name != "native_layer_norm":
         known = "only a LayerNorm's sum is known"
-        raise Stays(f"it stands beside what {name} returns: {known}", "kept")
+        raise Stays(f"its map reads what {name} returns: {known}", "kept")
     gain, shift = read.args[2:4]
     if shift is None or not shift.any():
         raise Stays(f"{name} has no shift, so kappa is zero", "kept")
     if shift.dim() > 1:
-        raise Stays(f"{name} runs over several dimensions, and a linear map reads the last", "kept")
+        raise Stays(
+            f"{name} normalises several dimensions, and a linear map reads only the last", "kept"
+        )
     if gain is not None and not gain.all():
-        raise Stays(f"the gain of {name} has a zero, and 1 / gamma is not there", "kept")
+        raise Stays(f"the gain of {name} contains a zero, so 1 / gamma does not exist", "kept")
     return torch.ones_like(shift) if gain is None else gain.reciprocal(), shift
 
 
@@ -183,6 +185,6 @@ def price_of(rows, dtype):
     change, inverse = (f"{10.0 ** math.ceil(math.log10(n)):g}" for n in (change, inverse))
     lost, digits = math.ceil(math.log10(factor)), math.floor(-math.log10(torch.finfo(dtype).eps))
     return (
-        f"price: weights change by less than {change} times their size, 1/|kappa| is below "
+        f"price: weights change by less than {change} times their norm, 1/|kappa| is below "
         f"{inverse}, and biases lose up to {lost} of {digits} digits"
     )

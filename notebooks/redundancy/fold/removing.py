@@ -79,7 +79,7 @@ def demand_loads_again(model):
     """Raises CannotFold unless a checkpoint of the model is loaded as the same model."""
     kind = type(model).__name__
     if not hasattr(model, "save_pretrained"):
-        raise CannotFold(f"{kind} is no model of transformers: save its state_dict instead")
+        raise CannotFold(f"{kind} is not a model of transformers: save its state_dict instead")
     with tempfile.TemporaryDirectory() as folder, quiet():
         model.save_pretrained(folder)
         again = type(model).from_pretrained(folder)
@@ -87,8 +87,8 @@ def demand_loads_again(model):
     for name in {**ours, **theirs}:
         if not _same(name, ours.get(name), theirs.get(name)):
             raise CannotFold(
-                f"{name} would not come back: from_pretrained makes what the configuration of "
-                f"{kind} says, which has no word for it. Save the state_dict, or fold without it"
+                f"{name} would be lost: from_pretrained builds {kind} from its configuration, "
+                "which has no option for it. Save the state_dict, or fold without it"
             )
 
 

@@ -32,10 +32,10 @@ GIVEN = {
 }
 #: What a row says where the default has not, or makes no model without, what is given.
 NOTES = {
-    "deberta": "given `relative_attention`, which is off by default",
-    "deberta-v2": "given `relative_attention`, which is off by default",
-    "esm": "given rotary positions, as in ESM-2; the default has absolute ones, and makes no model",
-    "nemotron": "given a key head for each head; the default makes no model",
+    "deberta": "with `relative_attention=True`, which is off by default",
+    "deberta-v2": "with `relative_attention=True`, which is off by default",
+    "esm": "with rotary positions, as in ESM-2; the default configuration, with absolute ones, cannot be built",
+    "nemotron": "with one key head for each query head; the default configuration cannot be built",
 }
 
 

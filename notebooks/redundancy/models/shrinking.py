@@ -67,10 +67,10 @@ class Shrunk:
         """What was shrunk, in words."""
         fields = ", ".join(f"{n} {_short(a)} to {_short(b)}" for n, a, b in self.changes)
         return (
-            "audited on a small model of the same structure; what is all, nothing or the mean of "
-            "a bias here is so at full size, and a part of a head keeps its share. Shrunk: "
+            "audited on a small model of the same structure; answers of all, none or the mean hold "
+            "at full size too, and a part of a head keeps its share. Shrunk: "
             + fields
-            + "; of other proportions here: " * bool(self.unlike)
+            + "; proportions differ from those of the full model in " * bool(self.unlike)
             + ", ".join(self.unlike)
         )
 
@@ -103,7 +103,7 @@ def _full(config, kind):
         return built(config, kind, "meta")
     except Exception as problem:  # whatever a configuration or a missing package raises
         raise CannotShrink(
-            f"{type(config).__name__}: transformers makes no model of it: {first_line(problem)}"
+            f"transformers cannot build a model from {type(config).__name__}: {first_line(problem)}"
         ) from None
 
 
@@ -151,8 +151,8 @@ class _Search:
         if best:
             return best[-1]
         raise CannotShrink(
-            f"no small model was found that is like the {type(self.config).__name__} given "
-            f"({reason}): build a small one, and audit that"
+            f"found no small model with the structure of this {type(self.config).__name__} "
+            f"({reason}): build a small one yourself, and audit that"
         )
 
     def _plans(self):
@@ -178,7 +178,7 @@ class _Search:
         for added in sorted(map(str, found - self.wanted)):
             raise CannotShrink(f"it would gain {added}")
         if sum(p.numel() for p in model.parameters()) > STILL_SMALL:
-            raise CannotShrink("it has sizes of which nothing is known, and stays large")
+            raise CannotShrink("some of its sizes are unknown, so it stays too large")
         return tuple(sorted({name for name, *_ in null_spaces(model) ^ self.maps}))
 
     def _shallow(self):

@@ -108,7 +108,7 @@ class Following(TorchDispatchMode):
         """The operation sees this shift: only those t are left for which it vanishes."""
         event = Event(kind, call.name, words, theorem)
         if self.idle:
-            self.note("erased", shift, call, "it reaches no output")
+            self.note("erased", shift, call, "no output uses it")
             return
         if self.exact:
             self.failed = self.failed or bool(self.moves.now(shift))
@@ -205,7 +205,7 @@ class Following(TorchDispatchMode):
         try:
             made = self._ruled(call)
         except Exception as problem:  # whatever PyTorch raises on arguments that no rule foresaw
-            made = self.unknown(call, f"the rule of {call.name} fails: {problem}".splitlines()[0])
+            made = self.unknown(call, f"the rule for {call.name} failed: {problem}".splitlines()[0])
         made = [made] if isinstance(made, Shift) else list(made)
         return [*made, *[Shift()] * (len(call.outs) - len(made))]
 
@@ -265,7 +265,7 @@ class Following(TorchDispatchMode):
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:
-            self.see(factor, call, "exponentials share their memory with it", kind="unknown")
+            self.see(factor, call, "exponentials are stored in the same memory", kind="unknown")
         return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
@@ -275,7 +275,7 @@ class Following(TorchDispatchMode):
             one, other, product = self.products.pop(0)
             one, other = self.moves.now(one), self.moves.now(other)
             if one and other and not _vanishes(one, other, product):
-                self.see(one, call, "it is multiplied by what moves with it", kind="bent")
+                self.see(one, call, "it is multiplied by another change", kind="bent")
                 return True
         return False
 

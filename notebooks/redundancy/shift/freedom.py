@@ -289,5 +289,5 @@ def _count(rows, value):
         return 0
     apart = (torch.linalg.eigvalsh(gram) - value).abs()
     if ((apart > 4 * OUTSIDE**2) & (apart < INSIDE**2)).any():
-        raise Unclear("a direction has so small a part in a parameter that it may be none")
+        raise Unclear("a direction moves a parameter so little that this may be rounding")
     return int((apart < 4 * OUTSIDE**2).sum())

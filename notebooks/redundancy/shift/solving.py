@@ -117,7 +117,9 @@ def _left(rows, full):
     left, values, _ = svd(rows, full)
     floor = NOISE * max(rows.shape[-2:]) ** 0.5
     if ((values > floor) & (values < GAP * floor)).any():
-        raise UnclearShift("a condition on the shifts is neither fulfilled nor clearly not")
+        raise UnclearShift(
+            "rounding errors leave it unclear whether a condition on the shifts holds"
+        )
     rank = (values > floor).sum(-1)
     return left, rank if rank.dim() else int(rank)
 

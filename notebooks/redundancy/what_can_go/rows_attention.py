@@ -72,7 +72,7 @@ ATTENTION = (
         Break("some keys and values come from another projection, without these biases (a prefix, "
               "a cache, a second modality)",
               partial(Attention, prefix=True), "b_K | stays | | 5.5\nb_V | stays | | 11.2"),
-        Break("a mask hides every key from a query and its weights are zero",
+        Break("a mask hides all keys from some query, and its weights are zero",
               partial(Attention, weigh=blind), "b_K | all | alone\nb_V | stays | beside b_O"),
         Break("a mask *replaces* scores with a finite number",
               partial(Attention, bend=partial(causal, by=-2.0)), "b_K | stays | | 11.7"),
@@ -91,7 +91,7 @@ ATTENTION = (
     """, (
         Break("the norm has no shift, like RMSNorm",
               partial(NormBefore, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
-        Break("the heads together are wider than the model, each narrower",
+        Break("the heads together are wider than the model, but each is narrower",
               lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
         Break("each head is as wide as the model or wider",
               lambda s: NormBefore(replace(s, d=s.k), nn.LayerNorm), "b_Q | h(k − d + 1) directions | alone"),
@@ -108,7 +108,7 @@ ATTENTION = (
         b_V | all | b_O + W_O @ b_V          | 4.3
         b_Q | all | β + t where W_Q @ t = b_Q | 6.3
     """, (
-        Break("the heads together are wider than the model, each narrower",
+        Break("the heads together are wider than the model, but each is narrower",
               lambda s: NormBefore(wider(s), nn.LayerNorm, memory=True), "b_Q | d directions | β"),
         Break("a residual connection also carries the norm's output, as in post-norm",
               lambda s: NormBefore(s, nn.LayerNorm, memory=True, residual=True),

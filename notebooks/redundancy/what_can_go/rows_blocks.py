@@ -62,7 +62,7 @@ STREAM = (
         b_2 | the mean | alone                        | 8.2
         b_2 | all      | β_2 + b_2, b_1 - W_1 @ b_2   | 8.6
     """, (
-        Break("dropout acts in training on what the network writes",
+        Break("dropout acts on what the network writes, in training",
               block("post", dropout=0.3), "b_2 | stays in training | β_2, b_1"),
         Break("the norms are RMSNorms with a shift", block("post", ShiftedRMSNorm),
               "b_2 | all | β_2 + b_2, b_1 - W_1 @ b_2"),

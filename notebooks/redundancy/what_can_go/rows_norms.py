@@ -134,7 +134,7 @@ BEHIND = (
         β_hh | all      | β_ih + β_hh             | measured
     """),
     Row("Tables of tokens and positions", [Tables], "P | one vector | E | 12.1", (
-        Break("the token table is also the head, and the logits are returned, not only softmax of them",
+        Break("the token table is also the head, and the model returns the logits, not only their softmax",
               lambda s: Tables(s, nn.Sequential(nn.Linear(s.d, s.d), nn.GELU()), tied=True), "P | stays | E"),
     )),
     Row("Tables of tokens and positions that only LayerNorms read",
@@ -142,7 +142,7 @@ BEHIND = (
         P | each row's mean                | alone | 8.1
         P | one vector and each row's mean | E     | 12.1
     """, (
-        Break("the token table is also the head, and the logits are returned, not only softmax of them",
+        Break("the token table is also the head, and the model returns the logits, not only their softmax",
               lambda s: Tables(s, nn.LayerNorm(s.d), tied=True),
               "P | each row's mean | alone\nP | each row's mean | E"),
         Break("dropout acts between the sum and the norm, in training",

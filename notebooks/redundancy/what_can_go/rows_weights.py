@@ -67,7 +67,7 @@ WEIGHTS = (
     Row("Soft-capped scores", [partial(Attention, bend=cap)], NO_KEY_BIAS.format("5.1")),
     Row("A finite mask that replaces scores", [partial(Attention, bend=partial(causal, by=-2.0))],
         NO_KEY_BIAS.format("11.7"), (
-        Break("the number is so low that its weight underflows to zero, as $-10^4$ does in practice",
+        Break("the number is so low that its weight underflows to zero, as with $-10^4$ in practice",
               partial(Attention, bend=partial(causal, by=-1e4)), "b_K | all | alone"),
     )),
     Row("Attention dropout", [lambda s: Attention(s, then=nn.Dropout(0.3))], """
@@ -91,14 +91,14 @@ WEIGHTS = (
         b_V | all   | b_O + W_O @ (ρ * b_V) | measured
         b_Q | stays |                       | measured
     """, (
-        Break("the mixture of the weights has a bias $c$, as in CaiT, and no mask acts: for $n$ keys $\\rho_a$ is larger by "
-              "$n c_a$, and one change serves one $n$ only",
+        Break("the mixture of the weights has a bias $c$, as in CaiT, and there is no mask: with $n$ keys $\\rho_a$ grows by "
+              "$n c_a$, so each $n$ needs a change of its own",
               lambda s: Attention(s, then=AcrossHeads(s, bias=True)), "b_V | all | b_O + W_O @ (ρ * b_V)"),
     )),
     Row("A gate before the output projection", [lambda s: Attention(s, finish=Gate(s))],
         KEY_BIAS_ALONE.format("stays | | measured"), (
         Break("the gate acts behind $b_O$", GatedOutput, "b_V | all | b_O | 4.3"),
-        Break("the gate is a learned constant, as a scale of each feature",
+        Break("the gate is a learned constant, such as a scale of each feature",
               lambda s: Attention(s, finish=Scale(s)), "b_V | all | b_O | 4.3"),
     )),
     Row("A LayerNorm of each head before the output projection", [
@@ -116,7 +116,7 @@ WEIGHTS = (
 #: Rarer layers, some of which an audit meets.
 RARER = (
     Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10"), (
-        Break("only the queries meet a table (`c2p` alone)",
+        Break("only the queries are multiplied by a table (`c2p` alone)",
               partial(DisentangledAttention, both=False), "b_K | all | alone | 3.3"),
     )),
     Row("Linear attention with elu + 1, normalised", [Linear], NO_KEY_BIAS.format("measured"), (
@@ -136,9 +136,9 @@ RARER = (
         Break("the weights are then divided by their sum over the keys, as in slot attention",
               partial(Attention, weigh=slots), "b_V | all | b_O | 4.3"),
     )),
-    Row("Scores cut off from below", [partial(Attention, bend=cut_off)],
+    Row("Scores clamped from below", [partial(Attention, bend=cut_off)],
         NO_KEY_BIAS.format("measured")),
-    Row("A factor for each token on keys and values", [
+    Row("Keys and values multiplied by a factor for each token", [
         lambda s: Attention(s, norm_k=PerToken(), norm_v=PerToken()),
     ], """
         b_Q | stays | | measured

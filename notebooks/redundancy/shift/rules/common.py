@@ -12,7 +12,7 @@ from ..moves import NOISE, Block, Shift, narrow
 #: is as good as -inf, and a limit so far away is never reached.
 SWALLOWED = 2.0**53
 #: Of softmax, as an operation of PyTorch and written out.
-SOFTMAX = "softmax cancels only what is the same along its axis"
+SOFTMAX = "softmax cancels only what is constant along its axis"
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ FAINT = 1e-12
 
 @rule(
     "_softmax _safe_softmax softmax _log_softmax log_softmax",
-    "cancel what is the same along the axis",
+    "cancel a change that is constant along the axis",
     "3.1",
 )
 def softmax(run, call):
     x, axis = call.args[:2]
     rest = alike(run, call, [axis], SOFTMAX, "3.1", _visible(call))
-    single = "a softmax over a single key is 1, whatever its score"
+    single = "softmax over a single key is always 1"
     words = single if x.dim() and x.shape[axis] == 1 else "softmax cancels it"
     run.note("erased", rest, call, words, "3.1")
     run.faint |= bool(((call.outs[0] > 0) & (call.outs[0] < FAINT)).any())
@@ -42,7 +42,7 @@ def _visible(call):
     return ~hidden if hidden.any() else None
 
 
-@rule("var std var_mean std_mean", "cancel what is the same along the axes", "7.1")
+@rule("var std var_mean std_mean", "cancel a change that is constant along the axes", "7.1")
 def variance(run, call):
     x = call.args[0]
     axes = next((a for a in call.args[1:] if isinstance(a, list | tuple)), None) or range(x.dim())
@@ -57,7 +57,7 @@ def variance(run, call):
 def layer_norm(run, call):
     x, shape, weight, bias = call.args[:4]
     axes = range(x.dim() - len(shape), x.dim())
-    rest = alike(run, call, axes, "LayerNorm cancels only its mean", "7.1")
+    rest = alike(run, call, axes, "LayerNorm cancels only the mean", "7.1")
     run.note("erased", rest, call, "LayerNorm cancels it", "7.1")
     made = Shift()
     if weight is not None and call.shift(weight):
@@ -105,7 +105,7 @@ def _channels(call, weight, bias, normed):
     "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional "
     "cudnn_batch_norm miopen_batch_norm _native_batch_norm_legit_no_training "
     "_batch_norm_with_update _batch_norm_no_update batch_norm",
-    "in training, cancel what is the same for the whole batch; in evaluation, pass it on",
+    "in training, cancel a change that is the same for the whole batch; in evaluation, pass it on",
     "6.1",
 )
 def batch_norm(run, call):
@@ -116,7 +116,7 @@ def batch_norm(run, call):
     if training:
         axes = [a for a in range(x.dim()) if a != 1]
         norm, theorem = ("InstanceNorm", "7.5") if mean_of_each(named) else ("BatchNorm", "6.1")
-        words = f"{norm} cancels only what is the same wherever it takes its mean"
+        words = f"{norm} cancels only what is constant over the axes of its mean"
         rest = alike(run, call, axes, words, theorem)
         run.note("erased", rest, call, f"{norm} cancels it", theorem)
         running, share = named.get("running_mean"), named.get("momentum")

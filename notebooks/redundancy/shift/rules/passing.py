@@ -49,7 +49,7 @@ def linear(run, call):
 
 @rule(
     "fill normal uniform bernoulli exponential random log_normal geometric cauchy",
-    "replace it; unknown where they draw around it",
+    "overwrite it; unknown if they draw random numbers around it",
 )
 def overwritten(run, call):
     """Other numbers in the place of a tensor, unless they are drawn around one that moves."""
@@ -58,13 +58,13 @@ def overwritten(run, call):
         return Shift()
     if call.name == "fill":
         return spread(call.shift(call.args[1]), call.outs[0].shape)
-    return run.unknown(call, f"{call.name} takes numbers that move")
+    return run.unknown(call, f"{call.name} uses numbers that change")
 
 
 @rule("view _unsafe_view reshape _reshape_alias flatten unflatten", "pass it on")
 def reshaped(run, call):
     if call.outs[0].dtype != call.args[0].dtype:
-        return run.unknown(call, "a view reads the bits of a number")
+        return run.unknown(call, "a view reinterprets the bits of the numbers")
     shape = call.outs[0].shape
     return call.shift(call.args[0]).map(lambda g: _reshaped(g, shape))
 
@@ -109,7 +109,7 @@ def expanded(run, call):
     return spread(call.shift(call.args[0]), call.outs[0].shape)
 
 
-@rule("embedding", "pass on the row that is taken")
+@rule("embedding", "pass on the row that is looked up")
 def gathered(run, call):
     weight, places = call.args[:2]
     if call.shift(places):
@@ -169,7 +169,7 @@ def copied(run, call):
     return spread(call.shift(source), call.outs[0].shape)
 
 
-@rule("masked_fill", "pass it on where they leave numbers as they are, or put -inf")
+@rule("masked_fill", "pass it on where they replace no number, or replace it by -inf")
 def masked(run, call):
     """Where -inf is put in, nothing that follows can tell what moves there."""
     x, mask, value = call.args
@@ -182,12 +182,12 @@ def masked(run, call):
     return times(shift, (~mask).double(), shape)
 
 
-@rule("where", "pass it on where they take a number")
+@rule("where", "pass it on where they select it")
 def where(run, call, condition=None, yes=None, no=None):
     condition, yes, no = (condition, yes, no) if condition is not None else call.args
     shape, made = call.outs[0].shape, Shift()
     if call.shift(condition):
-        run.see(call.shift(condition), call, "a choice depends on it")
+        run.see(call.shift(condition), call, "the condition of a torch.where depends on it")
     for part, chosen in ((yes, condition), (no, ~condition)):
         if isinstance(part, torch.Tensor) and call.shift(part):
             other = no if part is yes else yes
@@ -201,7 +201,7 @@ def finite(run, call):
     return times(call.shift(call.args[0]), call.args[0].isfinite().double(), call.outs[0].shape)
 
 
-@rule("native_dropout", "pass it on, but not the same to every token", "5.2")
+@rule("native_dropout", "pass it on, but not equally to every token", "5.2")
 def dropped(run, call):
     x, chance = call.args[:2]
     return times(call.shift(x), call.outs[1].double() / (1 - chance), call.outs[0].shape)

@@ -11,7 +11,7 @@ from .seeing import sees
 
 @rule(
     "mul",
-    "pass it on; a factor that differs from token to token, like a rotation, makes it differ",
+    "pass it on; after a factor that differs from token to token, as in a rotation, the change differs too",
     "5.4",
 )
 def multiplied(run, call):
@@ -35,9 +35,9 @@ def _note_turns(run, call, shift, factor):
         a for a in range(-1, -factor.dim() - 1, -1) if not same(factor, a) and factor.shape[a] > 1
     ]
     rotates = factor.is_complex() or factor in run.angles
-    words, theorem = "a factor that differs from place to place makes it differ", None
+    words, theorem = "it is multiplied by a factor that differs from place to place", None
     if rotates:
-        words, theorem = "rotary positions turn it", "5.4"
+        words, theorem = "rotary positions rotate it, differently for each token", "5.4"
     alike = lambda g, a: g.stride(a) == 0 or rotates and same(narrow(g), a)
     turned = {g: b for g, b in shift.blocks.items()
               if any(-a < b.values.dim() and alike(b.values, a) for a in axes)}  # fmt: skip
@@ -53,7 +53,7 @@ def interpolated(run, call):
     return times(call.shift(one), 1 - weight, shape) + times(call.shift(other), weight, shape)
 
 
-@rule("div", "pass on the numerator's, depend on the denominator's")
+@rule("div", "pass on a change of the numerator, depend on one of the denominator")
 def divided(run, call):
     over, under = call.args[:2]
     if call.kwargs.get("rounding_mode"):
@@ -61,7 +61,7 @@ def divided(run, call):
     shape = call.outs[0].shape
     if isinstance(under, torch.Tensor):
         if call.shift(under):
-            run.see(call.shift(under), call, "a division depends on it")
+            run.see(call.shift(under), call, "a denominator depends on it")
         if call.shift(over):
             return times(call.shift(over), under.reciprocal(), shape)
         return Shift()
@@ -70,7 +70,7 @@ def divided(run, call):
 
 @rule(
     "mm bmm addmm baddbmm mv dot addmv addbmm",
-    "pass it on; weights whose rows sum to one pass on what is the same for all tokens",
+    "pass it on; weights whose rows sum to one leave unchanged what is the same for all tokens",
     "4.2",
 )
 def matrix_product(run, call):
@@ -82,9 +82,14 @@ def matrix_product(run, call):
     made = Shift()
     sums_to_one = b and left.sum(-1).sub(1).abs().max() <= NOISE * left.shape[-1]
     if sums_to_one and left.dim() == other.dim():
-        run.note("passed", b, call, "weights that sum to one pass it on", "4.2")
+        run.note("passed", b, call, "weights that sum to one pass it on unchanged", "4.2")
     elif alike := _alike_for_all_tokens(b):
-        run.note("turned", alike, call, "weights that do not sum to one take a share of it")
+        run.note(
+            "turned",
+            alike,
+            call,
+            "the weights do not sum to one, so they pass on only a share of it",
+        )
     rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else shape
     whole = lambda g: g.expand(len(g), *rows).reshape(len(g), *shape)
     if a:
@@ -138,7 +143,7 @@ def _from_right(left, g, alpha):
 
 @rule(
     "convolution _convolution mkldnn_convolution convolution_overrideable",
-    "pass it on; zero padding makes it differ at the border",
+    "pass it on; with zero padding the change differs at the border",
     "6.6",
 )
 def convolution(run, call):

@@ -20,8 +20,9 @@ SEEN = (
 )
 #: What the names of some operations mean, in the words of a report.
 SAID = {
-    "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length", "rsqrt": "a root",
-    "_to_copy": "a rounding", "prelu": "a PReLU", "_prelu_kernel": "a PReLU",
+    "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length",
+    "rsqrt": "a reciprocal root", "_to_copy": "a conversion to another dtype", "prelu": "a PReLU",
+    "_prelu_kernel": "a PReLU",
 }  # fmt: skip
 #: Of these a piece is linear: whether a number is on either side of a corner decides.
 CORNERS = set(
@@ -45,7 +46,7 @@ def equivariant(run, call):
     axes = list(range(x.dim())) if every else [axis] if isinstance(axis, int) else axis
     visible = x > -SWALLOWED
     visible = None if visible.all() else visible
-    words = f"{call.name} depends on what differs along its axis"
+    words = f"{call.name} depends on how it differs along the axis"
     rest = alike(run, call, axes, words, visible=visible)
     if not call.outs[0].is_floating_point():
         run.note("erased", rest, call, f"{call.name} does not depend on it")
@@ -61,7 +62,7 @@ def equivariant(run, call):
 def pooled(run, call):
     """What is the same at every place is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
-    rest = alike(run, call, axes, "a maximum depends on what differs along its axes")
+    rest = alike(run, call, axes, "a maximum depends on how it differs from place to place")
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
 
 
@@ -109,7 +110,7 @@ def sees(run, call):
 UNFOLLOWED = 2048
 
 
-@rule("ceil floor round trunc", "move it by jumps, which a later operation may cancel")
+@rule("ceil floor round trunc", "turn it into jumps, which a later operation may cancel")
 def rounded(run, call):
     x, out, shift = call.args[0], call.outs[0], call.shift(call.args[0])
     if run.exact:
@@ -136,10 +137,15 @@ def _one_sided(call):
 
 @rule(
     "_local_scalar_dense item equal is_nonzero allclose",
-    "unknown: the program may do anything with a number",
+    "unknown: Python gets a number and may do anything with it",
 )
 def read_by_python(run, call):
     """Python reads a number and may do anything with it."""
     for tensor in call.moving:
-        run.see(call.shift(tensor), call, "the program reads a number that moves", kind="unknown")
+        run.see(
+            call.shift(tensor),
+            call,
+            "the Python code reads a number that depends on it",
+            kind="unknown",
+        )
     return Shift()
