@@ -12,10 +12,11 @@ Jacobian, by autograd, and finite moves.  Three things are asked of each bias:
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import torch
 
-from .inputs import variations
+from .inputs import kept, variations
 from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank, svd
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
@@ -34,7 +35,7 @@ class Check:
     """Prediction and measurement of a `Subject`, run as a call says."""
 
     def __init__(self, subject, call, tables=False):
-        self.subject, self.call, self.known = subject, call, {}
+        self.subject, self.call, self.known, self.tables = subject, call, {}, tables
         with exactly() as patch:
             self.uses = subject.uses(call)
             names = [*self.uses.added, *(self.uses.tables if tables else ())]
@@ -50,13 +51,7 @@ class Check:
 
     def _predict(self):
         self.run = follow(self._runs(), self.parameters)
-        self.predicted = Freedom.of(self.run.moves)
-        self.used = {
-            n: torch.zeros(p.numel(), dtype=torch.bool) for n, p in self.parameters.items()
-        }
-        for labels in self.run.labels.values():
-            for name, mask in labels.items():
-                self.used[name] |= mask
+        self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
 
     def _runs(self):
         with torch.no_grad():
@@ -106,17 +101,17 @@ class Check:
 
     def _row(self, name, part, index):
         """The row of one bias, while biases that the model does not have stay zero."""
-        others = frozenset(self.subject.injected) - {name}
-        predicted, measured, flat = (
-            self._fixing(way, others, name) for way in ("predicted", "measured", "flat")
-        )
-        row = Row(
-            name, part, int(index.sum()), predicted.alone(name, index), predicted.together(name, index),
-            predicted.absorbers(name, index, tuple(self.parameters)), self._why(name, index),
-            name in self.subject.injected,
-        )  # fmt: skip
+        others, counts = frozenset(self.subject.injected) - {name}, (None, None)
+        row = Row(name, part, int(index.sum()), 0, 0, (), self._why(name, index),
+                  name in self.subject.injected)  # fmt: skip
         try:
-            counts = (None, None)
+            predicted, measured, flat = (
+                self._fixing(way, others, name) for way in ("predicted", "measured", "flat")
+            )
+            row = replace(
+                row, alone=predicted.alone(name, index), together=predicted.together(name, index),
+                into=predicted.absorbers(name, index, tuple(self.parameters)),
+            )  # fmt: skip
             if not self.large:
                 counts = measured.alone(name, index), measured.together(name, index)
             return row.judged(self._verdict(row, index, predicted, flat), *counts)
@@ -143,19 +138,20 @@ class Check:
 
     def _verdict(self, row, index, predicted, flat):
         """Whether prediction, measurement and finite moves agree on one bias."""
-        if not row.why:
-            return UNKNOWN if self._changes(predicted, row.name, index) else UNREACHED
-        unknown = any(e.kind in ("unknown", "corner") or e.operation in CORNERS for e in row.why)
-        unknown = unknown or self.run.faint
-        if self._changes(predicted, row.name, index):
+        kinds = {e.kind for e in row.why}
+        corner = "corner" in kinds or any(e.operation in CORNERS for e in row.why)
+        unknown = not row.why or "unknown" in kinds or corner or self.run.faint
+        free, rest = predicted.apart(row.name, index)
+        more = flat.together(row.name, index) if flat else 0
+        if self._changes(predicted, row.name, index) or row.alone and self._shows(free):
             return UNKNOWN if unknown else DISAGREE
-        if (
-            flat
-            and flat.together(row.name, index)
-            and not self._changes(flat, row.name, index, FAR, more=True)
+        if not self.used[row.name][index].any():
+            return UNREACHED
+        if more and (
+            "unknown" in kinds or not self._changes(flat, row.name, index, FAR, more=True)
         ):
             return UNKNOWN if unknown else DISAGREE
-        if row.alone < row.size and not self._seen(predicted, row.name, index):
+        if row.alone < row.size and not self._seen(row.name, rest):
             return UNKNOWN if unknown else DISAGREE
         return AGREE
 
@@ -164,11 +160,14 @@ class Check:
         if not freedom.together(name, index):
             return False
         moves = [{n: size * t for n, t in freedom.move(name, index).items()} for size in sizes]
-        return any(self.measurement.shows(move, unseen(move), more) for move in moves)
+        return any(self._shows(move, more) for move in moves)
 
-    def _seen(self, predicted, name, index):
-        """Whether a finite move of these numbers, and of none that goes alone, changes an output."""
-        move = predicted.against(name, index)
+    def _shows(self, move, more=False):
+        """Whether a finite move that should go changes an output."""
+        return self.measurement.shows(move, unseen(move), more)
+
+    def _seen(self, name, move):
+        """Whether a finite move of one bias that should stay changes an output."""
         heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
         return self.measurement.shows(move, max(SEEN * min(1.0, heard), unseen(move)), more=True)
 
@@ -177,8 +176,7 @@ class Check:
     def _notes(self, rows):
         if not self.parameters:
             yield "on these inputs the model uses no bias or shift"
-            return
-        if self.patch.caught:
+        if self.parameters and self.patch.caught:
             places = ", ".join(sorted(self.patch.caught))
             yield f"the model computes in float32, and this audit in float64, in {places}"
         if self.large:
@@ -186,8 +184,10 @@ class Check:
                 "too many numbers for a Jacobian: instead, each bias was moved along its redundant "
                 "directions and along the others"
             )
-        if self.measurement.stuck:
+        if self.parameters and self.measurement.stuck:
             yield "the model ran on the given inputs only, so all counts hold for these"
+        elif self.parameters and (same := kept(self.call)):
+            yield f"the model also ran on random inputs, in which {' and '.join(same)} stayed as given"
         if many := sum(row.flat for row in rows if row.verdict == AGREE):
             yield (
                 f"along {many} more direction{'s' * (many > 1)} the derivative is zero, but a finite move "
@@ -197,6 +197,6 @@ class Check:
         if self.uses.unused:
             some = ", ".join(list(self.uses.unused)[:3])
             yield f"not used on these inputs: {some}{' and more' * (len(self.uses.unused) > 3)}"
-        if self.uses.tables:
+        if self.uses.tables and not self.tables:
             named = ", ".join(list(self.uses.tables)[:3])
             yield f"left out, because they differ from token to token: {named} (tables=True includes them)"

@@ -5,14 +5,18 @@ from __future__ import annotations
 import copy
 import itertools
 import re
+from dataclasses import is_dataclass
 
 import torch
 from torch.utils._pytree import tree_map
 
 from .models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of, suitable_inputs
 
-#: What a model returns under such names are its means on the way, no outputs to compare.
-INNER = re.compile(r"past_key_values|hidden_states$|attentions$|cache|loss")
+#: What a model of transformers returns under such names are its means on the way, no outputs to compare.
+INNER = re.compile(r"(^|_)(hidden_states|attentions|past_key_values)$|^loss$|^cache_params$")
+
+#: A sum of numbers in float32 that differs from one by less than this is one.
+ALIKE = 1e-5
 
 
 class WrongInputs(ValueError):
@@ -43,8 +47,19 @@ def as_call(model, inputs):
 
 
 def in_float64(call):
-    """The same inputs with all floating-point tensors in float64."""
-    return tree_map(lambda x: x.detach().double() if _is_numbers(x) else x, fresh(call))
+    """The same inputs with all floating-point tensors in float64; weights sum to one in it, too."""
+    return tree_map(lambda x: _doubled(x.detach()) if _is_numbers(x) else x, fresh(call))
+
+
+def _doubled(value):
+    value = value.double()
+    return value / value.sum(-1, keepdim=True) if _are_weights(value) else value
+
+
+def _are_weights(value):
+    """Whether there is more than one row of numbers, and each sums to one, as far as float32 says."""
+    sums = value.double().sum(-1) if value.dim() > 1 else torch.zeros(1)
+    return sums.numel() > 1 and bool((sums - 1).abs().max() <= ALIKE)
 
 
 def fresh(call):
@@ -77,11 +92,21 @@ def placed(call, device, dtype=None):
 
 
 def tensors(outputs):
-    """The tensors of numbers in what a model returns, a list: not its states, weights and caches."""
+    """All that a model returns, a list of tensors of real numbers.
+
+    Places and choices are numbers, too.  Of an output of transformers, states on the way, weights and
+    caches are left out.
+    """
     if isinstance(outputs, torch.Tensor):
-        return [outputs] if _is_numbers(outputs) else []
-    if hasattr(outputs, "items"):
-        inside = [value for name, value in outputs.items() if not INNER.search(str(name))]
+        if outputs.is_complex():  # a product, whose gradient has a memory of its own
+            return [1 * torch.view_as_real(outputs.resolve_conj())]
+        return [outputs if outputs.is_floating_point() else outputs.double()]
+    if hasattr(outputs, "to_tuple"):
+        inside = [value for name, value in outputs.items() if not INNER.search(name)]
+    elif hasattr(outputs, "items"):
+        inside = outputs.values()
+    elif is_dataclass(outputs) or isinstance(outputs, torch.distributions.Distribution):
+        inside = vars(outputs).values()
     else:
         inside = outputs if isinstance(outputs, tuple | list) else ()
     return [tensor for value in inside for tensor in tensors(value)]
@@ -143,13 +168,25 @@ def variations(model, call, seed=0):
         )
 
 
+def is_kept(name, value):
+    """Whether an input stays as it is given: a mask, or weights."""
+    if "mask" in name or not value.is_floating_point():
+        return "mask" in name
+    two = value.numel() > 2 and len(value.unique()) <= 2  # a mask that is not called one
+    return two or not value.isfinite().all() or _are_weights(value)
+
+
+def kept(call):
+    """The names, or the places, of the tensors of numbers among the inputs that stay as they are."""
+    given = [*((f"input {i}", x) for i, x in enumerate(call[0], 1)), *call[1].items()]
+    return [n for n, x in given if isinstance(x, torch.Tensor) and is_kept(n, x)]
+
+
 def _varied(name, value, generator, words, places):
     """Other numbers, or other tokens, of the same shape; masks, and places of images, stay as they are."""
-    if not isinstance(value, torch.Tensor) or "mask" in name:
+    if not isinstance(value, torch.Tensor) or is_kept(name, value):
         return value
     if value.is_floating_point():
-        if not value.isfinite().all() or (value.numel() > 2 and len(value.unique()) == 2):
-            return value  # a mask that is not called one
         return torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
     if value.dtype == torch.long and (name.endswith("input_ids") or not name):
         low, high = int(value.min()), int(value.max()) + 1

@@ -85,11 +85,12 @@ class Measurement:
 
         One layer may be heard a million times less than another: beside the whole Jacobian all
         of it would count as zero.  So each parameter's longest column is made 1, unless it is below
-        what rounding leaves of zero, n u of the whole for n rows or columns.
+        what rounding leaves of zero, n u of the whole, or of the outputs, for n rows or columns.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
-        norms = triangle.norm(dim=0)
+        norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()
         self.units, whole = torch.ones(self.size, dtype=torch.float64), norms.max().item()
+        whole = max(whole, largest.item())
         noise = max(triangle.shape) * torch.finfo(triangle.dtype).eps
         start = 0
         for name, parameter in self.parameters.items():
@@ -97,7 +98,8 @@ class Measurement:
             if (largest := norms[mine].max().item()) > noise * whole:
                 self.units[mine], self.heard[name] = largest, largest / whole
         self.values, self.right = singular_directions(triangle / self.units)
-        self.cut = CUT * self.values[0].item()
+        self.largest = max(self.values[0].item(), 1.0)  # below one where no parameter is heard
+        self.cut = CUT * self.largest
         self.null = self.right[int((self.values > self.cut).sum()) :]
 
     def outputs(self, call):
@@ -188,7 +190,7 @@ class Measurement:
 
         Raises UnclearRank where there is no clear gap between the singular values.
         """
-        demand_gap(self.values / self.values[0])
+        demand_gap(self.values / self.largest)
         return torch.linalg.qr((self.null / self.units).T).Q.T
 
     def shows(self, move, share, more=False):

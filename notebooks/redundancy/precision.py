@@ -112,6 +112,10 @@ def float64_copy(model, known=None):
         copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
+    for module in copied.modules():  # what a run has left behind, such as a table
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                setattr(module, name, value.detach().double())
     return copied
 
 

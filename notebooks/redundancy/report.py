@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import textwrap
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
 
@@ -22,7 +23,9 @@ SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
 #: Why an answer is unknown where no event of its own says so.
-UNSEEN = "outputs depend on it, but no operation of PyTorch that uses it was recorded"
+UNSEEN = "outputs depend on it, but no operation of PyTorch that was recorded does"
+#: Why something goes that no event explains: it met sums, differences and products only.
+CANCELS = "sums and differences cancel it"
 FAINT = "some softmax weights are so small that the measurement may miss a dependence"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
@@ -85,13 +88,14 @@ class Row:
     def obstacles(self):
         """The events that keep what does not go alone: where it is turned, or else who depends on it."""
         turned = [e for e in self.why if e.kind == "turned"]
-        return (turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")])[:2]
+        known = turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")]
+        return (known or [e for e in self.why if e.kind == "unknown"])[:2]
 
     @property
     def theorems(self):
         """The numbers of the theorems that say so."""
         found = [e.theorem for e in self.reasons if e.theorem]
-        if self.part == "value" and self.together == self.size > self.alone:
+        if self.part == "value" and "4.2" in found:
             found.append("4.3")
         return tuple(dict.fromkeys(found))
 
@@ -108,6 +112,7 @@ class Row:
             return f"stays: {because}"
         into = f" into {_listed(self.into, self.name)}" if self.into else ""
         if self.together == self.size:
+            because = because or (CANCELS if not self.into else "")
             return f"can go{into}" + (f": {because}" if because else "")
         return f"{self.together} of {self.size} can go{into}: {because}"
 
@@ -198,8 +203,10 @@ class Audit:
                      for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
             lines.append("  ".join(cells).rstrip())
         lines += ["", *textwrap.wrap(self._sum(), WIDE), ""]
-        for said in dict.fromkeys(_sentence(rows[0]) for rows in groups):
-            lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
+        many = Counter(rows[0].bias for rows in groups)
+        for rows in groups:  # a name that several have is told in full
+            name = rows[0].bias if many[rows[0].bias] == 1 else starred(rows[0].name)
+            lines += textwrap.wrap(_sentence(rows[0], name), WIDE, subsequent_indent="     ")
         notes = [line for note in self.notes for line in textwrap.wrap(note, WIDE)]
         return "\n".join([*lines, "", *notes] if notes else lines)
 
@@ -231,10 +238,10 @@ class Audit:
         return grouped(self.rows, key)
 
 
-def _sentence(row):
+def _sentence(row, name):
     loud = "!!! " if row.verdict in (DISAGREE, UNCLEAR) else ""
     theorems = f" [{', '.join(row.theorems)}]" if row.theorems else ""
-    return f"{loud}{row.bias}: {row.answer}{theorems}"
+    return f"{loud}{name}: {row.answer}{theorems}"
 
 
 def _cells(rows):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import itertools
 import re
 from dataclasses import dataclass
@@ -199,11 +200,23 @@ class _Search:
 
 
 def class_of(config):
-    """The class that a configuration names, if the library has it; None for one without a head."""
+    """The class that a configuration names, if the library has it; else None, for one without a head.
+
+    Of a part, of which the library makes no model by itself, it is the class beside it.
+    """
     import transformers
 
     named = getattr(transformers, (getattr(config, "architectures", None) or [""])[0] or "_", None)
-    return named if hasattr(named, "_from_config") else None
+    if hasattr(named, "_from_config"):
+        return named
+    if type(config) in transformers.AutoModel._model_mapping:
+        return None
+    beside = type(config).__module__.replace(".configuration_", ".modeling_")
+    with contextlib.suppress(ImportError):
+        models = vars(importlib.import_module(beside)).values()
+        return next((m for m in models if getattr(m, "config_class", None) is type(config)
+                     and not m.__name__.endswith("PreTrainedModel")), None)  # fmt: skip
+    return None
 
 
 def built(config, kind=None, device="cpu"):

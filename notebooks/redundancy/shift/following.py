@@ -21,6 +21,7 @@ from .living import dead, name_of
 from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, factored, scaled
 from .solving import UnclearShift
+from .uses import VIEWS
 
 #: What makes of cosines and sines a table of rotations.
 ANGLES = set(
@@ -76,8 +77,8 @@ class Call:
 class Following(TorchDispatchMode):
     """The mode; ``moves`` is the space of shifts that nothing has seen so far.
 
-    ``labels`` tells for each event and parameter which of its numbers it met first-hand, and
-    ``products`` holds pairs of factors that both move, to be looked at in the end.
+    ``labels`` tells for each event and parameter which of its numbers it met first-hand, ``used`` which
+    numbers any operation used, and ``products`` holds pairs of factors that both move, to be looked at in the end.
     """
 
     supports_higher_order_operators = True
@@ -89,7 +90,7 @@ class Following(TorchDispatchMode):
             torch._C._dispatch_tls_local_include_set(),
             torch._C._dispatch_tls_local_exclude_set(),
         )
-        self.moves, self.labels, self.products = Moves(), {}, []
+        self.moves, self.labels, self.products, self.used = Moves(), {}, [], {}
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
@@ -101,6 +102,7 @@ class Following(TorchDispatchMode):
                 self._put(p, Shift({only: Block(along[name].view(1, *p.shape), 1.0)}))
             else:
                 self._put(p, self.moves.add(name, p))
+                self.used[name] = torch.zeros(p.numel(), dtype=torch.bool)
 
     # --- what the rules call
 
@@ -140,6 +142,13 @@ class Following(TorchDispatchMode):
             size = self.moves.parameters[group.parameter].size
             mask = known.setdefault(group.parameter, torch.zeros(size, dtype=torch.bool))
             mask[group.index[touched]] = True
+            self.used[group.parameter] |= mask
+
+    def _use(self, shift):
+        """Note which numbers arrive in a result: these are used, even if they cancel later."""
+        for group, block in shift.blocks.items():
+            if group.index is not None and not self.used[group.parameter][group.index].all():
+                self.used[group.parameter][group.index[block.touched()]] = True
 
     # --- the run
 
@@ -197,6 +206,8 @@ class Following(TorchDispatchMode):
                 made = self._rule(call)
                 self.idle = False
             for out, shift in zip(outs, made, strict=False):
+                if name not in VIEWS:
+                    self._use(shift)
                 self.write(out, shift) if any(out is w for w in written) else self._put(out, shift)
         return result
 

@@ -24,6 +24,11 @@ from .solving import components
 #: part there if that is above the second.  None may lie between.  Squares of such parts are known up to
 #: some hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
+#: A direction moves nothing else if the part of it outside, which is known to some units of 2^-53 over the
+#: smallest singular value of a condition, is below the first number, and something if it is above the second.
+NOTHING, SOMETHING = 1e-9, 1e-8
+#: A direction whose squared part inside is above this may lie there.
+NEAR = 1 - 1e-6
 #: Small components are looked at together, about so many numbers at a time.
 CHUNK = 128
 NONE = torch.zeros(0, dtype=torch.long)
@@ -179,8 +184,7 @@ class Freedom:
 
     def together(self, name, index=...):
         """How many directions of these numbers are redundant if others may make up for them."""
-        rows = [part.rows(name, index) for part in self.families[name].parts]
-        return sum(min(r.shape) - _count(r, 0.0) for r in rows)
+        return sum(_rank(part.rows(name, index)) for part in self.families[name].parts)
 
     def alone(self, name, index=...):
         """How many are if all others stay as they are."""
@@ -189,7 +193,7 @@ class Freedom:
     def within(self, *chosen):
         """How many directions move none but these: (parameter, index) each."""
         families = {id(self.families[name]): self.families[name] for name, _ in chosen}
-        return sum(_count(torch.cat([part.rows(*one) for one in chosen]), 1.0)
+        return sum(_inside(part, *chosen).shape[1]
                    for family in families.values() for part in family.parts)  # fmt: skip
 
     def move(self, name, index=...):
@@ -205,17 +209,17 @@ class Freedom:
         largest = move[name][index].abs().max()
         return {n: t / largest for n, t in move.items()}
 
-    def against(self, name, index=...):
-        """A random move of these numbers alone, and of none of them that goes alone."""
-        move = torch.zeros(self.shapes[name], dtype=torch.float64)
-        move[index] = _drawn(len(move[index]), 0)
+    def apart(self, name, index=...):
+        """A random move of these numbers alone, in two: what of it goes alone, and the rest."""
+        rest = torch.zeros(self.shapes[name], dtype=torch.float64)
+        rest[index] = _drawn(len(rest[index]), 0)
+        free = torch.zeros_like(rest)
         for part in self.families[name].parts:
             if name in part.places:
-                numbers = part.chosen(name, index)[0]
-                left, values, _ = svd(part.rows(name, index))
-                free = left[:, 1 - values < 4 * OUTSIDE**2]
-                move[numbers] -= free @ (free.T @ move[numbers])
-        return {name: move / move.abs().max()}
+                numbers, rows = part.chosen(name, index)
+                own = part.basis[rows] @ _inside(part, (name, index))
+                free[numbers] = own @ (own.T @ rest[numbers])
+        return [{name: t / max(t.abs().max(), NOTHING)} for t in (free, rest - free)]
 
     def absorbers(self, name, index=..., order=()):
         """A set of parameters, as small as is found, that make up for all that goes together.
@@ -223,14 +227,18 @@ class Freedom:
         Tried are single ones, in the ``order`` given; then a set of which none can be left out.  Other
         numbers of the same parameter may be needed besides.
         """
-        goal, family = self.together(name, index), self.families[name]
+        goal, family, mine = self.together(name, index), self.families[name], (name, index)
         if goal == self.alone(name, index):
             return ()
         parts = [p for p in family.parts if len(p.rows(name, index))]
         others = [n for n in order or family.places if n in family.places and n != name]
         linked = [n for n in others if any(_linked(p.rows(name, index), p.rows(n)) for p in parts)]
-        makes_up = lambda names: goal == sum(
-            _absorbed(p.rows(name, index), [p.rows(n) for n in names]) for p in parts)  # fmt: skip
+
+        def makes_up(names):
+            theirs = [(n, ...) for n in names]
+            count = lambda part, *chosen: _inside(part, *chosen).shape[1]
+            return goal == sum(count(p, mine, *theirs) - count(p, *theirs) for p in parts)
+
         for other in linked:
             if makes_up([other]):
                 return (other,)
@@ -261,10 +269,24 @@ def _linked(rows, others):
     return bool(len(rows) and len(others) and (rows @ others.T).abs().max() > OUTSIDE)
 
 
-def _absorbed(rows, others):
-    """How many directions of some rows others make up for."""
-    theirs = torch.cat([rows[:0], *others])
-    return _count(torch.cat([rows, theirs]), 1.0) - _count(theirs, 1.0)
+def _inside(part, *chosen):
+    """The directions of a part, in its coordinates, that move none but these: (parameter, index) each."""
+    there = torch.zeros(len(part.basis), dtype=torch.bool)
+    for one in chosen:
+        there[part.chosen(*one)[1]] = True
+    rows = part.basis[there]
+    if len(rows) < rows.shape[1]:
+        squares, left = torch.linalg.eigh(rows @ rows.T)
+        near = rows.T @ left[:, squares > NEAR]
+    else:
+        squares, right = torch.linalg.eigh(rows.T @ rows)
+        near = right[:, squares > NEAR]
+    if not near.shape[1] or there.all():
+        return near
+    _, values, right = svd(part.basis[~there] @ near, full=True)
+    if ((values > NOTHING) & (values < SOMETHING)).any():
+        raise Unclear("a direction moves another parameter so little that this may be rounding")
+    return near @ right[int((values > NOTHING).sum()) :].T
 
 
 def _families(parts):
@@ -282,12 +304,10 @@ def _drawn(size, seed):
     return torch.randn(size, generator=torch.Generator().manual_seed(1 + seed), dtype=torch.float64)
 
 
-def _count(rows, value):
-    """How many squared cosines between some rows and the directions are ``value``: zero or one."""
+def _rank(rows):
+    """How many directions have a part in some rows."""
     gram = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
-    if not len(gram):
-        return 0
-    apart = (torch.linalg.eigvalsh(gram) - value).abs()
-    if ((apart > 4 * OUTSIDE**2) & (apart < INSIDE**2)).any():
+    squares = torch.linalg.eigvalsh(gram) if len(gram) else gram.new_zeros(0)
+    if ((squares > 4 * OUTSIDE**2) & (squares < INSIDE**2)).any():
         raise Unclear("a direction moves a parameter so little that this may be rounding")
-    return int((apart < 4 * OUTSIDE**2).sum())
+    return int((squares > 4 * OUTSIDE**2).sum())

@@ -62,8 +62,11 @@ class Block:
             made = torch.tensordot(how.T.to(thin.dtype), thin, 1)
         return Block(made.expand(len(made), *shape), self.peak)
 
+    def largest(self):
+        return self.narrow().abs().max().item() if self.values.numel() else 0.0
+
     def vanishes(self):
-        return not self.values.numel() or bool(self.narrow().abs().max() <= NOISE * self.peak)
+        return self.largest() <= NOISE * self.peak
 
     def touched(self):
         """Which coordinates move anything: (coordinates,), bool."""
@@ -97,10 +100,16 @@ class Shift:
     def __bool__(self):
         return bool(self.blocks or self.factor)
 
-    def map(self, function, gain=1.0):
-        """Another tensor's response: a function of the values of each block, linear in them."""
-        made = {g: Block(function(b.values), b.peak * gain) for g, b in self.blocks.items()}
-        return Shift(made, self.scaled)
+    def map(self, function, gain=1.0, carried=None):
+        """Another tensor's response: a function of the values of each block, linear in them.
+
+        It makes numbers at most ``gain`` times larger, and their rounding errors, where these are
+        independent, ``carried`` times: also as much, if left out.
+        """
+        peak = lambda b: max(b.peak * carried, b.largest() * gain) if carried else b.peak * gain
+        return Shift(
+            {g: Block(function(b.values), peak(b)) for g, b in self.blocks.items()}, self.scaled
+        )
 
     def __add__(self, other):
         made = dict(self.blocks)

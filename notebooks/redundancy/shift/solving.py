@@ -130,6 +130,8 @@ def _by_pivots(rows):
     Such an unknown is given by the others, and its equation says nothing of them.  This is the form
     of a bias that an activation depends on, and the widest of all conditions.
     """
+    if not rows.numel():
+        return None
     count, sizes = (rows != 0).sum(1), rows.abs()
     own, place = sizes.max(1)
     clear = (count == 1) & (own > PIVOT * sizes.amax(0)[place])

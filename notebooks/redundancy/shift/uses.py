@@ -122,9 +122,8 @@ class Uses(TorchDispatchMode):
 
     def _passes(self, name, args, leaves):
         """Whether an operation on parameters alone is linear in them."""
-        if name in GATHERS:
-            places = args[1] if isinstance(args[1], torch.Tensor) else args[1][0]
-            return places is None or bool((places == places.flatten()[0]).all())
+        if name in GATHERS:  # places that are fixed, such as positions
+            return not any(a in self.data for a in leaves)
         if name in ("mul", "div"):
             return sum(a in self.names for a in leaves) == 1 and args[0] in self.names
         return name in VIEWS | SUMS | {"sum", "mean", "neg", "zeros_like", "where", "masked_fill"}

@@ -93,18 +93,24 @@ def matrix_product(run, call):
     rows = (len(left), *right.shape[-1:]) if left.dim() == 2 else shape
     whole = lambda g: g.expand(len(g), *rows).reshape(len(g), *shape)
     if a:
-        gain = right.abs().sum(-2).max().item() * abs(alpha) if right.numel() else 1
         full = a if one.dim() > 1 else a.map(lambda g: g[:, None])
-        made += full.map(lambda g: whole(_from_left(g, right, alpha)), gain)
+        made += full.map(lambda g: whole(_from_left(g, right, alpha)), *_gains(right, -2, alpha))
     if b:
-        gain = left.abs().sum(-1).max().item() * abs(alpha) if left.numel() else 1
         full = b if other.dim() > 1 else b.map(lambda g: g[:, :, None])
-        made += full.map(lambda g: whole(_from_right(left, g, alpha)), gain)
+        made += full.map(lambda g: whole(_from_right(left, g, alpha)), *_gains(left, -1, alpha))
     if a and b:
         made += spread(run.both(a, b, torch.matmul), shape)
     if added_to is not None and call.shift(added_to):
         made += times(call.shift(added_to), beta, shape)
     return made
+
+
+def _gains(matrix, axis, factor=1):
+    """By how much a sum of products with the numbers along an axis grows: at most, and with independent errors."""
+    if not matrix.numel():
+        return 1.0, 1.0
+    size = abs(factor)
+    return tuple(size * matrix.abs().norm(p, axis).max().item() for p in (1, 2))
 
 
 def _alike_for_all_tokens(shift):
@@ -150,8 +156,8 @@ def convolution(run, call):
     x, weight, bias = call.args[:3]
     shape, rest, made = call.outs[0].shape, call.args[3:], Shift()
     if call.shift(x):
-        gain = weight.abs().flatten(1).sum(1).max().item()
-        made += call.shift(x).map(lambda g: _convolved(call, g, weight, rest, shape), gain)
+        gains = _gains(weight.flatten(1), 1)
+        made += call.shift(x).map(lambda g: _convolved(call, g, weight, rest, shape), *gains)
     if call.shift(weight):
         again = each(lambda g: call.op(x, g, None, *rest))
         made += call.shift(weight).map(again, x.abs().max().item() * weight[0].numel())

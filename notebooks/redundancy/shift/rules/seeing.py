@@ -13,7 +13,7 @@ SEEN = (
     "rsqrt reciprocal log log1p log2 log10 expm1 sin cos tan asin acos atan atan2 sinh cosh erf erfc "
     "linalg_vector_norm norm renorm prod cumprod frac fmod remainder sign sgn "
     "floor_divide bitwise_not logical_not polar "
-    " _cdist_forward _pdist_forward signbit sinc "
+    " _pdist_forward signbit sinc "
     "hardshrink softshrink glu addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
@@ -94,14 +94,28 @@ def compared(run, call):
     return Shift()
 
 
+@rule("_cdist_forward _euclidean_dist", "depend on the difference of what they compare")
+def distance(run, call):
+    """The distances of all rows of a (..., p, d) and b (..., r, d): (..., p, r)."""
+    one, other = (call.shift(t) for t in call.args[:2])
+    shape = *call.outs[0].shape, call.args[0].shape[-1]
+    a = spread(one.map(lambda g: g.unsqueeze(-2)), shape)
+    b = spread(other.map(lambda g: g.unsqueeze(-3)), shape)
+    run.see(a + -b, call, "a distance depends on it")
+    return Shift()
+
+
 @rule(SEEN, "depend on all of it")
 def sees(run, call):
     """No shift but zero leaves the result as it is, at a generic point."""
     if call.name.startswith("clamp") and _far(call):
         return call.shift(call.args[0])
     kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
+    said, by = SAID.get(call.name, call.name), call.args[1:2]
+    if call.name == "pow" and isinstance(by[0], int | float) and by[0] == 2:
+        said = "a square (as in RMSNorm)"
     for tensor in call.moving:
-        words = f"{SAID.get(call.name, call.name)} depends on it"
+        words = f"{said} depends on it"
         run.see(call.shift(tensor), call, words, kind=kind)
     return Shift()
 

@@ -1,0 +1,137 @@
+"""`audit` on small modules that once misled it: each count was worked out by hand."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from derivation.checks import normal
+from redundancy import audit
+from torch import nn
+
+
+class Made(nn.Module):
+    """A module whose forward is a function of it and its inputs."""
+
+    def __init__(self, function, **parts):
+        super().__init__()
+        self.function = function
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, *inputs, **named):
+        return self.function(self, *inputs, **named)
+
+
+def x(*shape, seed=0):
+    return normal(*shape, seed=seed, dtype=torch.float32)
+
+
+@dataclass
+class Both:
+    weights: torch.Tensor
+    scores: torch.Tensor
+
+
+def returned(how):
+    """Softmax of scores, which cancels their mean, and the scores themselves in some form."""
+    return Made(lambda m, x: how(z := m.a(x), z.softmax(-1)), a=nn.Linear(4, 3)), (x(5, 4),)
+
+
+OUTPUTS = {
+    "the weights alone": (lambda z, w: w, 1),
+    "a loss": (lambda z, w: {"weights": w, "reg_loss": z.square().mean()}, 0),
+    "hidden states": (lambda z, w: {"weights": w, "text_hidden_states": z}, 0),
+    "a dataclass": (lambda z, w: (w, Both(w, z)), 0),
+    "a distribution": (lambda z, w: torch.distributions.Normal(z, 1.0), 0),
+    "complex numbers": (lambda z, w: (w, torch.fft.fft(z)), 0),
+    "a choice": (lambda z, w: (w, z.sum(-1) > 0), 0),
+}
+
+
+@pytest.mark.parametrize("form", OUTPUTS)
+def test_every_form_of_output_counts(form):
+    how, alone = OUTPUTS[form]
+    report = audit(*returned(how))
+    assert report.row("a.bias").alone == alone and not report.disagreements, str(report)
+
+
+CANCELLED = {
+    "a difference of neighbours": lambda y: y.diff(dim=0),
+    "less the mean": lambda y: y - y.mean(0),
+    "less the median": lambda y: y - y.median(0).values,
+    "a covariance": lambda y: y.T.cov(),
+    "distances": lambda y: torch.cdist(y, y[:2]),
+}
+
+
+@pytest.mark.parametrize("what", CANCELLED)
+def test_what_differences_cancel_is_redundant(what):
+    report = audit(Made(lambda m, x: CANCELLED[what](m.a(x)), a=nn.Linear(4, 3)), x(5, 4))
+    row = report.row("a.bias")
+    assert (row.alone, row.measured, report.redundant) == (
+        3,
+        (3, 3),
+        3,
+    ) and not report.disagreements
+    assert "cancel" in row.answer or "depends" in row.answer
+
+
+@pytest.mark.parametrize("size, alone", [(1.0, 0), (3e-7, 0), (0.0, 1)])
+def test_a_direction_that_is_hardly_heard_does_not_go_alone(size, alone):
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    model[1].weight.data = torch.tensor([[1.0, 0.0], [0.0, size]])
+    report = audit(model, x(4, 2), weights="own")
+    assert report.row("0.bias").alone == alone and not report.disagreements, str(report)
+
+
+def test_long_chains_of_linear_maps_are_counted():
+    """Each bias but one of a chain goes into another, however many maps the chain has."""
+    chain = [nn.Linear(16, 16) for _ in range(8)]
+    report = audit(nn.Sequential(*chain, nn.ReLU(), nn.Linear(16, 3)), x(4, 16))
+    assert report.redundant == 7 * 16 and not report.disagreements, str(report)
+
+
+def position(m, x):
+    return m.norm(m.a(x) + m.table(torch.arange(5)))
+
+
+def test_a_table_that_is_looked_up_is_a_table():
+    """Of LN(x W + b + P) each row of P has a mean that goes (5), and b goes into P (4)."""
+    model = Made(position, a=nn.Linear(3, 4), norm=nn.LayerNorm(4), table=nn.Embedding(5, 4))
+    assert any("table.weight" in note for note in audit(model, x(2, 5, 3)).notes)
+    report = audit(model, x(2, 5, 3), tables=True)
+    assert report.redundant == 5 + 4 and "table.weight" in {row.name for row in report.rows}
+    assert not any("left out" in note for note in report.notes)
+
+
+def test_weights_among_the_inputs_stay_weights():
+    """A graph convolution whose adjacency has rows that sum to one: its bias goes into another."""
+    model = Made(lambda m, x, a: a @ m.a(x) + m.bias, a=nn.Linear(3, 4), bias=nn.Parameter(x(4)))
+    adjacency = x(6, 6).softmax(-1)
+    report = audit(model, (x(6, 3), adjacency))
+    assert report.row("a.bias").into == ("bias",) and report.redundant == 4
+    assert any("input 2 stayed as given" in note for note in report.notes)
+    free = audit(model, (x(6, 3), x(6, 6)))
+    assert free.redundant == 0 and not free.disagreements
+
+
+def test_what_a_run_has_left_behind_is_in_float64_too():
+    model = Made(lambda m, x: x.float() @ m.made.float() + m.bias, bias=nn.Parameter(x(3)))
+    model.made = x(4, 3)
+    assert audit(model, x(2, 4)).row("bias").alone == 0
+
+
+def test_a_part_that_did_not_run_is_named():
+    def run(m, text, image=None):
+        return m.text(text) if image is None else m.text(text) + m.image(image)
+
+    model = Made(run, text=nn.Linear(3, 4, bias=False), image=nn.Linear(3, 4))
+    assert audit(model, x(2, 3)).notes[-1] == "not used on these inputs: image.bias"
+
+
+@pytest.mark.parametrize("part", ["flava_image_model", "csm_depth_decoder_model"])
+def test_a_part_of_a_model_is_audited_as_well(part):
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    report = audit(CONFIG_MAPPING[part](), inject=True)
+    assert report.rows and not report.disagreements
