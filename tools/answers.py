@@ -17,8 +17,9 @@ import nbformat
 from files import NOTEBOOKS, ROOT, demand, in_a_sentence, read_notebook, write
 
 sys.path.insert(0, str(NOTEBOOKS))
+from redundancy.tables import listed  # noqa: E402
 from redundancy.what_can_go import GROUPS, TABLE  # noqa: E402
-from redundancy.what_can_go.answers import joined, symbol  # noqa: E402
+from redundancy.what_can_go.answers import symbol  # noqa: E402
 from redundancy.what_can_go.rows_blocks import MODELS  # noqa: E402
 from redundancy.what_can_go.theorems import LINKS  # noqa: E402
 
@@ -77,7 +78,7 @@ def moves(_, folder, sections):
     order = ("b_K", "b_V", "b_Q", "b_2")
     for (_, named, change), places in sorted(found.items(), key=lambda f: order.index(f[0][0])):
         everywhere = len(places) == len(PLACEMENTS)
-        lines.append(f"| {named} | {'everywhere' if everywhere else joined(places)} | {change} |")
+        lines.append(f"| {named} | {'everywhere' if everywhere else listed(places)} | {change} |")
     return "\n".join(lines)
 
 

@@ -24,6 +24,7 @@ from .shift.following import follow
 from .shift.freedom import Freedom, Unclear
 from .shift.rules.seeing import CORNERS
 from .subject import exactly
+from .tables import listed
 
 #: Sizes of a move that turns a unit on or off which is off or on for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0
@@ -187,7 +188,7 @@ class Check:
         if self.parameters and self.measurement.stuck:
             yield "the model ran on the given inputs only, so all counts hold for these"
         elif self.parameters and (same := kept(self.call)):
-            yield f"the model also ran on random inputs, in which {' and '.join(same)} stayed as given"
+            yield f"the model also ran on random inputs, in which {listed(same)} stayed as given"
         if many := sum(row.flat for row in rows if row.verdict == AGREE):
             yield (
                 f"along {many} more direction{'s' * (many > 1)} the derivative is zero, but a finite move "

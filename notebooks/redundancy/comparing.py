@@ -34,7 +34,7 @@ from .shift.following import Following
 from .shift.living import dead
 from .shift.moves import NOISE, Block, Shift
 from .subject import Subject, exactly, unwrapped
-from .tables import grouped, starred
+from .tables import grouped, listed, starred
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
 
@@ -384,7 +384,7 @@ class _Judge:
     def _seen(self, pair):
         """(who sees a difference, whether it counts)."""
         if others := [p for p in self.unseen.get(pair, ()) if p is not pair]:
-            names = " and ".join(f"the {p.what}" if p.part else p.place for p in others)
+            names = listed(f"the {p.what}" if p.part else p.place for p in others)
             return f"{names} make up for it", False
         side, mine = next((s, n) for s, n in zip(self.sides, pair.both) if n)
         if pair in self.unseen:

@@ -8,7 +8,7 @@ still all, nothing or a part.
 from __future__ import annotations
 
 from .report import AGREE
-from .tables import grouped, starred
+from .tables import grouped, listed, starred
 
 
 def differences(former, report):
@@ -47,7 +47,7 @@ def _mattered(row):
     if row["alone"] == row["size"]:
         return "no output depends on it"
     if row["together"] == row["size"]:
-        return f"outputs depend on it, unless {' and '.join(row['into'])} absorbed it"
+        return f"outputs depend on it, unless {listed(row['into'])} absorbed it"
     return f"outputs depend on {'a part of it' if row['together'] else 'it'}"
 
 

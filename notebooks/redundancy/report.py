@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
 
 from .shift.rules.seeing import CORNERS
-from .tables import Table, grouped, starred
+from .tables import Table, grouped, listed, starred
 from .what_can_go.theorems import LINKS
 
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
@@ -125,7 +125,7 @@ def _listed(names, own):
         theirs = name.split(".")
         shared = next((i for i, (a, b) in enumerate(zip(parts, theirs)) if a != b), 0)
         short.append(".".join(theirs[shared:]) if shared > 1 or len(theirs) - shared > 1 else name)
-    return " and ".join(short)
+    return listed(short)
 
 
 @dataclass(frozen=True, repr=False)

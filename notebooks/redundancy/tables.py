@@ -43,6 +43,12 @@ def starred(text):
     return NUMBER.sub("*", text)
 
 
+def listed(words):
+    """Words as a sentence has them: "a", "a and b", "a, b and c"."""
+    *most, last = [*words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def grouped(things, key):
     """Things of the same key together, in lists, in the order of their first."""
     found = {}

@@ -17,6 +17,7 @@ from ..nullity import svd
 from ..report import SYMBOLS
 from ..shift.following import follow
 from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
+from ..tables import listed
 from .reading import Steps, variants
 
 #: A move longer than this costs more digits than it is worth: the bias stays.
@@ -183,10 +184,8 @@ class Choice:
             self._add(one, move[family.places[one]])
         self._add(piece, 0, goal)
         named = (p.name + (" (new)" if p.kind == "made" else "") for p in others)
-        by = "into " + " and ".join(sorted({p.symbol for p in others}))
-        self._write(
-            "moved", piece, goal, f"into {' and '.join(dict.fromkeys(named))}", by, "passed"
-        )
+        by = "into " + listed(sorted({p.symbol for p in others}))
+        self._write("moved", piece, goal, f"into {listed(dict.fromkeys(named))}", by, "passed")
 
     def _demand_short(self, move):
         if not move.norm() <= LONGEST:
@@ -220,7 +219,7 @@ class Choice:
             verdict = "refused"
         elif (dimensions := self._directions(piece)[1].shape[1]) > 1:
             others = self.freedom.absorbers(piece, ..., self.order)
-            names = " and ".join(dict.fromkeys(p.name for p in others))
+            names = listed(dict.fromkeys(p.name for p in others))
             why = (f"{dimensions} of {len(rest)} dimensions could go into {names}, "
                    "but that would make none of its numbers zero")  # fmt: skip
         else:

@@ -16,6 +16,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..tables import listed
+
 
 def _ones(symbols, b):
     return b.new_ones(1, b.numel())
@@ -126,18 +128,18 @@ class Answer:
             much = f"{self.much.removesuffix(' in each head')} of {{}} in each head"
         mode = next(words for words, mode in MODES.items() if mode == self.mode)
         together = " together" if "+" in self.bias else ""
-        return much.format(joined(map(symbol, self.bias.split("+")))) + together + mode
+        return much.format(listed(map(symbol, self.bias.split("+")))) + together + mode
 
     def outcome(self):
         """'$b_K$ stays', '$b_V$ into $b_O$', 'the mean of $b$ alone': the answer in a few words."""
-        others = joined(map(symbol, self.into))
+        others = listed(map(symbol, self.into))
         if self.stays:
             return f"{self.named()} {'does not go into ' + others if others else 'stays'}"
         return f"{self.named()} {'into ' + others if others else 'alone'}"
 
     def changes(self):
         """'$b_O + W_O\\,b_V$': what changes, and by how much if the row says so."""
-        said = joined(_changed(name, by) for name, by in self.into.items())
+        said = listed(_changed(name, by) for name, by in self.into.items())
         return said + (f", where ${tex(self.where)}$" if self.where else "")
 
 
@@ -203,8 +205,8 @@ class Row:
     def can_go(self, cite=lambda answer: ""):
         """'$b_K$ alone; $b_V$ into $b_O$': the words of the summary; ``cite`` adds a theorem."""
         alone, moved, _ = self._parts(aside=False)
-        free = [f"{joined(a.named() + cite(a) for a in alone)} alone"] if alone else []
-        into = [f"{a.named()} into {joined(map(symbol, a.into))}{cite(a)}" for a in moved]
+        free = [f"{listed(a.named() + cite(a) for a in alone)} alone"] if alone else []
+        into = [f"{a.named()} into {listed(map(symbol, a.into))}{cite(a)}" for a in moved]
         return "; ".join(free + into) or "–"
 
     def staying(self, cite=lambda answer: ""):
@@ -267,8 +269,3 @@ def maths(words):
     words = re.sub(r"max\(.*?\)|min\(.*?\)+( \+ g\(k − r\))?|h\(k − d.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
-
-
-def joined(words):
-    *most, last = [*words] or [""]
-    return f"{', '.join(most)} and {last}" if most else last
