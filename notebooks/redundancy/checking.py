@@ -164,8 +164,13 @@ class Check:
         return any(self._shows(move, more) for move in moves)
 
     def _shows(self, move, more=False):
-        """Whether a finite move that should go changes an output."""
-        return self.measurement.shows(move, unseen(move), more)
+        """Whether a finite move that should go changes an output; Unclear where rounding may do so."""
+        if not self.measurement.shows(move, unseen(move), more):
+            return False
+        rounding = unseen(move) * self.measurement.sensitivity
+        if rounding > SEEN:
+            raise Unclear("outputs magnify rounding errors too much to judge a finite move")
+        return self.measurement.shows(move, rounding, more)
 
     def _seen(self, name, move):
         """Whether a finite move of one bias that should stay changes an output."""

@@ -7,6 +7,7 @@ no rule of an operation is known: the Jacobian is autograd's.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 
@@ -31,6 +32,10 @@ def unseen(move):
     `shift.moves`.
     """
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
+
+
+#: A relative change of the parameters that shows how much a model enlarges small errors.
+SMALL = 2.0**-30
 
 
 class DifferentiableStatistics(TorchFunctionMode):
@@ -182,6 +187,23 @@ class Measurement:
             p.new_zeros(*many, p.numel()) if f is None else f.reshape(*many, -1) for p, f in parts
         ]
         return torch.cat(made, -1).detach()
+
+    @functools.cached_property
+    def sensitivity(self):
+        """How many times larger than a relative error of all parameters that of the outputs is; one at least.
+
+        A BatchNorm over two numbers that are nearly the same, say, makes much of their rounding.
+        """
+        (call, before), chance = self.drawn[0], torch.Generator().manual_seed(0)
+        kept = [(p, p.detach().clone()) for p in self.subject.model.parameters()]
+        with torch.no_grad():
+            for parameter, value in kept:
+                factor = torch.randn(value.shape, generator=chance, dtype=torch.float64)
+                parameter.mul_(1 + SMALL * factor.to(parameter))
+            change = (self.outputs(call) - before).abs().max() / before.abs().max()
+            for parameter, value in kept:
+                parameter.copy_(value)
+        return max(1.0, change.item() / SMALL)
 
     # --- what is asked
 

@@ -81,7 +81,7 @@ def test_attention(timm, name, given, key):
     assert values and all(row.together == row.size for row in values)
 
 
-@pytest.mark.parametrize("name", ["resnet10t", "mobilenetv3_small_050", "efficientnet_lite0"])
+@pytest.mark.parametrize("name", ["resnet10t", "mobilenetv3_small_050"])
 def test_batch_norm(timm, name):
     """In evaluation every shift and running mean make up for each other; in training no shift goes."""
     report = asked(timm, name, num_classes=5)

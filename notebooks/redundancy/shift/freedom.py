@@ -275,13 +275,14 @@ def _inside(part, *chosen):
     for one in chosen:
         there[part.chosen(*one)[1]] = True
     rows = part.basis[there]
-    if len(rows) < rows.shape[1]:
-        squares, left = torch.linalg.eigh(rows @ rows.T)
-        near = rows.T @ left[:, squares > NEAR]
-    else:
-        squares, right = torch.linalg.eigh(rows.T @ rows)
-        near = right[:, squares > NEAR]
-    if not near.shape[1] or there.all():
+    wide = len(rows) < rows.shape[1]
+    gram = rows @ rows.T if wide else rows.T @ rows
+    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():  # cheaper than vectors
+        return rows.new_zeros(rows.shape[1], 0)
+    squares, vectors = torch.linalg.eigh(gram)
+    near = vectors[:, squares > NEAR]
+    near = rows.T @ near if wide else near
+    if there.all():
         return near
     _, values, right = svd(part.basis[~there] @ near, full=True)
     if ((values > NOTHING) & (values < SOMETHING)).any():
