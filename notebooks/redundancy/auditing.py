@@ -91,7 +91,7 @@ def _is_large(model):
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The report at the first generic point at which all is clear: at few a unit is off for all inputs."""
+    """The report at the first generic point where all is clear; at some a unit is off for all inputs."""
     best = None
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)
@@ -111,7 +111,7 @@ def _clearest(model, call, training, weights, inject, seed, tables):
 
 
 def _cleared(best, other):
-    """A report whose rows that are not clear are those of a report at another point, where they agree."""
+    """The report, where rows that are not clear are taken from another point that predicts the same."""
     agree = {(r.name, r.part, r.alone, r.together): r for r in (other.rows if other else ())
              if r.verdict == AGREE}  # fmt: skip
     clear = lambda r: agree.get((r.name, r.part, r.alone, r.together), r)

@@ -30,7 +30,7 @@ def test_every_bias_of_a_large_model_moves(report):
     assert not report.disagreements and report.shrunk
 
 
-def test_a_layer_that_reads_its_key_bias_disagrees(wide, report):
+def test_a_layer_whose_output_depends_on_its_key_bias_disagrees(wide, report):
     read = lambda layer, args, out: out + layer.attn.c_attn.bias[256:512].tanh()
     hook = wide.transformer.h[1].register_forward_hook(read)
     try:
@@ -40,7 +40,7 @@ def test_a_layer_that_reads_its_key_bias_disagrees(wide, report):
     assert "b_K" in {row.bias for row in found.disagreements}
 
 
-def test_what_is_said_to_stay_and_goes_disagrees(wide, report):
+def test_a_bias_that_goes_though_the_report_says_it_stays_disagrees(wide, report):
     """The report of a model whose key bias counted, held against one where it does not."""
     rows = [replace(row, alone=0, together=0) if row.bias == "b_K" else row for row in report.rows]
     call = in_float64(as_call(wide, None))
