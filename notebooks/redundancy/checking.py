@@ -19,6 +19,7 @@ import torch
 from .inputs import kept, variations
 from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank, svd
+from .progress import progress
 from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 from .shift.following import follow
 from .shift.freedom import Freedom, Unclear
@@ -48,7 +49,7 @@ class Check:
     def _judged(self):
         self._predict()
         self._measure()
-        return [self._row(*one) for one in self._questions()]
+        return [self._row(*one) for one in progress(self._questions(), "biases")]
 
     def _predict(self):
         self.run = follow(self._runs(), self.parameters)

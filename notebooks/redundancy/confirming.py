@@ -13,6 +13,7 @@ import torch
 
 from .inputs import variations
 from .measuring import SEEN, Measurement, unseen
+from .progress import progress
 from .report import DISAGREE
 from .shift.following import Following
 from .shift.moves import NOISE, Shift
@@ -49,7 +50,7 @@ def confirm(model, call, report, seed=0):
         named = {n: subject.tensors[n] for n in uses.added}
         finite = Measurement(subject, variations(subject.model, call, seed), named, ranks=False)
         judge = _Confirming(subject, finite, uses)
-        for rows in _alike(report.rows):
+        for rows in progress(_alike(report.rows), "kinds of biases"):
             judge.rows(rows)
     note = (
         f"in the full model, {judge.gone} biases were moved along redundant directions, and no output "

@@ -1,6 +1,6 @@
 """A line on the error stream that says how far long work has come; nothing for short work.
 
-for layer in progress(layers, "layers"): ...       # "redundancy: 3 of 12 layers"
+for row in progress(rows, "biases"): ...       # "redundancy: 3 of 12 biases"
 """
 
 from __future__ import annotations
