@@ -9,7 +9,7 @@
 All parameters that the model adds are moved together, and each operation that it runs passes the
 change on, cancels it or depends on it (`shift`).  Then the Jacobian of what the model returns is
 computed in float64 and its null space counted, at a generic point, and finite moves are made
-(`measuring`).  The two ways share no step.  The model given is never changed.
+(`measuring`).  The two ways share no step.  No number of the model given is changed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     that the answer is the architecture's; "own" keeps them, and loads those of a checkpoint.
     Biases, gains and sinks are moved off their special values in both.
 
-    Raises CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs, NoCheckpoint.
+    Raises CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs, NoCheckpoint; Unclear or
+    UnclearRank where rounding leaves everything unclear at each of some points.
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights must be "random" or "own", not {weights!r}')
@@ -92,18 +93,20 @@ def _is_large(model):
 
 def _clearest(model, call, training, weights, inject, seed, tables):
     """The report at the first generic point where all is clear; at some a unit is off for all inputs."""
-    best = None
+    best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)
         try:
-            report = Check(subject, call, tables).report()
+            check = Check(subject, call, tables)
+            report = check.report()
         except (Unclear, UnclearRank) as reason:
             problem = reason
             continue
-        if best is None or len(report.disagreements) < len(best.disagreements):
-            best, report = report, best
+        doubts = len(report.disagreements) + len(check.doubts)
+        if best is None or doubts < least:
+            best, report, least, unclear = report, best, doubts, check.doubts
         best = _cleared(best, report)
-        if not best.disagreements:
+        if not best.disagreements and not unclear:
             break
     if best is None:
         raise problem

@@ -16,11 +16,11 @@ from dataclasses import replace
 
 import torch
 
-from .inputs import kept, variations
+from .inputs import first_line, kept, variations
 from .measuring import SEEN, Measurement, unseen
 from .nullity import UnclearRank, svd
 from .progress import progress
-from .report import AGREE, DISAGREE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
+from .report import AGREE, DISAGREE, ELSEWHERE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 from .shift.following import follow
 from .shift.freedom import Freedom, Unclear
 from .shift.rules.seeing import CORNERS
@@ -38,6 +38,7 @@ class Check:
 
     def __init__(self, subject, call, tables=False):
         self.subject, self.call, self.known, self.tables = subject, call, {}, tables
+        self.doubts = []  # conditions that rounding leaves unclear
         with exactly() as patch:
             self.uses = subject.uses(call)
             names = [*self.uses.added, *(self.uses.tables if tables else ())]
@@ -54,6 +55,7 @@ class Check:
     def _predict(self):
         self.run = follow(self._runs(), self.parameters)
         self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
+        self.doubts = self.run.moves.doubts
 
     def _runs(self):
         with torch.no_grad():
@@ -62,8 +64,18 @@ class Check:
 
     def _measure(self):
         calls = variations(self.subject.model, self.call, self.subject.seed)
-        self.measurement = Measurement(self.subject, calls, self.parameters, not self.large)
-        self.measured = self.flat = None
+        self.measured = self.flat = self.refused = None
+        try:
+            self.measurement = Measurement(self.subject, calls, self.parameters, not self.large)
+        except torch.OutOfMemoryError:
+            raise
+        except (
+            RuntimeError,
+            NotImplementedError,
+        ) as problem:  # autograd's, as of what is done in place
+            self.large, self.refused = True, first_line(problem)
+            calls = variations(self.subject.model, self.call, self.subject.seed)
+            self.measurement = Measurement(self.subject, calls, self.parameters, ranks=False)
         if self.large:
             return
         basis, predicted = self.measurement.basis().T, self.predicted.dense()
@@ -116,9 +128,15 @@ class Check:
             )  # fmt: skip
             if not self.large:
                 counts = measured.alone(name, index), measured.together(name, index)
-            return row.judged(self._verdict(row, index, predicted, flat), *counts)
+            verdict = self._verdict(row, index, predicted, flat)
+            return row.judged(verdict, *counts, ELSEWHERE if self._lost else "")
         except (Unclear, UnclearRank) as reason:
             return row.judged(UNCLEAR, None, None, str(reason))
+
+    @property
+    def _lost(self):
+        """Whether some bias meets an operation without a rule."""
+        return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
         """What is free while others stay as they are, of all parameters, or of one family."""
@@ -152,7 +170,7 @@ class Check:
         if more and (
             "unknown" in kinds or not self._changes(flat, row.name, index, FAR, more=True)
         ):
-            return UNKNOWN if unknown else DISAGREE
+            return UNKNOWN if unknown or self._lost else DISAGREE
         if row.alone < row.size and not self._seen(row.name, rest):
             return UNKNOWN if unknown else DISAGREE
         return AGREE
@@ -182,14 +200,15 @@ class Check:
 
     def _notes(self, rows):
         if not self.parameters:
-            yield "on these inputs the model uses no bias or shift"
+            yield "on these inputs the model adds no bias or shift as it is"
         if self.parameters and self.patch.caught:
             places = ", ".join(sorted(self.patch.caught))
             yield f"the model computes in float32, and this audit in float64, in {places}"
         if self.large:
+            reason = f"autograd fails ({self.refused})" if self.refused else "too many numbers"
             yield (
-                "too many numbers for a Jacobian: instead, each bias was moved along its redundant "
-                "directions and along the others"
+                f"{reason} for a Jacobian: instead, each bias was moved along its redundant directions and "
+                "along the others; redundant directions that no rule finds would not show"
             )
         if self.parameters and self.measurement.stuck:
             yield "the model ran on the given inputs only, so all counts hold for these"
@@ -204,6 +223,9 @@ class Check:
         if self.uses.unused:
             some = ", ".join(list(self.uses.unused)[:3])
             yield f"not used on these inputs: {some}{' and more' * (len(self.uses.unused) > 3)}"
+        if self.uses.bent:
+            named = listed(list(self.uses.bent)[:3])
+            yield f"left out, because they are changed before they are used: {named}"
         if self.uses.tables and not self.tables:
             named = ", ".join(list(self.uses.tables)[:3])
             yield f"left out, because they differ from token to token: {named} (tables=True includes them)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from dataclasses import is_dataclass
+from collections.abc import Iterable
 
 import torch
 from torch.utils._pytree import tree_map
@@ -92,12 +92,15 @@ def placed(call, device, dtype=None):
 
 
 def tensors(outputs):
-    """All that a model returns, a list of tensors of real numbers.
+    """All that a model returns, a list of tensors of real numbers, whatever holds them.
 
     Places and choices are numbers, too.  Of an output of transformers, states on the way, weights and
     caches are left out.
     """
+    if type(outputs).__module__ == "numpy":
+        outputs = torch.as_tensor(outputs)
     if isinstance(outputs, torch.Tensor):
+        outputs = outputs.to_dense() if outputs.layout != torch.strided else outputs
         if outputs.is_complex():  # a product, whose gradient has a memory of its own
             return [1 * torch.view_as_real(outputs.resolve_conj())]
         return [outputs if outputs.is_floating_point() else outputs.double()]
@@ -105,10 +108,11 @@ def tensors(outputs):
         inside = [value for name, value in outputs.items() if not INNER.search(name)]
     elif hasattr(outputs, "items"):
         inside = outputs.values()
-    elif is_dataclass(outputs) or isinstance(outputs, torch.distributions.Distribution):
-        inside = vars(outputs).values()
+    elif isinstance(outputs, Iterable) and not isinstance(outputs, str):
+        inside = outputs
     else:
-        inside = outputs if isinstance(outputs, tuple | list) else ()
+        library = type(outputs).__module__.startswith("transformers.")
+        inside = () if library else getattr(outputs, "__dict__", {}).values()
     return [tensor for value in inside for tensor in tensors(value)]
 
 
@@ -169,17 +173,19 @@ def variations(model, call, seed=0):
 
 
 def is_kept(name, value):
-    """Whether an input stays as it is given: a mask, or weights."""
+    """Whether an input stays as it is given: a mask, weights, or whole numbers that are no words."""
     if "mask" in name or not value.is_floating_point():
-        return "mask" in name
+        words = value.dtype == torch.long and (name.endswith("input_ids") or not name)
+        return "mask" in name or not words
     two = value.numel() > 2 and len(value.unique()) <= 2  # a mask that is not called one
     return two or not value.isfinite().all() or _are_weights(value)
 
 
 def kept(call):
     """The names, or the places, of the tensors of numbers among the inputs that stay as they are."""
-    given = [*((f"input {i}", x) for i, x in enumerate(call[0], 1)), *call[1].items()]
-    return [n for n, x in given if isinstance(x, torch.Tensor) and is_kept(n, x)]
+    tensor = lambda x: isinstance(x, torch.Tensor)
+    placed = [f"input {i}" for i, x in enumerate(call[0], 1) if tensor(x) and is_kept("", x)]
+    return placed + [n for n, x in call[1].items() if tensor(x) and is_kept(n, x)]
 
 
 def _varied(name, value, generator, words, places):
@@ -188,13 +194,11 @@ def _varied(name, value, generator, words, places):
         return value
     if value.is_floating_point():
         return torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
-    if value.dtype == torch.long and (name.endswith("input_ids") or not name):
-        low, high = int(value.min()), int(value.max()) + 1
-        if high - low < 4 and words and words > high:  # too little variety: zeros, for instance
-            low, high = 0, words
-        other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
-        held = torch.isin(torch.stack([value, other]), places.to(value.device)).any(0)
-        other[held] = value[held]
-        other[..., -1:] = value[..., -1:]  # some models read from the last token, the end
-        return other
-    return value
+    low, high = int(value.min()), int(value.max()) + 1
+    if high - low < 4 and words and words > high:  # too little variety: zeros, for instance
+        low, high = 0, words
+    other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
+    held = torch.isin(torch.stack([value, other]), places.to(value.device)).any(0)
+    other[held] = value[held]
+    other[..., -1:] = value[..., -1:]  # some models read from the last token, the end
+    return other

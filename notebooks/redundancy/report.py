@@ -24,9 +24,10 @@ AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
 #: Why an answer is unknown where no event of its own says so.
 UNSEEN = "outputs depend on it, but no operation of PyTorch that was recorded does"
-#: Why something goes that no event explains: it met sums, differences and products only.
-CANCELS = "sums and differences cancel it"
+#: Why something goes that no event explains: it is cancelled by a difference, say, or not used.
+CANCELS = "no operation depends on it"
 FAINT = "some softmax weights are so small that the measurement may miss a dependence"
+ELSEWHERE = "what might absorb it meets an operation without a rule"
 #: Sentences in the report are broken into lines of so many characters.
 WIDE = 72
 HEAD = ("bias", "answer", "alone", "together", "measured", "size", "parameter")
@@ -104,7 +105,7 @@ class Row:
         """What becomes of the bias, in words: "can go: softmax cancels it"."""
         because = "; ".join(e.words for e in self.reasons)
         if self.verdict == UNKNOWN:
-            return f"{UNKNOWN}: {because or (FAINT if self.why else UNSEEN)}"
+            return f"{UNKNOWN}: {because or self.problem or (FAINT if self.why else UNSEEN)}"
         if self.verdict in (UNREACHED, DISAGREE, UNCLEAR):
             said = self.problem or because
             return f"{self.verdict}: {said}" if said else self.verdict

@@ -1,9 +1,12 @@
 """`audit` on small modules that once misled it: each count was worked out by hand."""
 
+from collections import deque
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit
 from torch import nn
@@ -45,6 +48,9 @@ OUTPUTS = {
     "a distribution": (lambda z, w: torch.distributions.Normal(z, 1.0), 0),
     "complex numbers": (lambda z, w: (w, torch.fft.fft(z)), 0),
     "a choice": (lambda z, w: (w, z.sum(-1) > 0), 0),
+    "an object": (lambda z, w: (w, SimpleNamespace(scores=z)), 0),
+    "a deque": (lambda z, w: deque([w, z]), 0),
+    "a sparse tensor": (lambda z, w: (w, z.to_sparse()), 0),
 }
 
 
@@ -127,6 +133,65 @@ def test_a_part_that_did_not_run_is_named():
 
     model = Made(run, text=nn.Linear(3, 4, bias=False), image=nn.Linear(3, 4))
     assert audit(model, x(2, 3)).notes[-1] == "not used on these inputs: image.bias"
+
+
+def test_an_array_among_the_outputs_is_no_reason_to_agree():
+    model, inputs = returned(lambda z, w: (w, z.detach().numpy()))
+    assert audit(model, inputs).row("a.bias").verdict in ("unknown", "DISAGREE")
+
+
+def test_what_is_changed_before_it_is_added_is_named():
+    model = Made(lambda m, x: F.layer_norm(x + m.c * m.g, (4,)),
+                 c=nn.Parameter(x(4)), g=nn.Parameter(x(4)))  # fmt: skip
+    assert (
+        audit(model, x(2, 4)).notes[-1]
+        == "left out, because they are changed before they are used: c and g"
+    )
+
+
+def test_whole_numbers_that_are_not_varied_are_named():
+    model = Made(lambda m, x, kind: torch.where(kind[:, None] == 1, m.a(x) + m.c, m.a(x)),
+                 a=nn.Linear(3, 4), c=nn.Parameter(x(4)))  # fmt: skip
+    report = audit(model, {"x": x(5, 3), "kind": torch.zeros(5, dtype=torch.long)})
+    assert report.row("c").answer == "can go: no operation depends on it"
+    assert any("kind stayed as given" in note for note in report.notes)
+
+
+def test_a_condition_that_rounding_hides_is_not_dropped():
+    """tanh depends on b A: of b nothing goes but, as far as float64 tells, its last number."""
+    scale = torch.tensor([1.0, 1.0, 1.0, 1e-11])
+    model = Made(lambda m, x: (x + m.b * scale).tanh(), b=nn.Parameter(x(4)))
+    report = audit(model, x(6, 4))
+    assert report.redundant <= 1 and report.row("b").verdict in ("unknown", "UNCLEAR")
+
+
+def test_a_model_that_autograd_does_not_run_through_is_moved():
+    def squared(m, x):
+        h = m.a(x)
+        h.mul_(h)
+        return m.b(h - h.mean(-1, keepdim=True))
+
+    report = audit(Made(squared, a=nn.Linear(3, 4), b=nn.Linear(4, 2)), x(5, 3))
+    assert any("autograd fails" in note for note in report.notes) and not report.disagreements
+
+
+def test_a_model_that_counts_its_runs_is_left_alone():
+    def counted(m, x):
+        m.runs += 1
+        return m.a(x)
+
+    model = Made(counted, a=nn.Linear(3, 4))
+    model.register_buffer("runs", torch.zeros(()))
+    audit(model, x(5, 3))
+    assert model.runs == 0
+
+
+def test_a_bias_beside_one_without_a_rule_is_unknown():
+    grid = torch.rand(2, 3, 3, 2, generator=torch.Generator().manual_seed(0)) - 0.5
+    model = Made(lambda m, x: F.grid_sample(m.c(x), grid.to(x), align_corners=False) + m.d,
+                 c=nn.Conv2d(1, 1, 1), d=nn.Parameter(x(1)))  # fmt: skip
+    report = audit(model, x(2, 1, 5, 5))
+    assert {row.verdict for row in report.rows} == {"unknown"}, str(report)
 
 
 @pytest.mark.parametrize("part", ["flava_image_model", "csm_depth_decoder_model"])

@@ -287,6 +287,9 @@ def problem_of(model, args, kwargs, keep=lambda out: None):
     A float64 model runs as an audit runs it: what it makes itself, such as a mask, is float64 too.
     """
     modes = {module: module.training for module in model.modules()}
+    kept = [
+        (m._buffers, n, b, b.clone()) for m in modes for n, b in m._buffers.items() if b is not None
+    ]
     double = any(p.dtype == torch.float64 for p in model.parameters())
     try:
         with torch.no_grad(), double_precision() if double else contextlib.nullcontext():
@@ -296,6 +299,8 @@ def problem_of(model, args, kwargs, keep=lambda out: None):
     finally:
         for module, training in modes.items():
             module.training = training
+        for buffers, name, buffer, value in kept:  # a model may count its runs
+            buffers[name] = buffer.copy_(value)
     return None
 
 

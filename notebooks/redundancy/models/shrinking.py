@@ -215,7 +215,7 @@ def class_of(config):
     with contextlib.suppress(ImportError):
         models = vars(importlib.import_module(beside)).values()
         return next((m for m in models if getattr(m, "config_class", None) is type(config)
-                     and not m.__name__.endswith("PreTrainedModel")), None)  # fmt: skip
+                     and "PreTrained" not in m.__name__), None)  # fmt: skip
     return None
 
 

@@ -20,7 +20,6 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 from .living import dead, name_of
 from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, factored, scaled
-from .solving import UnclearShift
 from .uses import VIEWS
 
 #: What makes of cosines and sines a table of rotations.
@@ -94,7 +93,7 @@ class Following(TorchDispatchMode):
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
-        self.unclear, self.faint, only = None, False, Group(1)
+        self.faint, only = False, Group(1)
         self.plan, self.idle = iter(()), False  # which operations no output depends on
         for name, p in parameters.items():
             self._know(p)
@@ -103,6 +102,11 @@ class Following(TorchDispatchMode):
             else:
                 self._put(p, self.moves.add(name, p))
                 self.used[name] = torch.zeros(p.numel(), dtype=torch.bool)
+
+    @property
+    def unclear(self):
+        """Why some condition could not be solved, or None."""
+        return next(iter(self.moves.doubts), None)
 
     # --- what the rules call
 
@@ -115,11 +119,11 @@ class Following(TorchDispatchMode):
         if self.exact:
             self.failed = self.failed or bool(self.moves.now(shift))
             return
-        try:
-            for group, touched in self.moves.require(shift).items():
-                self._label(event, group, touched)
-        except UnclearShift as reason:
-            self.unclear = str(reason)
+        doubts, bound = len(self.moves.doubts), self.moves.require(shift)
+        for doubt in self.moves.doubts[doubts:]:
+            event = Event("unknown", call.name, doubt)
+        for group, touched in bound.items():
+            self._label(event, group, touched)
 
     def note(self, kind, shift, call, words, theorem=None):
         """Note what becomes of a shift that no condition binds."""

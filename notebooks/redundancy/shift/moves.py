@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .solving import NOISE, solutions
+from .solving import NOISE, UnclearShift, solutions
 
 #: Components with so many unknowns times solutions, or fewer, are kept as places and factors.
 SPARSE = 16
@@ -125,7 +125,7 @@ class Moves:
     """The space of all t that fulfil the conditions so far, as groups."""
 
     def __init__(self):
-        self.parameters, self.conditions = {}, 0
+        self.parameters, self.conditions, self.doubts = {}, 0, []
 
     def add(self, name, tensor):
         """A parameter that moves; returns its shift."""
@@ -155,7 +155,10 @@ class Moves:
         return Shift(left, shift.scaled, factor or None)
 
     def require(self, shift):
-        """Keep only those t for which a shift vanishes; returns {group: coordinates it bound}."""
+        """Keep only those t for which a shift vanishes; returns {group: coordinates it bound}.
+
+        Where rounding leaves it unclear which these are, ``doubts`` say so, and none is kept.
+        """
         shift, found = self.now(shift), {}
         for group in [g for g in shift.blocks if g.source is not None]:
             group.became = []
@@ -168,7 +171,11 @@ class Moves:
         peak = max(b.peak for b in shift.blocks.values())
         rows = torch.cat([r[bound[g]] for g, r in _side_by_side(shift).items()]) / peak
         where = [(g, p) for g, b in bound.items() for p in b.nonzero()[:, 0].tolist()]
-        solved = list(solutions(rows, [g for g, _ in where]))
+        try:
+            solved = list(solutions(rows, [g for g, _ in where]))
+        except UnclearShift as reason:  # nothing of it moves any more
+            solved = []
+            self.doubts.append(str(reason))
         for group, touched in bound.items():
             group.became = []
             if not touched.all():

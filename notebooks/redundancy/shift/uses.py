@@ -64,7 +64,8 @@ class Uses(TorchDispatchMode):
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}, and
     ``tables`` names what is added to every sequence alike, but not to every token.
 
-    ``unused`` names the vectors that no operation of the run used, and ``layers`` has a `Layer` for each
+    ``unused`` names the vectors that no operation of the run used, ``bent`` those of which one made other
+    numbers before any was added, and ``layers`` has a `Layer` for each
     attention.
     """
 
@@ -84,7 +85,7 @@ class Uses(TorchDispatchMode):
                 self.images[tensor] = {name: _numbered(tensor.shape)}
         self.kinds = WeakTensorKeyDictionary()  # scores (with their product), weights, mixture
         self.aliases, self.added, self.tables, self.parts = {}, {}, {}, {}
-        self.layers, self.places = [], places
+        self.layers, self.places, self.bent = [], places, {}
         self.unused = [name for name, tensor in tensors.items() if tensor.dim() == 1]
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
@@ -114,6 +115,8 @@ class Uses(TorchDispatchMode):
             for a in leaves:
                 self._add(a, beside=True)
         bent = own and not data and not self._passes(name, args, leaves)
+        if bent:
+            self.bent |= dict.fromkeys(n for n in sorted(own) if self.tensors[n].dim() == 1)
         for out in outs:
             if data or bent:
                 self._mark(out, depends)
