@@ -55,7 +55,7 @@ class Check:
     def _predict(self):
         self.run = follow(self._runs(), self.parameters)
         self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
-        self.doubts = self.run.moves.doubts
+        self.doubts = self.run.doubts
 
     def _runs(self):
         with torch.no_grad():

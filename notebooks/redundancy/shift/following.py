@@ -20,6 +20,7 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 from .living import dead, name_of
 from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, factored, scaled
+from .solving import UnclearShift
 from .uses import VIEWS
 
 #: What makes of cosines and sines a table of rotations.
@@ -93,7 +94,7 @@ class Following(TorchDispatchMode):
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
-        self.faint, only = False, Group(1)
+        self.faint, only, self.pending, self.doubts = False, Group(1), [], []
         self.plan, self.idle = iter(()), False  # which operations no output depends on
         for name, p in parameters.items():
             self._know(p)
@@ -106,7 +107,7 @@ class Following(TorchDispatchMode):
     @property
     def unclear(self):
         """Why some condition could not be solved, or None."""
-        return next(iter(self.moves.doubts), None)
+        return next(iter(self.doubts), None)
 
     # --- what the rules call
 
@@ -119,11 +120,25 @@ class Following(TorchDispatchMode):
         if self.exact:
             self.failed = self.failed or bool(self.moves.now(shift))
             return
-        doubts, bound = len(self.moves.doubts), self.moves.require(shift)
-        for doubt in self.moves.doubts[doubts:]:
-            event = Event("unknown", call.name, doubt)
+        try:
+            self._bind(event, self.moves.require(shift))
+        except UnclearShift:  # it may be clear when others are fulfilled
+            self.pending.append((event, shift))
+
+    def _bind(self, event, bound):
         for group, touched in bound.items():
             self._label(event, group, touched)
+
+    def settle(self):
+        """Pose once more what was not clear; what still is not is unknown, and binds as far as it is."""
+        for event, shift in self.pending:
+            try:
+                self._bind(event, self.moves.require(shift))
+            except UnclearShift as reason:
+                self.doubts.append(str(reason))
+                doubt = Event("unknown", event.operation, str(reason))
+                self._bind(doubt, self.moves.require(shift, clear=False))
+        self.pending = []
 
     def note(self, kind, shift, call, words, theorem=None):
         """Note what becomes of a shift that no condition binds."""
@@ -378,6 +393,7 @@ def follow(runs, parameters):
         calm = calm + 1 if mode.moves.conditions == before else 0
         if calm == CALM:
             break
+    mode.settle()
     while not _passes([made[0], made[-1]], parameters, mode.moves) and mode.forbid():
         pass
     return mode

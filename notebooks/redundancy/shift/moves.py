@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .solving import NOISE, UnclearShift, solutions
+from .solving import NOISE, solutions
 
 #: Components with so many unknowns times solutions, or fewer, are kept as places and factors.
 SPARSE = 16
@@ -125,7 +125,7 @@ class Moves:
     """The space of all t that fulfil the conditions so far, as groups."""
 
     def __init__(self):
-        self.parameters, self.conditions, self.doubts = {}, 0, []
+        self.parameters, self.conditions = {}, 0
 
     def add(self, name, tensor):
         """A parameter that moves; returns its shift."""
@@ -154,28 +154,25 @@ class Moves:
         left = {g: b for g, b in shift.blocks.items() if not b.vanishes()}
         return Shift(left, shift.scaled, factor or None)
 
-    def require(self, shift):
+    def require(self, shift, clear=True):
         """Keep only those t for which a shift vanishes; returns {group: coordinates it bound}.
 
-        Where rounding leaves it unclear which these are, ``doubts`` say so, and none is kept.
+        Raises UnclearShift where rounding leaves it unclear which these are; unless it must be ``clear``,
+        these are kept.
         """
         shift, found = self.now(shift), {}
         for group in [g for g in shift.blocks if g.source is not None]:
             group.became = []
-            found |= self.require(group.source)
+            found |= self.require(group.source, clear)
         shift = self.now(shift)
         if not shift:
             return found
-        self.conditions += 1
         bound = {g: b.touched() for g, b in shift.blocks.items()}
         peak = max(b.peak for b in shift.blocks.values())
         rows = torch.cat([r[bound[g]] for g, r in _side_by_side(shift).items()]) / peak
         where = [(g, p) for g, b in bound.items() for p in b.nonzero()[:, 0].tolist()]
-        try:
-            solved = list(solutions(rows, [g for g, _ in where]))
-        except UnclearShift as reason:  # nothing of it moves any more
-            solved = []
-            self.doubts.append(str(reason))
+        solved = list(solutions(rows, [g for g, _ in where], clear))
+        self.conditions += 1
         for group, touched in bound.items():
             group.became = []
             if not touched.all():

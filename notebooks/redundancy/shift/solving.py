@@ -27,20 +27,20 @@ class UnclearShift(ArithmeticError):
     """It is not clear whether something moves: a number lies between rounding and what counts."""
 
 
-def solutions(rows, kinds):
+def solutions(rows, kinds, clear=True):
     """Yields (unknowns, basis) for components of the same make.
 
     ``rows`` is float64 (unknowns x equations), none of its numbers above 1, and ``kinds`` says of each
     unknown what it is, in order.  ``unknowns`` (components x unknowns) are of the same kinds in
     each component, and ``basis`` (components x unknowns x solutions) is orthonormal.
-    Raises UnclearShift.
+    Raises UnclearShift; unless it must be ``clear``, only what binds beyond doubt does bind.
     """
     if not rows.isfinite().all():
         raise UnclearShift("a shift becomes infinite, or NaN")
     rows = rows.masked_fill(rows.abs() <= NOISE, 0)
     for unknowns, equations in _components(rows, kinds):
         block = rows[unknowns[:, :, None], equations[:, None]]
-        yield from _solved(unknowns, block)
+        yield from _solved(unknowns, block, clear)
 
 
 def _components(rows, kinds):
@@ -85,29 +85,29 @@ def _is_one(there):
     return bool(reached.all())
 
 
-def _solved(unknowns, blocks):
+def _solved(unknowns, blocks, clear):
     """(unknowns, basis) of components (each unknowns x equations) by their number of solutions."""
     many, size, equations = blocks.shape
     if many == 1:
-        basis = _by_pivots(blocks[0])
-        yield unknowns, (basis if basis is not None else _null_space(blocks[0]))[None]
+        basis = _by_pivots(blocks[0], clear)
+        yield unknowns, (basis if basis is not None else _null_space(blocks[0], clear))[None]
         return
-    left, rank = _left(blocks, full=True)
+    left, rank = _left(blocks, True, clear)
     for found in rank.unique().tolist():
         mine = rank == found
         yield unknowns[mine], left[mine][:, :, found:]
 
 
-def _null_space(rows):
+def _null_space(rows, clear):
     """An orthonormal basis (unknowns x solutions) of the t with t @ rows = 0."""
     few = min(rows.shape[1], len(rows) + MORE) < len(rows)
-    left, rank = _left(rows, full=not few)
+    left, rank = _left(rows, not few, clear)
     if not few:
         return left[:, rank:]
     return torch.linalg.qr(left[:, :rank], mode="complete").Q[:, rank:]  # cheaper than a whole SVD
 
 
-def _left(rows, full):
+def _left(rows, full, clear):
     """(left singular vectors, rank) of one matrix or of a batch."""
     size, equations = rows.shape[-2:]
     if equations > size + MORE:
@@ -115,8 +115,8 @@ def _left(rows, full):
         mix = torch.randn(equations, size + MORE, generator=chance, dtype=torch.float64)
         rows = rows @ mix / equations**0.5
     left, values, _ = svd(rows, full)
-    floor = NOISE * max(rows.shape[-2:]) ** 0.5
-    if ((values > floor) & (values < GAP * floor)).any():
+    floor = NOISE * max(rows.shape[-2:]) ** 0.5 * (1 if clear else GAP)
+    if clear and ((values > floor) & (values < GAP * floor)).any():
         raise UnclearShift(
             "rounding errors leave it unclear whether a condition on the shifts holds"
         )
@@ -124,7 +124,7 @@ def _left(rows, full):
     return left, rank if rank.dim() else int(rank)
 
 
-def _by_pivots(rows):
+def _by_pivots(rows, clear):
     """The null space where most equations have an unknown of their own; None where they have not.
 
     Such an unknown is given by the others, and its equation says nothing of them.  This is the form
@@ -134,15 +134,15 @@ def _by_pivots(rows):
         return None
     count, sizes = (rows != 0).sum(1), rows.abs()
     own, place = sizes.max(1)
-    clear = (count == 1) & (own > PIVOT * sizes.amax(0)[place])
-    pivot = {c: u for u, c in zip(clear.nonzero()[:, 0].tolist(), place[clear].tolist())}
+    alone = (count == 1) & (own > PIVOT * sizes.amax(0)[place])
+    pivot = {c: u for u, c in zip(alone.nonzero()[:, 0].tolist(), place[alone].tolist())}
     if 2 * len(pivot) < min(rows.shape) or len(rows) < 3:
         return None
     solved, equations = torch.tensor([*pivot.values()]), torch.tensor([*pivot])
     others, rest = _without(len(rows), solved), _without(rows.shape[1], equations)
     free = torch.eye(len(others), dtype=rows.dtype)
     if len(rest) and len(others):
-        free = _null_space(rows[others][:, rest])
+        free = _null_space(rows[others][:, rest], clear)
     made = torch.zeros(len(rows), free.shape[1], dtype=rows.dtype)
     made[others] = free
     made[solved] = -(rows[others][:, equations] / rows[solved, equations]).T @ free
