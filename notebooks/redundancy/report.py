@@ -80,7 +80,7 @@ class Row:
             doubts = [e for e in self.why if e.kind in ("unknown", "corner")]
             return doubts or [e for e in self.why if e.operation in CORNERS][:1]
         if self.alone == self.size:
-            return [e for e in self.why if e.kind == "erased"][:1] or list(self.why[:1])
+            return [e for e in self.why if e.kind == "erased"][:1]
         if self.together == self.size:
             return [e for e in self.why if e.kind == "passed"][:1]
         return self.obstacles
