@@ -97,7 +97,7 @@ def _context(g, rows, columns):
         *(lambda x: x + A, lambda x: A - x, lambda x: 2 * x, lambda x: x.T, lambda x: x + PHI(A)),
         *(lambda x: letter(k, rows) @ x, lambda x: x @ letter(columns, k), lambda x: P @ x),
         *(PHI, exp, softmax, normalise, lambda x: layer_norm(x, EPS), last_row),
-        lambda x: masked_softmax(ones(*x.shape), x),
+        lambda x: masked_softmax(ones(*x.axes), x),
         *(lambda x: hadamard(A, x), lambda x: stack(x, A), lambda x: over(head("o", k), x)),
     ]
     return g.choice(around)
@@ -122,13 +122,13 @@ def _transposed_inside(g, x):
 
 
 def _and_back(g, x):
-    P, A = permutation("Σ", x.shape[0]), letter(*x.shape)
+    P, A = permutation("Σ", x.axes[0]), letter(*x.axes)
     return g.choice((x.T.T, 2 * x - x, P.T @ P @ x, x + A - A))
 
 
 def _with_a_neutral(g, x):
-    left, right = map(identity, x.shape)
-    return g.choice((left @ x, x @ right, hadamard(x, ones(*x.shape)), x + zeros(*x.shape)))
+    left, right = map(identity, x.axes)
+    return g.choice((left @ x, x @ right, hadamard(x, ones(*x.axes)), x + zeros(*x.axes)))
 
 
 #: Rewrites that hold at any place: (draw, x) to x written otherwise, or None.
@@ -155,7 +155,7 @@ def changed(g, x, changes, tries=40):
     for _ in range(tries):
         change, (path, y) = g.choice(changes), g.choice(list(places(x)))
         new = change(g, y)
-        if new is not None and new.shape == y.shape and new != y:
+        if new is not None and new.axes == y.axes and new != y:
             return replaced_at(x, path, new), change.__name__[1:].replace("_", " ")
     raise NoLine
 
@@ -182,16 +182,16 @@ def _other_index(g, x):
         return over(head("o", x.params[0].size), x.args[0])
     if x.operation is ops.LETTER and len(x.params) == 3:
         family, first, _ = x.params
-        return Expression(ops.LETTER, params=[family, first, first], shape=x.shape)
+        return Expression(ops.LETTER, params=[family, first, first], shape=x.axes)
 
 
 def _other_letter(g, x):
     if x.operation is ops.LETTER and x.params[0].kind in ("matrix", "random"):
         family = x.params[0]
         other = Family(family.name + "′", family.kind, family.sizes, *family.args[3:])
-        return Expression(ops.LETTER, params=[other, *x.params[1:]], shape=x.shape)
+        return Expression(ops.LETTER, params=[other, *x.params[1:]], shape=x.axes)
     if x.operation is ops.PERMUTATION:
-        return g.choice((x.T, x @ x, identity(x.shape[0]), permutation("Σ", x.shape[0])))
+        return g.choice((x.T, x @ x, identity(x.axes[0]), permutation("Σ", x.axes[0])))
 
 
 def _dropped(g, x):
@@ -207,7 +207,7 @@ def _swapped(g, x):
     """Two arguments in each other's place, or the first in both."""
     if len(x.args) > 1:
         i, j = sorted(g.sample(range(len(x.args)), 2))
-        alike = x.args[i].shape == x.args[j].shape
+        alike = x.args[i].axes == x.args[j].axes
         args = list(x.args)
         args[i], args[j] = (args[j], args[i]) if not alike or g.random() < 0.7 else 2 * [args[i]]
         if alike or x.operation is ops.PRODUCT_OF:
@@ -237,18 +237,18 @@ def _other_function(g, x):
 
 def _entrywise(g, x):
     """A product entry by entry, with one of few that fit; or nothing but that one."""
-    if x.operation is ops.PRODUCT_OF and len(x.args) == 2 and x.args[0].shape == x.args[1].shape:
+    if x.operation is ops.PRODUCT_OF and len(x.args) == 2 and x.args[0].axes == x.args[1].axes:
         return hadamard(*x.args)
-    other = g.choice((x, ones(*x.shape), zeros(*x.shape)))
-    if x.shape[0] == x.shape[1] and g.random() < 0.4:
-        return hadamard(x, identity(x.shape[0]))
+    other = g.choice((x, ones(*x.axes), zeros(*x.axes)))
+    if x.axes[0] == x.axes[1] and g.random() < 0.4:
+        return hadamard(x, identity(x.axes[0]))
     return hadamard(x, x) if other is x else other
 
 
 def _inside_out(g, x):
     """f(g(x)) for g(f(x))."""
     inner = x.args[0] if len(x.args) == 1 else None
-    if inner is not None and len(inner.args) == 1 and x.shape == inner.shape == inner.args[0].shape:
+    if inner is not None and len(inner.args) == 1 and x.axes == inner.axes == inner.args[0].axes:
         return inner.rebuilt([x.rebuilt([inner.args[0]])])
 
 
@@ -281,7 +281,7 @@ def _true(g):
         found = _instance(g, reasons[0])
         before, claim, reasons = found.lhs, found.rhs, (found,)
     while g.random() < 0.4:
-        place = _context(g, *before.shape)
+        place = _context(g, *before.axes)
         before, claim = place(before), place(claim)
     if g.random() < 0.5 and not line.rests_on_theorems:
         before, claim = claim, before

@@ -133,7 +133,7 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     Counterexample, or a NoCounterexample, which is false and no proof of anything.  Raises
     ProofError when the two shapes differ.
     """
-    if expression(lhs, "counterexample").shape != expression(rhs, "counterexample").shape:
+    if expression(lhs, "counterexample").axes != expression(rhs, "counterexample").axes:
         raise ProofError("the two sides of a claim must have one shape")
     check_words("a hypothesis", without)
     check_names("a claim", [lhs, rhs])

@@ -99,7 +99,7 @@ def _named_in(x):
     """What an expression prints, or tells in a shape: letters, indices, sizes, words."""
     kinds = Family, Bijection, Index, sp.Symbol
     words = {y.operation.word for y in x.walk()} - {None}
-    return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.shape])
+    return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.axes])
 
 
 def _reasons_stand_below(lines, names, style):
@@ -209,7 +209,7 @@ def _counting(x):
     indices += [s for p in x.params if isinstance(p, Family) for s in p.sizes]
     places = x.params[1:2] if x.operation is TERM else x.params[: _places(x)]
     at = [p for p in places if isinstance(p, sp.Expr)]
-    return set().union(*[s.free_symbols for s in (*x.shape, *indices, *at)])
+    return set().union(*[s.free_symbols for s in (*x.axes, *indices, *at)])
 
 
 def _places(x):

@@ -12,7 +12,7 @@ import sympy as sp
 
 from .kernel import terms as k
 from .kernel.terms import ProofError, Term
-from .letters import exact, scalar_term, size_term, written
+from .letters import Sealed, as_size, exact, scalar_term, size_term, written
 from .notation import heads_in, in_the_book
 
 #: The sorts of letters whose kind a print has to tell.
@@ -20,7 +20,7 @@ KINDS_TOLD = ("FUN", "NUM", "SIZE")
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
+class Number(Sealed):
     """A number in index form; ``uses`` are the reader's letters in it.
 
     They have no default: a number that forgot them would print without their kinds.
@@ -63,14 +63,6 @@ class Number:
     def __rpow__(self, other):
         raise ProofError("an index form takes whole numbers for exponents")
 
-    def _unknown(self, other=None):
-        raise ProofError(
-            "an index form is one formula for every place: it cannot branch on a number or a position"
-        )
-
-    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
-    __hash__ = None
-
 
 class Position(Number):
     """A position, which counts from 1 where a number is wanted."""
@@ -108,9 +100,10 @@ def _uses(parts):
 
 def total(body, size):
     """The sum of ``body(k)`` over all positions k of a range."""
+    size = as_size(size)
     mark = k.fresh(k.pos(size_term(size)))
     found = number_of(written("what total sums", body, Position.of(mark)))
-    uses = found.uses | frozenset(size.free_symbols if isinstance(size, sp.Basic) else ())
+    uses = found.uses | size.free_symbols
     return Number(Term("sum", k.abstract([mark], found.term)), uses)
 
 

@@ -12,9 +12,18 @@ from .kernel import rules
 from .kernel import terms as k
 from .kernel.normal import Normal
 from .kernel.sums import REINDEX
-from .letters import LINEARITY, Family, letter, scalar_letter, size_term
+from .letters import LINEARITY, Family, letter, size_term
 from .matrices import Expression, expectation, plus, product
-from .operations import DERIVATIVE, EXPECTATION, OVER, PRODUCT_OF, SUM_OF, TRANSPOSE, Operation
+from .operations import (
+    DERIVATIVE,
+    EXPECTATION,
+    HOLE,
+    OVER,
+    PRODUCT_OF,
+    SUM_OF,
+    TRANSPOSE,
+    free_letter,
+)
 
 
 def by_algebra(lhs, rhs, words=(), laws=()):
@@ -26,15 +35,15 @@ def by_algebra(lhs, rhs, words=(), laws=()):
 @lru_cache(maxsize=None)
 def same(a, b):
     """Whether plain algebra shows two expressions to be equal."""
-    if a == b or a.shape != b.shape:
+    if a == b or a.axes != b.axes:
         return a == b
     marks = k.looked_into(a.function)[1]
     return Normal().same(*[k.opened(x.function, *marks) for x in (a, b)])
 
 
-def rewritten_as(theorem, lhs, rhs, words=()):
+def rewritten_as(theorem, lhs, rhs):
     """A theorem, its sides written otherwise."""
-    same_value = lambda f, g: rules.by_normal_form(f, g, words, [REINDEX])
+    same_value = lambda f, g: rules.by_normal_form(f, g, (), [REINDEX])
     if theorem.lhs != lhs:
         theorem = rules.chain(same_value(lhs, theorem.lhs), theorem)
     if theorem.rhs != rhs:
@@ -52,14 +61,10 @@ def instance(proved, put, lhs, rhs, assumed):
 
     ``assumed`` are the equations that the theorem assumes, each as (left, right) before and after.
     """
-    several = {
-        o.word for x in (lhs, rhs) for o in x.operations() if o.word and len(o.word.terms) > 1
-    }
-    words = [term for word in several for term in word.terms]  # one word for arguments of two kinds
     meant = put.meant()
-    found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function, words)
+    found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function)
     for before, after in assumed:
-        found = _assumed_as(found, [k.put(x.function, (), meant) for x in before], after, words)
+        found = _assumed_as(found, [k.put(x.function, (), meant) for x in before], after)
     for a, b in found.hypotheses:
         try:
             found = rules.discharge(found, rules.by_normal_form(a, b))
@@ -68,12 +73,12 @@ def instance(proved, put, lhs, rhs, assumed):
     return found
 
 
-def _assumed_as(theorem, before, after, words):
+def _assumed_as(theorem, before, after):
     """A theorem that assumes an equation, with the equation written otherwise: as it will print."""
     sides = [x.function for x in after]
     if before == sides or tuple(before) not in theorem.hypotheses:
         return theorem
-    return rules.discharge(theorem, rewritten_as(rules.given(*sides), *before, words))
+    return rules.discharge(theorem, rewritten_as(rules.given(*sides), *before))
 
 
 def induction(t, lhs, rhs, base, step):
@@ -105,12 +110,12 @@ def line(stages, claim, equations, words, laws):
 def _split_means(stages):
     """E(a + b) = E(a) + E(b) for each mean of a sum in the last stage, as long as there is one."""
     is_sum = lambda x: x.operation is EXPECTATION and x.args[0].operation is SUM_OF
-    while mean := next(filter(is_sum, stages[-1].walk()), None):
+    while (mean := next(filter(is_sum, stages[-1].walk()), None)) is not None:
         first, *rest = mean.args[0].args
         split = [first, plus(*rest)]
         taken = {x.args[0] for x in mean.function.letters}
         free = [name for name in (f"atʼ{c}" for c in range(len(taken) + 2)) if name not in taken]
-        at = [letter(name, k.pos(size_term(s))) for name, s in zip(free, mean.shape)]
+        at = [letter(name, k.pos(size_term(s))) for name, s in zip(free, mean.axes)]
         bodies = [y.entry(*at) for y in split]
         letters = bodies[0].letters | bodies[1].letters
         draws = sorted((x for x in letters if x.args[1].op == "DRAW"), key=repr)
@@ -122,16 +127,6 @@ def _split_means(stages):
 
 # ── Equals for equals ─────────────────────────────────────────────────────────────────────
 
-HOLE = Operation(
-    "hole",
-    entry=lambda x, i, j: k.Term("app", x.params[0].term, *map(_letter, x.params[1:]), i, j),
-    run=None, show=None,
-)  # fmt: skip
-
-
-def _letter(free):
-    return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
-
 
 def _cited(before, after, lhs, rhs, proved):
     """The theorem before = after: the context around the left side, with a hole in its place.
@@ -142,9 +137,9 @@ def _cited(before, after, lhs, rhs, proved):
     spoken_of = set().union(*[x.free_positions() | x.free_scalars() for x in (lhs, rhs)])
     free = sorted(binders & spoken_of, key=str)
     sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
-    family = Family("theʼhole", "matrix", [*sizes, *lhs.shape])
-    context = rewritten(before, lhs, Expression(HOLE, params=[family, *free], shape=lhs.shape))
-    general = rules.for_every(proved, map(_letter, free)) if free else proved
+    family = Family("theʼhole", "matrix", [*sizes, *lhs.axes])
+    context = rewritten(before, lhs, Expression(HOLE, params=[family, *free]))
+    general = rules.for_every(proved, map(free_letter, free)) if free else proved
     step = rules.congruence(general, context.function, family.term)
     return rewritten_as(step, before.function, after.function)
 

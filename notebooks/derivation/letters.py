@@ -38,8 +38,87 @@ def written(what, body, *arguments):
         pass
     try:
         return body(*arguments)
-    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:  # a branch on a size
-        raise ProofError(f"{what} is one formula, and this is none: {error}") from error
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise ProofError(f"{what} must be one formula, but Python says: {error}") from error
+
+
+class Sealed:
+    """What a formula is written with and cannot look at: it is the same formula for every value."""
+
+    __slots__ = ()
+
+    def _look(self, other=None):
+        raise ProofError(
+            "a formula holds for every size, number and position: it cannot branch on one, and SymPy's "
+            "functions cannot look at one; a root of c is written c ** Rational(1, 2)"
+        )
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _look
+
+
+class Scalar(Sealed):
+    """A size, a scalar or an index that a definition takes, or a size that a shape tells."""
+
+    __slots__ = ("inside",)
+    __array_ufunc__ = None  # NumPy must not spread itself over it
+
+    def __init__(self, inside):
+        self.inside = inside
+
+    def __repr__(self):
+        return "a sealed size, scalar or index"  # the same for all: a print tells nothing either
+
+    def _made(self, other, make):
+        try:
+            return Scalar(make(exact(self), exact(other)))
+        except ProofError:
+            return NotImplemented
+
+    def __add__(self, other):
+        return self._made(other, lambda a, b: a + b)
+
+    def __sub__(self, other):
+        return self._made(other, lambda a, b: a - b)
+
+    def __rsub__(self, other):
+        return self._made(other, lambda a, b: b - a)
+
+    def __mul__(self, other):
+        return self._made(other, lambda a, b: a * b)
+
+    def __truediv__(self, other):
+        return self._made(other, lambda a, b: a / b)
+
+    def __rtruediv__(self, other):
+        return self._made(other, lambda a, b: b / a)
+
+    def __pow__(self, other):
+        return self._made(other, lambda a, b: a**b)
+
+    def __neg__(self):
+        return -1 * self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def unsealed(x):
+    """What is inside, if it is sealed."""
+    return x.inside if type(x) is Scalar else x
+
+
+class Mismatch(ProofError):
+    """Two sizes that have to be one, and are not; a definition learns from it what it takes."""
+
+    def __init__(self, one, other, message):
+        super().__init__("{}", message)
+        self.sizes = one, other
+
+
+def conform(ones, others, message):
+    """Raises Mismatch, which says ``message()``, where sizes differ from others."""
+    for one, other in zip(ones, others):
+        if one != other:
+            raise Mismatch(one, other, message())
 
 
 @dataclass(frozen=True)
@@ -93,7 +172,7 @@ class Join(Final, Expr):
 def as_size(size):
     """``size`` as a SymPy expression that is provably a positive integer, else ProofError."""
     try:
-        size = sp.sympify(size, strict=True)
+        size = sp.sympify(unsealed(size), strict=True)
     except sp.SympifyError:
         size = None
     if not isinstance(size, Expr):
@@ -109,6 +188,14 @@ def as_size(size):
             "which say which block comes first"
         )
     raise ProofError(f"{size} is not a size: it must be provably a whole number >= 1")
+
+
+def is_size(x):
+    """Whether something is a size."""
+    try:
+        return bool(as_size(x))
+    except ProofError:
+        return False
 
 
 def _is_size(size):
@@ -129,7 +216,7 @@ def number(size):
 def exact(scalar):
     """``scalar`` as an exact SymPy number or symbol; floats and foreign objects are refused."""
     try:
-        scalar = sp.sympify(scalar, strict=True)
+        scalar = sp.sympify(unsealed(scalar), strict=True)
     except sp.SympifyError:
         raise ProofError(f"{scalar!r} is not a scalar") from None
     if scalar.atoms(Index, End):
@@ -284,6 +371,14 @@ def size_symbol(letter):
     return sp.Symbol(letter.args[0], integer=True, positive=True)
 
 
+def size_of(term):
+    """The size that a term of the kernel stands for."""
+    if term.op == "let":
+        return size_symbol(term)
+    parts = [size_of(t) if type(t) is Term else sp.Integer(t) for t in term.args]
+    return Join(*parts) if term.op == "join" else sp.Mul(*parts)
+
+
 def scalar_letter(symbol):
     """The kernel's letter of a scalar symbol."""
     return letter(symbol.name, k.POSITIVE if symbol.is_positive else k.NUM)
@@ -353,16 +448,24 @@ class Bijection(Final, Basic):
         return letter(self.name, k.fun(own, kind="perm", result=own))
 
 
+KINDS = ("matrix", "mask", "random", "sequence")
+
+
 class Family(Final, Basic):
     """What a letter stands for: name, kind, the sizes of its axes, and for a draw its variance.
 
     A sequence has the natural numbers for its first axis.
     """
 
-    def __new__(cls, name, kind, sizes, *extra):
+    def __new__(cls, name, kind, sizes, *variance):
         sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
         kind = kind if isinstance(kind, Basic) else Str(kind)
-        return Basic.__new__(cls, _named(name), kind, Tuple(*sizes), *extra)
+        variance = [exact(v) for v in variance]
+        if kind.name not in KINDS or len(variance) != (kind.name == "random"):
+            raise ProofError(f"a letter is one of {', '.join(KINDS)}; a random one has a variance")
+        if any(not v.is_nonnegative for v in variance):
+            raise ProofError(f"a variance is provably at least 0, which {variance[0]} is not")
+        return Basic.__new__(cls, _named(name), kind, Tuple(*sizes), *variance)
 
     name = property(lambda self: self.args[0].name)
     kind = property(lambda self: self.args[1].name)

@@ -6,11 +6,13 @@ stands in ``operations``.  Tokens are rows.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from dataclasses import dataclass
 
 import sympy as sp
+from sympy import S
 
 from .index_forms import Number, Position, tabled
 from .kernel import terms as k
@@ -21,10 +23,13 @@ from .letters import (
     End,
     Family,
     Index,
-    Join,
+    Scalar,
     as_size,
+    conform,
     exact,
+    size_of,
     size_term,
+    unsealed,
 )
 from .operations import (
     CAUSAL,
@@ -32,6 +37,7 @@ from .operations import (
     DIAG,
     EXPECTATION,
     HADAMARD,
+    HOLE,
     IDENTITY,
     LAST_ROW,
     LETTER,
@@ -41,6 +47,7 @@ from .operations import (
     POSITIONS,
     PRODUCT_OF,
     SCALED,
+    SIZED,
     STACK,
     SUM_OF,
     TABULATED,
@@ -48,12 +55,12 @@ from .operations import (
     ZEROS,
     Operation,
     demand_known,
+    shape_text,
 )
 from .printing import (
     SUM,
     Latex,
     Text,
-    show_number,
 )  # fmt: skip
 from .sizes_told import telling_sizes
 
@@ -109,32 +116,48 @@ class NonZero:
             comma = style.text(",") if every else ""
             return style.text("no row of ") + shown + style.text(" sums to zero") + comma + every
         relation = style.greater if self.positive else style.unequal
-        each = "" if x.shape == (1, 1) else style.text("each entry of ")
+        each = "" if x.axes == (1, 1) else style.text("each entry of ")
         (x,) = telling_sizes(x, all_of_them=True)
         return each + x.show(style, SUM, names) + relation + "0" + every
+
+
+_blind = [False]  # whether a definition is being read, the innermost last
+
+
+@contextlib.contextmanager
+def read_blindly():
+    """While a definition is read: two letters differ, but what is put for them may be one."""
+    _blind.append(True)
+    try:
+        yield
+    finally:
+        _blind.pop()
 
 
 class Expression:
     """An operation applied to expressions; immutable, compared by structure.
 
-    ``shape`` is a pair of symbolic sizes; ``params`` are the parameters that are not
+    ``axes`` are its two symbolic sizes; ``params`` are the parameters that are not
     expressions (scalars, positions, permutations, names).
     """
 
-    __slots__ = ("operation", "args", "params", "shape", "_hash", "depth")
+    __slots__ = ("operation", "args", "params", "axes", "_hash", "depth")
 
     def __init_subclass__(cls):
         raise TypeError("there is no other Expression: it could print what it likes")
 
-    def __init__(self, operation, args=(), params=(), shape=None):
+    def __init__(self, operation, args=(), params=(), wanted=None):
         demand_known(operation)
-        shape = tuple(as_size(s) for s in (shape or args[0].shape))
+        if not all(type(x) is Expression for x in args):
+            raise ProofError("an expression is made of expressions")
+        wanted = wanted and tuple(map(as_size, wanted))
+        axes = tuple(map(as_size, operation.axes(args, params, wanted)))
         depth = 1 + max((x.depth for x in args), default=0)
         if depth > DEEPEST:
             raise ProofError(
                 "an expression nested so deeply is not read: abbreviate its parts with define"
             )
-        values = (operation, tuple(args), tuple(params), shape)
+        values = (operation, tuple(args), tuple(params), axes)
         for name, value in zip(self.__slots__, values):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_hash", hash(values))
@@ -147,12 +170,22 @@ class Expression:
         return self._hash
 
     def __eq__(self, other):
-        return self is other or (
-            isinstance(other, Expression)
-            and self._hash == other._hash
-            and (self.operation, self.params, self.shape, self.args)
-            == (other.operation, other.params, other.shape, other.args)
-        )
+        if self is other:
+            return True
+        if not isinstance(other, Expression):
+            return NotImplemented
+        if self._hash != other._hash or not self._is_like(other):
+            if _blind[-1]:
+                raise ProofError("a formula cannot branch on what an expression is")
+            return False
+        return True
+
+    def _is_like(self, other):
+        return (self.operation, self.params, self.axes, self.args) == (
+            other.operation, other.params, other.axes, other.args)  # fmt: skip
+
+    def __bool__(self):
+        raise ProofError("an expression is neither true nor false: proves(theorem, …) asks")
 
     # -- algebra
 
@@ -202,7 +235,12 @@ class Expression:
     @property
     def T(self):
         """The transpose."""
-        return Expression(TRANSPOSE, [self], shape=self.shape[::-1])
+        return Expression(TRANSPOSE, [self])
+
+    @property
+    def shape(self):
+        """The number of rows and of columns, to be written with and not to be looked at."""
+        return tuple(map(Scalar, self.axes))
 
     # -- meaning
 
@@ -228,10 +266,10 @@ class Expression:
     # -- structure
 
     def rebuilt(self, args):
-        """The same operation on other arguments of the same shapes."""
+        """The same operation on other arguments; ProofError where these do not conform."""
         if self.operation in (PRODUCT_OF, SUM_OF):
             return (product if self.operation is PRODUCT_OF else plus)(*args)
-        return Expression(self.operation, args, self.params, self.shape)
+        return Expression(self.operation, args, self.params, self.axes)
 
     def walk(self):
         """This expression and all below it."""
@@ -249,12 +287,12 @@ class Expression:
 
     def atoms(self, kind):
         """All of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
-        return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.shape)])
+        return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.axes)])
 
     def free_scalars(self):
         """The scalar and size symbols that no derivative binds."""
         found = set().union(*[x.free_scalars() for x in self.args], set())
-        for basic in (*self.params, *self.shape):
+        for basic in (*self.params, *self.axes):
             found |= _atoms(basic, sp.Symbol)
         return found - {self.params[0]} if self.operation is DERIVATIVE else found
 
@@ -303,7 +341,7 @@ def _operations(x):
 
 @functools.lru_cache(maxsize=None)
 def _function(x):
-    marks = [k.fresh(k.pos(size_term(s))) for s in x.shape]
+    marks = [k.fresh(k.pos(size_term(s))) for s in x.axes]
     return abstract(marks, x.entry(*marks))
 
 
@@ -344,12 +382,12 @@ def is_mask(x):
     """Whether the entries of an expression are zeros and ones by its form."""
     if x.operation is LETTER:
         return x.params[0].kind == "mask"
-    if x.operation in (ONES, ZEROS, CAUSAL) or is_permutation(x):
+    if x.operation in (ONES, ZEROS, CAUSAL, HOLE) or is_permutation(x):
         return True
-    if x.operation in (TRANSPOSE, HADAMARD, STACK, LAST_ROW):
+    if x.operation in (TRANSPOSE, HADAMARD, STACK, LAST_ROW, SIZED):
         return all(map(is_mask, x.args))
     if x.operation is PRODUCT_OF:  # the rows and columns of one mask, permuted, or an outer product
-        outer = all(y.shape[1] == 1 for y in x.args[:-1])
+        outer = all(y.axes[1] == 1 for y in x.args[:-1])
         return all(map(is_mask, x.args)) and (
             outer or sum(not is_permutation(y) for y in x.args) == 1
         )
@@ -361,27 +399,27 @@ def is_mask(x):
 
 def ones(rows, columns=1):
     """The matrix of ones."""
-    return Expression(ONES, shape=(rows, columns))
+    return Expression(ONES, wanted=(rows, columns))
 
 
 def zeros(rows, columns=1):
     """The matrix of zeros."""
-    return Expression(ZEROS, shape=(rows, columns))
+    return Expression(ZEROS, wanted=(rows, columns))
 
 
 def identity(n):
     """The identity matrix."""
-    return Expression(IDENTITY, shape=(n, n))
+    return Expression(IDENTITY, wanted=(n, n))
 
 
 def causal(n):
     """The causal mask: 1 where the column does not come after the row."""
-    return Expression(CAUSAL, shape=(n, n))
+    return Expression(CAUSAL, wanted=(n, n))
 
 
 def position_numbers(n):
     """The column (1, 2, …, n)."""
-    return Expression(POSITIONS, shape=(n, 1))
+    return Expression(POSITIONS, wanted=(n, 1))
 
 
 # ── Operations on expressions ─────────────────────────────────────────────────────────────
@@ -389,18 +427,12 @@ def position_numbers(n):
 
 def product(*factors):
     """The matrix product; neighbouring shapes must conform."""
-    for a, b in zip(factors, factors[1:]):
-        if a.shape[1] != b.shape[0]:
-            raise ProofError(f"shapes do not conform: {_shape(a)} @ {_shape(b)}")
     flat = [y for x in factors for y in (x.args if x.operation is PRODUCT_OF else [x])]
-    return Expression(PRODUCT_OF, flat, shape=(factors[0].shape[0], factors[-1].shape[1]))
+    return Expression(PRODUCT_OF, flat)
 
 
 def plus(*terms):
     """The sum of matrices of one shape."""
-    for x in terms[1:]:
-        if x.shape != terms[0].shape:
-            raise ProofError(f"shapes do not agree: {_shape(terms[0])} + {_shape(x)}")
     flat = [y for x in terms for y in (x.args if x.operation is SUM_OF else [x])]
     return flat[0] if len(flat) == 1 else Expression(SUM_OF, flat)
 
@@ -412,35 +444,27 @@ def scaled(scalar, x):
 
 def hadamard(a, b):
     """The entrywise product."""
-    a, b = expression(a, "⊙"), expression(b, "⊙")
-    if a.shape != b.shape:
-        raise ProofError(f"shapes do not agree: {_shape(a)} ⊙ {_shape(b)}")
-    return Expression(HADAMARD, [a, b])
+    return Expression(HADAMARD, [expression(a, "⊙"), expression(b, "⊙")])
 
 
 def diag(v):
     """The diagonal matrix of a column."""
-    if expression(v, "diag").shape[1] != 1:
-        raise ProofError(f"diag takes a column, not a matrix of shape {_shape(v)}")
-    return Expression(DIAG, [v], shape=(v.shape[0], v.shape[0]))
+    return Expression(DIAG, [expression(v, "diag")])
 
 
 def stack(first, second):
     """The rows of ``first`` above the rows of ``second``."""
-    if expression(first, "stack").shape[1] != expression(second, "stack").shape[1]:
-        raise ProofError(f"shapes cannot be stacked: {_shape(first)} over {_shape(second)}")
-    return Expression(
-        STACK, [first, second], shape=(Join(first.shape[0], second.shape[0]), first.shape[1])
-    )
+    return Expression(STACK, [expression(first, "stack"), expression(second, "stack")])
 
 
 def last_row(x):
     """The last row, of shape 1 × columns."""
-    return Expression(LAST_ROW, [expression(x, "last_row")], shape=(1, x.shape[1]))
+    return Expression(LAST_ROW, [expression(x, "last_row")])
 
 
 def over(index, body):
     """The sum of ``body`` over an index made by ``head``, as in multi-head attention."""
+    index = unsealed(index)
     if isinstance(index, End):
         return expression(body, "over")
     if not isinstance(index, Index):
@@ -450,6 +474,7 @@ def over(index, body):
 
 def derivative(x, scalar):
     """The derivative of x along a scalar symbol, at 0; the symbol is bound by it."""
+    scalar = unsealed(scalar)
     if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
         raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")
     return Expression(DERIVATIVE, [expression(x, "derivative")], [scalar])
@@ -465,7 +490,7 @@ def tabulate(body, rows=1, columns=1):
 
     The terms are built from ``entry_of``, ``exp_of``, ``root_of``, ``total`` and arithmetic.
     """
-    return Expression(TABULATED, params=[tabled(body, (rows, columns))], shape=(rows, columns))
+    return Expression(TABULATED, params=[tabled(body, (rows, columns))])
 
 
 def entry_of(x, i=None, j=None):
@@ -475,18 +500,10 @@ def entry_of(x, i=None, j=None):
     """
     if not all(p is None or isinstance(p, Position) for p in (i, j)):
         raise ProofError("entry_of takes the positions that tabulate or total hands out")
-    shape = expression(x, "entry_of").shape
-    if any(p is None and size != 1 for p, size in zip((i, j), shape)):
-        raise ProofError(f"an entry of a matrix of shape {_shape(x)} has two positions: name both")
+    axes = expression(x, "entry_of").axes
+    ranges = [S.One if p is None else size_of(range_of(p.place)) for p in (i, j)]
+    conform(axes, ranges, lambda: (
+        f"an entry of a matrix of shape {shape_text(axes)} stands at a row and a column of it: these "
+        f"positions run to {shape_text(ranges)}"))  # fmt: skip
     at = [k.ONLY if p is None else p.place for p in (i, j)]
-    for position, size in zip(at, x.shape):
-        k.need(
-            range_of(position) == size_term(size),
-            "an axis of {} has no such position: it is one of another range",
-            size,
-        )
     return Number(x.entry(*at), made_of(x))
-
-
-def _shape(x):
-    return "(" + ", ".join(show_number(Text(), s) for s in x.shape) + ")"

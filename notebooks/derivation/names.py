@@ -7,7 +7,7 @@ import re
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, scalar_letter, size_term
 from .matrices import operations_in
-from .notation import KIND, heads_in, in_the_kernel, words_in
+from .notation import heads_in, in_the_kernel, words_in
 from .operations import (
     CAUSAL,
     DERIVATIVE,
@@ -68,7 +68,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
     abouts, alone = [h.about for h in hypotheses if not h.sides()], {}
     heads = set().union(*map(heads_in, abouts))
     for term in set().union(*map(words_in, abouts)):
-        name = term.args[0].partition(KIND)[0]
+        name = term.args[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition speaks of another {name} than is printed")

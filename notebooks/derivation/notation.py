@@ -13,8 +13,6 @@ from .letters import exact_number
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside, show_number
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
-#: What stands in a word's name in the kernel before the number of its kind, if it has several.
-KIND = "'kind'"
 #: In what order the factors of a product stand.
 LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
 
@@ -71,8 +69,7 @@ def in_the_kernel(name):
 
 
 def in_the_book(name):
-    """What a reader calls a word of the kernel, which counts its kinds, and its index if any."""
-    name = name.partition(KIND)[0]
+    """What a reader calls a word of the kernel, and its index if any."""
     index = "1" if name.endswith("'1") else None
     return name.removesuffix("'1").replace("'", " "), index
 

@@ -11,12 +11,24 @@ from dataclasses import dataclass
 from typing import Callable
 
 import sympy as sp
+from sympy import S
 
 from .kernel import terms as k
-from .kernel.terms import ONE, ONLY, ZERO, Term, abstract
-from .letters import scalar_letter, scalar_term, size_term
+from .kernel.terms import ONE, ONLY, ZERO, ProofError, Term, abstract
+from .letters import (
+    End,
+    Family,
+    Index,
+    Join,
+    conform,
+    exact,
+    scalar_letter,
+    scalar_term,
+    size_of,
+    size_term,
+)
 from .notation import show_place, show_table
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside, show_number
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside, show_number
 
 
 class _LazyTorch:
@@ -56,6 +68,8 @@ def demand_known(operation):
 class Operation:
     """One kind of expression.
 
+    ``axes(args, params, wanted)`` gives the two sizes, or refuses; ``wanted`` is None where they
+    follow from the arguments.
     ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
     ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
     how tightly that holds together; ``needs(x)`` how the reader would say what must not vanish.
@@ -68,6 +82,7 @@ class Operation:
     entry: Callable
     run: Callable
     show: Callable
+    axes: Callable
     needs: Callable = lambda x: ()
     build: Callable | None = None
     expand: Callable | None = None
@@ -87,12 +102,115 @@ class Operation:
         return self.word is not None
 
 
+def shape_text(axes):
+    """A shape as it is said in a sentence."""
+    return "(" + ", ".join(show_number(Text(), s) for s in axes) + ")"
+
+
+# ── Axes: what each operation takes ───────────────────────────────────────────────────────
+
+
+def _demand(fits, what, *found):
+    if not fits:
+        raise ProofError(f"{what}, not {', '.join(map(repr, found)) or 'nothing'}")
+
+
+def of_one(args, params, wanted):
+    """The axes of the one expression that something is made of."""
+    _demand(len(args) == 1, "this is made of one expression", *args)
+    return args[0].axes
+
+
+def _of_scalar(args, params, wanted):
+    _demand(
+        len(params) == 1 and exact(params[0]) == params[0], "a multiple is of a scalar", *params
+    )
+    return of_one(args, params, wanted)
+
+
+def _binding(kind, what):
+    def axes(args, params, wanted):
+        _demand([*map(type, params)] == [kind], what, *params)
+        return of_one(args, params, wanted)
+
+    return axes
+
+
+def alike(sign):
+    """The axes of expressions of one shape, such as the terms of a sum."""
+
+    def axes(args, params=(), wanted=None):
+        _demand(args, f"{sign} is made of expressions")
+        first, *rest = args
+        for x in rest:
+            conform(first.axes, x.axes, lambda x=x: (
+                f"shapes do not agree: {shape_text(first.axes)} {sign} {shape_text(x.axes)}"))  # fmt: skip
+        return first.axes
+
+    return axes
+
+
+def _of_product(args, params, wanted):
+    _demand(args, "a product is made of expressions")
+    for a, b in zip(args, args[1:]):
+        conform(a.axes[1:], b.axes, lambda a=a, b=b: (
+            f"shapes do not conform: {shape_text(a.axes)} @ {shape_text(b.axes)}"))  # fmt: skip
+    return args[0].axes[0], args[-1].axes[1]
+
+
+def _of_stack(args, params, wanted):
+    _demand(len(args) == 2, "two expressions are stacked", *args)
+    first, second = (x.axes for x in args)
+    conform(first[1:], second[1:], lambda: (
+        f"shapes cannot be stacked: {shape_text(first)} over {shape_text(second)}"))  # fmt: skip
+    return Join(first[0], second[0]), first[1]
+
+
+def _of_diag(args, params, wanted):
+    rows, columns = of_one(args, params, wanted)
+    conform([columns], [S.One], lambda: (
+        f"diag takes a column, not a matrix of shape {shape_text((rows, columns))}"))  # fmt: skip
+    return rows, rows
+
+
+def _of_letter(args, params, wanted):
+    family, *heads = params
+    _demand(type(family) is Family and family.kind != "sequence", "a letter is of a family", family)
+    counts, wants = family.sizes[:-2], f"{family.name} takes indices made by head(name, count)"
+    fits = all(type(a) in (Index, End) for a in heads) and len(heads) == len(counts)
+    _demand(fits, f"{wants}, {len(counts)} of them", *heads)
+    conform(counts, [a.size for a in heads], lambda: f"{wants} with its own counts, not {heads}")
+    return family.sizes[-2:]
+
+
+def _of_sequence(args, params, wanted):
+    _demand(params[0].kind == "sequence", "a row is of a sequence", params[0])
+    return wanted and wanted[0], params[0].sizes[1]
+
+
+def _of_table(args, params, wanted):
+    return tuple(size_of(s.args[0]) for s in params[0].function.args[1:])
+
+
+def _any(args, params, wanted):
+    return wanted
+
+
+def _square(args, params, wanted):
+    conform(wanted[:1], wanted[1:], lambda: f"it is square, not {shape_text(wanted)}")
+    return wanted
+
+
+def _column(args, params, wanted):
+    return wanted[0], 1
+
+
 def _last(size):
     return ONLY if size == 1 else Term("last", size_term(size))
 
 
 def _block(x, j):
-    mark = k.fresh(k.pos(size_term(x.shape[0])))
+    mark = k.fresh(k.pos(size_term(x.axes[0])))
     return abstract([mark], x.entry(mark, j))
 
 
@@ -106,7 +224,7 @@ def _show_letter(x, style, show):
 
 def _product_entry(x, i, j):
     """One sum for each inner axis."""
-    inner = [y.shape[0] for y in x.args[1:]]
+    inner = [y.axes[0] for y in x.args[1:]]
     marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
     factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
     for mark in reversed(marks):
@@ -191,20 +309,20 @@ def _show_derivative(x, style, show):
 def _show_sized(x, style, show):
     """What has no letters, with the sizes that nothing beside it tells."""
     x, said = x.args[0], x.params
-    sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.shape)]
-    if x.operation is ONES and x.shape != (1, 1):
-        return style.ones(*x.shape, sizes), ATOM if 1 in x.shape else PRODUCT
+    sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.axes)]
+    if x.operation is ONES and x.axes != (1, 1):
+        return style.ones(*x.axes, sizes), ATOM if 1 in x.axes else PRODUCT
     if x.operation is TABULATED:
         return show_table(style, x.params[0].function, sizes)
     both = x.operation is ZEROS
-    told = style.by([show_number(style, s) for s in x.shape]) if both else sizes[0] or sizes[1]
+    told = style.by([show_number(style, s) for s in x.axes]) if both else sizes[0] or sizes[1]
     return style.at(show(x), told), ATOM
 
 
 def _show_positions(x, style):
-    if x.shape[0] == 1:
+    if x.axes[0] == 1:
         return "(1)" if isinstance(style, Latex) else "1[1]"  # not a bracketed 1, all ones
-    last = show_number(style, x.shape[0])
+    last = show_number(style, x.axes[0])
     return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
 
 
@@ -214,6 +332,7 @@ def _show_tabulated(x, style, show):
 
 LETTER = Operation(
     "letter",
+    axes=_of_letter,
     entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
     run=lambda x, sample: sample.family(x.params[0])[
         tuple(sample.position(p) for p in x.params[1:])
@@ -222,6 +341,7 @@ LETTER = Operation(
 )
 TERM = Operation(
     "term",
+    axes=lambda args, params, wanted: (1, _of_sequence(args, params, wanted)[1]),
     entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
     run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
     show=lambda x, style, show: (
@@ -231,61 +351,71 @@ TERM = Operation(
 )
 PREFIX = Operation(
     "prefix",
+    axes=_of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
-    run=lambda x, sample: sample.terms(x.params[0], sample.size(x.shape[0])),
+    run=lambda x, sample: sample.terms(x.params[0], sample.size(x.axes[0])),
     show=lambda x, style, show: (
-        style.at(style.name(x.params[0].name), "1:" + show_number(style, x.shape[0])), ATOM),
+        style.at(style.name(x.params[0].name), "1:" + show_number(style, x.axes[0])), ATOM),
 )  # fmt: skip
 PERMUTATION = Operation(
     "permutation",
+    axes=lambda args, params, wanted: (params[0].size,) * 2,
     entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
     run=lambda x, sample: sample.permutation(x.params[0]),
     show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
 )
 ONES = Operation(
     "ones",
+    axes=_any,
     entry=lambda x, i, j: ONE,
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
-    show=lambda x, style, show: (style.ones(*x.shape), POWER if x.shape[0] == 1 else ATOM),
+    show=lambda x, style, show: (style.ones(*x.axes), POWER if x.axes[0] == 1 else ATOM),
 )
 ZEROS = Operation(
     "zeros",
+    axes=_any,
     entry=lambda x, i, j: ZERO,
     run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: ("0", ATOM),
 )
 IDENTITY = Operation(
     "identity",
+    axes=_square,
     entry=lambda x, i, j: Term("delta", i, j),
     run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: ("I", ATOM),
 )
 CAUSAL = Operation(
     "causal",
+    axes=_square,
     entry=lambda x, i, j: Term("le", j, i),
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
     show=lambda x, style, show: (style.name("L"), ATOM),
 )
 POSITIONS = Operation(
     "positions",
+    axes=_column,
     entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
-    show=lambda x, style, show: (_show_positions(x, style), ATOM if x.shape[0] == 1 else POWER),
+    show=lambda x, style, show: (_show_positions(x, style), ATOM if x.axes[0] == 1 else POWER),
 )
 PRODUCT_OF = Operation(
     "product",
+    axes=_of_product,
     entry=_product_entry,
     run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
     show=_show_product,
 )
 SUM_OF = Operation(
     "sum",
+    axes=alike("+"),
     entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
     show=_show_sum,
 )
 SCALED = Operation(
     "scaled",
+    axes=_of_scalar,
     entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
     run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
     show=_show_scaled,
@@ -294,58 +424,89 @@ SCALED = Operation(
 )  # fmt: skip
 TRANSPOSE = Operation(
     "transpose",
+    axes=lambda *given: of_one(*given)[::-1],
     entry=lambda x, i, j: x.args[0].entry(j, i),
     run=lambda x, sample: x.args[0].run(sample).T,
     show=lambda x, style, show: (
         style.transposed(show(x.args[0], POWER + 1))
-        if x.args[0].operation is not ONES or 1 in x.shape
-        else style.ones(*x.shape),
+        if x.args[0].operation is not ONES or 1 in x.axes
+        else style.ones(*x.axes),
         POWER,
     ),
 )
 HADAMARD = Operation(
     "hadamard",
+    axes=alike("⊙"),
     entry=lambda x, i, j: Term("mul", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: x.args[0].run(sample) * x.args[1].run(sample),
     show=lambda x, style, show: (style.hadamard.join(show(y, POWER) for y in x.args), SIGNED),
 )
 DIAG = Operation(
     "diag",
+    axes=_of_diag,
     entry=lambda x, i, j: Term("mul", Term("delta", i, j), x.args[0].entry(i, ONLY)),
     run=lambda x, sample: torch.diag(x.args[0].run(sample)[:, 0]),
     show=_show_function("diag"),
 )
 STACK = Operation(
     "stack",
+    axes=_of_stack,
     entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
     run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
     show=lambda x, style, show: (style.stacked(*map(show, x.args)), ATOM),
 )  # fmt: skip
 LAST_ROW = Operation(
     "last row",
-    entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].shape[0]), j),
+    axes=lambda *given: (1, of_one(*given)[1]),
+    entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].axes[0]), j),
     run=lambda x, sample: x.args[0].run(sample)[-1:],
     show=_show_function("last"),
 )
-OVER = Operation("over", entry=_over_entry, run=_run_over, show=_show_over)
+OVER = Operation(
+    "over",
+    axes=_binding(Index, "a sum is over an index made by head(name, count)"),
+    entry=_over_entry,
+    run=_run_over,
+    show=_show_over,
+)
 DERIVATIVE = Operation(
-    "derivative", entry=_derivative_entry, run=_run_derivative, show=_show_derivative
+    "derivative",
+    axes=_binding(sp.Symbol, "a derivative is taken along a scalar"),
+    entry=_derivative_entry,
+    run=_run_derivative,
+    show=_show_derivative,
 )
 EXPECTATION = Operation(
     "expectation",
+    axes=of_one,
     entry=_mean_entry,
     run=lambda x, sample: sample.expectation(x.args[0]),
     show=_show_function("E"),
 )
 TABULATED = Operation(
     "index form",
+    axes=_of_table,
     entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
     run=lambda x, sample: sample.table(x),
     show=_show_tabulated,
 )
 SIZED = Operation(
     "sized",
+    axes=of_one,
     entry=lambda x, i, j: x.args[0].entry(i, j),
     run=lambda x, sample: x.args[0].run(sample),
     show=_show_sized,
 )
+
+
+def free_letter(free):
+    """The kernel's letter of a free scalar or index."""
+    return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
+
+
+HOLE = Operation(  # where one side of an equation stands, and the other one may be put
+    "hole",
+    axes=lambda args, params, wanted: params[0].sizes[-2:],
+    entry=lambda x, i, j: Term("app", x.params[0].term, *map(free_letter, x.params[1:]), i, j),
+    run=None, show=None,
+)  # fmt: skip

@@ -15,7 +15,7 @@ from .display import latex_of, text_of
 from .kernel import rules, sorts
 from .kernel.terms import NUM, SIZE, ProofError
 from .letters import Bijection, Family, written
-from .matrices import _shape, operations_in
+from .matrices import operations_in
 from .names import check_indices, check_names, kernels_letters
 from .notation import readable, words_in
 from .printing import Text, check_words
@@ -24,8 +24,8 @@ from .reasons import (
     Given,
     Reason,
     _check_expression,
-    _same_shape,
     check_label,
+    check_shapes,
     check_title,
 )
 from .steps import Step, _checked_reason, _expressions
@@ -85,8 +85,7 @@ class Derivation:
         check_words(f"{where}: a note", note)
         before = self.lines[-1][0]
         _check_expression(where, claim)
-        if before.shape != claim.shape:
-            raise ProofError(f"{where}: shapes differ: {_shape(before)} = {_shape(claim)}")
+        check_shapes(where, before, claim)
         reasons = tuple(_checked_reason(where, r) for r in reasons)
         lines = [*[line for line, *_ in self.lines], claim]
         assumed = [h for r in equations_among(reasons) for h in r.hypotheses]
@@ -167,7 +166,7 @@ class Induction:
         check_title(name)
         if not (isinstance(t, sp.Symbol) and t.is_integer and t.is_positive):
             raise ProofError(f"{name}: induction runs over a size symbol, not {t}")
-        _same_shape(name, lhs, rhs)
+        check_shapes(name, lhs, rhs)
         self._name, self._t, self._lhs, self._rhs = name, t, lhs, rhs
         self._parts = {}
 
@@ -307,7 +306,7 @@ _BOOKS = (type(None), Word)  # no word, or one of the book's, which all readers 
 
 def _says_no_more(theorem, mine, asked):
     """Whether algebra shows two sides to be equal, under no other conditions than the theorem's."""
-    if mine.shape != asked.shape:
+    if mine.axes != asked.axes:
         return False
     try:
         found = rules.by_normal_form(mine.function, asked.function)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from . import justify
 from .kernel.terms import ProofError
 from .letters import LAWS, Law
-from .matrices import Expression, _shape
+from .matrices import Expression
+from .operations import shape_text
 from .printing import check_words
 from .sizes_told import telling_sizes
 from .vocabulary import Word
@@ -41,7 +42,7 @@ class Given:
 
     def __post_init__(self):
         check_words("the title of a hypothesis", self.title)
-        _same_shape("a hypothesis", self.lhs, self.rhs)
+        check_shapes("a hypothesis", self.lhs, self.rhs)
 
     def show(self, style, names=None):
         """The equation in print."""
@@ -125,8 +126,9 @@ def _check_written(where, what, x):
         raise ProofError(f"{where}: {what} is still to be written, in place of ...")
 
 
-def _same_shape(where, a, b):
+def check_shapes(where, a, b):
+    """Refuses two sides that are no expressions of one shape."""
     _check_expression(where, a)
     _check_expression(where, b)
-    if a.shape != b.shape:
-        raise ProofError(f"{where}: shapes differ: {_shape(a)} = {_shape(b)}")
+    if a.axes != b.axes:
+        raise ProofError(f"{where}: shapes differ: {shape_text(a.axes)} = {shape_text(b.axes)}")

@@ -43,7 +43,7 @@ def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
     axes = _Axes(all_of_them)
     axes.scalars |= set(spoken_of)
     for part in (part for x in beside for part in x.walk()):
-        axes.scalars |= {s for x in (*part.shape, *part.params) for s in x.atoms(sp.Symbol)}
+        axes.scalars |= {s for x in (*part.axes, *part.params) for s in x.atoms(sp.Symbol)}
     for root, x in enumerate(expressions):
         axes.read(x, (root,))
         axes.same(((root,), 0), ((0,), 0))
@@ -73,7 +73,7 @@ class _Axes:
     def read(self, x, path):
         """All axes of an expression."""
         for axis in (0, 1):
-            self.sizes[path, axis] = x.shape[axis]
+            self.sizes[path, axis] = x.axes[axis]
         for p in x.params:
             self.scalars |= p.atoms(sp.Symbol)
         for at, y in enumerate(x.args):
@@ -96,7 +96,7 @@ class _Axes:
             self.told |= {(path, 0), (path, 1)}  # by its definition, and by what it takes
 
     def _read_silent(self, x, path):
-        if x.operation is ONES and x.shape == (1, 1):
+        if x.operation is ONES and x.axes == (1, 1):
             if path not in self.turned:
                 return  # it prints like a number, with whatever sizes
             self.silent[path] = x  # a number is not transposed: 1ᵀ would be a row
@@ -153,11 +153,11 @@ _LINKS = {
 def _shows_itself(x, axis):
     """Whether a print tells the size of something without letters: a row, or what a table indexes."""
     if x.operation is ONES:
-        return x.shape[axis] == 1
+        return x.axes[axis] == 1
     if x.operation is not TABULATED:
         return False
     body, marks = k.looked_into(x.params[0].function)
-    return x.shape[axis] == 1 or is_a_place_of_a_letter(marks[axis], body)
+    return x.axes[axis] == 1 or is_a_place_of_a_letter(marks[axis], body)
 
 
 def _saying(x, path, told):
@@ -165,7 +165,7 @@ def _saying(x, path, told):
         return type(x)(SIZED, [x], [*map(sp.Integer, sorted(told[path]))])
     args = [_saying(y, (*path, at), told) for at, y in enumerate(x.args)]
     return (
-        type(x)(x.operation, args, x.params, x.shape)
+        type(x)(x.operation, args, x.params, x.axes)
         if any(y is not z for y, z in zip(args, x.args))
         else x
     )

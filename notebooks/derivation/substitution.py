@@ -109,7 +109,7 @@ class Substitution:
             return _BUILDERS[operation](args, params)
         if operation.build is not None:
             return operation.build(*args, *map(argument_of, params))
-        return Expression(operation, args, params, tuple(self.size(s) for s in x.shape))
+        return Expression(operation, args, params, tuple(self.size(s) for s in x.axes))
 
     def bind(self, binder, inside):
         """A binder with its new range, and the substitution below it.
@@ -146,9 +146,7 @@ class Substitution:
         if isinstance(meant, Expression):
             return meant
         family = self.family(family)
-        return Expression(
-            LETTER, params=[family, *map(self._position, heads)], shape=family.sizes[-2:]
-        )
+        return Expression(LETTER, params=[family, *map(self._position, heads)])
 
     def family(self, family):
         """What a family becomes: another one, or itself with new sizes."""
@@ -165,7 +163,7 @@ class Substitution:
         if old in self.permutations:
             return self.permutations[old]
         size = self.size(old.size)
-        return Expression(PERMUTATION, params=[Bijection(old.name, size)], shape=(size, size))
+        return Expression(PERMUTATION, params=[Bijection(old.name, size)])
 
     def _position(self, p):
         if p in self.indices:
@@ -238,12 +236,12 @@ class Substitution:
 
 
 def _matrix_of(bijection):
-    return Expression(PERMUTATION, params=[bijection], shape=(bijection.size,) * 2)
+    return Expression(PERMUTATION, params=[bijection])
 
 
 def permuting(x):
     """The kernel's function of a permutation matrix: where its rows come from."""
-    mark = k.fresh(k.pos(size_term(x.shape[0])))
+    mark = k.fresh(k.pos(size_term(x.axes[0])))
     return k.abstract([mark], _moved(x, 1, mark))
 
 
@@ -311,7 +309,7 @@ class _Matching:
                 "a permutation matrix",
                 value,
             )
-            self._sizes(letter, (letter.size,), value.shape[:1])
+            self._sizes(letter, (letter.size,), value.axes[:1])
             self.permutations[letter] = value
         elif isinstance(letter, Family):
             self._put_family(letter, value)
@@ -348,7 +346,7 @@ class _Matching:
             else:
                 drawn = _is_drawn(value)
                 self._want(not drawn, letter, "something that is not random", value)
-            self._sizes(letter, letter.sizes, value.shape)
+            self._sizes(letter, letter.sizes, value.axes)
         self.families[letter] = value
 
     def _want(self, fits, letter, wanted, value):

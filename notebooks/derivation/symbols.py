@@ -6,7 +6,7 @@ import sympy as sp
 from sympy import S
 
 from .kernel.terms import ProofError
-from .letters import Bijection, End, Family, Index, Join, as_size, exact
+from .letters import Bijection, Family, Index, Join, Scalar, Sealed, as_size, unsealed
 from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
@@ -18,7 +18,7 @@ def sizes(names):
 
 def join(first, second):
     """The size of a first block followed by a second one."""
-    return Join(first, second)
+    return _sealed_like(Join(first, second), first, second)
 
 
 def scalars(names, positive=False):
@@ -47,22 +47,19 @@ def random_matrix(name, rows, columns, variance):
 
     Random matrices of different names are independent of each other.
     """
-    variance = exact(variance)
-    if not variance.is_nonnegative:
-        raise ProofError(f"a variance is provably at least 0, which {variance} is not")
     return _letter(Family(name, "random", (rows, columns), variance))
 
 
 def permutation(name, n):
     """The matrix of an arbitrary permutation: row i of ``P @ X`` is row π(i) of X."""
-    return Expression(PERMUTATION, params=[Bijection(name, n)], shape=(n, n))
+    return Expression(PERMUTATION, params=[Bijection(name, n)])
 
 
 def _letter(family, *heads):
-    return Expression(LETTER, params=[family, *heads], shape=family.sizes[-2:])
+    return Expression(LETTER, params=[family, *map(unsealed, heads)])
 
 
-class Heads:
+class Heads(Sealed):
     """A family of matrices, one for each head: ``W_Q[a]`` is the a-th.
 
     ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
@@ -81,15 +78,12 @@ class Heads:
         return _wrapped(cls, family)
 
     def __getitem__(self, heads):
-        heads = heads if isinstance(heads, tuple) else (heads,)
-        counts = self.family.sizes[:-2]
-        if len(heads) != len(counts) or not all(
-            isinstance(a, (Index, End)) and a.size == n for a, n in zip(heads, counts)
-        ):
-            raise ProofError(
-                f"{self.family.name} takes indices made by head(name, count), not {heads}"
-            )
-        return _letter(self.family, *heads)
+        return _letter(self.family, *(heads if isinstance(heads, tuple) else (heads,)))
+
+    @property
+    def shape(self):
+        """The numbers of heads, of rows and of columns, to be written with."""
+        return tuple(map(Scalar, self.family.sizes))
 
 
 heads = Heads
@@ -103,10 +97,15 @@ def _wrapped(cls, family):
 
 def head(name, count):
     """An index over heads, to be summed over with ``over``."""
-    return Index(name, count)
+    return _sealed_like(Index(name, count), count)
 
 
-class Sequence:
+def _sealed_like(made, *parts):
+    """What is made of something sealed is sealed as well."""
+    return Scalar(made) if any(type(p) is Scalar for p in parts) else made
+
+
+class Sequence(Sealed):
     """A sequence of rows, one for each natural number: ``z[t]`` is the t-th, of shape 1 × width."""
 
     def __init__(self, name, width=1):
@@ -118,11 +117,11 @@ class Sequence:
         return _wrapped(cls, family)
 
     def __getitem__(self, t):
-        return Expression(TERM, params=[self.family, as_size(t)], shape=(1, self.family.sizes[1]))
+        return Expression(TERM, params=[self.family, as_size(t)])
 
     def prefix(self, t):
         """The first t rows, a matrix of shape t × width."""
-        return Expression(PREFIX, params=[self.family], shape=(t, self.family.sizes[1]))
+        return Expression(PREFIX, params=[self.family], wanted=(t, self.family.sizes[1]))
 
 
 sequence = Sequence

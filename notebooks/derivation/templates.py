@@ -1,4 +1,8 @@
-"""What a definition is read on: letters of the most general kind, and what is put into them."""
+"""What a definition is read on: letters of the most general kind, and what is put into them.
+
+A body is Python, and Python can branch.  It is called with letters that tell nothing, neither
+a size nor a number, so that what it returns is one formula for all that it may ever be called with.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +12,37 @@ import sympy as sp
 from sympy import S
 
 from .kernel.terms import ProofError
-from .letters import End, Family, Index, Join, written
-from .matrices import Expression, free_names, is_mask
-from .operations import DERIVATIVE, EXPECTATION, OVER
+from .letters import End, Family, Index, Mismatch, as_size, conform, is_size, written
+from .matrices import Expression, free_names, is_mask, read_blindly
+from .operations import DERIVATIVE, EXPECTATION, OVER, shape_text
+from .printing import Text, show_number
 from .substitution import Substitution
 from .symbols import mask, matrix
 from .vocabulary import argument_of
+from .words import BEFORE, STEP
+
+MOST_READINGS = 100
 
 
 class Template:
-    """The body of a definition on fresh letters, and how arguments are put into it.
+    """A body on fresh letters, and how arguments are put into it.
 
-    Each letter is of the most general kind that the body takes: a mask only where it wants one,
-    a whole number is a size (1) only where it wants one, and the size of a matrix beside it (2)
-    only where it has to be that one: otherwise a print would not tell which it is.
+    ``args`` and ``params`` are the letters, ``sizes`` those in their shapes, and ``result`` is what
+    the body makes of them; for a recursion ``result`` is its first row, ``after`` the row after
+    ``before``.  All sizes differ at first; where the body wants two of them to be one, they are
+    made one, and it is read again.  A letter is a mask, and a number a size, only where the body
+    wants one.
     """
 
-    def __init__(self, name, args, params, body):
-        narrow = [is_mask(x) for x in args] + [2 * _is_size(p) for p in params]
-        for kinds in sorted(itertools.product(*[range(1 + n) for n in narrow]), key=sum):
+    def __init__(self, name, args, params, body, step=None):
+        self.name, self._body, self._step = name, body, step
+        self._kinds = [*map(_kind, args), *map(_kind, params)]
+        self._count = len(args)
+        narrow = [is_mask(x) for x in args] + [is_size(p) for p in params]
+        for narrowed in sorted(itertools.product(*[range(1 + n) for n in narrow]), key=sum):
             try:
-                self._read(name, args, params, body, kinds)
+                self._narrowed, self._known = narrowed, {}
+                self._read_until_it_fits()
                 return
             except RecursionError:
                 raise ProofError(f"the definition of {name} calls itself: see recursion") from None
@@ -36,234 +50,200 @@ class Template:
                 refused = error
         raise refused
 
-    def _read(self, name, args, params, body, kinds):
-        self.sizes = {}
-        self.args = [self._fresh_letter(f"argumentʼ{k}", x, kinds[k]) for k, x in enumerate(args)]
-        self.params = [
-            self._fresh_parameter(f"parameterʼ{k}", p, kinds[len(args) + k])
-            for k, p in enumerate(params)
-        ]
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────
+
+    def _read_until_it_fits(self):
+        for _ in range(MOST_READINGS):
+            try:
+                self._read()
+                return
+            except Mismatch as mismatch:
+                self._make_one(mismatch)
+        raise ProofError(f"the definition of {self.name} wants too many sizes to be one")
+
+    def _make_one(self, mismatch):
+        """Has two sizes be one from here on; raises the mismatch where they cannot be."""
+        one, other = mismatch.sizes
+        if one not in self.sizes:
+            one, other = other, one
+        if one not in self.sizes or one in other.free_symbols:
+            raise mismatch
+        put = {one: other}
+        self._known = {old: size.xreplace(put) for old, size in self._known.items()} | put
+
+    def _read(self):
+        self._made = itertools.count()
+        letters = [self._letter(k, kind) for k, kind in enumerate(self._kinds)]
+        self.args, self.params = letters[: self._count], letters[self._count :]
+        self.sizes = {s for x in letters for size in sizes_in(x) for s in size.free_symbols}
         meant = [*self.args, *map(argument_of, self.params)]
-        self.result = written(f"the definition of {name}", body, *meant)
-        if not isinstance(self.result, Expression):
-            raise ProofError(f"the definition of {name} makes {self.result!r}, not an expression")
-        if any(x.operation is EXPECTATION for x in self.result.walk()):
-            raise ProofError(
-                f"the definition of {name} takes a mean, but of what, nobody knows yet: write E outside"
+        with read_blindly():
+            self.result = self._checked(
+                written(f"the definition of {self.name}", self._body, *meant)
             )
-        bound = {x.params[0] for x in self.result.walk() if x.operation in (OVER, DERIVATIVE)}
+            if self._step is not None:
+                self._read_step(meant)
+        self._refuse_what_it_hides()
+
+    def _read_step(self, data):
+        rows, width = self.result.axes
+        conform([rows], [S.One], lambda: (
+            f"{self.name} must be a row, not a matrix of shape {shape_text(self.result.axes)}"))  # fmt: skip
+        self.before = matrix(BEFORE, 1, width)
+        what = f"the step of {self.name}"
+        after = written(what, self._step, self.before, argument_of(STEP), *data)
+        self.after = self._checked(after)
+        conform(self.after.axes, self.before.axes, lambda: (
+            f"{self.name} must stay a row of one shape: its step makes {shape_text(self.after.axes)}"))  # fmt: skip
+
+    def _checked(self, made):
+        if not isinstance(made, Expression):
+            raise ProofError(f"the definition of {self.name} makes {made!r}, not an expression")
+        return made
+
+    def _refuse_what_it_hides(self):
+        results = [self.result] if self._step is None else [self.result, self.after]
+        nodes = [x for result in results for x in result.walk()]
+        if any(x.operation is EXPECTATION for x in nodes):
+            raise ProofError(
+                f"the definition of {self.name} takes a mean, but of what, nobody knows yet: write E outside"
+            )
+        bound = {x.params[0] for x in nodes if x.operation in (OVER, DERIVATIVE)}
+        self._bound = {x.name for x in bound}
         if bound & set(self.params):
             raise ProofError(
-                f"the definition of {name} binds its own parameter: bind a letter of its own"
+                f"the definition of {self.name} binds its own parameter: bind a letter of its own"
             )
-        known = set(self.sizes.values()).union(
-            *map(free_names, self.args), *map(_names_of, self.params)
-        )
-        hidden = sorted(str(getattr(x, "name", x)) for x in free_names(self.result) - known)
+        own = [*self.args] + ([] if self._step is None else [self.before])
+        known = self.sizes.union({STEP}, *map(free_names, own), *map(_names_of, self.params))
+        hidden = set().union(*map(free_names, results)) - known
         if hidden:
+            names = ", ".join(sorted(str(getattr(x, "name", x)) for x in hidden))
+            raise ProofError(f"the definition of {self.name} hides {names}: make it an argument")
+
+    def _letter(self, k, kind):
+        if isinstance(kind, tuple):  # a family: its kind, and how many axes it has
+            return Family(f"parameterʼ{k}", kind[0], self._sizes(*kind))
+        if kind is Index:
+            return Index(f"parameterʼ{k}", self._size())
+        if kind is Expression:
+            letter = mask if self._narrowed[k] else matrix
+            return letter(f"argumentʼ{k}", self._size(), self._size())
+        return self._size() if self._narrowed[k] else sp.Symbol(f"parameterʼ{k}", real=True)
+
+    def _sizes(self, kind, axes):
+        sizes = [self._size() for _ in range(axes)]
+        return [S.Naturals, *sizes[1:]] if kind == "sequence" else sizes
+
+    def _size(self):
+        """A size that nothing is known of, but what the body wants it to be."""
+        size = sp.Symbol(f"sizeʼ{next(self._made)}", integer=True, positive=True)
+        return self._known.get(size, size)
+
+    # ── Use ──────────────────────────────────────────────────────────────────────────────────
+
+    def read_again(self):
+        """Refuses a body that says something else by now."""
+        before = (self.result, getattr(self, "after", None))
+        self._read()
+        if before != (self.result, getattr(self, "after", None)):
             raise ProofError(
-                f"the definition of {name} hides {', '.join(hidden)}: make it an argument"
+                f"the definition of {self.name} has changed: a definition is one formula, "
+                "and a letter of Python in it keeps its value"
             )
 
-    def _size(self, size):
-        if size == 1:
-            return size
-        if size not in self.sizes:
-            self.sizes[size] = sp.Symbol(f"sizeʼ{len(self.sizes)}", integer=True, positive=True)
-        return self.sizes[size]
-
-    def _fresh_letter(self, name, x, as_mask):
-        shape = [self._size(s) for s in x.shape]
-        return mask(name, *shape) if as_mask else matrix(name, *shape)
-
-    def _fresh_parameter(self, name, p, kind):
-        if isinstance(p, Family):
-            if p.random:
-                raise ProofError(f"{p.name} is a draw, which is no parameter of a definition")
-            sizes = [s if s is S.Naturals else self._size(s) for s in p.sizes]
-            return Family(name, p.kind, sizes)
-        if isinstance(p, (Index, End)):  # the only place of a range is read as one of any range
-            return Index(name, self._size(p.size if isinstance(p, Index) else sp.Symbol(name)))
-        if kind == 1 and p != 1:
-            return self.sizes.setdefault(name, _fresh_size(f"sizeʼ{len(self.sizes)}"))
-        return self._size(p) if kind else sp.Symbol(name, real=True)
-
-    def special_cases(self):
-        """(arguments, parameters) of this kind where a body may branch: a size is 1 or another
-        one's equal, a number is small and whole, two numbers or two arguments are equal."""
-        sizes = list(self.sizes.values())
-        changes = [{s: S(value)} for s in sizes for value in (1, 2, 3)]
-        changes += [{s: other} for s, other in itertools.combinations(sizes, 2)]
-        numbers = [p for p in self.params if _is_symbol(p) and p not in sizes]
-        changes += [{p: S(value)} for p in numbers for value in (0, 1, 2, -1)]
-        changes += [{p: other} for p, other in itertools.combinations(numbers, 2)]
-        for change in changes:
-            yield ([_with_sizes(x, change) for x in slots] for slots in (self.args, self.params))
-        for x, y in itertools.combinations(self.args, 2):
-            change = dict(zip(x.shape, y.shape))
-            args = [_with_sizes(z, change) for z in self.args]
-            args[self.args.index(x)] = args[self.args.index(y)]
-            yield args, [_with_sizes(p, change) for p in self.params]
-
-    def filled(self, expression, args, params):
+    def filled(self, expression, args, params, step=None, before=None):
         """A part of the template with arguments in the place of its letters."""
-        families, symbols, indices = {}, {}, {}
-        for letter, x in zip(self.args, args):
-            families[letter.params[0]] = x
-            _put_sizes(symbols, letter.shape, x.shape)
-        for mine, p in zip(self.params, params):
-            if isinstance(mine, Family):
-                families[mine] = argument_of(p)
-                _put_sizes(symbols, mine.sizes, p.sizes)
-            elif isinstance(mine, Index):
-                indices[mine] = p
-                _put_sizes(symbols, mine.args[1:], (p.size,))
-            else:
-                _put_sizes(symbols, (mine,), (p,))
+        families, symbols, indices = self._meant(args, params)
+        if step is not None:
+            symbols[STEP] = step
+            families[self.before.params[0]] = before
         return Substitution(families, {}, symbols, indices)(expression)
 
-    def same_kind(self, args, params):
-        """Whether arguments have the shapes and kinds that this template was made for."""
-        try:
-            symbols = {}
-            for letter, x in zip(self.args, args, strict=True):
-                if is_mask(letter) and not is_mask(x):
-                    return False
-                _put_sizes(symbols, letter.shape, x.shape)
-            for mine, p in zip(self.params, params, strict=True):
-                if isinstance(mine, (Family, Index)) != isinstance(p, (Family, Index, End)):
-                    return False
-                if isinstance(mine, Family):
-                    if mine.kind != p.kind or len(mine.sizes) != len(p.sizes):
-                        return False
-                    _put_sizes(symbols, mine.sizes, p.sizes)
-                elif isinstance(mine, Index):
-                    _put_sizes(symbols, mine.args[1:], (p.size,))
-                elif _is_size(mine) and not _is_size(p):
-                    return False
-                else:
-                    _put_sizes(symbols, (mine,), (p,))
-        except (ProofError, ValueError):
-            return False
-        return True
+    def axes(self, args, params, wanted=None):
+        """The shape of what a call makes."""
+        symbols = self._meant(args, params)[1]
+        return tuple(s.xreplace(symbols) for s in self.result.axes)
+
+    def _meant(self, args, params):
+        """What stands for the families, the sizes and numbers, and the indices; or a refusal."""
+        given = [*args, *params]
+        if len(given) != len(self._kinds):
+            raise ProofError(f"{self.name} takes {len(self._kinds)} arguments, not {len(given)}")
+        self._refuse_what_it_binds(given)
+        families, symbols, indices, later = {}, {}, {}, []
+        for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
+            if _kind(x) != kind:
+                raise ProofError(
+                    f"{self.name} takes another kind of thing in the place of {x!r}: define two words"
+                )
+            if kind is Expression:
+                self._want_mask(mine, x)
+                families[mine.params[0]] = x
+            elif isinstance(kind, tuple):
+                families[mine] = argument_of(x)
+            elif kind is Index:
+                indices[mine] = x
+            elif not is_size(mine):
+                symbols[mine] = x
+            if sizes_in(mine):
+                later += zip(sizes_in(mine), sizes_in(x) or [as_size(x)])
+        self._put_sizes(symbols, later)
+        return families, symbols, indices
+
+    def _refuse_what_it_binds(self, given):
+        """An argument that speaks of what the body binds could mean that one, or another."""
+        names = {x.name for y in given for x in _names_of(y)}
+        for name in sorted(self._bound & names):
+            raise ProofError(
+                f"the definition of {self.name} binds {name}, of which its argument speaks: "
+                "bind a letter of another name"
+            )
+
+    def _want_mask(self, mine, x):
+        if is_mask(mine) and not is_mask(x):
+            raise ProofError(
+                f"{self.name} takes a mask first, zeros and ones by its form, not {x!r}"
+            )
+
+    def _put_sizes(self, symbols, pairs):
+        """Sizes that are letters first; then the others must come to what they are."""
+        for mine, size in pairs:
+            if mine in self.sizes:
+                self._conform(symbols.setdefault(mine, size), size)
+        for mine, size in pairs:
+            self._conform(mine.xreplace(symbols), size)
+
+    def _conform(self, one, other):
+        conform([one], [other], lambda: (
+            f"{self.name} wants a size to be {show_number(Text(), one)} here that is "
+            f"{show_number(Text(), other)}"))  # fmt: skip
 
 
-def _is_size(p):
-    if isinstance(p, sp.Mul):
-        return all(map(_is_size, p.args))
-    return isinstance(p, Join) or (
-        isinstance(p, (sp.Symbol, sp.Integer)) and bool(p.is_integer and p.is_positive)
-    )
-
-
-def _names_of(p):
-    return {p} | {a for a in p.free_symbols if isinstance(a, sp.Symbol)}
-
-
-def _put_sizes(symbols, patterns, sizes):
-    for pattern, size in zip(patterns, sizes):
-        fits = (
-            symbols.setdefault(pattern, size) == size
-            if isinstance(pattern, sp.Symbol)
-            else pattern == size
-        )
-        if not fits:
-            raise ProofError("the sizes differ from those of the definition")
-
-
-class _Meeting:
-    """Which sizes two templates (0 and 1) have in common where both take the same arguments."""
-
-    def __init__(self):
-        self._above = {}
-
-    def _found(self, which, size):
-        at = (which, size) if isinstance(size, sp.Symbol) else size
-        while at in self._above:
-            at = self._above[at]
-        return at
-
-    def unite(self, size, its):
-        """A size of the first template is one of the second; ProofError where it cannot be."""
-        one, other = self._found(0, size), self._found(1, its)
-        one, other = (one, other) if isinstance(one, tuple) else (other, one)
-        if one != other and not isinstance(one, tuple):
-            raise ProofError("no size is both")
-        if one != other:
-            self._above[one] = other
-
-    def size(self, size):
-        """What a size of the first template is for both."""
-        at = self._found(0, size)
-        if not isinstance(at, tuple):
-            return at
-        which, known = at
-        return _fresh_size(known.name.replace("size", ("mine", "its")[which]))
-
-
-def _fresh_size(name):
-    return sp.Symbol(name, integer=True, positive=True)
-
-
-def shared(one, other):
-    """(arguments, parameters) that both templates take, as general as can be; None if there are none."""
-    try:
-        slots = list(zip([*one.args, *one.params], [*other.args, *other.params], strict=True))
-        meeting = _Meeting()
-        for x, y in slots:
-            if _kind_of_slot(x) != _kind_of_slot(y):
-                return None
-            for size, its in zip(sizes_in(x), sizes_in(y)):
-                meeting.unite(size, its)
-    except (ProofError, ValueError):
-        return None
-    made = [_taken_by_both(f"bothʼ{k}", x, y, meeting.size) for k, (x, y) in enumerate(slots)]
-    return made[: len(one.args)], made[len(one.args) :]
-
-
-def _kind_of_slot(x):
+def _kind(x):
+    """Of what kind an argument is, as far as a definition takes one kind in one place."""
+    if isinstance(x, Expression):
+        return Expression
     if isinstance(x, Family):
+        if x.random:
+            raise ProofError(f"{x.name} is a draw, which is no parameter of a definition")
         return x.kind, len(x.sizes)
-    return sp.Symbol if _is_symbol(x) or x is S.One else type(x)
+    return Index if isinstance(x, (Index, End)) else sp.Symbol
 
 
-def _is_symbol(x):
-    return isinstance(x, sp.Symbol) and not isinstance(x, Index)
+def _names_of(x):
+    """What an argument speaks of: all that has a name and that something could bind."""
+    if isinstance(x, Expression):
+        return free_names(x)
+    return {x for x in (x, *x.free_symbols) if isinstance(x, (sp.Symbol, Index, Family))}
 
 
 def sizes_in(x):
     """The sizes of what a template takes in one place."""
-    if _is_symbol(x) or x is S.One:
-        return (x,) if _is_size(x) else ()
-    return x.args[1:] if isinstance(x, Index) else x.sizes if isinstance(x, Family) else x.shape
-
-
-def _with_sizes(x, change):
-    """What a template takes in one place, where some of its sizes and numbers are others."""
-    if _is_symbol(x) or x is S.One:
-        return change.get(x, x)
-    sizes = [change.get(s, s) for s in sizes_in(x)]
+    if isinstance(x, Expression):
+        return x.axes
     if isinstance(x, Family):
-        return Family(x.name, x.kind, sizes)
-    if isinstance(x, Index):
-        return Index(x.name, *sizes)
-    return (mask if is_mask(x) else matrix)(x.params[0].name, *sizes)
-
-
-def _taken_by_both(name, x, y, size):
-    """A letter of the kind that two templates take in one place."""
-    sizes = [size(s) for s in sizes_in(x)]
-    if isinstance(x, Family):
-        return Family(name, x.kind, sizes)
-    if isinstance(x, Index):
-        return Index(name, *sizes)
-    if _is_symbol(x) or x is S.One:
-        if S.One in (x, y):
-            return S.One
-        as_size = _is_size(x) or _is_size(y)
-        return (sizes or [_fresh_size(name) if as_size else sp.Symbol(name, real=True)])[0]
-    return (mask if is_mask(x) or is_mask(y) else matrix)(name, *sizes)
-
-
-def class_of_slot(x):
-    return next((kind for kind in (Expression, Family, Index) if isinstance(x, kind)), sp.Symbol)
+        return tuple(s for s in x.sizes if s is not S.Naturals)
+    if isinstance(x, (Index, End)):
+        return (x.size,)
+    return (x,) if is_size(x) else ()

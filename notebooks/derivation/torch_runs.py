@@ -101,7 +101,7 @@ class Sample:
 
     def shape(self, x):
         """A shape as ints, of a matrix that can be kept."""
-        return self._kept([*map(self.size, x.shape)])
+        return self._kept([*map(self.size, x.axes)])
 
     @staticmethod
     def _kept(shape):

@@ -13,9 +13,9 @@ from .index_forms import Number, Position, exp_of, root_of, total
 from .kernel import terms as k
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
-from .letters import End, Family, Index, Join, check_word, exact, letter, number
-from .matrices import Expression, NonZero, _shape, expression, hadamard, is_mask, ones
-from .operations import Operation, known, torch
+from .letters import End, Family, Index, Join, Scalar, check_word, exact, letter, number, unsealed
+from .matrices import Expression, NonZero, expression, hadamard, is_mask, ones
+from .operations import Operation, alike, known, of_one, torch
 from .printing import ATOM, POWER, show_call
 from .symbols import Heads, Sequence
 from .words import Definition, Generic
@@ -34,14 +34,14 @@ class Word:
     def __init__(self, name, takes, shape, written, **parts):
         self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
         self._operation = Operation(
-            name, entry=lambda x, i, j: self._definition.applied(x, i, j), build=self, word=self, **parts
+            name, axes=self._axes, entry=lambda x, i, j: self._definition.applied(x, i, j), build=self, word=self, **parts
         )  # fmt: skip
 
     @functools.cached_property
     def _definition(self):
         generic = Generic(*self._takes)
         x = Expression(self._operation, generic.args, generic.params)
-        return Definition(self.name, generic, x.shape, lambda i, j: self._written(x, i, j))
+        return Definition(self.name, generic, x.axes, lambda i, j: self._written(x, i, j))
 
     def __setattr__(self, name, value):
         if (name in vars(self) or name == "places") and not name.startswith("_"):
@@ -49,15 +49,14 @@ class Word:
         super().__setattr__(name, value)
 
     def __call__(self, *arguments):
-        args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
-        params = [parameter_of(self.name, a) for a in arguments[len(args) :]]
+        return Expression(self._operation, *taken_by(self.name, arguments))
+
+    def _axes(self, args, params, wanted):
         if (len(args), len(params)) != self._takes:
             expressions, scalars = self._takes
-            wanted = (
-                f"{expressions} expression" + "s" * (expressions > 1) + " and a scalar" * scalars
-            )
-            raise ProofError(f"{self.name} takes {wanted}")
-        return Expression(self._operation, args, params, self._shape_of(*args))
+            told = f"{expressions} expression" + "s" * (expressions > 1) + " and a scalar" * scalars
+            raise ProofError(f"{self.name} takes {told}")
+        return self._shape_of(args)
 
     def always_shows(self, k, slot):
         """Whether a print shows what a call has in its k-th place, the same everywhere or not."""
@@ -77,12 +76,19 @@ class Word:
         return f"<the word {self.name}>"
 
 
+def taken_by(name, arguments):
+    """What a call hands to a word: the expressions, which come first, and the parameters."""
+    args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
+    return args, [parameter_of(name, a) for a in arguments[len(args) :]]
+
+
 def parameter_of(name, a):
     """What is stored of an argument that is no expression."""
     if isinstance(a, Expression):
         raise ProofError(f"{name} takes its expressions first and its parameters after them")
     if isinstance(a, (Heads, Sequence)):
         return a.family
+    a = unsealed(a)
     if isinstance(a, (Join, Index, End, Family)):
         return a
     return exact(a)
@@ -92,19 +98,7 @@ def argument_of(parameter):
     """The object that a stored parameter stands for."""
     if isinstance(parameter, Family):
         return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
-    return parameter
-
-
-def _same_shape(name):
-    def shape(*arguments):
-        for x in arguments[1:]:
-            if x.shape != arguments[0].shape:
-                raise ProofError(
-                    f"{name} needs one shape, not {_shape(arguments[0])} and {_shape(x)}"
-                )
-        return arguments[0].shape
-
-    return shape
+    return Scalar(parameter)
 
 
 def _call(x, style, show):
@@ -126,8 +120,9 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
     def run_on(x, sample):
         return run(*[y.run(sample) for y in x.args], *[sample.scalar(p) for p in x.params])
 
-    shape = shape or _same_shape(name)
-    return Word(name, takes, shape, written, run=run_on, show=show or _call, needs=needs)
+    return Word(
+        name, takes, shape or alike("and"), written, run=run_on, show=show or _call, needs=needs
+    )
 
 
 # ── Functions of one entry ────────────────────────────────────────────────────────────────
@@ -143,6 +138,7 @@ def entrywise(name):
     if name not in _ENTRYWISE:
         operation = Operation(
             f"entrywise {name}",
+            axes=of_one,
             entry=lambda x, i, j: _value(name, x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),
             show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM),
@@ -169,10 +165,11 @@ tanh, sigmoid, relu, cos, sin = map(entrywise, ("tanh", "sigmoid", "relu", "cos"
 
 _EXP = Operation(
     "exp",
+    axes=of_one,
     entry=lambda x, i, j: Term("exp", x.args[0].entry(i, j)),
     run=lambda x, sample: torch.exp(x.args[0].run(sample)),
     show=lambda x, style, show: (
-        (style.exponential if x.shape == (1, 1) else style.entrywise_exponential)(show(x.args[0])), POWER),
+        (style.exponential if x.axes == (1, 1) else style.entrywise_exponential)(show(x.args[0])), POWER),
 )  # fmt: skip
 
 
@@ -185,11 +182,11 @@ def exp(x):
 
 
 def _over_keys(x, body):
-    return total(body, x.shape[1])
+    return total(body, x.axes[1])
 
 
 def _row_sums_are_not_zero(weights):
-    return lambda x: [NonZero(weights(x) @ ones(x.shape[1]))]
+    return lambda x: [NonZero(weights(x) @ ones(x.axes[1]))]
 
 
 softmax = word(
@@ -200,12 +197,12 @@ softmax = word(
 softmax.__doc__ = "Softmax along each row: exp(s_ij) / sum_k exp(s_ik)."
 
 
-def _masked_shape(m, s):
-    if not is_mask(m):
+def _masked(args):
+    if not is_mask(args[0]):
         raise ProofError(
-            f"masked softmax takes a mask first, zeros and ones by its form, not {m!r}"
+            f"masked softmax takes a mask first, zeros and ones by its form, not {args[0]!r}"
         )
-    return _same_shape("masked softmax")(m, s)
+    return alike("and")(args)
 
 
 def _mask(style, shown):
@@ -218,7 +215,7 @@ masked_softmax = word(
     entry=lambda x, i, j, m, s: m(i, j) * exp_of(s(i, j))
     / _over_keys(x, lambda k: m(i, k) * exp_of(s(i, k))),
     run=lambda m, s: torch.softmax(s.masked_fill(m == 0, -torch.inf), -1),
-    takes=(2, 0), shape=_masked_shape,
+    takes=(2, 0), shape=_masked,
     show=lambda x, style, show: (style.call("softmax", show(x.args[1]), index=_mask(style, show(x.args[0]))), ATOM),
     needs=_row_sums_are_not_zero(lambda x: hadamard(x.args[0], exp(x.args[1]))),
 )  # fmt: skip
@@ -260,7 +257,7 @@ def _standardised(value, others, size, eps):
 layer_norm = word(
     "LN",
     takes=(1, 1),
-    entry=lambda x, i, j, s: _standardised(s(i, j), lambda k: s(i, k), x.shape[1], x.params[0]),
+    entry=lambda x, i, j, s: _standardised(s(i, j), lambda k: s(i, k), x.axes[1], x.params[0]),
     run=lambda s, eps: torch.nn.functional.layer_norm(s, s.shape[-1:], eps=eps),
 )
 layer_norm.__doc__ = (
@@ -270,7 +267,7 @@ layer_norm.__doc__ = (
 batch_norm = word(
     "BN",
     takes=(1, 1),
-    entry=lambda x, i, j, s: _standardised(s(i, j), lambda k: s(k, j), x.shape[0], x.params[0]),
+    entry=lambda x, i, j, s: _standardised(s(i, j), lambda k: s(k, j), x.axes[0], x.params[0]),
     run=lambda s, eps: (s - s.mean(0)) / torch.sqrt(s.var(0, unbiased=False) + eps),
 )
 batch_norm.__doc__ = "BatchNorm of each column over its rows, as in training: batch_norm(X, eps)."
@@ -278,7 +275,7 @@ batch_norm.__doc__ = "BatchNorm of each column over its rows, as in training: ba
 rms_norm = word(
     "RMS", takes=(1, 1),
     entry=lambda x, i, j, s: s(i, j)
-    / root_of(_mean(lambda k: s(i, k) ** 2, x.shape[1]) + x.params[0]),
+    / root_of(_mean(lambda k: s(i, k) ** 2, x.axes[1]) + x.params[0]),
     run=lambda s, eps: torch.nn.functional.rms_norm(s, s.shape[-1:], eps=eps),
 )  # fmt: skip
 rms_norm.__doc__ = "RMSNorm of each row over its features, without gain: rms_norm(X, eps)."

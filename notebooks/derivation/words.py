@@ -10,9 +10,13 @@ import sympy as sp
 
 from .kernel import terms as k
 from .kernel.terms import ONLY, ProofError, Term
-from .letters import Family, Index, eta, letter, scalar_letter, scalar_term, size_term
+from .letters import Family, Index, eta, is_size, letter, scalar_letter, scalar_term, size_term
 from .notation import in_the_kernel
-from .symbols import mask, matrix
+from .symbols import mask
+
+#: The step of a recursion, where it is read, and the row before.
+STEP = sp.Symbol("stepʼnumber", integer=True, positive=True)
+BEFORE = "rowʼbefore"
 
 
 class Generic:
@@ -20,7 +24,7 @@ class Generic:
 
     def __init__(self, expressions, scalars):
         m, n = sp.symbols("m n", integer=True, positive=True)
-        self.sizes = {m: m, n: n}
+        self.sizes = {m, n}
         self.args = [mask(f"argumentʼ{k}", m, n) for k in range(expressions)]
         self.params = [sp.Symbol(f"parameterʼ{k}", real=True) for k in range(scalars)]
 
@@ -39,7 +43,7 @@ class Definition:
         self.term = Term("word", in_the_kernel(name), self._closed(body, self._named(at)))
 
     def _read(self, template):
-        self._sizes = [s for s in template.sizes.values() if s != 1]
+        self._sizes = sorted(template.sizes, key=str)
         self._letters = [x.params[0] for x in template.args]
         self._params = template.params
 
@@ -61,7 +65,7 @@ class Definition:
 
     def _data(self):
         """The letters of the parameters that are no sizes."""
-        kept = [p for p in self._params if p not in self._sizes and p != 1]
+        kept = [p for p in self._params if not is_size(p)]
         return [p.term if isinstance(p, (Family, Index)) else scalar_letter(p) for p in kept]
 
     def applied(self, x, i, j):
@@ -72,7 +76,7 @@ class Definition:
         """What stands for the functions, the sizes, the letters and the parameters."""
         meant = {}
         for mine, y in zip(self._letters, x.args):
-            meant |= dict(zip(mine.sizes, y.shape))
+            meant |= dict(zip(mine.sizes, y.axes))
         found = [y.function for y in x.args]
         for mine, p in zip(self._params, params):
             if isinstance(mine, Family):
@@ -81,9 +85,9 @@ class Definition:
             elif isinstance(mine, Index):
                 meant[mine.size] = p.size
                 found.append(p.term)
-            elif mine in self._sizes:
+            elif is_size(mine):
                 meant[mine] = p
-            elif mine != 1:
+            else:
                 found.append(scalar_term(p))
         return [*map(eta, self._functions), *[size_term(meant[s]) for s in self._sizes], *found]
 
@@ -91,22 +95,18 @@ class Definition:
 class RecursiveDefinition(Definition):
     """A row that is defined along the natural numbers, as a recursion of the kernel."""
 
-    def __init__(self, name, template, shape, first, step):
-        """``step(row, t)`` is the entry at t + 1, made of the letter of the row at t."""
+    def __init__(self, name, template):
         self._read(template)
-        at = self._places(shape)
-        t = sp.Symbol("step", integer=True, positive=True)
-        row = matrix("rowʼbefore", *shape)
-        before = letter("rowʼbefore", k.fun(k.pos(size_term(shape[1]))))
-        start, after = first(*at), step(row, t)(*at)
-        as_one = Term(
-            "abs", Term("app", before, Term("var", 0)), *row.params[0].term.args[1].args[2:]
-        )
-        after = k.put(after, (), {row.params[0].term: as_one})
+        at = self._places(template.result.axes)
+        width, row = template.result.axes[1], template.before.params[0].term
+        before = letter(row.args[0], k.fun(k.pos(size_term(width))))
+        as_one = Term("abs", Term("app", before, Term("var", 0)), *row.args[1].args[2:])
+        start = template.result.entry(*at)
+        after = k.put(template.after.entry(*at), (), {row: as_one})
         self._functions = _functions_in(start, after)
         places = self._named(at)[1:]
         start, after = (
-            self._closed(start, places), self._closed(after, [*places, size_term(t), before])
+            self._closed(start, places), self._closed(after, [*places, size_term(STEP), before])
         )  # fmt: skip
         self.term = Term("rec", name, start, after)
 

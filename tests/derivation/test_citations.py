@@ -151,11 +151,11 @@ def test_a_theorem_prints_all_that_it_was_proved_with():
 
 def test_letters_and_sizes_stand_for_others():
     assert copy.copy(shift) is shift
-    assert shift(S=matrix("S", h, k), e=matrix("e", h)).lhs.shape == (h, k)
+    assert shift(S=matrix("S", h, k), e=matrix("e", h)).lhs.axes == (h, k)
     mean = theorem((1 / n) * one.T @ one, ones(1))
-    assert mean(n=join(m, k)).lhs.shape == (1, 1)
+    assert mean(n=join(m, k)).lhs.axes == (1, 1)
     two = theorem(z[1] + z[1], 2 * z[1])
-    assert two(z=sequence("y", m)).lhs.shape == (1, m)
+    assert two(z=sequence("y", m)).lhs.axes == (1, m)
     at_a_mean = theorem(A + A, 2 * A)(A=expectation(R * R))
     assert at_a_mean.lhs == expectation(R * R) + expectation(R * R)
     back = at_a_mean.reversed()
@@ -220,9 +220,9 @@ def test_two_scalars_that_are_bound_get_two_new_names():
 
 def test_what_fits_stands_for_indices_sequences_and_axes():
     instance = swapped(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
-    assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.shape == (n, m)
+    assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.axes == (n, m)
     assert repr(swapped(a=head("a", 1), h=1).lhs) == "W[1] + 1 z[1]"
-    assert of_blocks(J=matrix("K", join(m, n), k)).lhs.shape == (join(m, n), k)
+    assert of_blocks(J=matrix("K", join(m, n), k)).lhs.axes == (join(m, n), k)
 
 
 Π_1, Π_2 = permutation("Q", n), permutation("R", n)

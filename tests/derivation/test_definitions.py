@@ -64,7 +64,7 @@ def a_word_bound_by_its_argument():
 
 def a_sum_over_the_index_of_its_argument():
     def summed(x, W):
-        index = head("a", W.family.sizes[0])
+        index = head("a", W.shape[0])
         return over(index, x @ W[index])
 
     word = define("f", summed)
@@ -91,8 +91,8 @@ by_scalar = lambda x, c: 2 * x @ ones(1, c) @ ones(c, 1) if x.shape == (1, 1) el
 
 test_it_is_refused = refused({
     # what a definition hides
-    "do not agree": {"a letter that the caller passes, too": called(lambda x: A + x, A)},
-    "do not conform": {"a matrix": called(lambda u: u @ F, X)},
+    "hides A": {"a letter that the caller passes, too": called(lambda x: A + x, A)},
+    "hides F": {"a matrix": called(lambda u: u @ F, X)},
     "hides g": {"a number of a matrix": called(lambda u: u @ ones(u.shape[1]) @ g, X)},
     "hides tau": {"a scalar": called(lambda u: tau * u, X)},
     "hides n": {"a size": called(lambda x: n * x, X)},
@@ -100,38 +100,63 @@ test_it_is_refused = refused({
     "is a draw": {"a draw": called(lambda x, W: sigma * x, X, drawn)},
     "takes a mean": {"a mean": called(lambda x: expectation(x * x), R)},
     # what it branches on
-    "is another here: a definition is one formula": {
+    "cannot branch": {
         "a shape": called_twice(by_shape, [X], [v]),
         "a shape, in the other order": called_twice(by_shape, [v], [X]),
         "a size that may be 1": called_twice(by_size, [1], [n]),
         "a size that may be 1, in the other order": called_twice(by_size, [n], [1]),
         "a scalar that may be 1": called_twice(by_scalar, [g, 1], [X, tau]),
-        "what changes": one_that_changes,
         "a size that meets another, square": lambda: two_shapes_that_meet(column=False),
         "a size that meets another, column": lambda: two_shapes_that_meet(column=True),
         "the width of what a recursion begins with": begun_twice(
             lambda z: by_shape(z[1]), lambda row, t, z: row, z, wide),
         "the width of a recursion's row": begun_twice(
             first_term, lambda row, t, z: by_shape(row), z, wide),
-        "a scalar that its argument brings": a_word_bound_by_its_argument,
-        "an index that its argument brings": a_sum_over_the_index_of_its_argument,
-    },
-    "cannot branch": {
         "an argument": called(lambda x, use: 2 * x if use else x, X, 0),
+        "a size that is five": called(lambda X: X if X.shape[0] != 5 else 2 * X, X),
+        "a size that is large": called(lambda X: X if X.shape[0] > 3 else 2 * X, A),
         "a number of rows": called(lambda x: x if x.shape[0] == 2 else 2 * x, square),
-        "the kind of a scalar": called(lambda x, c: 2 * x if c.is_Symbol else 3 * x, X, s + 1),
-        "the sign of a scalar": called(lambda x, c: x if c.is_positive else -x, X, sigma),
+        "a number of heads": called(lambda x, W: x if W.shape[0] == 2 else 2 * x, X, W),
+        "two sizes": called(lambda x: x if x.shape[0] == x.shape[1] else 2 * x, X),
+        "half": called(lambda x, c: x if c != sp.S.Half else 2 * x, X, s),
+        "what is made of a scalar": called(lambda x, c: x if 2 * c + 1 == 3 else 2 * x, X, s),
+        "a power of a size": called(lambda x: x if x.shape[0] ** 2 == 4 else 2 * x, X),
         "which scalar it is": called(lambda x, c: x if c == sigma else 2 * x, X, sigma),
+        "a scalar in a table of Python's": called(lambda x, c: {2: x}.get(c, 2 * x), X, s),
+        "a size among others": called(lambda x: x if x.shape[0] in (1, 2) else 2 * x, X),
+        "which expressions it takes": called(lambda x, y: x if x == y else x + y, X, X),
+        "what is made of expressions": called(
+            lambda x, y: x if softmax(x) == softmax(y) else x + y, X, X),
+        "which heads": called(lambda x, V, W: x if V == W else 2 * x, X, W, W),
+        "which index": called(lambda x, i, j: x if i == j else 2 * x, X, a, a),
+        "a size that is joined": called(
+            lambda x: x if join(x.shape[0], 1) == join(x.shape[1], 1) else 2 * x, X),
+        "SymPy, which could compare": called(lambda x, c: x if sp.sqrt(c) != 2 else 2 * x, X, s),
         "a step, on its number": begun(
             first_term, lambda row, t, z: row if t == 1 else 2 * row, n, (z,)),
+        "a step, on a late number": begun(
+            first_term, lambda row, t, z: row if t != 4 else 2 * row, n, (z,)),
         "two positions": lambda: table(lambda i, j: 1 if i == j else 0),
         "an entry": lambda: table(lambda i, j: 1 if entry_of(A, i, j) else 0),
     },
-    "is one formula": {
-        "a size that is compared": called(lambda X: X if X.shape[0] > 3 else 2 * X, A)},
+    "must be one formula": {
+        "the kind of a scalar": called(lambda x, c: 2 * x if c.is_Symbol else 3 * x, X, s + 1),
+        "the sign of a scalar": called(lambda x, c: x if c.is_positive else -x, X, sigma),
+        "a whole number": called(lambda x: int(x.shape[0]) * x, X),
+        "steps of Python's": called(lambda x: sum((x for _ in range(x.shape[0])), x), X),
+    },
+    "neither true nor false": {
+        "an expression for a truth": called(lambda x: x if x else 2 * x, X)},
+    "has changed": {"what changes": one_that_changes},
+    "binds s, of which its argument speaks": {
+        "a scalar that its argument brings": a_word_bound_by_its_argument},
+    "binds a, of which its argument speaks": {
+        "an index that its argument brings": a_sum_over_the_index_of_its_argument},
     "define two words": {
         "a number or a matrix": called_twice(
-            lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1), [ones(1, 1)], [1])},
+            lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1), [ones(1, 1)], [1]),
+        "heads of one index, and of two": called_twice(
+            lambda x, W: W.shape[0] * x, [X, W], [X, Heads("V", h, n, d, k)])},
     # what it binds, and what it is called
     "own parameter": {
         "its own scalar": called(lambda f, a: derivative(f, a), softmax(S + s * S), s),
@@ -156,7 +181,7 @@ test_it_is_refused = refused({
     "may use the two indices it is given": {
         "a free index": lambda: table(lambda i, j: entry_of(W[a], i, j), d, d)
         + table(lambda i, j: a, d, d)},
-    "another range": {
+    "these positions run to": {
         "an index of another range": lambda: table(lambda i, j: entry_of(A, j, i), n, d)},
     "is a float": {"a float": lambda: table(lambda i, j: 0.1 * entry_of(A, i, j))},
     "is not a scalar": {"an imaginary unit": lambda: table(lambda i, j: sp.I)},
@@ -168,9 +193,11 @@ def test_what_is_one_formula_is_one_word_at_all_shapes():
     twice = define("twice", lambda x: 2 * x)
     same = recursion("p", first_term, lambda row, t, z: 2 * row)
     column = theorem(twice(x_1), 2 * x_1, unfold(twice))
-    assert twice(A) and column(n=1, x=y).lhs == twice(y) and twice(row_of_n)
+    assert column(n=1, x=y).lhs == twice(y)
+    assert theorem(twice(A) + twice(A), 4 * A, unfold(twice))
+    assert theorem(twice(row_of_n), 2 * row_of_n, unfold(twice))
     assert theorem(same(join(1, 1), wide), 2 * wide[1], unfold(same))(d=1, w=z)
-    assert same(1, z).shape == (1, 1) and same(1, wide).shape == (1, d)
+    assert same(1, z).axes == (1, 1) and same(1, wide).axes == (1, d)
     scaled = define("f", lambda x, c: c * x)
     assert theorem(scaled(X, n + 1), (n + 1) * X, unfold(scaled)), "no size, and a scalar"
 
@@ -181,10 +208,8 @@ def test_a_definition_may_be_an_index_form():
 
 
 def test_a_word_of_heads_and_of_masks():
-    word = define("f", lambda x, W: W.family.sizes[0] * x)
-    of_two, of_three = word(X, Heads("W", h, n, d)), word(X, Heads("V", h, n, d, k))
-    assert of_two.operation is not of_three.operation
-    assert of_two.operation.word is of_three.operation.word
+    word = define("f", lambda x, W: W.shape[0] * x)
+    assert word(X, Heads("W", h, n, d)).operation is word(A, Heads("V", k, d, n)).operation
     M, N = mask("M", n, n), mask("N", n, n)
     assert masked(M, A).operation is masked(N, B).operation
     assert theorem(masked(M, A), masked_softmax(M, A), unfold(masked))

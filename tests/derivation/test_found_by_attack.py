@@ -16,7 +16,6 @@ f, p = entrywise("f"), scalars("p", positive=True)
 x, y, z = matrix("x", 1), matrix("y", 1), sequence("z", n)
 slope = derivative(relu(x + s * y), s)
 running = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
-running(t, sequence("y"))  # the kernel tells apart kinds of one word by a number
 constant = recursion("r", lambda z: ones(z[1].shape[1]).T, lambda row, t, z: row)
 ratio = define("ratio", lambda z, t: tabulate(
     lambda i, j: entry_of(running(t, z), i, j) / entry_of(running(t, z), i, j),
@@ -62,15 +61,15 @@ REFUSED = {
     "large powers": (
         lambda: equal_numbers(
             lambda x, y: power(power(Term("num", terms.Fraction(2)), 9999), 9999)), "too large"),
-    # a definition is read again wherever a branch may be
+    # a step is one formula, whatever its number
     "a recursion that branches on its step": (
         lambda: recursion("x", lambda a, b: a * ones(1, 1),
                           lambda row, t, a, b: row + (a if t % 2 == 0 else b) * ones(1, 1))(n, s, p),
-        "cannot branch"),
+        "must be one formula"),
     # words have one name also in conditions and reasons
     "a condition about another word": (
         lambda: line(ratio(z, t) + constant(t, z), ones(n).T + constant(t, z), unfold(ratio)),
-        "a condition speaks of another r"),
+        "two things called r"),
     # a digit is cut off like a subscript
     "a draw like a term of a sequence": (
         lambda: Derivation("T", expectation(z[1].T @ random_matrix("z1", 1, n, p))),
@@ -81,7 +80,7 @@ REFUSED = {
     "a title of two reasons": (lambda: Derivation("tanh, algebra", A), "like another reason"),
     "a note that says it prints": (
         lambda: Derivation("T", A).by(A, note=type("Any", (str,), {})("a")), "words in one row"),
-    "an entry at no position": (lambda: tabulate(lambda i, j: entry_of(A, i), n, n), "name both"),
+    "an entry at no position": (lambda: tabulate(lambda i, j: entry_of(A, i), n, n), "a row and a column"),
 }  # fmt: skip
 
 
@@ -185,7 +184,7 @@ LATER = {
     "two arguments that are equal": (
         lambda: define("k", lambda x, y: x if x == y else x + y)(A, B), "cannot branch"),
     "a size that is even": (
-        lambda: define("k", lambda x: x if x.shape[0].is_even else 2 * x)(A), "cannot branch"),
+        lambda: define("k", lambda x: x if x.shape[0].is_even else 2 * x)(A), "one formula"),
     "a body that fails": (lambda: define("k", lambda x: {}[x])(A), "one formula"),
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "do not conform: (m, n) @ (m, n)": lambda: S @ V,
     "do not agree: (n, d) ⊙ (d, n)": lambda: X * X.T,
     "diag takes a column": lambda: diag(X),
-    "one shape, not (m, n) and (n, n)": lambda: masked_softmax(M, A),
+    "do not agree: (m, n) and (n, n)": lambda: masked_softmax(M, A),
     "shapes differ: (n, d) = (d, n)": lambda: line(X, X.T),
     # numbers
     "is a float: a derivation takes exact numbers only": lambda: 0.5 * A,

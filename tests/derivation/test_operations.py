@@ -98,7 +98,7 @@ def looked_up(tensor):
 def cells_of(x, instance):
     """The entries of an expression, by the interpreter of terms."""
     entry = instance.value(x.function)
-    rows, columns = (range(1, instance.size(size_term(s)) + 1) for s in x.shape)
+    rows, columns = (range(1, instance.size(size_term(s)) + 1) for s in x.axes)
     return torch.tensor([[entry(i, j) for j in columns] for i in rows], dtype=torch.float64)
 
 

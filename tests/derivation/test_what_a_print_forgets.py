@@ -76,11 +76,11 @@ def test_a_counterexample_has_one_meaning_for_a_name(claim):
 def changed(x):
     """The same expression, of an operation that prints something else."""
     other = dataclasses.replace(x.operation, show=lambda x, style, show: ("B", 9))
-    return type(x)(other, x.args, x.params, x.shape)
+    return type(x)(other, x.args, x.params, x.axes)
 
 
 OTHERS = {
-    "made": lambda: type(A)(type(A.operation)("zero", None, None, None), (), (), A.shape),
+    "made": lambda: type(A)(type(A.operation)("zero", None, None, None, None), (), (), A.axes),
     "changed": lambda: changed(A),
     "of a reader's word": lambda: changed(define("w", lambda X: X + X)(A)),
     "of a function": lambda: changed(entrywise("g")(A)),

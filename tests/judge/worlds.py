@@ -163,7 +163,7 @@ def _entry_by_entry(entry):
     """A matrix of ints by its entry at two positions, from 0."""
 
     def value(world, x):
-        rows, columns = map(world.size, x.shape)
+        rows, columns = map(world.size, x.axes)
         return array([[int(entry(world, x, i, j)) for j in range(columns)] for i in range(rows)])
 
     return value
@@ -174,19 +174,19 @@ def _of_values(rule):
 
 
 def _prefix(world, x):
-    rows = world.size(x.shape[0])
+    rows = world.size(x.axes[0])
     return np.concatenate([world.row_of(x.params[0], t + 1) for t in range(rows)])
 
 
 def _tabulated(world, x):
-    rows, columns = map(world.size, x.shape)
+    rows, columns = map(world.size, x.axes)
     terms, form = Terms(world, x.params[0].uses), x.params[0].function
     cells = [[terms.at(form, i + 1, j + 1) for j in range(columns)] for i in range(rows)]
     return np.array(cells, dtype=object)
 
 
 def _diagonal(world, x):
-    size = world.size(x.shape[0])
+    size = world.size(x.axes[0])
     return array(np.eye(size, dtype=int).tolist()) * world(x.args[0])
 
 
