@@ -38,12 +38,12 @@ from .matrices import (
     identity,
     last_row,
     ones,
-    over,
     position_numbers,
     stack,
     tabulate,
     zeros,
 )
+from .substitution import over
 from .symbols import (
     Heads,
     Sequence,

@@ -12,13 +12,14 @@ import math
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
+from .calls import brief_words, kept_back_in
 from .evaluation import EXACT, FLOAT, Instance, TooLong, Undefined
 from .kernel import terms as k
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, Index, number, scalar_letter, size_term
 from .matrices import expression
 from .names import check_names
-from .printing import Latex, Text, brief_words, check_words, kept_back_in, superscript
+from .printing import Latex, Text, check_words, superscript
 from .sizes_told import telling_sizes
 
 SIZES = (1, 2, 3)

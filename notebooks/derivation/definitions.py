@@ -13,10 +13,12 @@ import sympy as sp
 from sympy import S
 from sympy.core.symbol import Str
 
+from .calls import show_call, shown_slots
 from .letters import as_size, check_word
 from .matrices import Expression
+from .notation import show_number
 from .operations import DERIVATIVE, OVER, TABULATED, Operation, known
-from .printing import ATOM, show_call, show_number, shown_slots
+from .printing import ATOM
 from .templates import Template
 from .vocabulary import Word, parameter_of, taken_by
 from .words import Definition, RecursiveDefinition

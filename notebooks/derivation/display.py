@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from textwrap import wrap
 
 import sympy as sp
 
+from .calls import brief_words, kept_back_in
 from .kernel.terms import SIZE
 from .letters import Bijection, Family, Index, size_symbol
 from .matrices import operations_in
-from .notation import names_in
-from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, TERM
-from .printing import PRODUCT, SUM, Latex, Text, brief_words, kept_back_in, show_number
+from .notation import names_in, show_number
+from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, factor_tightness
+from .printing import SUM, Latex, Text
 from .sizes_told import telling_sizes
+from .where import draws_rows, where_rows
 
 WIDEST = 56  # letters of a line
 WIDEST_WITH_REASON = 70  # letters of a line and its reason side by side
-WIDEST_REMARK = 44  # letters of a row of words, on a phone
 WORTH_NAMING = 12
 NAMES = "ABCDFGHUVWZ"  # E is the mean
 SHORT_START = 18
@@ -53,11 +53,8 @@ def latex_of(proof):
             rf"& \text{{where }} {x.show(style, 0, {x: n})} = {first}",
             *[rf"&\qquad {row}" for row in rest],
         ]
-    rows += [f"& {kept}" for kept in kept_back_in(style)]
-    rows += [rf"& \text{{needs }} {h}" for h in _hypotheses(proof, style, names)]
-    rows += [f"& {kinds}" for kinds in _kinds(proof, style)]
-    remarks = [part for words in _remarks(proof) for part in wrap(f"({words})", WIDEST_REMARK)]
-    rows += [rf"& \text{{{part}}}" for part in remarks]
+    printed = " ".join(x.show(style.plain, SUM, names) for x in (*[x for x, *_ in lines], *names))
+    rows += [f"& {row}" for row in _told(proof, style, names, printed)]
     return f"$${aligned(rows)}$$"
 
 
@@ -126,10 +123,7 @@ def text_of(proof):
         f"  where {x.show(style, 0, {x: n})} = {x.show(style, 0, _inner(names, x))}"
         for x, n in names.items()
     ]
-    rows += [f"  {kept}" for kept in kept_back_in(style)]
-    rows += [f"  needs {h}" for h in _hypotheses(proof, style, names)]
-    rows += [f"  {kinds}" for kinds in _kinds(proof, style)]
-    rows += [f"  ({words})" for words in _remarks(proof)]
+    rows += [f"  {row}" for row in _told(proof, style, names, "\n".join(rows))]
     return "\n".join(rows)
 
 
@@ -157,75 +151,16 @@ def _hypotheses(proof, style, names):
     return [row for row, _ in dict.fromkeys((row, tuple(h and [h])) for row, h in rows)]
 
 
-def _kinds(proof, style):
-    """What the letters are, where they are more than matrices and real numbers: one row, or none."""
-    sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
-    expressions = [*[x for x, *_ in proof.lines], *sides]
-    letters = set().union(*[x.atoms(Family) | x.free_scalars() for x in expressions])
-    masks = [x for x in letters if isinstance(x, Family) and x.kind == "mask"]
-    positive = [
-        x for x in letters if isinstance(x, sp.Symbol) and x.is_positive and not x.is_integer
-    ]
-    sizes = {x for x in letters if isinstance(x, sp.Symbol) and x.is_integer}
-    counting = set().union(*[_counting(y) for x in expressions for y in x.walk()])
-    sizes -= {
-        s for s in counting if not s.name[0].isupper() or not _stands_as_a_number(s, expressions)
-    }
-    numbers = [x for x in letters if isinstance(x, sp.Symbol) and x.name[0].isupper()]
-    numbers = [x for x in numbers if not x.is_integer]
-    told = [
-        (sizes, style.text(" is a size"), style.text(" are sizes")),
-        (masks, style.text(" is a mask"), style.text(" are masks")),
-        (set().union(*[x.atoms(Bijection) for x in expressions]),
-         style.text(" is a permutation"), style.text(" are permutations")),
-        (numbers, style.text(" is a number"), style.text(" are numbers")),
-        (positive, f"{style.greater}0", f"{style.greater}0"),
-    ]  # fmt: skip
-    hidden = _kinds_in_conditions(proof, {x.name for x in letters})
-    told = [({x.name for x in xs} | more, *words) for (xs, *words), more in zip(told, hidden)]
-    found = [_together(style, xs, one, many) for xs, one, many in told if xs]
-    return [style.text("(") + style.text("; ").join(found) + style.text(")")] if found else []
-
-
-def _kinds_in_conditions(proof, printed):
-    """Names of sizes, masks, permutations, numbers, what is positive: in index forms alone."""
-    abouts = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
-    letters = {x for about in abouts for x in about.letters if x.args[0] not in printed}
-    kinds = {x.args[0]: (x.args[1].op, x.args[1].args[:1]) for x in letters}
-    of = lambda *wanted: {name for name, kind in kinds.items() if kind in wanted}
-    positive = of(("NUM", ("positive",)), ("FUN", ("positive",)))
-    return of(("SIZE", ())), of(("FUN", ("mask",))), of(("FUN", ("perm",))), set(), positive
-
-
-def _stands_as_a_number(size, expressions):
-    """Whether a size is a factor somewhere: one called N would read as a matrix there."""
-    factors = [p for x in expressions for y in x.walk() for p in y.params if isinstance(p, sp.Expr)]
-    return any(size in p.free_symbols for p in factors)
-
-
-def _counting(x):
-    """The letters that can only be sizes where they stand: of shapes, indices, places in a row."""
-    indices = [p.size for p in x.params if isinstance(p, Index)]
-    indices += [s for p in x.params if isinstance(p, Family) for s in p.sizes]
-    places = x.params[1:2] if x.operation is TERM else x.params[: _places(x)]
-    at = [p for p in places if isinstance(p, sp.Expr)]
-    return set().union(*[s.free_symbols for s in (*x.axes, *indices, *at)])
-
-
-def _places(x):
-    """How many of a word's parameters are places, as the step of a recursion is."""
-    return x.operation.word.places if x.operation.word is not None else 0
-
-
-def _together(style, letters, one, many):
-    names = sorted(map(style.name, letters))
-    return ", ".join(names) + (one if len(names) == 1 else many)
-
-
-def _remarks(proof):
-    yield from getattr(proof, "sizes", ())
-    yield from getattr(proof, "assumptions", ())
-    yield from getattr(proof, "not_run", ())
+def _told(proof, style, names, printed):
+    """What a print tells below its lines, a row each."""
+    yield from kept_back_in(style)
+    needed = _hypotheses(proof, style, names)
+    yield from (style.text("needs ") + h for h in needed)
+    yield from where_rows(
+        proof, style, " ".join([printed, *_hypotheses(proof, style.plain, names)])
+    )
+    yield from draws_rows(getattr(proof, "random", ()), style)
+    yield from (style.text(words) for words in getattr(proof, "not_run", ()))
 
 
 # ── Width, names and breaks ───────────────────────────────────────────────────────────────
@@ -302,7 +237,7 @@ def _broken(x, names, style):
 
 def _broken_factor(x, names, style):
     if _width(x, names, style) <= WIDEST or x.operation not in (SUM_OF, OVER):
-        return [x.show(style, PRODUCT, names)]
+        return [x.show(style, factor_tightness(x), names)]
     first, *rest = _broken(x, names, style)
     rows = [style.opening + first, *rest]
     return [*rows[:-1], rows[-1] + style.closing]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .kernel import terms as k
 from .kernel.normal import MOST_STEPS, Normal
-from .kernel.polynomials import term_of
+from .kernel.polynomials import rank, term_of
 from .kernel.sums import SPLIT, split_positions
 from .kernel.terms import ProofError
 from .letters import LINEARITY
@@ -19,21 +19,16 @@ LONGEST = 160  # letters of a side
 PATIENCE = 3000  # steps of the normal form: what takes more is too long to read
 
 
-def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
+def left_to_show(lhs, rhs, words=(), laws=()):
     """A sentence with what the sides of a line come to where they differ; "" where they do not.
 
     ``lhs`` and ``rhs`` are expressions, ``words`` are unfolded and ``laws`` used as in the line.
-    Of what is too long to print a false line says nothing, another one that a step is too large.
+    A side that is too long shows where it begins, and how many terms it has.
     """
     try:
-        found = _first_difference(lhs.function, rhs.function, words, laws)
+        return _first_difference(lhs.function, rhs.function, words, laws)
     except (ProofError, RecursionError):
-        return ""
-    if max(map(len, found.split(" = "))) > LONGEST:
-        return (
-            "" if known_false else "What is left to show is too long to print: take a smaller step."
-        )
-    return found
+        return "What is left to show takes too many steps to work out: take a smaller one."
 
 
 def _first_difference(f, g, words, laws):
@@ -49,9 +44,20 @@ def _first_difference(f, g, words, laws):
             sides = _without_common_terms(normal.poly(left), normal.poly(right))
             style = Text()
             style.reserved = taken
-            shown = [show_term(style, term_of(side), names) for side in sides]
+            shown = [_side(style, side, names) for side in sides]
             return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
     return ""
+
+
+def _side(style, p, names):
+    """A side in print: all of it, or its first term, or where that begins."""
+    whole = show_term(style, term_of(p), names)
+    if len(whole) <= LONGEST:
+        return whole
+    first = dict([min(p.items(), key=rank)])
+    begun = show_term(style, term_of(first), names)
+    begun = begun if len(begun) <= LONGEST else begun[:LONGEST].rpartition(" ")[0] + " …"
+    return f"{begun} + … ({len(p)} terms)" if len(p) > 1 else begun
 
 
 def _without_common_terms(p, q):

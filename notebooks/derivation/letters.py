@@ -16,7 +16,6 @@ from functools import lru_cache
 import sympy as sp
 from sympy import Basic, Expr, S, Tuple
 from sympy.core.symbol import Str
-from sympy.printing.latex import modifier_dict
 
 from .kernel import sums
 from .kernel import terms as k
@@ -271,26 +270,16 @@ def exact_number(q):
     return Term("num", Fraction(q))
 
 
-#: Latin letters, and those Greek ones that look like no Latin one.
-_ANY = "A-Za-zΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω"
-#: What a reader calls a letter, or a word: what prints as it is written, and unlike another one.
-READERS = re.compile(f"[{_ANY}](_?[{_ANY}0-9])*'*")
-#: What the book prints by itself, also with a number behind it.
+#: What a letter or a word is called: Latin letters or a Greek one, subscripts, and primes.
+_PART = "(?:[A-Za-z]+|[ΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω])"
+READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
+#: Letters that the notation needs for itself have a mark inside that no reader's has.
+_INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
+#: What the book prints by itself, or everybody: no word of a reader's is called so.
 PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
            "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
            "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
            *KNOWN}  # fmt: skip
-#: What reads as a function or an operator, however it is written; and before brackets, as its call.
-FUNCTIONS = {name.lower() for name in PRINTED if len(name) > 2} | {
-    "relu", "gelu", "silu", "softplus", "sign", "norm", "floor", "ceil", "erf", "argmax", "argmin",
-    "arcsin", "arccos", "coth", "sin", "cos", "var", "cov", "std", "mean", "vec"}  # fmt: skip
-#: Letters that the notation needs for itself have a mark inside that no reader's has.
-_INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
-#: Greek letters in words that print like Latin ones.
-_LATIN = {"Alpha", "Beta", "Epsilon", "Zeta", "Eta", "Iota", "Kappa", "Mu", "Nu", "Omicron", "Rho",
-          "Tau", "Upsilon", "Chi", "omicron"}  # fmt: skip
-#: What SymPy prints as a sign over a letter, or around it: xbar, Rabs.
-_SIGNS = tuple(modifier_dict)
 
 
 def letter(name, sort):
@@ -306,54 +295,31 @@ def _named(name):
 
 @lru_cache(maxsize=4096)
 def _checked(name):
-    plain = type(name) is str and READERS.fullmatch(name) and not _is_signed(name)
-    if not plain and not (isinstance(name, str) and _INNER.fullmatch(name)):
+    if type(name) is not str or not (READERS.fullmatch(name) or _INNER.fullmatch(name)):
         raise ProofError(
-            f"{name!r} is no name of a letter: Latin or Greek letters and digits, "
-            "an underscore between them, primes behind them, and no bar, hat or norm in words"
-        )
-    if _LATIN & set(_parts(name)):
-        raise ProofError(f"{name!r} prints like a Latin letter: choose another")
-    if len(name) > 1 and (is_printed(name) or _parts(name)[0].lower() in FUNCTIONS):
-        raise ProofError(
-            f"{name!r} prints like a word of the book, or a function: choose another letter"
+            f"{name!r} is no name of a letter: Latin letters or a Greek one, subscripts after an "
+            "underscore, digits, and primes behind them"
         )
     return Str(name)
-
-
-def is_printed(name):
-    """Whether the book prints something by this name already, with or without a number."""
-    first = _parts(name)[0]
-    return first in PRINTED or first.lower() in {
-        known.lower() for known in PRINTED if len(known) > 2
-    }
 
 
 def check_word(what, name):
     """Refuses a name for a word or a function that prints like what the book has already."""
     if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
         raise ProofError(
-            f"{what} cannot be called {name!r}: Latin or Greek letters and digits, an underscore "
-            "between them"
+            f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
+            "underscore, and digits"
         )
-    if _is_signed(name) or _LATIN & set(_parts(name)):
-        raise ProofError(f"{what} called {name!r} would print otherwise: choose another name")
-    if is_printed(name):
+    first = name_parts(name)[0]
+    if first in PRINTED or first.lower() in {known.lower() for known in PRINTED if known[1:]}:
         raise ProofError(
             f"something of the book is called so already: choose another name than {name}"
         )
 
 
-def _is_signed(name):
-    """Whether SymPy would print a part of it as a sign over the rest, or as another letter."""
-    parts = _parts(name)
-    mixed = any(re.search("[A-Za-z]", p) and re.search("[Α-ω]", p) for p in parts)
-    return mixed or any(p.lower().endswith(s) and p.lower() != s for p in parts for s in _SIGNS)
-
-
-def _parts(name):
-    """What SymPy prints in one piece: the letter, and its subscripts."""
-    return re.split(r"_|(?<=[^0-9])(?=[0-9])", name.rstrip("'"))
+def name_parts(name):
+    """What a name prints in one piece each: the letter, and its subscripts."""
+    return re.split(r"_|(?<=[^0-9_])(?=[0-9])", name.rstrip("'"))
 
 
 def size_term(s):

@@ -57,11 +57,7 @@ from .operations import (
     demand_known,
     shape_text,
 )
-from .printing import (
-    SUM,
-    Latex,
-    Text,
-)  # fmt: skip
+from .printing import SUM, Latex, Text
 from .sizes_told import telling_sizes
 
 DEEPEST = 100  # expressions within each other, well within what Python can follow
@@ -190,7 +186,8 @@ class Expression:
     # -- algebra
 
     def __matmul__(self, other):
-        return product(self, expression(other, "@"))
+        """The product; a right factor that is a product keeps its brackets, as it was written."""
+        return Expression(PRODUCT_OF, [*factors_of(self), expression(other, "@")])
 
     def __add__(self, other):
         return plus(self, expression(other, "+"))
@@ -268,7 +265,7 @@ class Expression:
     def rebuilt(self, args):
         """The same operation on other arguments; ProofError where these do not conform."""
         if self.operation in (PRODUCT_OF, SUM_OF):
-            return (product if self.operation is PRODUCT_OF else plus)(*args)
+            return with_factors(self, args) if self.operation is PRODUCT_OF else plus(*args)
         return Expression(self.operation, args, self.params, self.axes)
 
     def walk(self):
@@ -426,9 +423,24 @@ def position_numbers(n):
 
 
 def product(*factors):
-    """The matrix product; neighbouring shapes must conform."""
-    flat = [y for x in factors for y in (x.args if x.operation is PRODUCT_OF else [x])]
-    return Expression(PRODUCT_OF, flat)
+    """The matrix product, without brackets; neighbouring shapes must conform."""
+    return Expression(PRODUCT_OF, [y for x in factors for y in _flat(x)])
+
+
+def _flat(x):
+    return [y for f in x.args for y in _flat(f)] if x.operation is PRODUCT_OF else [x]
+
+
+def factors_of(x):
+    """The factors of a product, or what is none as the only factor."""
+    return x.args if x.operation is PRODUCT_OF else (x,)
+
+
+def with_factors(x, args):
+    """A product with other factors: those that had brackets keep them, and no other gets them."""
+    pairs = zip(x.args, args)
+    flat = [[a] if y.operation is PRODUCT_OF else factors_of(a) for y, a in pairs]
+    return Expression(PRODUCT_OF, [a for factors in flat for a in factors])
 
 
 def plus(*terms):
@@ -460,16 +472,6 @@ def stack(first, second):
 def last_row(x):
     """The last row, of shape 1 × columns."""
     return Expression(LAST_ROW, [expression(x, "last_row")])
-
-
-def over(index, body):
-    """The sum of ``body`` over an index made by ``head``, as in multi-head attention."""
-    index = unsealed(index)
-    if isinstance(index, End):
-        return expression(body, "over")
-    if not isinstance(index, Index):
-        raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
-    return Expression(OVER, [expression(body, "over")], [index])
 
 
 def derivative(x, scalar):

@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import chain, count
 
 from .kernel import terms as k
-from .letters import exact_number
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside, show_number
+from .letters import Join, exact_number, scalar_term
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
 #: In what order the factors of a product stand.
@@ -21,6 +21,13 @@ def show_term(style, term, names=None, tightness=0):
     """A number in index form; ``names`` maps letters for free positions to what they print as."""
     piece, holds = _Printer(style, names or {}, term).show(term)
     return piece if holds >= tightness else style.brackets(piece)
+
+
+def show_number(style, scalar):
+    """A scalar or a size that is free of positions: τ, 1/d, 2."""
+    if isinstance(scalar, Join):
+        return style.joined(*[show_number(style, s) for s in scalar.args])
+    return show_term(style, scalar_term(scalar))
 
 
 def show_place(style, index):

@@ -27,8 +27,8 @@ from .letters import (
     size_of,
     size_term,
 )
-from .notation import show_place, show_table
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside, show_number
+from .notation import show_number, show_place, show_table
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
 
 
 class _LazyTorch:
@@ -235,7 +235,12 @@ def _product_entry(x, i, j):
 
 
 def _show_product(x, style, show):
-    return beside(style, [show(y, PRODUCT) for y in x.args]), PRODUCT
+    return beside(style, [show(y, factor_tightness(y)) for y in x.args]), PRODUCT
+
+
+def factor_tightness(x):
+    """How tightly a factor must hold together: one that is a product itself stands in brackets."""
+    return POWER if x.operation is PRODUCT_OF else PRODUCT
 
 
 def _show_sum(x, style, show):
@@ -249,11 +254,13 @@ def _show_scaled(x, style, show):
         times = r"0 \times " if isinstance(style, Latex) else "0*"
         return ("" if x.params[0] else times) + show(x.args[0], PRODUCT), PRODUCT
     scalar = show_number(style, x.params[0])
-    if x.params[0].is_Add:
+    if x.args[0].operation is ONES and x.axes == (1, 1):
+        return scalar, SUM if x.params[0].is_Add else SIGNED
+    negative = scalar.startswith("-") and not x.params[0].is_Add
+    sign, scalar = ("-", scalar[1:]) if negative else ("", scalar)
+    if x.params[0].is_Add or "/" in scalar:  # 1/d A might be read as 1/(d A)
         scalar = style.brackets(scalar)
-    return beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if scalar.startswith(
-        "-"
-    ) else PRODUCT
+    return sign + beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if sign else PRODUCT
 
 
 def _show_function(name):

@@ -5,14 +5,10 @@ A printer says how each construct looks; an operation says which constructs it i
 
 from __future__ import annotations
 
-import itertools
 import re
-import unicodedata
-
-import sympy as sp
 
 from .kernel.terms import ProofError
-from .letters import Index, Join
+from .letters import name_parts
 
 #: How tightly a printed piece holds together; a looser piece inside a tighter one is bracketed.
 SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
@@ -26,7 +22,15 @@ class Latex:
         self.reserved = frozenset()  # what nothing bound is called
 
     def name(self, name):
-        return _upright(sp.latex(sp.Symbol(_greek(name))))
+        """A letter: italic, whatever it is called; what is applied to something is upright."""
+        return self._spelled(name, r"\mathit")
+
+    def _spelled(self, name, font):
+        first, *subscripts = map(in_greek, name_parts(name))
+        piece = first if len(first) == 1 else rf"{font}{{{first}}}"
+        below = [x if len(x) == 1 or x.isdigit() else rf"\mathrm{{{x}}}" for x in subscripts]
+        piece += f"_{{{','.join(below)}}}" if below else ""
+        return _with_commands(piece) + "'" * name.count("'")
 
     def brackets(self, piece):
         return rf"\left({piece}\right)"
@@ -44,9 +48,7 @@ class Latex:
         return r" \times ".join(sizes)
 
     def call(self, name, *pieces, index=None):
-        escaped_name = name.replace("_", r"\_")
-        name = rf"\operatorname{{{escaped_name}}}" if len(name) > 1 else self.name(name)
-        name = r"\mathbb{E}" if name == "E" else name
+        name = r"\mathbb{E}" if name == "E" else self._spelled(name, r"\operatorname")
         name += f"_{{{index}}}" if index else ""
         return rf"{name}\!\left({', '.join(pieces)}\right)"
 
@@ -123,7 +125,9 @@ class Text:
         self.brief, self.plain, self.reserved = brief or {}, self, frozenset()
 
     def name(self, name):
-        return name
+        """A letter; one of several characters in quotation marks, since no word stands in them."""
+        first, rest = _first(name)
+        return (first if len(first) == 1 else f'"{first}"') + rest
 
     def brackets(self, piece):
         return f"({piece})"
@@ -135,12 +139,13 @@ class Text:
         long, wide = ["1" + (f"[{s}]" if s else "") for s in sizes]
         if columns == 1:
             return "1" if rows == 1 else long
-        return f"{wide}ᵀ" if rows == 1 else f"{long}{wide}ᵀ"
+        return f"{wide}ᵀ" if rows == 1 else f"{long} {wide}ᵀ"
 
     def by(self, sizes):
         return "×".join(sizes)
 
     def call(self, name, *pieces, index=None):
+        name = "".join(_first(name))
         if index:
             name += index.translate(_SUBSCRIPTS) if index.isdigit() else f"[{index}]"
         return f"{name}({', '.join(pieces)})"
@@ -160,7 +165,7 @@ class Text:
         return f"{piece}^{exponent}"
 
     def fraction(self, above, below):
-        return "/".join(p if p.isalnum() or p[-1:] in ")]" and " " not in p and "/" not in p
+        return "/".join(p if re.fullmatch(r"[\w^]+", p) or p[-1:] in ")]" and " " not in p and "/" not in p
                         else f"({p})" for p in (above, below))  # fmt: skip
 
     def root(self, piece):
@@ -203,6 +208,32 @@ class Text:
         return words
 
 
+_LETTERS = {name: letter for letter, name in {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta",
+    "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi",
+    "ρ": "rho", "σ": "sigma", "τ": "tau", "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi",
+    "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Ξ": "Xi", "Π": "Pi",
+    "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega"}.items()}  # fmt: skip
+_COMMANDS = {letter: name for name, letter in _LETTERS.items()}
+
+
+def in_greek(part):
+    """A part of a name as it prints: gamma is γ."""
+    return _LETTERS.get(part, part)
+
+
+def _first(name):
+    """The letter of a name as it prints, and what follows it."""
+    first = name_parts(name)[0]
+    return in_greek(first), name[len(first) :]
+
+
+def _with_commands(piece):
+    """Greek letters as TeX writes them, apart from the letters behind them."""
+    spelled = "".join(rf"\{_COMMANDS[c]} " if c in _COMMANDS else c for c in piece)
+    return re.sub(r" (?![A-Za-z])", "", spelled).rstrip()
+
+
 def superscript(number):
     """A whole number as an exponent in plain text."""
     return str(number).translate(_SUPERSCRIPTS)
@@ -214,120 +245,10 @@ def check_words(what, words):
         raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
 
 
-def _greek(name):
-    """Greek letters spelled out, as SymPy's printer expects them: Π_m becomes Pi_m."""
-    spelled = []
-    for letter in name:
-        words = unicodedata.name(letter, "").split()
-        if words[:1] == ["GREEK"] and len(words) >= 4:
-            letter = words[3].title() if words[1] == "CAPITAL" else words[3].lower()
-            letter = letter.replace("Lamda", "Lambda").replace("lamda", "lambda")
-        spelled.append(letter)
-    return "".join(spelled)
-
-
-def _upright(name):
-    """A name of several letters is one word, and no product of theirs."""
-    return re.sub(r"^([A-Za-z][A-Za-z0-9]+)", r"\\mathrm{\1}", name)
-
-
-def show_number(style, expression):
-    """A scalar that is free of positions: τ, 1/d, 2."""
-    if isinstance(expression, Join):
-        return style.joined(*[show_number(style, s) for s in expression.args])
-    if isinstance(style, Latex):
-        symbols = [s for s in expression.free_symbols if isinstance(s, sp.Symbol)]
-        return sp.latex(expression, symbol_names={s: style.name(s.name) for s in symbols})
-    return sp.sstr(expression)
-
-
 def beside(style, pieces):
     """Factors beside each other; a dot between two digits."""
     found = pieces[0]
     for piece in pieces[1:]:
-        digits = found[-1:].isdigit() and re.match(r"\d|\\frac\{\d", piece)
+        digits = found[-1:].isdigit() and re.match(r"\d+(?!\d|ᵀ|\[[^]]*\]ᵀ)|\\frac\{\d", piece)
         found += (style.centred if digits else style.times) + piece
     return found
-
-
-# ── Words and what they take ──────────────────────────────────────────────────────────────
-
-
-def show_call(x, style, show):
-    """A word of what it takes, without what it keeps to itself."""
-    word = x.operation.word
-    return style.call(word.name, *shown_slots(x, style, show))
-
-
-def shown_slots(x, style, show):
-    """What is printed of what a word takes."""
-    kept = style.brief.get(x.operation.word, ())
-    return [show_slot(style, slot, show) for k, slot in enumerate(slots(x)) if k not in kept]
-
-
-def slots(x):
-    """What a word takes: arguments, then parameters, those left out that say where it is."""
-    return (*x.args, *x.params[x.operation.word.places :])
-
-
-def show_slot(style, slot, show=None):
-    """An argument; or a parameter: a number, or a family or an index by its name."""
-    if hasattr(slot, "operation"):
-        return show(slot) if show else slot.show(style)
-    number = isinstance(slot, sp.Expr)
-    return show_number(style, slot) if number else style.name(getattr(slot, "name", "1"))
-
-
-def brief_words(expressions):
-    """{word: {which of what it takes: that}}, for what is the same wherever the word stands.
-
-    What a word always shows is not among it.
-    """
-    found = {}
-    for x in expressions:
-        for y in x.walk():
-            if y.operation.word is not None:
-                found.setdefault(y.operation.word, set()).add(slots(y))
-    slopes = [y for x in expressions for y in x.walk() if y.operation.name == "derivative"]
-    bound = {y.params[0] for y in slopes if y.operation.word is None}
-    return {word: _kept(word, taken, bound) for word, taken in found.items()}
-
-
-def _kept(word, taken, bound):
-    first, *others = taken
-    if any(len(other) != len(first) for other in others):
-        return Kept()
-    same = [all(other[k] == slot for other in others) for k, slot in enumerate(first)]
-    told = [word.always_shows(k, s) or s.atoms(sp.Symbol) & bound for k, s in enumerate(first)]
-    back = [not t and s for t, s in zip(told, same)]
-    places = range(len(first))  # the last ones, or else the first: nobody asks which they are
-    last = [*itertools.takewhile(back.__getitem__, reversed(places))]
-    found = last or [*itertools.takewhile(back.__getitem__, places)]
-    return Kept({k: first[k] for k in sorted(found)}, leading=not last)
-
-
-class Kept(dict):
-    """What a brief word keeps to itself: {place: what}, the last places or the ``leading`` ones."""
-
-    def __init__(self, slots=(), leading=False):
-        super().__init__(slots)
-        self.leading = leading
-
-
-def kept_back_in(style):
-    """What brief words keep to themselves: "with LN(…; ε)" or "with v(x, …)", one for each."""
-    found = sorted(style.brief.items(), key=lambda item: item[0].name)
-    return [_kept_back(style, word, kept) for word, kept in found if kept]
-
-
-def _kept_back(style, word, kept):
-    told = ", ".join(show_slot(style, s) for s in kept.values())
-    told = told + style.and_others if kept.leading else style.others_and + told
-    every = sorted({style.name(x.name) for s in kept.values() for x in _indices(s)})
-    row = style.text("with ") + style.call(word.name, told)
-    return row + (style.text(" for every ") + ", ".join(every) if every else "")
-
-
-def _indices(slot):
-    """The indices, such as a head's, that something speaks of."""
-    return slot.free_positions() if hasattr(slot, "free_positions") else slot.atoms(Index)

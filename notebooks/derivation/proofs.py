@@ -18,20 +18,21 @@ from .letters import Bijection, Family, written
 from .matrices import operations_in
 from .names import check_indices, check_names, kernels_letters
 from .notation import readable, words_in
-from .printing import Text, check_words
+from .printing import Latex, Text, check_words
 from .reasons import (
+    INDUCTION,
     Definition,
     Given,
     Reason,
     _check_expression,
     check_label,
     check_shapes,
-    check_title,
+    checked_title,
 )
 from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join
-from .theorems import Instance, Theorem, _hypotheses, _independence, equations_among
+from .theorems import Instance, Theorem, _hypotheses, equations_among
 from .torch_runs import NotRun, run_in_torch, torch_is_here
 from .vocabulary import Word
 
@@ -46,14 +47,13 @@ class Derivation:
     """
 
     def __init__(self, name, start):
-        check_title(name)
-        self._name = name
+        self._name = name = checked_title("the name of a proof", name)
         _check_expression(name, start)
         check_names(name, [start])
         check_indices(name, [start])
         self._lines = ((start, (), ""),)
         self._proved, self._offered, self._random, self._local = None, [], [], ()
-        self._not_run, self._sizes = [], []
+        self._not_run = []
 
     name = property(lambda self: self._name)
     lines = property(lambda self: self._lines, doc="The lines so far: (expression, reasons, note).")
@@ -65,14 +65,9 @@ class Derivation:
         return tuple(h for h in found if h not in self._local)
 
     @property
-    def sizes(self):
-        """Which sizes are others now in the hypotheses that the lines so far rest on, in words."""
-        return tuple(dict.fromkeys(self._sizes))
-
-    @property
-    def assumptions(self):
-        """What the lines so far assume of random letters, in a sentence."""
-        return _independence(tuple(dict.fromkeys(self._random)))
+    def random(self):
+        """The random letters of the lines so far."""
+        return tuple(dict.fromkeys(self._random))
 
     def by(self, claim, *reasons, note=""):
         """The next expression in the chain, for the reasons given; none means plain algebra.
@@ -105,7 +100,6 @@ class Derivation:
             raise ProofError(f"{where}: {readable(error)}") from None
         self._offered += offered
         self._random += step.random()
-        self._sizes += step.sizes()
         self._lines += ((claim, step.reason_text(), note),)
         return self
 
@@ -146,7 +140,7 @@ def _theorem(name, label, lines, proved, proofs):
     together = lambda part: tuple(dict.fromkeys(x for p in proofs for x in getattr(p, part)))
     return Theorem._made(
         proved, name=name, label=label, lhs=lines[0][0], rhs=lines[-1][0], lines=tuple(lines),
-        hypotheses=hypotheses, random=together("_random"), sizes=together("_sizes"),
+        hypotheses=hypotheses, random=together("_random"),
         proof=tuple(proofs), not_run=together("_not_run"),
     )  # fmt: skip
 
@@ -163,7 +157,7 @@ class Induction:
     """
 
     def __init__(self, name, t, lhs, rhs):
-        check_title(name)
+        name = checked_title("the name of a proof", name)
         if not (isinstance(t, sp.Symbol) and t.is_integer and t.is_positive):
             raise ProofError(f"{name}: induction runs over a size symbol, not {t}")
         check_shapes(name, lhs, rhs)
@@ -178,7 +172,7 @@ class Induction:
 
     def step(self, write):
         """Proves the claim at t + 1; ``write`` gets the derivation and the claim at t."""
-        hypothesis = Given(self._lhs, self._rhs, "induction hypothesis")
+        hypothesis = Given(self._lhs, self._rhs, INDUCTION)
         after = Substitution(symbols={self._t: join(self._t, 1)})
         self._parts["step"] = self._part("step", after, write, hypothesis)
         return self
@@ -194,7 +188,7 @@ class Induction:
             )
         if len(derivation.lines) < 2:
             raise ProofError(f"{self._name}, {part}: a proof needs at least one line")
-        if line is not derivation or derivation.lines[-1][0] != goal:
+        if line is not derivation or not justify.same(derivation.lines[-1][0], goal):
             last = derivation.lines[-1][0]
             raise ProofError(f"{self._name}, {part}: ends with {last!r}, not with {goal!r}")
         return derivation
@@ -203,10 +197,14 @@ class Induction:
         """The theorem for every t, once base and step are proved."""
         if set(self._parts) != {"base", "step"}:
             raise ProofError(f"{self._name}: an induction needs a base and a step")
-        base, step = self._parts["base"], self._parts["step"]
+        base, step, t = self._parts["base"], self._parts["step"], self._t.name
         lines = (
             (self._lhs, (), ""),
-            (self._rhs, (Reason(f"induction on ${self._t}$", f"induction on {self._t}"),), ""),
+            (
+                self._rhs,
+                (Reason(f"induction on ${Latex().name(t)}$", f"induction on {Text().name(t)}"),),
+                "",
+            ),
         )
         try:
             proved = justify.induction(self._t, self._lhs, self._rhs, base._proved, step._proved)
@@ -267,7 +265,6 @@ def proves(theorem, lhs, rhs, needs=()):
         type(theorem) in (Theorem, Instance)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
         and not theorem.random
-        and not theorem.sizes
         and _needs_are_about(theorem, [lhs, rhs])
         and _says_no_more(theorem, theorem.lhs, lhs)
         and _says_no_more(theorem, theorem.rhs, rhs)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from . import justify
 from .kernel.terms import ProofError
-from .letters import LAWS, Law
+from .letters import Law
 from .matrices import Expression
 from .operations import shape_text
 from .printing import check_words
@@ -32,16 +33,19 @@ def unfold(word):
     return Definition(word)
 
 
+HYPOTHESIS, INDUCTION = "hypothesis", "induction hypothesis"
+
+
 @dataclass(frozen=True)
 class Given:
     """An equation assumed; every theorem whose proof uses it prints it as a hypothesis."""
 
     lhs: Expression
     rhs: Expression
-    title: str = "hypothesis"
+    title: str = HYPOTHESIS
 
     def __post_init__(self):
-        check_words("the title of a hypothesis", self.title)
+        object.__setattr__(self, "title", checked_title("the title of a hypothesis", self.title))
         check_shapes("a hypothesis", self.lhs, self.rhs)
 
     def show(self, style, names=None):
@@ -60,6 +64,11 @@ class Given:
     def met_in(self, sample):
         """Whether it holds in a sample."""
         return (self.lhs.run(sample) - self.rhs.run(sample)).abs().max().item() < 1e-12
+
+    @property
+    def cited(self):
+        """How a line names it as its reason."""
+        return self.title if self.title in (HYPOTHESIS, INDUCTION) else f"“{self.title}”"
 
     @property
     def proved(self):
@@ -85,13 +94,14 @@ class Reason:
     @classmethod
     def of(cls, reason):
         """The print of a law, a definition, a theorem or a hypothesis."""
-        return cls(reason.latex if isinstance(reason, Law) else _title(reason), _title(reason))
+        return cls(reason.latex if isinstance(reason, Law) else title_of(reason), title_of(reason))
 
 
-def _title(reason):
+def title_of(reason):
+    """A reason in words; what its writer has named stands in quotation marks."""
     if isinstance(reason, Law):
         return reason.name
-    return str(reason) if isinstance(reason, Definition) else reason.title
+    return str(reason) if isinstance(reason, Definition) else reason.cited
 
 
 def _check_expression(where, x):
@@ -100,18 +110,16 @@ def _check_expression(where, x):
         raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
 
 
-def check_title(name):
-    """Refuses a name of a proof that reads like another reason than a theorem."""
-    check_words("the name of a proof", name)
-    taken = {print_of.casefold() for law in LAWS for print_of in (law.name, law.latex)} | {
-        "algebra",
-        "hypothesis",
-        "induction hypothesis",
-    }
-    other = ("definition of", "induction on", "theorem", "lemma")
-    parts = [part.strip().casefold() for part in name.split(",")]
-    if name != name.strip() or any(part in taken or part.startswith(other) for part in parts):
-        raise ProofError(f"a proof called {name!r} would print like another reason")
+def checked_title(what, title):
+    """A name that a reader gives, its white space made plain; it stands in quotation marks.
+
+    Refuses what would print as more than itself, or in letters that look like others.
+    """
+    check_words(what, title)
+    letters = [unicodedata.name(c, "").split()[:1] for c in title if c.isalpha()]
+    if any(script not in (["LATIN"], ["GREEK"]) for script in letters) or set("“”") & {*title}:
+        raise ProofError(f"{what} is in Latin and Greek letters, without quotation marks")
+    return " ".join(title.split())
 
 
 def check_label(label):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import hypotheses, justify
+from .calls import brief_words, kept_back_in
 from .counterexamples import counterexample
 from .goals import left_to_show
 from .hypotheses import offered_by
@@ -12,8 +13,8 @@ from .letters import LAWS, Family, Law
 from .matrices import NonZero
 from .notation import readable
 from .operations import OVER
-from .printing import Text, brief_words, kept_back_in
-from .reasons import Definition, Given, Reason, _check_written, _title
+from .printing import Text
+from .reasons import Definition, Given, Reason, _check_written, title_of
 from .sizes_told import telling_sizes
 from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
@@ -37,7 +38,7 @@ class Step:
             raise ProofError(self._refusal())
         for k, reason in enumerate(self.reasons):
             if self._would_do(self.reasons[:k] + self.reasons[k + 1 :]):
-                raise ProofError(f"{self.where}: {_title(reason)} is not needed; leave it out")
+                raise ProofError(f"{self.where}: {title_of(reason)} is not needed; leave it out")
         return proved
 
     def _would_do(self, reasons):
@@ -93,19 +94,13 @@ class Step:
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
         return found + sorted((f for f in families if f.random), key=lambda f: f.name)
 
-    def sizes(self):
-        """The sizes that are others now in what it cites, where hypotheses go with it."""
-        return [
-            row for r in self.reasons if isinstance(r, Instance) if r.hypotheses for row in r.sizes
-        ]
-
     def reason_text(self):
         return tuple(dict.fromkeys(map(Reason.of, self.reasons))) or (Reason("algebra", "algebra"),)
 
     def _refusal(self):
         style = Text(brief_words([self.before, self.claim]))
         claim = " = ".join(x.show(style) for x in telling_sizes(self.before, self.claim))
-        reasons = ", ".join(map(_title, self.reasons)) or "algebra alone"
+        reasons = ", ".join(map(title_of, self.reasons)) or "algebra alone"
         laws = [r for r in self.reasons if isinstance(r, Law)]
         words = self._words(self.reasons)
         false = self._searched()
@@ -114,10 +109,21 @@ class Step:
             f"Claimed: {claim}",
             *kept_back_in(style),
             f"Reasons given: {reasons}.",
-            left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
+            *self._unmatched(),
+            left_to_show(self.stages[-1], self.claim, words, laws),
             false,
         ]
         return "\n  ".join(row for row in rows if row)
+
+    def _unmatched(self):
+        """A sentence for each equation whose left side stands nowhere in the line."""
+        stage = self.before
+        for reason in equations_among(self.reasons):
+            after = justify.rewritten(stage, reason.lhs, reason.rhs)
+            if after == stage:
+                lhs = telling_sizes(reason.lhs)[0]
+                yield f"{title_of(reason)} changes nothing: {lhs!r}, its left side, does not occur."
+            stage = after
 
     def _searched(self):
         """Whether the line is false, as far as a search can tell."""
@@ -128,7 +134,7 @@ class Step:
         except Exception:  # a claim that the search cannot read is refused all the same
             return "A counterexample could not be looked for."
         if not found:
-            return f"{found!r}"
+            return f"These reasons do not suffice in one step. {found!r}"
         unless = ", unless what the lines before need excludes this" if self.needs else ""
         return f"It is false{unless}: {found}."
 

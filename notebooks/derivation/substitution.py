@@ -24,12 +24,14 @@ from .letters import (
     scalar_letter,
     scalar_term,
     size_term,
+    unsealed,
 )
 from .matrices import (
     Expression,
     derivative,
     diag,
     expectation,
+    expression,
     free_names,
     hadamard,
     is_mask,
@@ -37,11 +39,10 @@ from .matrices import (
     last_row,
     made_of,
     ones,
-    over,
     plus,
-    product,
     scaled,
     stack,
+    with_factors,
 )
 from .operations import (
     DERIVATIVE,
@@ -64,7 +65,7 @@ from .symbols import Heads, Sequence
 from .vocabulary import argument_of
 
 _BUILDERS = {
-    PRODUCT_OF: lambda args, params: product(*args), SUM_OF: lambda args, params: plus(*args),
+    SUM_OF: lambda args, params: plus(*args),
     SCALED: lambda args, params: scaled(params[0], args[0]), TRANSPOSE: lambda args, params: args[0].T,
     HADAMARD: lambda args, params: hadamard(*args), DIAG: lambda args, params: diag(*args),
     STACK: lambda args, params: stack(*args), LAST_ROW: lambda args, params: last_row(*args),
@@ -102,8 +103,10 @@ class Substitution:
         if operation in (OVER, DERIVATIVE):
             binder, inner = self.bind(x.params[0], free_names(x.args[0]))
             body = inner(x.args[0])
-            return over(binder, body) if operation is OVER else derivative(body, binder)
+            return _sum(binder, body) if operation is OVER else derivative(body, binder)
         args = [self(y) for y in x.args]
+        if operation is PRODUCT_OF:
+            return with_factors(x, args)
         params = [self._parameter(p) for p in x.params]
         if operation in _BUILDERS:
             return _BUILDERS[operation](args, params)
@@ -233,6 +236,25 @@ class Substitution:
     def checked(cls, theorem, meant):
         """The substitution that keywords describe; ProofError says what does not fit."""
         return _Matching(theorem).match(meant)
+
+
+def over(index, body):
+    """The sum of ``body`` over an index made by ``head``, as in multi-head attention.
+
+    Where a sum inside is over an index of the same name, this one gets a prime.
+    """
+    index = unsealed(index)
+    if not isinstance(index, (Index, End)):
+        raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
+    bound = {x.params[0] for x in expression(body, "over").walk() if x.operation is OVER}
+    while index in bound:
+        renamed = Index(index.name + "'", index.size)
+        index, body = renamed, Substitution(indices={index: renamed})(body)
+    return _sum(index, body)
+
+
+def _sum(index, body):
+    return body if isinstance(index, End) else Expression(OVER, [body], [index])
 
 
 def _matrix_of(bijection):

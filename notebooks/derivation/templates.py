@@ -14,8 +14,9 @@ from sympy import S
 from .kernel.terms import ProofError
 from .letters import End, Family, Index, Mismatch, as_size, conform, is_size, written
 from .matrices import Expression, free_names, is_mask, read_blindly
+from .notation import show_number
 from .operations import DERIVATIVE, EXPECTATION, OVER, shape_text
-from .printing import Text, show_number
+from .printing import Text
 from .substitution import Substitution
 from .symbols import mask, matrix
 from .vocabulary import argument_of

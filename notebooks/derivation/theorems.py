@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from itertools import chain
 
-import sympy as sp
-
 from . import hypotheses, justify
 from .display import latex_of, text_of
 from .hypotheses import in_words, offered_by
 from .kernel import rules
 from .kernel.terms import LAW, ProofError
-from .letters import Bijection, Family
+from .letters import Family
 from .matrices import NonZero
 from .names import check_indices, check_names
 from .notation import readable
-from .printing import Text, show_number
 from .reasons import Given, Reason
 from .substitution import Substitution
 
@@ -26,13 +23,12 @@ class Theorem:
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
     (what must not vanish, what is assumed), ``random`` (the letters whose moments were used),
     ``lines`` ((expression, reasons, note); the first has no reason) and ``proved``, the theorem
-    of the kernel that it prints; of an instance, and of what rests on its hypotheses, ``sizes`` says
-    which sizes are others now.  Call it with what its letters stand for to cite it:
+    of the kernel that it prints.  Call it with what its letters stand for to cite it:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
     __slots__ = ("proved", "name", "label", "lhs", "rhs", "hypotheses", "random", "lines",
-                 "proof", "not_run", "sizes", "__weakref__")  # fmt: skip
+                 "proof", "not_run", "__weakref__")  # fmt: skip
 
     def __init__(self, *_, **__):
         raise ProofError("a theorem is made by qed and by nothing else")
@@ -62,6 +58,11 @@ class Theorem:
         """The number and the name, or the name alone."""
         return f"{self.label} ({self.name})" if self.label else self.name
 
+    @property
+    def cited(self):
+        """How a line names it as its reason: its name in quotation marks."""
+        return f"{self.label} (“{self.name}”)" if self.label else f"“{self.name}”"
+
     def __call__(self, /, *unnamed, **meant):
         """An instance: each keyword says what a letter, permutation, scalar or size stands for."""
         if unnamed:
@@ -85,14 +86,7 @@ class Theorem:
         check_indices(self.title, [lhs, rhs, *[side for h in hypotheses for side in h.sides()]])
         draws = {f: None for x in (lhs, rhs) for f in _draws_in(x)}
         random = dict.fromkeys([*map(put.family, self.random), *draws])
-        return _instance(
-            proved, self.title, lhs, rhs, hypotheses, tuple(random), _other_shapes(self, put)
-        )
-
-    @property
-    def assumptions(self):
-        """What is assumed of random letters, in a sentence; empty when nothing is."""
-        return _independence(self.random)
+        return _instance(proved, self.cited, lhs, rhs, hypotheses, tuple(random))
 
     def _repr_latex_(self):
         return latex_of(self)
@@ -105,7 +99,7 @@ class Instance(Theorem):
     """A theorem with something put for its letters; a reason in a line."""
 
     __slots__ = ()
-    title = property(lambda self: self.name)
+    title = cited = property(lambda self: self.name)
 
     def reversed(self):
         """The same equation read from right to left."""
@@ -116,37 +110,14 @@ class Instance(Theorem):
             self.lhs,
             self.hypotheses,
             self.random,
-            self.sizes,
         )
 
 
-def _other_shapes(theorem, put):
-    """The sizes that are others now in the shape of a letter that stayed: one row, or none."""
-    changed = {s for s, size in put.symbols.items() if s.is_integer and s != size}
-    told = changed & _sizes_that_stay(theorem, put)
-    row = ", ".join(f"{s} = {show_number(Text(), put.symbols[s])}" for s in sorted(told, key=str))
-    return (*theorem.sizes, *([row] if row else []))
-
-
-def _sizes_that_stay(theorem, put):
-    """The size symbols in the shapes of letters that an instance leaves as they are."""
-    said = [x for h in theorem.hypotheses for x in h.sides()]
-    basics = set().union(
-        *[x.atoms(Family) | x.atoms(Bijection) for x in (theorem.lhs, theorem.rhs, *said)]
-    )
-    kept = basics - put.families.keys() - put.permutations.keys()
-    found = set().union(*[basic.atoms(sp.Symbol) for basic in kept])
-    abouts = [h.about for h in theorem.hypotheses if not h.sides()]
-    hidden = {x for about in abouts for x in about.letters} - {f.term for f in basics}
-    names = {y.args[0] for x in hidden for y in x.args[1].letters}
-    return found | {s for s in put.symbols if s.name in names}
-
-
-def _instance(proved, name, lhs, rhs, hypotheses, random, sizes):
+def _instance(proved, name, lhs, rhs, hypotheses, random):
     lines = (lhs, (), ""), (rhs, (Reason(name, name),), "")
     return Instance._made(
         proved, name=name, label="", lhs=lhs, rhs=rhs, hypotheses=hypotheses, random=random,
-        lines=lines, proof=(), not_run=(), sizes=sizes,
+        lines=lines, proof=(), not_run=(),
     )  # fmt: skip
 
 
@@ -181,22 +152,14 @@ def _check_that_it_prints(theorem):
     said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])
     terms = [proved.lhs, proved.rhs, *[x for _, x in proved.conditions], *chain(*assumed)]
     laws = {x.args[0] for t in terms for x in t.letters if x.args[1] == LAW}
+    sides = [x for h in theorem.hypotheses for x in h.sides()]
+    drawn = {f for x in (theorem.lhs, theorem.rhs, *sides) for f in _draws_in(x)}
     if (
         {(proved.lhs, proved.rhs)} != printed
         or assumed != set(proved.hypotheses)
         or not proved.conditions <= said
         or not laws <= {f.name for f in theorem.random}
+        or not drawn <= {*theorem.random}
         or len({f.name for f in theorem.random}) < len(theorem.random)
     ):
         raise ProofError(f"{theorem.title} would print otherwise than it was proved")
-
-
-def _independence(families):
-    """The sentence that says what the moments of random letters rest on."""
-    if not families:
-        return ()
-    names, of = ", ".join(f.name for f in families), {}
-    for f in families:
-        of.setdefault(sp.sstr(f.variance), []).append(f.name)
-    told = [f"{v} ({', '.join(found)})" if len(of) > 1 else v for v, found in of.items()]
-    return (f"the entries of {names} are independent, of mean 0 and of variance {', '.join(told)}",)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 
+from .calls import show_call
 from .index_forms import Number, Position, exp_of, root_of, total
 from .kernel import terms as k
 from .kernel.sorts import KNOWN
@@ -16,7 +17,7 @@ from .kernel.terms import ProofError, Term
 from .letters import End, Family, Index, Join, Scalar, check_word, exact, letter, number, unsealed
 from .matrices import Expression, NonZero, expression, hadamard, is_mask, ones
 from .operations import Operation, alike, known, of_one, torch
-from .printing import ATOM, POWER, show_call
+from .printing import ATOM, POWER
 from .symbols import Heads, Sequence
 from .words import Definition, Generic
 

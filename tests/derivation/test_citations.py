@@ -60,7 +60,7 @@ class Silent(Given):
 
 test_it_is_refused = refused({
     # where it does not apply
-    "T is not needed; leave it out": lambda: line(A + A, 2 * A, row_sums()),
+    "“T” is not needed; leave it out": lambda: line(A + A, 2 * A, row_sums()),
     "not justified": {
         "one that does not apply": lambda: line(softmax(S + e @ one.T), softmax(S), row_sums()),
         "in the wrong direction": lambda: line(softmax(S), softmax(S + e @ one.T), shift()),
@@ -240,4 +240,4 @@ def test_what_stands_for_a_permutation_inside_an_index_form(image):
 def test_an_equation_is_used_at_every_place_of_a_product():
     C = matrix("C", n, n)
     twice = line(A @ B @ C @ A @ B, J @ C @ J, given(A @ B, J))
-    assert shown(twice) == ["A B = 11ᵀ"]
+    assert shown(twice) == ["A B = 1 1ᵀ"]

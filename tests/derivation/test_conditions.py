@@ -110,11 +110,11 @@ def evident_by_a_quotient():
 
 #: A proof, and what it needs.
 NEEDED = {
-    "a divisor": (lambda: halves, ["c 1 ≠ 0"]),
-    "a divisor, put": (lambda: halves(A=B, c=r), ["r 1 ≠ 0"]),
-    "a quotient, put": (lambda: theorem(c * A + A, A + c * A)(c=1 / r), ["r 1 ≠ 0"]),
+    "a divisor": (lambda: halves, ["c ≠ 0"]),
+    "a divisor, put": (lambda: halves(A=B, c=r), ["r ≠ 0"]),
+    "a quotient, put": (lambda: theorem(c * A + A, A + c * A)(c=1 / r), ["r ≠ 0"]),
     "a matrix with a divisor, put": (
-        lambda: theorem(A + A, 2 * A)(A=(1 / c) * B), ["c 1 ≠ 0"]),
+        lambda: theorem(A + A, 2 * A)(A=(1 / c) * B), ["c ≠ 0"]),
     "a root": (lambda: roots, ["r ≥ 0"]),
     "a root of what is positive": (lambda: roots(r=tau), []),
     "a root that has to be positive": (
@@ -136,9 +136,9 @@ NEEDED = {
         ["no row of Z[a] sums to zero", "no row of Z[b] sums to zero, for every b"]),
     "what was divided by midway": (divided_midway, ["no row of X sums to zero"]),
     "what a quotient makes evident": (evident_by_a_quotient,
-        ["no row of Y - 1/d Y 1 · 1ᵀ + w(v) 1ᵀ sums to zero"]),
+        ["no row of Y - (1/d) Y 1 1ᵀ + w(v) 1ᵀ sums to zero"]),
     "a word written out": (
-        lambda: line(part(X, c) + part(X, c), (2 / c) * X, unfold(part)), ["c 1 ≠ 0"]),
+        lambda: line(part(X, c) + part(X, c), (2 / c) * X, unfold(part)), ["c ≠ 0"]),
     "a slope of a quotient": (
         lambda: line(
             derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s), zeros(n),

@@ -56,7 +56,7 @@ def test_the_hypothesis_that_was_dropped_is_named_and_so_is_the_claim_where_it_i
     found = counterexample(A, A.T, without="a symmetric A, say")
     assert repr(found).startswith("without “a symmetric A, say”: A = Aᵀ is false: n = ")
     of_norms = counterexample(layer_norm(A, eps), layer_norm(2 * A, eps))
-    assert repr(of_norms).startswith("LN(A) = LN(2 A); with LN(…; epsilon) is false: n = ")
+    assert repr(of_norms).startswith("LN(A) = LN(2 A); with LN(…; ε) is false: n = ")
     assert str(found).startswith("without “a symmetric A, say”: n = ")
     assert r"\text{without “a symmetric A, say”:}" in found._repr_latex_()
     refuse(lambda: counterexample(A, A.T, without="$A$"), "without a backslash")

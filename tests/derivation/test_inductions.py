@@ -52,8 +52,8 @@ test_it_is_refused = refused({
     "needs a base and a step": lambda: total_is_the_first().qed(),
     "written as a function": lambda: x_alone().base(None),
     "at least one line": lambda: x_alone().base(lambda line: line),
-    "base: ends with 2 z[1] - z[1], not with z[1]": lambda: total_is_the_first().base(
-        lambda line: line.by(2 * first - first)),
+    "base: ends with softmax(x), not with 1": lambda: Induction(
+        "I", t, softmax(x), ones(1, 1)).base(lambda line: line.by(softmax(x))),
     "step, line 2 is not justified": step_that_is_false,
     "a part of an induction is no theorem by itself": lambda: Induction("I", t, x, y).step(
         lambda line, claim: line.by(y, claim).qed()),
