@@ -18,7 +18,7 @@ from .kernel import terms as k
 from .kernel.conditions import EXISTS, SMOOTH
 from .kernel.terms import ProofError, Term
 from .letters import scalar_letter
-from .matrices import NonZero
+from .nonzero import NonZero
 from .notation import show_condition
 from .operations import DERIVATIVE, OVER, SCALED, SUM_OF
 from .printing import Text
@@ -112,7 +112,7 @@ def offered_by(x, words):
     """The words that the operations of an expression offer, once some definitions are written out."""
     found = []
     if x.operation.word in words or not x.operation.defined:
-        found += x.operation.needs(x)
+        found += [h if isinstance(h, NonZero) else NonZero(h) for h in x.operation.needs(x)]
     if x.operation.word in words and x.operation.expand is not None:
         found += offered_by(x.operation.expand(x), words)
     for y in x.args:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-from dataclasses import dataclass
 
 import sympy as sp
 from sympy import S
 
+from . import operations as ops
 from .index_forms import Number, Position, tabled
 from .kernel import terms as k
 from .kernel.sorts import range_of
 from .kernel.terms import ProofError, abstract
 from .letters import (
     Bijection,
-    End,
     Family,
     Index,
     Scalar,
@@ -31,90 +29,11 @@ from .letters import (
     size_term,
     unsealed,
 )
-from .operations import (
-    CAUSAL,
-    DERIVATIVE,
-    DIAG,
-    EXPECTATION,
-    HADAMARD,
-    HOLE,
-    IDENTITY,
-    LAST_ROW,
-    LETTER,
-    ONES,
-    OVER,
-    PERMUTATION,
-    POSITIONS,
-    PRODUCT_OF,
-    SCALED,
-    SIZED,
-    STACK,
-    SUM_OF,
-    TABULATED,
-    TRANSPOSE,
-    ZEROS,
-    Operation,
-    demand_known,
-    shape_text,
-)
-from .printing import SUM, Latex, Text
+from .printing import Latex, Text
+from .shapes import shape_text
 from .sizes_told import telling_sizes
 
 DEEPEST = 100  # expressions within each other, well within what Python can follow
-
-
-@dataclass(frozen=True)
-class NonZero:
-    """How a reader says that every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
-
-    expression: "Expression"
-    positive: bool = False
-    bound: tuple = ()
-
-    def sides(self):
-        """The expressions it speaks of."""
-        return [self.expression]
-
-    def quantified(self, binder):
-        """The same for every value of an index or scalar that was bound around it."""
-        names = self.expression.free_positions() | self.expression.free_scalars()
-        if binder not in names or binder in self.bound:
-            return self
-        return NonZero(self.expression, self.positive, (*self.bound, binder))
-
-    def substituted(self, substitution):
-        """The same for what a substitution puts for the letters."""
-        bound = []
-        for binder in self.bound:
-            binder, substitution = substitution.bind(binder, free_names(self.expression))
-            bound += [] if isinstance(binder, End) else [binder]
-        return NonZero(substitution(self.expression), self.positive, tuple(bound))
-
-    def met_in(self, sample):
-        """Whether it holds in a sample, by a margin."""
-        places = [range(sample.size(b.size)) if isinstance(b, Index) else (0,) for b in self.bound]
-        for at in itertools.product(*places):
-            value = self.expression.run(sample.fixing(dict(zip(self.bound, at))))
-            if not (value if self.positive else value.abs()).min().item() > 1e-3:
-                return False
-        return True
-
-    def show(self, style, names=None):
-        """The hypothesis in print."""
-        every, x = "", self.expression
-        for binder in self.bound:
-            every += style.text(" for every " if not every else ", ") + style.name(binder.name)
-        if not self.positive and x.operation is PRODUCT_OF and x.args[-1].operation is ONES:
-            rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
-            (rows,) = telling_sizes(rows, all_of_them=True)
-            shown = rows.show(style, SUM, names)
-            # the comma: no row of any of them, not "not of every one"
-            comma = style.text(",") if every else ""
-            return style.text("no row of ") + shown + style.text(" sums to zero") + comma + every
-        relation = style.greater if self.positive else style.unequal
-        each = "" if x.axes == (1, 1) else style.text("each entry of ")
-        (x,) = telling_sizes(x, all_of_them=True)
-        return each + x.show(style, SUM, names) + relation + "0" + every
 
 
 _blind = [False]  # whether a definition is being read, the innermost last
@@ -143,7 +62,7 @@ class Expression:
         raise TypeError("there is no other Expression: it could print what it likes")
 
     def __init__(self, operation, args=(), params=(), wanted=None):
-        demand_known(operation)
+        ops.demand_known(operation)
         if not all(type(x) is Expression for x in args):
             raise ProofError("an expression is made of expressions")
         wanted = wanted and tuple(map(as_size, wanted))
@@ -187,7 +106,7 @@ class Expression:
 
     def __matmul__(self, other):
         """The product; a right factor that is a product keeps its brackets, as it was written."""
-        return Expression(PRODUCT_OF, [*factors_of(self), expression(other, "@")])
+        return Expression(ops.PRODUCT_OF, [*factors_of(self), expression(other, "@")])
 
     def __add__(self, other):
         return plus(self, expression(other, "+"))
@@ -232,7 +151,7 @@ class Expression:
     @property
     def T(self):
         """The transpose."""
-        return Expression(TRANSPOSE, [self])
+        return Expression(ops.TRANSPOSE, [self])
 
     @property
     def shape(self):
@@ -256,16 +175,17 @@ class Expression:
             sample.values[self] = self.operation.run(self, sample)
         return sample.values[self]
 
-    def non_zero(self, scalar):
-        """How a reader says that a scalar of this expression is not 0."""
-        return NonZero(scaled(scalar, ones(1, 1)))
+    @staticmethod
+    def number(scalar):
+        """A scalar as the 1 × 1 matrix that it makes."""
+        return scaled(scalar, ones(1, 1))
 
     # -- structure
 
     def rebuilt(self, args):
         """The same operation on other arguments; ProofError where these do not conform."""
-        if self.operation in (PRODUCT_OF, SUM_OF):
-            return with_factors(self, args) if self.operation is PRODUCT_OF else plus(*args)
+        if self.operation in (ops.PRODUCT_OF, ops.SUM_OF):
+            return with_factors(self, args) if self.operation is ops.PRODUCT_OF else plus(*args)
         return Expression(self.operation, args, self.params, self.axes)
 
     def walk(self):
@@ -291,7 +211,7 @@ class Expression:
         found = set().union(*[x.free_scalars() for x in self.args], set())
         for basic in (*self.params, *self.axes):
             found |= _atoms(basic, sp.Symbol)
-        return found - {self.params[0]} if self.operation is DERIVATIVE else found
+        return found - {self.params[0]} if self.operation is ops.DERIVATIVE else found
 
     def index_names(self):
         """The indices, such as a head's, free or bound."""
@@ -302,7 +222,7 @@ class Expression:
         found = set().union(*[x.free_positions() for x in self.args], set())
         for basic in self.params:
             found |= _atoms(basic, Index)
-        return found - {self.params[0]} if self.operation is OVER else found
+        return found - {self.params[0]} if self.operation is ops.OVER else found
 
     # -- print
 
@@ -365,25 +285,27 @@ def made_of(x):
 
 def operations_in(x):
     """The operation of a node; of an index form, those that it was made of as well."""
-    return {x.operation}.union(*[p.atoms(Operation) for p in x.params])
+    return {x.operation}.union(*[p.atoms(ops.Operation) for p in x.params])
 
 
 def is_permutation(x):
     """Whether an expression is a permutation matrix by its form."""
-    if x.operation in (PERMUTATION, IDENTITY):
+    if x.operation in (ops.PERMUTATION, ops.IDENTITY):
         return True
-    return x.operation in (TRANSPOSE, PRODUCT_OF) and all(map(is_permutation, x.args))
+    return x.operation in (ops.TRANSPOSE, ops.PRODUCT_OF) and all(map(is_permutation, x.args))
 
 
 def is_mask(x):
     """Whether the entries of an expression are zeros and ones by its form."""
-    if x.operation is LETTER:
+    if x.operation is ops.LETTER:
         return x.params[0].kind == "mask"
-    if x.operation in (ONES, ZEROS, CAUSAL, HOLE) or is_permutation(x):
+    if x.operation in (ops.ONES, ops.ZEROS, ops.CAUSAL, ops.HOLE) or is_permutation(x):
         return True
-    if x.operation in (TRANSPOSE, HADAMARD, STACK, LAST_ROW, SIZED):
+    if x.operation in (ops.TRANSPOSE, ops.HADAMARD, ops.STACK, ops.LAST_ROW, ops.SIZED):
         return all(map(is_mask, x.args))
-    if x.operation is PRODUCT_OF:  # the rows and columns of one mask, permuted, or an outer product
+    if (
+        x.operation is ops.PRODUCT_OF
+    ):  # the rows and columns of one mask, permuted, or an outer product
         outer = all(y.axes[1] == 1 for y in x.args[:-1])
         return all(map(is_mask, x.args)) and (
             outer or sum(not is_permutation(y) for y in x.args) == 1
@@ -396,27 +318,27 @@ def is_mask(x):
 
 def ones(rows, columns=1):
     """The matrix of ones."""
-    return Expression(ONES, wanted=(rows, columns))
+    return Expression(ops.ONES, wanted=(rows, columns))
 
 
 def zeros(rows, columns=1):
     """The matrix of zeros."""
-    return Expression(ZEROS, wanted=(rows, columns))
+    return Expression(ops.ZEROS, wanted=(rows, columns))
 
 
 def identity(n):
     """The identity matrix."""
-    return Expression(IDENTITY, wanted=(n, n))
+    return Expression(ops.IDENTITY, wanted=(n, n))
 
 
 def causal(n):
     """The causal mask: 1 where the column does not come after the row."""
-    return Expression(CAUSAL, wanted=(n, n))
+    return Expression(ops.CAUSAL, wanted=(n, n))
 
 
 def position_numbers(n):
     """The column (1, 2, …, n)."""
-    return Expression(POSITIONS, wanted=(n, 1))
+    return Expression(ops.POSITIONS, wanted=(n, 1))
 
 
 # ── Operations on expressions ─────────────────────────────────────────────────────────────
@@ -424,54 +346,54 @@ def position_numbers(n):
 
 def product(*factors):
     """The matrix product, without brackets; neighbouring shapes must conform."""
-    return Expression(PRODUCT_OF, [y for x in factors for y in _flat(x)])
+    return Expression(ops.PRODUCT_OF, [y for x in factors for y in _flat(x)])
 
 
 def _flat(x):
-    return [y for f in x.args for y in _flat(f)] if x.operation is PRODUCT_OF else [x]
+    return [y for f in x.args for y in _flat(f)] if x.operation is ops.PRODUCT_OF else [x]
 
 
 def factors_of(x):
     """The factors of a product, or what is none as the only factor."""
-    return x.args if x.operation is PRODUCT_OF else (x,)
+    return x.args if x.operation is ops.PRODUCT_OF else (x,)
 
 
 def with_factors(x, args):
     """A product with other factors: those that had brackets keep them, and no other gets them."""
     pairs = zip(x.args, args)
-    flat = [[a] if y.operation is PRODUCT_OF else factors_of(a) for y, a in pairs]
-    return Expression(PRODUCT_OF, [a for factors in flat for a in factors])
+    flat = [[a] if y.operation is ops.PRODUCT_OF else factors_of(a) for y, a in pairs]
+    return Expression(ops.PRODUCT_OF, [a for factors in flat for a in factors])
 
 
 def plus(*terms):
     """The sum of matrices of one shape."""
-    flat = [y for x in terms for y in (x.args if x.operation is SUM_OF else [x])]
-    return flat[0] if len(flat) == 1 else Expression(SUM_OF, flat)
+    flat = [y for x in terms for y in (x.args if x.operation is ops.SUM_OF else [x])]
+    return flat[0] if len(flat) == 1 else Expression(ops.SUM_OF, flat)
 
 
 def scaled(scalar, x):
     """A scalar times a matrix."""
-    return Expression(SCALED, [expression(x, "*")], [exact(scalar)])
+    return Expression(ops.SCALED, [expression(x, "*")], [exact(scalar)])
 
 
 def hadamard(a, b):
     """The entrywise product."""
-    return Expression(HADAMARD, [expression(a, "⊙"), expression(b, "⊙")])
+    return Expression(ops.HADAMARD, [expression(a, "⊙"), expression(b, "⊙")])
 
 
 def diag(v):
     """The diagonal matrix of a column."""
-    return Expression(DIAG, [expression(v, "diag")])
+    return Expression(ops.DIAG, [expression(v, "diag")])
 
 
 def stack(first, second):
     """The rows of ``first`` above the rows of ``second``."""
-    return Expression(STACK, [expression(first, "stack"), expression(second, "stack")])
+    return Expression(ops.STACK, [expression(first, "stack"), expression(second, "stack")])
 
 
 def last_row(x):
     """The last row, of shape 1 × columns."""
-    return Expression(LAST_ROW, [expression(x, "last_row")])
+    return Expression(ops.LAST_ROW, [expression(x, "last_row")])
 
 
 def derivative(x, scalar):
@@ -479,12 +401,12 @@ def derivative(x, scalar):
     scalar = unsealed(scalar)
     if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
         raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")
-    return Expression(DERIVATIVE, [expression(x, "derivative")], [scalar])
+    return Expression(ops.DERIVATIVE, [expression(x, "derivative")], [scalar])
 
 
 def expectation(x):
     """The mean over the random letters in x."""
-    return Expression(EXPECTATION, [expression(x, "expectation")])
+    return Expression(ops.EXPECTATION, [expression(x, "expectation")])
 
 
 def tabulate(body, rows=1, columns=1):
@@ -492,7 +414,7 @@ def tabulate(body, rows=1, columns=1):
 
     The terms are built from ``entry_of``, ``exp_of``, ``root_of``, ``total`` and arithmetic.
     """
-    return Expression(TABULATED, params=[tabled(body, (rows, columns))])
+    return Expression(ops.TABULATED, params=[tabled(body, (rows, columns))])
 
 
 def entry_of(x, i=None, j=None):

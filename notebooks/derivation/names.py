@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 
+from . import operations as ops
 from .kernel.terms import ProofError
 from .letters import Bijection, Family, scalar_letter, size_term
 from .matrices import operations_in
 from .notation import heads_in, in_the_kernel, words_in
-from .operations import (
-    CAUSAL,
-    DERIVATIVE,
-    DIAG,
-    EXPECTATION,
-    IDENTITY,
-    LAST_ROW,
-    LETTER,
-    OVER,
-    PREFIX,
-    TABULATED,
-    TERM,
-)
 from .printing import Latex
 
 #: What the book's own operations print, in one style or the other.
-_PRINTED = {CAUSAL: "L", IDENTITY: "I", EXPECTATION: "E", DIAG: "diag", LAST_ROW: "last"}
+_PRINTED = {
+    ops.CAUSAL: "L",
+    ops.IDENTITY: "I",
+    ops.EXPECTATION: "E",
+    ops.DIAG: "diag",
+    ops.LAST_ROW: "last",
+}
 #: What no letter is called, be the book's own beside it or not.
 _NO_MATRIX = {"L", "I"}
 
@@ -42,7 +36,7 @@ def check_names(where, expressions, hypotheses=(), words=()):
     expressions = [*expressions, *[side for h in hypotheses for side in h.sides()]]
     nodes = {y for x in expressions for y in x.walk()}
     in_index_form = any(not h.sides() for h in hypotheses)
-    entries = in_index_form or any(y.operation is TABULATED for y in nodes)
+    entries = in_index_form or any(y.operation is ops.TABULATED for y in nodes)
     meaning, names = {}, []
     for name, what, complaint in _meanings(expressions, nodes, entries):
         if meaning.setdefault(_look(name), what) != what:
@@ -113,7 +107,7 @@ def _at_places(x):
 
 def _has_places(x):
     """Whether it prints as a letter at a place."""
-    return x.operation in (TERM, PREFIX) or x.operation is LETTER and len(x.params) > 1
+    return x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
 
 
 def _meanings(expressions, nodes, entries):
@@ -121,7 +115,7 @@ def _meanings(expressions, nodes, entries):
     another = "the name {} is used with two shapes or kinds, or prints like another"
     own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
-        bound = {y.params[0] for y in x.walk() if y.operation is DERIVATIVE}
+        bound = {y.params[0] for y in x.walk() if y.operation is ops.DERIVATIVE}
         for basic in x.atoms(Family) | x.atoms(Bijection):
             if basic.name in _NO_MATRIX:
                 yield basic.name, "the book's own", ""
@@ -156,7 +150,9 @@ def _of_operation(operation):
 
 def check_indices(where, expressions):
     """No index and no scalar is both free and bound, nor bound once more where it is bound."""
-    binders = {y for x in expressions for y in x.walk() if y.operation in (OVER, DERIVATIVE)}
+    binders = {
+        y for x in expressions for y in x.walk() if y.operation in (ops.OVER, ops.DERIVATIVE)
+    }
     for outer in binders:
         if any(y in binders and y.params == outer.params for y in outer.args[0].walk()):
             raise ProofError(f"{where}: {outer.params[0].name} is bound within itself")

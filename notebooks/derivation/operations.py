@@ -11,24 +11,32 @@ from dataclasses import dataclass
 from typing import Callable
 
 import sympy as sp
-from sympy import S
 
 from .kernel import terms as k
-from .kernel.terms import ONE, ONLY, ZERO, ProofError, Term, abstract
+from .kernel.terms import ONE, ONLY, ZERO, Term, abstract
 from .letters import (
-    End,
-    Family,
     Index,
-    Join,
-    conform,
-    exact,
     scalar_letter,
     scalar_term,
-    size_of,
     size_term,
 )
 from .notation import show_number, show_place, show_table
-from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
+from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside
+from .shapes import (
+    alike,
+    as_wanted,
+    binding,
+    column,
+    of_diag,
+    of_letter,
+    of_one,
+    of_product,
+    of_scalar,
+    of_sequence,
+    of_stack,
+    of_table,
+    square,
+)
 
 
 class _LazyTorch:
@@ -72,10 +80,9 @@ class Operation:
     follow from the arguments.
     ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
     ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
-    how tightly that holds together; ``needs(x)`` how the reader would say what must not vanish.
+    how tightly that holds together; ``needs(x)`` the expressions that must not vanish, as a reader says it.
     An operation of a ``word``, which is what its user calls, is opaque until a line names its
-    definition; ``build`` makes an expression of it from arguments and parameters, ``expand`` is
-    its body where it abbreviates.
+    definition; ``expand`` is its body where it abbreviates.
     """
 
     name: str
@@ -84,7 +91,6 @@ class Operation:
     show: Callable
     axes: Callable
     needs: Callable = lambda x: ()
-    build: Callable | None = None
     expand: Callable | None = None
     word: object = None
 
@@ -100,109 +106,6 @@ class Operation:
     def defined(self):
         """Whether it has a definition that a line can name."""
         return self.word is not None
-
-
-def shape_text(axes):
-    """A shape as it is said in a sentence."""
-    return "(" + ", ".join(show_number(Text(), s) for s in axes) + ")"
-
-
-# ── Axes: what each operation takes ───────────────────────────────────────────────────────
-
-
-def _demand(fits, what, *found):
-    if not fits:
-        raise ProofError(f"{what}, not {', '.join(map(repr, found)) or 'nothing'}")
-
-
-def of_one(args, params, wanted):
-    """The axes of the one expression that something is made of."""
-    _demand(len(args) == 1, "this is made of one expression", *args)
-    return args[0].axes
-
-
-def _of_scalar(args, params, wanted):
-    _demand(
-        len(params) == 1 and exact(params[0]) == params[0], "a multiple is of a scalar", *params
-    )
-    return of_one(args, params, wanted)
-
-
-def _binding(kind, what):
-    def axes(args, params, wanted):
-        _demand([*map(type, params)] == [kind], what, *params)
-        return of_one(args, params, wanted)
-
-    return axes
-
-
-def alike(sign):
-    """The axes of expressions of one shape, such as the terms of a sum."""
-
-    def axes(args, params=(), wanted=None):
-        _demand(args, f"{sign} is made of expressions")
-        first, *rest = args
-        for x in rest:
-            conform(first.axes, x.axes, lambda x=x: (
-                f"shapes do not agree: {shape_text(first.axes)} {sign} {shape_text(x.axes)}"))  # fmt: skip
-        return first.axes
-
-    return axes
-
-
-def _of_product(args, params, wanted):
-    _demand(args, "a product is made of expressions")
-    for a, b in zip(args, args[1:]):
-        conform(a.axes[1:], b.axes, lambda a=a, b=b: (
-            f"shapes do not conform: {shape_text(a.axes)} @ {shape_text(b.axes)}"))  # fmt: skip
-    return args[0].axes[0], args[-1].axes[1]
-
-
-def _of_stack(args, params, wanted):
-    _demand(len(args) == 2, "two expressions are stacked", *args)
-    first, second = (x.axes for x in args)
-    conform(first[1:], second[1:], lambda: (
-        f"shapes cannot be stacked: {shape_text(first)} over {shape_text(second)}"))  # fmt: skip
-    return Join(first[0], second[0]), first[1]
-
-
-def _of_diag(args, params, wanted):
-    rows, columns = of_one(args, params, wanted)
-    conform([columns], [S.One], lambda: (
-        f"diag takes a column, not a matrix of shape {shape_text((rows, columns))}"))  # fmt: skip
-    return rows, rows
-
-
-def _of_letter(args, params, wanted):
-    family, *heads = params
-    _demand(type(family) is Family and family.kind != "sequence", "a letter is of a family", family)
-    counts, wants = family.sizes[:-2], f"{family.name} takes indices made by head(name, count)"
-    fits = all(type(a) in (Index, End) for a in heads) and len(heads) == len(counts)
-    _demand(fits, f"{wants}, {len(counts)} of them", *heads)
-    conform(counts, [a.size for a in heads], lambda: f"{wants} with its own counts, not {heads}")
-    return family.sizes[-2:]
-
-
-def _of_sequence(args, params, wanted):
-    _demand(params[0].kind == "sequence", "a row is of a sequence", params[0])
-    return wanted and wanted[0], params[0].sizes[1]
-
-
-def _of_table(args, params, wanted):
-    return tuple(size_of(s.args[0]) for s in params[0].function.args[1:])
-
-
-def _any(args, params, wanted):
-    return wanted
-
-
-def _square(args, params, wanted):
-    conform(wanted[:1], wanted[1:], lambda: f"it is square, not {shape_text(wanted)}")
-    return wanted
-
-
-def _column(args, params, wanted):
-    return wanted[0], 1
 
 
 def _last(size):
@@ -339,7 +242,7 @@ def _show_tabulated(x, style, show):
 
 LETTER = Operation(
     "letter",
-    axes=_of_letter,
+    axes=of_letter,
     entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
     run=lambda x, sample: sample.family(x.params[0])[
         tuple(sample.position(p) for p in x.params[1:])
@@ -348,7 +251,7 @@ LETTER = Operation(
 )
 TERM = Operation(
     "term",
-    axes=lambda args, params, wanted: (1, _of_sequence(args, params, wanted)[1]),
+    axes=lambda args, params, wanted: (1, of_sequence(args, params, wanted)[1]),
     entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
     run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
     show=lambda x, style, show: (
@@ -358,7 +261,7 @@ TERM = Operation(
 )
 PREFIX = Operation(
     "prefix",
-    axes=_of_sequence,
+    axes=of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
     run=lambda x, sample: sample.terms(x.params[0], sample.size(x.axes[0])),
     show=lambda x, style, show: (
@@ -373,42 +276,42 @@ PERMUTATION = Operation(
 )
 ONES = Operation(
     "ones",
-    axes=_any,
+    axes=as_wanted,
     entry=lambda x, i, j: ONE,
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: (style.ones(*x.axes), POWER if x.axes[0] == 1 else ATOM),
 )
 ZEROS = Operation(
     "zeros",
-    axes=_any,
+    axes=as_wanted,
     entry=lambda x, i, j: ZERO,
     run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: ("0", ATOM),
 )
 IDENTITY = Operation(
     "identity",
-    axes=_square,
+    axes=square,
     entry=lambda x, i, j: Term("delta", i, j),
     run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
     show=lambda x, style, show: ("I", ATOM),
 )
 CAUSAL = Operation(
     "causal",
-    axes=_square,
+    axes=square,
     entry=lambda x, i, j: Term("le", j, i),
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
     show=lambda x, style, show: (style.name("L"), ATOM),
 )
 POSITIONS = Operation(
     "positions",
-    axes=_column,
+    axes=column,
     entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
     show=lambda x, style, show: (_show_positions(x, style), ATOM if x.axes[0] == 1 else POWER),
 )
 PRODUCT_OF = Operation(
     "product",
-    axes=_of_product,
+    axes=of_product,
     entry=_product_entry,
     run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
     show=_show_product,
@@ -422,11 +325,11 @@ SUM_OF = Operation(
 )
 SCALED = Operation(
     "scaled",
-    axes=_of_scalar,
+    axes=of_scalar,
     entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
     run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
     show=_show_scaled,
-    needs=lambda x: [x.non_zero(p.base) for p in x.params[0].atoms(sp.Pow)
+    needs=lambda x: [x.number(p.base) for p in x.params[0].atoms(sp.Pow)
                      if p.exp.could_extract_minus_sign()],
 )  # fmt: skip
 TRANSPOSE = Operation(
@@ -450,14 +353,14 @@ HADAMARD = Operation(
 )
 DIAG = Operation(
     "diag",
-    axes=_of_diag,
+    axes=of_diag,
     entry=lambda x, i, j: Term("mul", Term("delta", i, j), x.args[0].entry(i, ONLY)),
     run=lambda x, sample: torch.diag(x.args[0].run(sample)[:, 0]),
     show=_show_function("diag"),
 )
 STACK = Operation(
     "stack",
-    axes=_of_stack,
+    axes=of_stack,
     entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
     run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
     show=lambda x, style, show: (style.stacked(*map(show, x.args)), ATOM),
@@ -471,14 +374,14 @@ LAST_ROW = Operation(
 )
 OVER = Operation(
     "over",
-    axes=_binding(Index, "a sum is over an index made by head(name, count)"),
+    axes=binding(Index, "a sum is over an index made by head(name, count)"),
     entry=_over_entry,
     run=_run_over,
     show=_show_over,
 )
 DERIVATIVE = Operation(
     "derivative",
-    axes=_binding(sp.Symbol, "a derivative is taken along a scalar"),
+    axes=binding(sp.Symbol, "a derivative is taken along a scalar"),
     entry=_derivative_entry,
     run=_run_derivative,
     show=_show_derivative,
@@ -492,7 +395,7 @@ EXPECTATION = Operation(
 )
 TABULATED = Operation(
     "index form",
-    axes=_of_table,
+    axes=of_table,
     entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
     run=lambda x, sample: sample.table(x),
     show=_show_tabulated,

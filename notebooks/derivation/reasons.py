@@ -10,8 +10,8 @@ from . import justify
 from .kernel.terms import ProofError
 from .letters import Law
 from .matrices import Expression
-from .operations import shape_text
 from .printing import check_words
+from .shapes import shape_text
 from .sizes_told import telling_sizes
 from .vocabulary import Word
 

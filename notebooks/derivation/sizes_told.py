@@ -8,29 +8,18 @@ from __future__ import annotations
 
 import sympy as sp
 
+from . import operations as ops
 from .kernel import terms as k
 from .notation import is_a_place_of_a_letter
-from .operations import (
-    CAUSAL,
-    DIAG,
-    IDENTITY,
-    LAST_ROW,
-    LETTER,
-    ONES,
-    PERMUTATION,
-    POSITIONS,
-    PREFIX,
-    PRODUCT_OF,
-    SIZED,
-    STACK,
-    TABULATED,
-    TERM,
-    TRANSPOSE,
-    ZEROS,
-)
 
-_SILENT = (ONES, ZEROS, IDENTITY, CAUSAL, TABULATED)  # they print alike at every size
-_LETTERS = (LETTER, TERM, PREFIX, PERMUTATION, POSITIONS)
+_SILENT = (
+    ops.ONES,
+    ops.ZEROS,
+    ops.IDENTITY,
+    ops.CAUSAL,
+    ops.TABULATED,
+)  # they print alike at every size
+_LETTERS = (ops.LETTER, ops.TERM, ops.PREFIX, ops.PERMUTATION, ops.POSITIONS)
 
 
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
@@ -77,7 +66,7 @@ class _Axes:
         for p in x.params:
             self.scalars |= p.atoms(sp.Symbol)
         for at, y in enumerate(x.args):
-            self.turned |= {(*path, at)} if x.operation is TRANSPOSE else set()
+            self.turned |= {(*path, at)} if x.operation is ops.TRANSPOSE else set()
             self.read(y, (*path, at))
         self._unite(x, path)
         if x.operation in _SILENT:
@@ -90,13 +79,13 @@ class _Axes:
         links = _LINKS.get(x.operation, _axis_by_axis)
         for one, other in links(x, path, below):
             self.same(one, other)
-        if x.operation in (STACK, LAST_ROW):
+        if x.operation in (ops.STACK, ops.LAST_ROW):
             self.told.add((path, 0))
         if x.operation.expand:
             self.told |= {(path, 0), (path, 1)}  # by its definition, and by what it takes
 
     def _read_silent(self, x, path):
-        if x.operation is ONES and x.axes == (1, 1):
+        if x.operation is ops.ONES and x.axes == (1, 1):
             if path not in self.turned:
                 return  # it prints like a number, with whatever sizes
             self.silent[path] = x  # a number is not transposed: 1ᵀ would be a row
@@ -140,21 +129,21 @@ def _chained(x, path, below):
 
 
 _LINKS = {
-    PRODUCT_OF: _chained,
-    TRANSPOSE: lambda x, path, below: [((path, k), (below[0], 1 - k)) for k in (0, 1)],
-    DIAG: lambda x, path, below: [((path, k), (below[0], 0)) for k in (0, 1)],
-    STACK: lambda x, path, below: [((path, 1), (y, 1)) for y in below],
-    LAST_ROW: lambda x, path, below: [((path, 1), (below[0], 1))],
-    IDENTITY: lambda x, path, below: [((path, 0), (path, 1))],
-    CAUSAL: lambda x, path, below: [((path, 0), (path, 1))],
+    ops.PRODUCT_OF: _chained,
+    ops.TRANSPOSE: lambda x, path, below: [((path, k), (below[0], 1 - k)) for k in (0, 1)],
+    ops.DIAG: lambda x, path, below: [((path, k), (below[0], 0)) for k in (0, 1)],
+    ops.STACK: lambda x, path, below: [((path, 1), (y, 1)) for y in below],
+    ops.LAST_ROW: lambda x, path, below: [((path, 1), (below[0], 1))],
+    ops.IDENTITY: lambda x, path, below: [((path, 0), (path, 1))],
+    ops.CAUSAL: lambda x, path, below: [((path, 0), (path, 1))],
 }
 
 
 def _shows_itself(x, axis):
     """Whether a print tells the size of something without letters: a row, or what a table indexes."""
-    if x.operation is ONES:
+    if x.operation is ops.ONES:
         return x.axes[axis] == 1
-    if x.operation is not TABULATED:
+    if x.operation is not ops.TABULATED:
         return False
     body, marks = k.looked_into(x.params[0].function)
     return x.axes[axis] == 1 or is_a_place_of_a_letter(marks[axis], body)
@@ -162,7 +151,7 @@ def _shows_itself(x, axis):
 
 def _saying(x, path, told):
     if path in told:
-        return type(x)(SIZED, [x], [*map(sp.Integer, sorted(told[path]))])
+        return type(x)(ops.SIZED, [x], [*map(sp.Integer, sorted(told[path]))])
     args = [_saying(y, (*path, at), told) for at, y in enumerate(x.args)]
     return (
         type(x)(x.operation, args, x.params, x.axes)

@@ -10,7 +10,7 @@ from .hypotheses import offered_by
 from .kernel import rules
 from .kernel.terms import ProofError
 from .letters import LAWS, Family, Law
-from .matrices import NonZero
+from .nonzero import NonZero
 from .notation import readable
 from .operations import OVER
 from .printing import Text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from . import operations as ops
 from .index_forms import Table
 from .kernel import terms as k
 from .kernel.normal import Normal
@@ -29,48 +30,13 @@ from .letters import (
 from .matrices import (
     Expression,
     derivative,
-    diag,
-    expectation,
     expression,
     free_names,
-    hadamard,
     is_mask,
     is_permutation,
-    last_row,
     made_of,
-    ones,
-    plus,
-    scaled,
-    stack,
-    with_factors,
-)
-from .operations import (
-    DERIVATIVE,
-    DIAG,
-    EXPECTATION,
-    HADAMARD,
-    IDENTITY,
-    LAST_ROW,
-    LETTER,
-    OVER,
-    PERMUTATION,
-    PRODUCT_OF,
-    SCALED,
-    STACK,
-    SUM_OF,
-    TRANSPOSE,
-    Operation,
 )
 from .symbols import Heads, Sequence
-from .vocabulary import argument_of
-
-_BUILDERS = {
-    SUM_OF: lambda args, params: plus(*args),
-    SCALED: lambda args, params: scaled(params[0], args[0]), TRANSPOSE: lambda args, params: args[0].T,
-    HADAMARD: lambda args, params: hadamard(*args), DIAG: lambda args, params: diag(*args),
-    STACK: lambda args, params: stack(*args), LAST_ROW: lambda args, params: last_row(*args),
-    EXPECTATION: lambda args, params: expectation(*args),
-}  # fmt: skip
 
 
 class Substitution:
@@ -89,29 +55,25 @@ class Substitution:
         letters = [*self.families.values(), *self.permutations.values()]
         numbers = [s for old, s in self.symbols.items() if not old.is_integer]
         return [v for v in letters if isinstance(v, Expression)] + [
-            scaled(s, ones(1, 1)) for s in numbers
+            Expression.number(s) for s in numbers
         ]
 
     # -- applied
 
     def __call__(self, x):
         operation = x.operation
-        if operation is LETTER:
+        if operation is ops.LETTER:
             return self._letter(x)
-        if operation is PERMUTATION:
+        if operation is ops.PERMUTATION:
             return self._permutation(x)
-        if operation in (OVER, DERIVATIVE):
+        if operation in (ops.OVER, ops.DERIVATIVE):
             binder, inner = self.bind(x.params[0], free_names(x.args[0]))
             body = inner(x.args[0])
-            return _sum(binder, body) if operation is OVER else derivative(body, binder)
+            return _sum(binder, body) if operation is ops.OVER else derivative(body, binder)
         args = [self(y) for y in x.args]
-        if operation is PRODUCT_OF:
-            return with_factors(x, args)
+        if operation in (ops.PRODUCT_OF, ops.SUM_OF):
+            return x.rebuilt(args)
         params = [self._parameter(p) for p in x.params]
-        if operation in _BUILDERS:
-            return _BUILDERS[operation](args, params)
-        if operation.build is not None:
-            return operation.build(*args, *map(argument_of, params))
         return Expression(operation, args, params, tuple(self.size(s) for s in x.axes))
 
     def bind(self, binder, inside):
@@ -149,7 +111,7 @@ class Substitution:
         if isinstance(meant, Expression):
             return meant
         family = self.family(family)
-        return Expression(LETTER, params=[family, *map(self._position, heads)])
+        return Expression(ops.LETTER, params=[family, *map(self._position, heads)])
 
     def family(self, family):
         """What a family becomes: another one, or itself with new sizes."""
@@ -166,7 +128,7 @@ class Substitution:
         if old in self.permutations:
             return self.permutations[old]
         size = self.size(old.size)
-        return Expression(PERMUTATION, params=[Bijection(old.name, size)])
+        return Expression(ops.PERMUTATION, params=[Bijection(old.name, size)])
 
     def _position(self, p):
         if p in self.indices:
@@ -184,7 +146,7 @@ class Substitution:
             return self.size(p)
         if isinstance(p, Table):
             return self._table(p)
-        return _rebuilt(p, self.symbols)
+        return exact(_rebuilt(p, self.symbols)) if isinstance(p, sp.Expr) else p
 
     # -- index forms
 
@@ -197,7 +159,7 @@ class Substitution:
         if isinstance(letter, Family):
             x = self.families.get(letter)
             return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
-        if isinstance(letter, Operation):
+        if isinstance(letter, ops.Operation):
             return {letter}
         if isinstance(letter, Bijection):
             return made_of(self._permutation(_matrix_of(letter)))
@@ -246,7 +208,7 @@ def over(index, body):
     index = unsealed(index)
     if not isinstance(index, (Index, End)):
         raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
-    bound = {x.params[0] for x in expression(body, "over").walk() if x.operation is OVER}
+    bound = {x.params[0] for x in expression(body, "over").walk() if x.operation is ops.OVER}
     while index in bound:
         renamed = Index(index.name + "'", index.size)
         index, body = renamed, Substitution(indices={index: renamed})(body)
@@ -254,11 +216,11 @@ def over(index, body):
 
 
 def _sum(index, body):
-    return body if isinstance(index, End) else Expression(OVER, [body], [index])
+    return body if isinstance(index, End) else Expression(ops.OVER, [body], [index])
 
 
 def _matrix_of(bijection):
-    return Expression(PERMUTATION, params=[bijection])
+    return Expression(ops.PERMUTATION, params=[bijection])
 
 
 def permuting(x):
@@ -269,11 +231,11 @@ def permuting(x):
 
 def _moved(x, way, place):
     """Where a permutation matrix sends a position; (P Q) X has the rows of X at π_Q(π_P(i))."""
-    if x.operation is PERMUTATION:
+    if x.operation is ops.PERMUTATION:
         return Term("move", x.params[0].term, way, place)
-    if x.operation is IDENTITY:
+    if x.operation is ops.IDENTITY:
         return place
-    if x.operation is TRANSPOSE:
+    if x.operation is ops.TRANSPOSE:
         return _moved(x.args[0], -way, place)
     for y in x.args if way > 0 else reversed(x.args):
         place = _moved(y, way, place)
@@ -363,7 +325,7 @@ class _Matching:
             if letter.kind == "mask":
                 self._want(is_mask(value), letter, "a mask (zeros and ones by its form)", value)
             if letter.kind == "random":
-                random = value.operation is LETTER and value.params[0].kind == "random"
+                random = value.operation is ops.LETTER and value.params[0].kind == "random"
                 self._want(random, letter, "a random matrix", value)
             else:
                 drawn = _is_drawn(value)

@@ -15,8 +15,9 @@ from .kernel.terms import ProofError
 from .letters import End, Family, Index, Mismatch, as_size, conform, is_size, written
 from .matrices import Expression, free_names, is_mask, read_blindly
 from .notation import show_number
-from .operations import DERIVATIVE, EXPECTATION, OVER, shape_text
+from .operations import DERIVATIVE, EXPECTATION, OVER
 from .printing import Text
+from .shapes import shape_text
 from .substitution import Substitution
 from .symbols import mask, matrix
 from .vocabulary import argument_of

@@ -10,8 +10,8 @@ from .hypotheses import in_words, offered_by
 from .kernel import rules
 from .kernel.terms import LAW, ProofError
 from .letters import Family
-from .matrices import NonZero
 from .names import check_indices, check_names
+from .nonzero import NonZero
 from .notation import readable
 from .reasons import Given, Reason
 from .substitution import Substitution

@@ -15,9 +15,10 @@ from .kernel import terms as k
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
 from .letters import End, Family, Index, Join, Scalar, check_word, exact, letter, number, unsealed
-from .matrices import Expression, NonZero, expression, hadamard, is_mask, ones
-from .operations import Operation, alike, known, of_one, torch
+from .matrices import Expression, expression, hadamard, is_mask, ones
+from .operations import Operation, known, torch
 from .printing import ATOM, POWER
+from .shapes import alike, of_one
 from .symbols import Heads, Sequence
 from .words import Definition, Generic
 
@@ -35,7 +36,7 @@ class Word:
     def __init__(self, name, takes, shape, written, **parts):
         self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
         self._operation = Operation(
-            name, axes=self._axes, entry=lambda x, i, j: self._definition.applied(x, i, j), build=self, word=self, **parts
+            name, axes=self._axes, entry=lambda x, i, j: self._definition.applied(x, i, j), word=self, **parts
         )  # fmt: skip
 
     @functools.cached_property
@@ -187,7 +188,7 @@ def _over_keys(x, body):
 
 
 def _row_sums_are_not_zero(weights):
-    return lambda x: [NonZero(weights(x) @ ones(x.axes[1]))]
+    return lambda x: [weights(x) @ ones(x.axes[1])]
 
 
 softmax = word(

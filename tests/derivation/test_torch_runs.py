@@ -5,7 +5,7 @@ import sympy as sp
 import torch
 from derivation import proofs, torch_runs
 from derivation.letters import Family
-from derivation.matrices import NonZero
+from derivation.nonzero import NonZero
 from derivation.torch_runs import RUNS, Sample, run_in_torch
 from shared_letters import *
 

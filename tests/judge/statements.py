@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from derivation.hypotheses import Condition
 from derivation.letters import Bijection, Family, Index
-from derivation.matrices import NonZero
+from derivation.nonzero import NonZero
 from derivation.reasons import Given
 
 from .arithmetic import CLOSE, NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits

@@ -1,0 +1,114 @@
+"""What each operation takes, and the shape of what it makes.
+
+``axes(args, params, wanted)`` gives the two sizes, or refuses; ``wanted`` is what a builder asks
+for where they do not follow from the arguments.
+"""
+
+from __future__ import annotations
+
+from sympy import S
+
+from .kernel.terms import ProofError
+from .letters import End, Family, Index, Join, conform, exact, size_of
+from .notation import show_number
+from .printing import Text
+
+
+def shape_text(axes):
+    """A shape as it is said in a sentence."""
+    return "(" + ", ".join(show_number(Text(), s) for s in axes) + ")"
+
+
+def _demand(fits, what, *found):
+    if not fits:
+        raise ProofError(f"{what}, not {', '.join(map(repr, found)) or 'nothing'}")
+
+
+def of_one(args, params, wanted):
+    """The axes of the one expression that something is made of."""
+    _demand(len(args) == 1, "this is made of one expression", *args)
+    return args[0].axes
+
+
+def of_scalar(args, params, wanted):
+    _demand(
+        len(params) == 1 and exact(params[0]) == params[0], "a multiple is of a scalar", *params
+    )
+    return of_one(args, params, wanted)
+
+
+def binding(kind, what):
+    def axes(args, params, wanted):
+        _demand([*map(type, params)] == [kind], what, *params)
+        return of_one(args, params, wanted)
+
+    return axes
+
+
+def alike(sign):
+    """The axes of expressions of one shape, such as the terms of a sum."""
+
+    def axes(args, params=(), wanted=None):
+        _demand(args, f"{sign} is made of expressions")
+        first, *rest = args
+        for x in rest:
+            conform(first.axes, x.axes, lambda x=x: (
+                f"shapes do not agree: {shape_text(first.axes)} {sign} {shape_text(x.axes)}"))  # fmt: skip
+        return first.axes
+
+    return axes
+
+
+def of_product(args, params, wanted):
+    _demand(args, "a product is made of expressions")
+    for a, b in zip(args, args[1:]):
+        conform(a.axes[1:], b.axes, lambda a=a, b=b: (
+            f"shapes do not conform: {shape_text(a.axes)} @ {shape_text(b.axes)}"))  # fmt: skip
+    return args[0].axes[0], args[-1].axes[1]
+
+
+def of_stack(args, params, wanted):
+    _demand(len(args) == 2, "two expressions are stacked", *args)
+    first, second = (x.axes for x in args)
+    conform(first[1:], second[1:], lambda: (
+        f"shapes cannot be stacked: {shape_text(first)} over {shape_text(second)}"))  # fmt: skip
+    return Join(first[0], second[0]), first[1]
+
+
+def of_diag(args, params, wanted):
+    rows, columns = of_one(args, params, wanted)
+    conform([columns], [S.One], lambda: (
+        f"diag takes a column, not a matrix of shape {shape_text((rows, columns))}"))  # fmt: skip
+    return rows, rows
+
+
+def of_letter(args, params, wanted):
+    family, *heads = params
+    _demand(type(family) is Family and family.kind != "sequence", "a letter is of a family", family)
+    counts, wants = family.sizes[:-2], f"{family.name} takes indices made by head(name, count)"
+    fits = all(type(a) in (Index, End) for a in heads) and len(heads) == len(counts)
+    _demand(fits, f"{wants}, {len(counts)} of them", *heads)
+    conform(counts, [a.size for a in heads], lambda: f"{wants} with its own counts, not {heads}")
+    return family.sizes[-2:]
+
+
+def of_sequence(args, params, wanted):
+    _demand(params[0].kind == "sequence", "a row is of a sequence", params[0])
+    return wanted and wanted[0], params[0].sizes[1]
+
+
+def of_table(args, params, wanted):
+    return tuple(size_of(s.args[0]) for s in params[0].function.args[1:])
+
+
+def as_wanted(args, params, wanted):
+    return wanted
+
+
+def square(args, params, wanted):
+    conform(wanted[:1], wanted[1:], lambda: f"it is square, not {shape_text(wanted)}")
+    return wanted
+
+
+def column(args, params, wanted):
+    return wanted[0], 1
