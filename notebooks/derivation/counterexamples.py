@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
+import time
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
@@ -27,6 +29,7 @@ ENTRIES = (0, 1, -1, 2)
 SCALARS = (1, 2, -1)
 LARGEST = 24  # of the sum of the sizes and the entries, which is what "smallest" goes by
 MOST_INSTANCES = 6_000
+MOST_STEPS = 1_000_000  # of the interpreter, in all instances: about three seconds
 MOST_ENTRIES = 200  # of letters whose sizes are numbers
 MOST_PLACES = 10**4  # at which the two sides are compared
 
@@ -140,9 +143,13 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     check_names("a claim", [lhs, rhs])
     if _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES:
         raise ProofError("its matrices are too large to look for a counterexample")
-    search = _Search(lhs, rhs)
-    search_among, tried = itertools.islice(search.instances(), most_instances), 0
-    for instance in search_among:
+    search, tried, begun = _Search(lhs, rhs), 0, time.monotonic()
+    for instance in itertools.islice(search.instances(), most_instances):
+        if search.steps > MOST_STEPS:
+            break
+        if begun and time.monotonic() - begun > 1 and sys.stderr.isatty():
+            print("Still looking for a counterexample …", file=sys.stderr)
+            begun = None
         try:
             at = search.differ(instance)
         except (ZeroDivisionError, OverflowError, TooLong):
@@ -172,6 +179,7 @@ def _entries_of_fixed_size(*sides):
 
 class _Search:
     def __init__(self, lhs, rhs):
+        self.steps = 0  # of the interpreter
         self.claim, self.functions = (lhs, rhs), (lhs.function, rhs.function)
         symbols = lhs.free_scalars() | rhs.free_scalars()
         self.sizes = sorted((s for s in symbols if s.is_integer), key=str)
@@ -248,6 +256,12 @@ class _Search:
         Raises ZeroDivisionError or OverflowError where a side is undefined, or too large.
         """
         evaluated, *_ = self._instance(instance, FLOAT)
+        try:
+            return self._difference(evaluated)
+        finally:
+            self.steps += evaluated.steps
+
+    def _difference(self, evaluated):
         left, right = map(evaluated.value, self.functions)
         found = None  # until all entries are seen to be defined
         for at in self._places(evaluated):

@@ -56,7 +56,7 @@ class Instance:
         self.meant, self.functions = meant, functions
         self._known = {}  # the values of what depends on nothing bound
         self._slopes = 0  # how many derivatives are being taken
-        self._steps = 0
+        self.steps = 0
 
     def any(self, t, env=()):
         """The value of a number, a size, a position or a function."""
@@ -71,8 +71,8 @@ class Instance:
         return self._known[t]
 
     def _worked_out(self, t, env):
-        self._steps += 1
-        if self._steps > MOST_STEPS:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
             raise TooLong("it takes too many steps")
         if t.op == "abs":
             return functools.cache(lambda *values: self.any(t.args[0], (*env, *values)))

@@ -7,7 +7,7 @@ nothing rests on it.
 from __future__ import annotations
 
 from .kernel import terms as k
-from .kernel.normal import MOST_STEPS, Normal
+from .kernel.normal import Normal
 from .kernel.polynomials import rank, term_of
 from .kernel.sums import SPLIT, split_positions
 from .kernel.terms import ProofError
@@ -33,8 +33,7 @@ def left_to_show(lhs, rhs, words=(), laws=()):
 
 def _first_difference(f, g, words, laws):
     laws = [law.name for law in laws if law is not LINEARITY]
-    normal = Normal([term for word in words for term in word.terms], laws)
-    normal.steps = MOST_STEPS - PATIENCE
+    normal = Normal([term for word in words for term in word.terms], laws, most=PATIENCE)
     marks = k.looked_into(f)[1]
     for at in split_positions(marks) if SPLIT in laws else [marks]:
         left, right = (k.opened(x, *at) for x in (f, g))

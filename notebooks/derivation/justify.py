@@ -10,7 +10,7 @@ from sympy import S
 
 from .kernel import rules
 from .kernel import terms as k
-from .kernel.normal import Normal
+from .kernel.normal import MOST_STEPS, Normal
 from .kernel.sums import REINDEX
 from .letters import LINEARITY, Family, letter, size_term
 from .matrices import Expression, expectation, plus, product
@@ -26,10 +26,11 @@ from .operations import (
 )
 
 
-def by_algebra(lhs, rhs, words=(), laws=()):
+def by_algebra(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
     """The kernel's theorem that two expressions are equal by definitions and laws."""
     terms = [term for word in words for term in word.terms]
-    return rules.by_normal_form(lhs.function, rhs.function, terms, [law.name for law in laws])
+    names = [law.name for law in laws]
+    return rules.by_normal_form(lhs.function, rhs.function, terms, names, most)
 
 
 @lru_cache(maxsize=None)
@@ -89,12 +90,12 @@ def induction(t, lhs, rhs, base, step):
     return rules.induction(rewritten_as(base, *at_one), rewritten_as(step, *after), size)
 
 
-def line(stages, claim, equations, words, laws):
+def line(stages, claim, equations, words, laws, most=MOST_STEPS):
     """The theorem that two expressions are equal; ``stages``, at first the left one, grow.
 
     ``equations`` are triples (left, right, the kernel's theorem of it), each put to use in turn;
     then means are split, where linearity is among the laws; then algebra, with the definitions
-    of ``words`` and with ``laws``.
+    of ``words`` and with ``laws``, in at most so many steps.
     """
     proved = None
     for lhs, rhs, theorem in chain(equations, _split_means(stages) if LINEARITY in laws else ()):
@@ -103,7 +104,7 @@ def line(stages, claim, equations, words, laws):
             step = _cited(stages[-1], after, lhs, rhs, theorem)
             proved = rules.chain(proved, step) if proved else step
             stages.append(after)
-    last = by_algebra(stages[-1], claim, words, [law for law in laws if law is not LINEARITY])
+    last = by_algebra(stages[-1], claim, words, [law for law in laws if law is not LINEARITY], most)
     return rules.chain(proved, last) if proved else last
 
 

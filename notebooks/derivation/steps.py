@@ -8,6 +8,7 @@ from .counterexamples import counterexample
 from .goals import left_to_show
 from .hypotheses import offered_by
 from .kernel import rules
+from .kernel.normal import MOST_STEPS, TooLarge
 from .kernel.terms import ProofError
 from .letters import LAWS, Family, Law
 from .nonzero import NonZero
@@ -19,7 +20,8 @@ from .sizes_told import telling_sizes
 from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
-SEARCH_AFTER_A_REFUSAL = 400  # instances: about a second
+SEARCH_AFTER_A_REFUSAL = 400  # instances
+ENOUGH = 3_000  # steps: a reason without which a line takes more is needed
 
 
 class Step:
@@ -43,19 +45,20 @@ class Step:
 
     def _would_do(self, reasons):
         try:
-            return self._justified(reasons)
+            return self._justified(reasons, ENOUGH)
         except ProofError:
             return None
 
-    def _justified(self, reasons):
+    def _justified(self, reasons, most=MOST_STEPS):
         equations = [(r.lhs, r.rhs, r.proved) for r in equations_among(reasons)]
         laws = [r for r in reasons if isinstance(r, Law)]
         stages = [self.before]
         if reasons is self.reasons:
             self.stages = stages
         try:
-            proved = justify.line(stages, self.claim, equations, self._words(reasons), laws)
-        except rules.Differ:
+            proved = justify.line(stages, self.claim, equations, self._words(reasons), laws, most)
+        except (rules.Differ, TooLarge) as error:
+            self.too_large = isinstance(error, TooLarge)
             return None
         except RecursionError:
             raise ProofError(f"{self.where}: the step is too large: split it") from None
@@ -133,6 +136,8 @@ class Step:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
         except Exception:  # a claim that the search cannot read is refused all the same
             return "A counterexample could not be looked for."
+        if not found and self.too_large:
+            return f"The step is too large to be worked out: split it, or cite a lemma. {found!r}"
         if not found:
             return f"These reasons do not suffice in one step. {found!r}"
         unless = ", unless what the lines before need excludes this" if self.needs else ""

@@ -13,13 +13,13 @@ from .polynomials import UNITY, atom, constant, letters_of, numerator, plus, pro
 from .polynomials import scaled, term_of, width
 from .sorts import is_mask, sign
 from .sums import COUNT, MOMENTS, ORDER, REINDEX, SPLIT, Sums
-from .terms import NUM, ProofError, Term, abstract, fresh, looked_into, need, opened
+from .terms import NUM, ONE, ProofError, Term, abstract, fresh, looked_into, need, opened
 from .terms import put, unfolded
 
 EXP = "exponential of a sum"
 ANGLE = "angle addition"
 LAWS = (EXP, REINDEX, SPLIT, ANGLE, MOMENTS, COUNT, ORDER)
-MOST_STEPS = 100_000
+MOST_STEPS = 10_000  # a second or two
 
 #: f(-x) = f(x), or -f(x).
 PARITY = {"cos": 1, "sin": -1, "tanh": -1}
@@ -29,15 +29,22 @@ class NotWorkedOut(ProofError):
     """An atom whose slope is not taken: the derivative stays written."""
 
 
+class TooLarge(ProofError):
+    """A normal form that takes more steps than somebody waits for."""
+
+
 class Normal(Sums):
     """Brings numbers to normal form, with some words unfolded and some laws used.
 
-    ``words`` are terms, or None for all of them; ``laws`` are names from ``LAWS``.
+    ``words`` are terms, or None for all of them; ``laws`` are names from ``LAWS``.  A form that
+    is ``folded`` keeps products of sums, and slopes, as they stand: two sides that are alike are
+    seen to be equal in few steps, and all others are not.
     """
 
-    def __init__(self, words=(), laws=()):
+    def __init__(self, words=(), laws=(), folded=False, most=MOST_STEPS):
         self.words = None if words is None else frozenset(words)
-        self.laws, self.steps, self.known = frozenset(laws), 0, {}
+        self.laws, self.folded, self.known = frozenset(laws), folded, {}
+        self.left = most * (5 if folded else 1)  # steps
 
     def poly(self, t):
         """The normal form of a number without loose variables."""
@@ -54,7 +61,9 @@ class Normal(Sums):
         difference = plus(self.poly(x), scaled(self.poly(y), -1))
         escaped = letters_of([f for m in difference for f in m]) - x.letters - y.letters
         need(not escaped, "something bound escapes its binder: {}", escaped)
-        top = numerator(difference, self.poly) if difference else ()
+        if self.folded or not difference:
+            return not difference
+        top = numerator(difference, self.poly)
         return not plus(*[scaled(self.product(m), c) for m, c in top])
 
     # ── Products ─────────────────────────────────────────────────────────────────────────────
@@ -62,10 +71,16 @@ class Normal(Sums):
     def times(self, *polynomials):
         """Their product."""
         out = UNITY
-        for q in polynomials:
+        for q in map(self.fold, polynomials) if self.folded else polynomials:
             pairs = [(m, n, c * d) for m, c in out.items() for n, d in q.items()]
             out = plus(*[scaled(self.product([*m, *n]), c) for m, n, c in pairs])
         return out
+
+    def fold(self, p):
+        """A polynomial as one product: its terms together are a factor."""
+        common, c, rest = self.content(p)
+        below = [(term_of(rest), 1)] if len(rest) > 1 else [f for m in rest for f in m]
+        return scaled(self.product([*common, *below]), c) if rest else {}
 
     def power(self, p, e):
         """A polynomial to a whole power."""
@@ -74,8 +89,9 @@ class Normal(Sums):
 
     def product(self, factors):
         """The polynomial of a list of (atom, exponent)."""
-        self.steps += 1
-        need(self.steps < MOST_STEPS, "the step is too large: split it, or cite a lemma")
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge("the step is too large: split it, or cite a lemma")
         powers = {}
         for a, e in factors:
             e = powers.get(a, 0) + e
@@ -92,7 +108,7 @@ class Normal(Sums):
         if a.op == "sqrt" and e not in (0, 1):  # √p² = p, and 1/√p = √p/p
             square = self.power(self.poly(a.args[0]), e // 2)
             return self.times(square, self.product([*rest, (a, e % 2)]))
-        if a.op == "add" and e > 0:
+        if a.op == "add" and e > 0 and not self.folded:
             return self.times(self.power(self.poly(a), e), self.product(rest))
         if a.op == "call" and a.args[0] == "sin" and e > 1 and ANGLE in self.laws:
             cosine = self._call("cos", a.args[1])
@@ -246,10 +262,21 @@ class Normal(Sums):
         if body.op == "app" and body.args[0].op == "let" and body.args[1:] == (s,):
             return atom(Term("deriv", f, self.canonical(at)))  # f'
         p = self.poly(body)
+        if self.folded:
+            return plus(*[scaled(self._slope_as_it_is(m, s, at), c) for m, c in p.items()])
         try:
             return self.poly(put(term_of(self.along(p, s)), (), {s: at}))
         except NotWorkedOut:
             return atom(Term("deriv", abstract([s], term_of(p)), self.canonical(at)))
+
+    def _slope_as_it_is(self, m, s, at):
+        """The slope of a product, not worked out: what is free of s leaves."""
+        free = [(a, e) for a, e in m if s not in a.letters]
+        tied = product_term([f for f in m if f not in free])
+        if tied == ONE or tied == s:
+            return {} if tied == ONE else self.product(free)
+        slope = Term("deriv", abstract([s], tied), self.canonical(at))
+        return self.times(self.product(free), atom(slope))
 
     def along(self, p, s):
         """The derivative of a polynomial along the letter s: the rules of sums and products."""

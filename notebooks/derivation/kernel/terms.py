@@ -23,6 +23,7 @@ letter, stands for the rest of their distribution, of which nothing is known.
 
 import itertools
 from fractions import Fraction
+from weakref import WeakValueDictionary
 
 
 class ProofError(Exception):
@@ -59,37 +60,52 @@ class Frozen:
 
 
 class Term(Frozen):
-    """A node: ``op`` says what it is, ``args`` what is below.  Equal when equal in structure.
+    """A node: ``op`` says what it is, ``args`` what is below.  Equal in structure is the same object.
 
     ``loose`` is how many variables around it it may refer to; ``letters`` are the letters in it;
     ``key`` is a string by which terms are ordered, and nothing else.
     """
 
-    __slots__ = ("op", "args", "loose", "letters", "key", "_hash")
+    __slots__ = ("op", "args", "loose", "letters", "_key", "__weakref__")
 
-    def __init__(self, op, *args):
+    def __new__(cls, op, *args):
         exact = type(op) is str and {*map(type, args)} <= {Term, str, int, Fraction}
         letter = op != "let" or [*map(type, args)] == [str, Term]
-        need(exact and letter and not hasattr(self, "op"), "no term is made of {!r} {!r}", op, args)
-        args = tuple(map(_plain, sorted(args, key=_key) if op in ("add", "mul", "times") else args))
-        text = args[0] if op in ("word", "rec") else " ".join(map(_key, args))
-        self._keep(op=op, args=args, _hash=hash((op, args)), key=f"({op} {text})")
+        need(exact and letter, "no term is made of {!r} {!r}", op, args)
+        if op == "num":
+            args = tuple(map(_plain, args))
+        if op in ("add", "mul", "times"):
+            args = tuple(sorted(args, key=_key))
+        known = (op, args, *map(type, args))  # 1 is the whole number or the rational
+        made = _made.get(known)
+        if made is None:
+            made = _made[known] = object.__new__(cls)
+            made._complete(op, args)
+        return made
+
+    def _complete(self, op, args):
+        self._keep(op=op, args=args, _key=None)
         below = _below(self)
-        letters = frozenset().union(*[a.letters for a, _ in below])
+        letters = [a.letters for a, _ in below if a.letters]
+        letters = letters[0].union(*letters[1:]) if letters else NOTHING
         loose = args[0] + 1 if op == "var" else max([a.loose - n for a, n in below], default=0)
         need(op != "let" or not loose, "the sort of a letter refers to something bound")
         self._keep(letters=letters | {self} if op == "let" else letters, loose=loose)
 
-    def __hash__(self):
-        return self._hash
-
-    def __eq__(self, other):
-        if self is other or type(other) is not Term or self._hash != other._hash:
-            return self is other
-        return self.op == other.op and self.args == other.args
+    @property
+    def key(self):
+        if self._key is None:
+            named = self.op in ("word", "rec")
+            text = self.args[0] if named else " ".join(map(_key, self.args))
+            self._keep(_key=f"({self.op} {text})")
+        return self._key
 
     def __repr__(self):
         return self.key
+
+
+_made = WeakValueDictionary()  # all terms that are in use, by what they are made of
+NOTHING = frozenset()
 
 
 def _plain(a):
@@ -119,7 +135,6 @@ def rebuilt(t, go):
 SIZE, LAW, NUM, POSITIVE = Term("SIZE"), Term("LAW"), Term("NUM", "any"), Term("NUM", "positive")
 UNIT, ONLY = Term("lit", 1), Term("only")
 ZERO, ONE = Term("num", Fraction(0)), Term("num", Fraction(1))
-NOTHING = frozenset()
 
 
 def pos(size):
