@@ -16,7 +16,7 @@ _require("sympy")
 
 from .counterexamples import Counterexample, NoCounterexample, counterexample
 from .definitions import define, recursion
-from .index_forms import exp_of, root_of, total
+from .index_forms import exp_of, log_of, root_of, total
 from .kernel.terms import ProofError
 from .letters import (
     ANGLE_ADDITION,
@@ -68,6 +68,7 @@ from .vocabulary import (
     entrywise,
     exp,
     layer_norm,
+    log,
     masked_softmax,
     normalise,
     relu,

@@ -18,19 +18,19 @@ MOST_STEPS = 2_000_000
 STEP = 1e-3  # of a central difference of fourth order, in floats
 
 FLOAT = {
-    "exp": math.exp, "tanh": math.tanh, "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "exp": math.exp, "log": math.log, "tanh": math.tanh,
     "relu": lambda x: max(x, 0), "cos": math.cos, "sin": math.sin, "root": math.sqrt,
     "number": float,
 }  # fmt: skip
 EXACT = {
-    "exp": sp.exp, "tanh": sp.tanh, "sigmoid": lambda x: 1 / (1 + sp.exp(-x)),
+    "exp": sp.exp, "log": sp.log, "tanh": sp.tanh,
     "relu": lambda x: sp.Max(x, 0), "cos": sp.cos, "sin": sp.sin, "root": sp.sqrt,
     "number": lambda q: sp.Rational(q.numerator, q.denominator),
 }  # fmt: skip
 
 
 PRECISE = {
-    "exp": mpmath.exp, "tanh": mpmath.tanh, "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "exp": mpmath.exp, "log": mpmath.log, "tanh": mpmath.tanh,
     "relu": lambda x: max(x, 0), "cos": mpmath.cos, "sin": mpmath.sin, "root": mpmath.sqrt,
     "number": lambda q: mpmath.mpf(q.numerator) / q.denominator,
 }  # fmt: skip
@@ -133,6 +133,12 @@ class Instance:
             raise Undefined
         self._refuse_a_kink(value)
         return self.functions["root"](value)
+
+    def _log(self, env, x):
+        value = self.any(x, env)
+        if not (value.is_positive if isinstance(value, sp.Basic) else value > 0):
+            raise Undefined
+        return self.functions["log"](value)
 
     def _exp(self, env, x):
         return self.functions["exp"](self.any(x, env))

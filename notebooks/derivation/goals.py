@@ -11,7 +11,6 @@ from .kernel.normal import Normal
 from .kernel.polynomials import rank, term_of
 from .kernel.sums import SPLIT, split_positions
 from .kernel.terms import ProofError
-from .letters import LINEARITY
 from .notation import names_in, show_position, show_term
 from .printing import Text
 
@@ -32,7 +31,7 @@ def left_to_show(lhs, rhs, words=(), laws=()):
 
 
 def _first_difference(f, g, words, laws):
-    laws = [law.name for law in laws if law is not LINEARITY]
+    laws = [law.name for law in laws]
     normal = Normal([term for word in words for term in word.terms], laws, most=PATIENCE)
     marks = k.looked_into(f)[1]
     for at in split_positions(marks) if SPLIT in laws else [marks]:

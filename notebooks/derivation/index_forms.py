@@ -112,6 +112,11 @@ def exp_of(x):
     return made("exp", x)
 
 
+def log_of(x):
+    """The natural logarithm in an index form, of what is above 0."""
+    return made("log", x)
+
+
 def root_of(x):
     """The square root in an index form."""
     return made("sqrt", x)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
 
 import sympy as sp
 from sympy import S
 
 from .kernel import rules
 from .kernel import terms as k
-from .kernel.normal import MOST_STEPS, Normal
+from .kernel.normal import Normal
+from .kernel.polynomials import MOST_STEPS
 from .kernel.sums import REINDEX
-from .letters import LINEARITY, Family, letter, size_term
-from .matrices import Expression, expectation, plus, product
+from .letters import Family, size_term
+from .matrices import Expression, product
 from .operations import (
     DERIVATIVE,
-    EXPECTATION,
     HOLE,
     OVER,
     PRODUCT_OF,
@@ -65,7 +64,7 @@ def instance(proved, put, lhs, rhs, assumed):
     meant = put.meant()
     found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function)
     for before, after in assumed:
-        found = _assumed_as(found, [k.put(x.function, (), meant) for x in before], after)
+        found = _assumed_as(found, [k.put(x.function, meant) for x in before], after)
     for a, b in found.hypotheses:
         try:
             found = rules.discharge(found, rules.by_normal_form(a, b))
@@ -85,8 +84,8 @@ def _assumed_as(theorem, before, after):
 def induction(t, lhs, rhs, base, step):
     """The kernel's theorem by induction, from those of the base and the step."""
     size, sides = size_term(t), (lhs.function, rhs.function)
-    at_one = [k.put(f, (), {size: k.UNIT}) for f in sides]
-    after = [k.put(f, (), {size: k.Term("join", size, k.UNIT)}) for f in sides]
+    at_one = [k.put(f, {size: k.UNIT}) for f in sides]
+    after = [k.put(f, {size: k.Term("join", size, k.UNIT)}) for f in sides]
     return rules.induction(rewritten_as(base, *at_one), rewritten_as(step, *after), size)
 
 
@@ -94,36 +93,18 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
     """The theorem that two expressions are equal; ``stages``, at first the left one, grow.
 
     ``equations`` are triples (left, right, the kernel's theorem of it), each put to use in turn;
-    then means are split, where linearity is among the laws; then algebra, with the definitions
+    then comes algebra, with the definitions
     of ``words`` and with ``laws``, in at most so many steps.
     """
     proved = None
-    for lhs, rhs, theorem in chain(equations, _split_means(stages) if LINEARITY in laws else ()):
+    for lhs, rhs, theorem in equations:
         after = rewritten(stages[-1], lhs, rhs)
         if after != stages[-1]:
             step = _cited(stages[-1], after, lhs, rhs, theorem)
             proved = rules.chain(proved, step) if proved else step
             stages.append(after)
-    last = by_algebra(stages[-1], claim, words, [law for law in laws if law is not LINEARITY], most)
+    last = by_algebra(stages[-1], claim, words, laws, most)
     return rules.chain(proved, last) if proved else last
-
-
-def _split_means(stages):
-    """E(a + b) = E(a) + E(b) for each mean of a sum in the last stage, as long as there is one."""
-    is_sum = lambda x: x.operation is EXPECTATION and x.args[0].operation is SUM_OF
-    while (mean := next(filter(is_sum, stages[-1].walk()), None)) is not None:
-        first, *rest = mean.args[0].args
-        split = [first, plus(*rest)]
-        taken = {x.args[0] for x in mean.function.letters}
-        free = [name for name in (f"atʼ{c}" for c in range(len(taken) + 2)) if name not in taken]
-        at = [letter(name, k.pos(size_term(s))) for name, s in zip(free, mean.axes)]
-        bodies = [y.entry(*at) for y in split]
-        letters = bodies[0].letters | bodies[1].letters
-        draws = sorted((x for x in letters if x.args[1].op == "DRAW"), key=repr)
-        proved = rules.linearity(*[k.abstract(draws, b) for b in bodies])
-        sides = mean, plus(*map(expectation, split))
-        proved = rewritten_as(rules.for_every(proved, at), *[x.function for x in sides])
-        yield (*sides, proved)
 
 
 # ── Equals for equals ─────────────────────────────────────────────────────────────────────
@@ -152,7 +133,7 @@ def rewritten(x, lhs, rhs):
     """
     if same(x, lhs):
         return rhs
-    if x.operation is PRODUCT_OF or len(_turned(x)) > 1:
+    if x.operation is PRODUCT_OF or len(_transposed_factors(x)) > 1:
         replaced = _in_product(product(x), lhs, rhs)
         if replaced is not None:
             return replaced
@@ -166,19 +147,19 @@ def rewritten(x, lhs, rhs):
 
 def _in_product(x, lhs, rhs):
     """A sub-product: of the factors as they are, or of (A B)ᵀ taken as Bᵀ Aᵀ."""
-    turned = [f for y in x.args for f in _turned(y)]
-    for factors in (x.args, turned) if len(turned) > len(x.args) else (x.args,):
+    transposed = [f for y in x.args for f in _transposed_factors(y)]
+    for factors in (x.args, transposed) if len(transposed) > len(x.args) else (x.args,):
         replaced = _among(factors, lhs, rhs)
         if replaced is not None:
             return replaced
     return None
 
 
-def _turned(x):
+def _transposed_factors(x):
     if x.operation is TRANSPOSE and x.args[0].operation is PRODUCT_OF:
-        return [f for y in reversed(x.args[0].args) for f in _turned(y.T)]
+        return [f for y in reversed(x.args[0].args) for f in _transposed_factors(y.T)]
     if x.operation is TRANSPOSE and x.args[0].operation is TRANSPOSE:
-        return _turned(x.args[0].args[0])
+        return _transposed_factors(x.args[0].args[0])
     return [x]
 
 

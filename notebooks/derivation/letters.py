@@ -19,7 +19,7 @@ from sympy.core.symbol import Str
 
 from .kernel import sums
 from .kernel import terms as k
-from .kernel.normal import ANGLE, EXP
+from .kernel.polynomials import ANGLE, EXP
 from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
 
@@ -135,9 +135,7 @@ ANGLE_ADDITION = Law(ANGLE, ANGLE)
 SECOND_MOMENTS = Law(sums.MOMENTS, "linearity of E, second moments")
 COUNT = Law(sums.COUNT, r"$\sum_k[k\le i]=i$")
 ORDER = Law(sums.ORDER, sums.ORDER)
-LINEARITY = Law(
-    "linearity of the mean", "linearity of E"
-)  # a rule of the kernel, not of its normal form
+LINEARITY = Law(sums.LINEAR, "linearity of E")
 LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER, LINEARITY)
 
 
@@ -276,7 +274,7 @@ READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
 #: Letters that the notation needs for itself have a mark inside that no reader's has.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
 #: What the book prints by itself, or everybody: no word of a reader's is called so.
-PRINTED = {"softmax", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
+PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
            "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
            "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
            *KNOWN}  # fmt: skip

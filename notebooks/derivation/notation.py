@@ -238,6 +238,9 @@ class _Printer:
     def _exp(self, x):
         return self.style.exponential(self.tight(x)), POWER
 
+    def _log(self, x):
+        return self._call("log", x)
+
     def _call(self, name, x):
         return self.style.call(name, self.tight(x)), ATOM
 

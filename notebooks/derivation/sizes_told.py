@@ -47,7 +47,7 @@ class _Axes:
     def __init__(self, all_of_them):
         self.all_of_them = all_of_them
         self.above, self.sizes, self.silent = {}, {}, {}
-        self.told, self.scalars, self.turned = set(), set(), set()
+        self.told, self.scalars, self.transposed = set(), set(), set()
 
     def same(self, one, other):
         """Both are of one size, as their print tells."""
@@ -66,7 +66,7 @@ class _Axes:
         for p in x.params:
             self.scalars |= p.atoms(sp.Symbol)
         for at, y in enumerate(x.args):
-            self.turned |= {(*path, at)} if x.operation is ops.TRANSPOSE else set()
+            self.transposed |= {(*path, at)} if x.operation is ops.TRANSPOSE else set()
             self.read(y, (*path, at))
         self._unite(x, path)
         if x.operation in _SILENT:
@@ -86,7 +86,7 @@ class _Axes:
 
     def _read_silent(self, x, path):
         if x.operation is ops.ONES and x.axes == (1, 1):
-            if path not in self.turned:
+            if path not in self.transposed:
                 return  # it prints like a number, with whatever sizes
             self.silent[path] = x  # a number is not transposed: 1ᵀ would be a row
             return

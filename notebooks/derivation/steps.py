@@ -8,7 +8,7 @@ from .counterexamples import counterexample
 from .goals import left_to_show
 from .hypotheses import offered_by
 from .kernel import rules
-from .kernel.normal import MOST_STEPS, TooLarge
+from .kernel.polynomials import MOST_STEPS, NotWorkedOut
 from .kernel.terms import ProofError
 from .letters import LAWS, Family, Law
 from .nonzero import NonZero
@@ -57,8 +57,8 @@ class Step:
             self.stages = stages
         try:
             proved = justify.line(stages, self.claim, equations, self._words(reasons), laws, most)
-        except (rules.Differ, TooLarge) as error:
-            self.too_large = isinstance(error, TooLarge)
+        except (rules.Differ, NotWorkedOut) as error:
+            self.too_large = isinstance(error, NotWorkedOut)
             return None
         except RecursionError:
             raise ProofError(f"{self.where}: the step is too large: split it") from None
@@ -113,6 +113,7 @@ class Step:
             *kept_back_in(style),
             f"Reasons given: {reasons}.",
             *self._unmatched(),
+            self.too_large and "It is too large to be worked out: split it, or cite a lemma.",
             left_to_show(self.stages[-1], self.claim, words, laws),
             false,
         ]
@@ -136,8 +137,6 @@ class Step:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
         except Exception:  # a claim that the search cannot read is refused all the same
             return "A counterexample could not be looked for."
-        if not found and self.too_large:
-            return f"The step is too large to be worked out: split it, or cite a lemma. {found!r}"
         if not found:
             return f"These reasons do not suffice in one step. {found!r}"
         unless = ", unless what the lines before need excludes this" if self.needs else ""

@@ -152,7 +152,7 @@ class Substitution:
 
     def _table(self, table):
         used = [self._used(u) for u in table.uses]
-        return Table(k.put(table.function, (), self.meant()), frozenset().union(*used))
+        return Table(k.put(table.function, self.meant()), frozenset().union(*used))
 
     def _used(self, letter):
         """What stands in a table for a letter that it uses."""

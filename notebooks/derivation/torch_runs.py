@@ -165,7 +165,6 @@ class Sample:
         """The function of that name; an unknown one is drawn at random."""
         known = {
             "tanh": torch.tanh,
-            "sigmoid": torch.sigmoid,
             "relu": torch.relu,
             "cos": torch.cos,
             "sin": torch.sin,

@@ -16,6 +16,7 @@ from .kernel.sorts import KNOWN
 from .kernel.terms import ProofError, Term
 from .letters import End, Family, Index, Join, Scalar, check_word, exact, letter, number, unsealed
 from .matrices import Expression, expression, hadamard, is_mask, ones
+from .nonzero import NonZero
 from .operations import Operation, known, torch
 from .printing import ATOM, POWER
 from .shapes import alike, of_one
@@ -133,7 +134,7 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
 def entrywise(name):
     """A function of one number, applied to each entry; unless it is known, any function whatever.
 
-    Known are tanh, sigmoid, relu, cos and sin.
+    Known are tanh, relu, cos and sin.
     """
     if name not in KNOWN:
         check_word("a function", name)
@@ -163,7 +164,7 @@ def _value(name, argument):
 
 
 _ENTRYWISE = {}
-tanh, sigmoid, relu, cos, sin = map(entrywise, ("tanh", "sigmoid", "relu", "cos", "sin"))
+tanh, relu, cos, sin = map(entrywise, ("tanh", "relu", "cos", "sin"))
 
 _EXP = Operation(
     "exp",
@@ -175,9 +176,32 @@ _EXP = Operation(
 )  # fmt: skip
 
 
+_LOG = Operation(
+    "log",
+    axes=of_one,
+    entry=lambda x, i, j: Term("log", x.args[0].entry(i, j)),
+    run=lambda x, sample: torch.log(x.args[0].run(sample)),
+    show=lambda x, style, show: (style.call("log", show(x.args[0])), ATOM),
+    needs=lambda x: [NonZero(x.args[0], positive=True)],
+)
+
+
 def exp(x):
     """The exponential of each entry."""
     return Expression(_EXP, [expression(x, "exp")])
+
+
+def log(x):
+    """The natural logarithm of each entry, which has to be above 0."""
+    return Expression(_LOG, [expression(x, "log")])
+
+
+sigmoid = word(
+    "sigmoid",
+    entry=lambda x, i, j, s: 1 / (1 + exp_of(-s(i, j))),
+    run=lambda s: torch.sigmoid(s),
+)
+sigmoid.__doc__ = "The logistic function of each entry, 1 / (1 + exp(-s_ij))."
 
 
 # ── Softmax and what stands in its place ──────────────────────────────────────────────────

@@ -61,7 +61,7 @@ class Definition:
         own = {x: _of_any_kind(x) for x in [*[f.term for f in self._letters], *self._data()]}
         sizes = map(size_term, self._sizes)
         letters = [*self._functions, *sizes, *own.values(), *more]
-        return k.abstract(letters, k.put(body, (), own))
+        return k.abstract(letters, k.put(body, own))
 
     def _data(self):
         """The letters of the parameters that are no sizes."""
@@ -102,7 +102,7 @@ class RecursiveDefinition(Definition):
         before = letter(row.args[0], k.fun(k.pos(size_term(width))))
         as_one = Term("abs", Term("app", before, Term("var", 0)), *row.args[1].args[2:])
         start = template.result.entry(*at)
-        after = k.put(template.after.entry(*at), (), {row: as_one})
+        after = k.put(template.after.entry(*at), {row: as_one})
         self._functions = _functions_in(start, after)
         places = self._named(at)[1:]
         start, after = (

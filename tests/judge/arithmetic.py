@@ -13,7 +13,8 @@ DIGITS.dps = 60
 STEP = DIGITS.mpf(10) ** -12
 #: Functions of arrays, entry by entry.
 FUNCTIONS = {
-    name: np.frompyfunc(getattr(DIGITS, name), 1, 1) for name in ("exp", "tanh", "cos", "sin")
+    name: np.frompyfunc(getattr(DIGITS, name), 1, 1)
+    for name in ("exp", "log", "tanh", "cos", "sin")
 }
 
 

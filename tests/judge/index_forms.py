@@ -42,7 +42,7 @@ class Terms(Instance):
         return slope(lambda step: f(at + step))
 
 
-KNOWN = ("exp", "tanh", "sigmoid", "relu", "cos", "sin")
+KNOWN = ("exp", "log", "tanh", "relu", "cos", "sin")
 
 
 def one_number(world, name):

@@ -150,8 +150,6 @@ class World:
             return FUNCTIONS[name]
         if name == "relu":
             return lambda v: v * (v > 0)
-        if name == "sigmoid":
-            return lambda v: 1 / (1 + FUNCTIONS["exp"](-v))
         a, b, c = (Fraction(self._random(name, k).randint(4, 12), 8) for k in range(3))
         return lambda v: FUNCTIONS["tanh"](a * v) + b * v * v + c
 
@@ -268,6 +266,7 @@ def _standard(world, values, axis, eps):
 
 
 WORDS = {
+    vocabulary.sigmoid: lambda world, s: 1 / (1 + FUNCTIONS["exp"](-s)),
     vocabulary.softmax: lambda world, s: _normalised(FUNCTIONS["exp"](s)),
     vocabulary.masked_softmax: lambda world, mask, s: _normalised(mask * FUNCTIONS["exp"](s)),
     vocabulary.softmax_one: _softmax_one,

@@ -1,16 +1,17 @@
 """What a term needs to make sense: found where it divides, and never forgotten.
 
-1/x, √x, a derivative and a mean are total here: 1/0 is some number that nobody knows, and a mean
+1/x, √x, log x, a derivative and a mean are total here: 1/0 is some number that nobody knows, and a mean
 that does not exist is some number, linear in what is averaged.  The other laws hold only where
 these are defined, so a line brings what its sides need: "x ≠ 0", "x ≥ 0", "f
 is smooth", each for every value of what is bound around it.  A condition is a pair of a relation
 and a closed ``abs``; for "is smooth", of the relation and a letter.
 """
 
-from .sorts import full, sign
-from .terms import NUM, Term, fresh, looked_into, need, opened, put, unfolded
+from .sorts import ABOVE_ZERO, AT_LEAST_ZERO, full, sign
+from .terms import NUM, Term, fresh, looked_into, must, opened, put, unfolded
 
 NONZERO, NONNEGATIVE, SMOOTH, EXISTS = "≠ 0", "≥ 0", "is smooth", "exists"
+PARTIAL = {"inv": [NONZERO], "sqrt": [NONNEGATIVE], "log": [NONZERO, NONNEGATIVE], "mean": [EXISTS]}
 
 
 def conditions(t, words=None):
@@ -26,8 +27,7 @@ def conditions(t, words=None):
     written = unfolded(t) if known and (words is None or t.args[0] in words) else None
     if written is not None:
         return conditions(written, words)
-    partial = {"inv": NONZERO, "sqrt": NONNEGATIVE, "mean": EXISTS}
-    found = [(partial[t.op], (), t if t.op == "mean" else t.args[0])] if t.op in partial else []
+    found = [(r, (), t if t.op == "mean" else t.args[0]) for r in PARTIAL.get(t.op, ())]
     for a in t.args:
         if type(a) is Term:
             found += under(a, words, t.op == "mean") if a.op == "abs" else conditions(a, words)
@@ -36,7 +36,7 @@ def conditions(t, words=None):
 
 def for_all(marks, triples):
     """The same triples, for every value of some letters."""
-    need(not any(r == SMOOTH and x in marks for r, _, x in triples), "a smooth function stays free")
+    must(not any(r == SMOOTH and x in marks for r, _, x in triples), "a smooth function stays free")
     return [(r, (*[m for m in marks if m in x.letters], *others), x) for r, others, x in triples]
 
 
@@ -47,7 +47,7 @@ def under(f, words, averaged=False):
     found = for_all(marks, conditions(body, words) + sorts)
     if averaged:
         random = [x for r, m, x in found if r != EXISTS and {*marks} & {*m} and not holds(r, x)]
-        need(not random, "a mean of a quotient or a root of draws is not defined here")
+        must(not random, "a mean of a quotient or a root of draws is not defined here")
     return found
 
 
@@ -56,7 +56,7 @@ def _of_derivative(f, at, words):
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)
-    return [(r, letters, put(x, (), {s: at})) for r, letters, x in found] + conditions(at, words)
+    return [(r, letters, put(x, {s: at})) for r, letters, x in found] + conditions(at, words)
 
 
 def _smooth(t, s):
@@ -65,14 +65,14 @@ def _smooth(t, s):
         return []
     head = t.args[0]
     opaque = t.op == "mean" or t.op == "app" and head.op != "let"
-    need(not opaque, "no derivative is taken of this {}: work it out first", t.op)
+    must(not opaque, "no derivative is taken of this {}: work it out first", t.op)
     found = [(SMOOTH, (), head)] if t.op == "app" else []
     if t.op == "sqrt" or t.op == "call" and head == "relu":
         found.append((NONZERO, (), t.args[-1]))
     if t.op == "deriv":  # of both scalars, at the point
         body, (r,) = looked_into(head)
         below = _smooth(body, s) + _smooth(body, r)
-        found += [(c, letters, put(x, (), {r: t.args[1]})) for c, letters, x in below]
+        found += [(c, letters, put(x, {r: t.args[1]})) for c, letters, x in below]
         return found + _smooth(t.args[1], s)
     for a in t.args:
         if type(a) is Term:
@@ -83,5 +83,5 @@ def _smooth(t, s):
 
 def holds(relation, x):
     """Whether "x ≠ 0" or "x ≥ 0" is evident by form."""
-    value = sign(x) or sign(full(x))
-    return value == "+" or relation == NONNEGATIVE and value == "0"
+    wanted = AT_LEAST_ZERO if relation == NONNEGATIVE else ABOVE_ZERO
+    return max(sign(x), sign(full(x))) >= wanted

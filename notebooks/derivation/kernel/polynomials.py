@@ -1,20 +1,31 @@
-"""Polynomials in atoms: numbers as sums of products over the rationals.
+"""Polynomials in atoms: numbers as sums of products over the rationals, and their normal form.
 
 A polynomial is a dict {product: rational}; a product is a frozenset of (atom, exponent); an atom
 is a term.  What is divided by keeps its sum together: it is an atom ``add`` with a negative
-exponent.  Exponents are whole, but for those of exponentials.  What multiplies two products is in
-``normal``: a root, a mask and a Kronecker delta have laws of their own.
+exponent.  Exponents are whole, but for those of exponentials.
+
+Each step of the normal form puts a number in the place of an equal one, whatever that number looks
+like: no step relies on another one having come before.  So an order badly chosen can make two
+equal terms look different, and a true line be refused; it cannot make a false line pass.  The one
+invariant: a product holds no sum to a positive power, unless it is folded, since ``product``
+multiplies it out.
 """
 
 from fractions import Fraction
-from math import lcm
+from math import isqrt, lcm, prod
 from types import MappingProxyType
 
 from sympy import QQ
 from sympy.polys.rings import ring
 
-from .terms import NOTHING, ONE, ZERO, Term
+from .sorts import ABOVE_ZERO, is_mask, sign
+from .terms import NOTHING, ONE, ZERO, ProofError, Term, must, put
 
+EXP, ANGLE = "exponential of a sum", "angle addition"
+MOST_STEPS = 10_000  # a second or two
+
+#: f(-x) = f(x), or -f(x).
+PARITY = {"cos": 1, "sin": -1, "tanh": -1}
 UNITY = MappingProxyType({NOTHING: Fraction(1)})
 
 
@@ -103,19 +114,224 @@ def _factors(p, poly):
 
 def _quotient(p, poly, values, roots):
     """A polynomial as a quotient of two of SymPy's, over a common denominator."""
-    exponents = {}  # that an atom has
-    for a, e in (factor for m in p for factor in m):
-        exponents.setdefault(a, {0}).add(e)
-        if a not in values:
-            values[a] = _quotient(poly(a), poly, values, roots)
-    top, below = 0, 1
-    for m, c in p.items():
-        powers, term = dict(m), QQ(c.numerator, c.denominator)
-        for a, seen in exponents.items():
-            (n, d), e, q = values[a], powers.get(a, 0), roots.get(a, 1)
-            term = term * n ** int((e - min(seen)) * q) * d ** int((max(seen) - e) * q)
-        top = top + term
-    for a, seen in exponents.items():
-        (n, d), q = values[a], roots.get(a, 1)
-        below = below * n ** int(-min(seen) * q) * d ** int(max(seen) * q)
-    return top, below
+    products = [(dict(m), QQ(c.numerator, c.denominator)) for m, c in p.items()]
+    ends = {}  # the least exponent of an atom, and the largest
+    for a in {a for m in p for a, _ in m}:
+        exponents = [0, *[m.get(a, 0) for m, _ in products]]
+        values[a] = values[a] if a in values else _quotient(poly(a), poly, values, roots)
+        ends[a] = min(exponents), max(exponents)
+
+    def over(m):
+        found = [(*values[a], roots.get(a, 1), m.get(a, 0), *ends[a]) for a in ends]
+        return prod(
+            [n ** int((e - lo) * q) * d ** int((hi - e) * q) for n, d, q, e, lo, hi in found]
+        )
+
+    return sum(c * over(m) for m, c in products), over({})
+
+
+# ── Normal forms: what multiplies, divides, and calls ────────────────────────────────────────
+
+
+class NotWorkedOut(ProofError):
+    """What stays as it is written: a slope that is not taken, a step that is too large."""
+
+
+class Arithmetic:
+    """Brings numbers to normal form, with some words unfolded and some laws used.
+
+    ``words`` are terms, or None for all of them; ``laws`` are names.  A form that is ``folded`` keeps
+    products of sums, and slopes, as they stand: two sides that are alike are seen to be equal in
+    few steps, and all others are not.
+    """
+
+    def __init__(self, words=(), laws=(), folded=False, most=MOST_STEPS):
+        self.words = None if words is None else frozenset(words)
+        self.laws, self.folded, self.known = frozenset(laws), folded, {}
+        self.left = most * (5 if folded else 1)  # steps
+
+    def poly(self, t):
+        """The normal form of a number without loose variables."""
+        if t not in self.known:
+            self.known[t] = getattr(self, f"_{t.op}")(*t.args)
+        return self.known[t]
+
+    def canonical(self, t):
+        """The term of the normal form."""
+        return term_of(self.poly(t))
+
+    def same(self, x, y):
+        """Whether two numbers are equal wherever nothing that they divide by vanishes."""
+        difference = plus(self.poly(x), scaled(self.poly(y), -1))
+        escaped = letters_of([f for m in difference for f in m]) - x.letters - y.letters
+        must(not escaped, "something bound escapes its binder: {}", escaped)
+        top = numerator(difference, self.poly) if difference and not self.folded else ()
+        whole = plus(*[scaled(self.product(m), c) for m, c in top])
+        return not difference or not (self.folded or whole)
+
+    # ── Products ─────────────────────────────────────────────────────────────────────────────
+
+    def times(self, *polynomials):
+        """Their product."""
+        out = UNITY
+        for q in polynomials:
+            q = atom(term_of(q)) if self.folded and len(q) > 1 else q
+            pairs = [(m, n, c * d) for m, c in out.items() for n, d in q.items()]
+            out = plus(*[scaled(self.product([*m, *n]), c) for m, n, c in pairs])
+        return out
+
+    def power(self, p, e):
+        """A polynomial to a whole power."""
+        must(abs(e) * width(p) < MOST_STEPS, "the power {} of {} is too large", e, term_of(p))
+        return self.times(*[p if e >= 0 else self.inverse(p)] * abs(e))
+
+    def product(self, factors):
+        """The polynomial of a list of (atom, exponent)."""
+        self.left -= 1
+        if self.left < 0:
+            raise NotWorkedOut("the step is too large: split it, or cite a lemma")
+        powers = {}
+        for a, e in factors:
+            e = powers.get(a, 0) + e
+            powers[a] = 1 if e > 1 and is_mask(a) else int(e) if e == int(e) else e
+        powers = {a: e for a, e in powers.items() if e}
+        for a, e in powers.items():
+            instead = self._instead(a, e, [(b, f) for b, f in powers.items() if b is not a])
+            if instead is not None:
+                return instead
+        return {frozenset(powers.items()): Fraction(1)}
+
+    def _instead(self, a, e, rest):
+        """What a power and the other factors come to by a law of its own, or None."""
+        if a.op == "sqrt" and e not in (0, 1):  # √p² = p, and 1/√p = √p/p
+            square = self.power(self.poly(a.args[0]), e // 2)
+            return self.times(square, self.product([*rest, (a, e % 2)]))
+        if a.op == "exp" and a.args[0].op == "log" and e == int(e):  # of what is above 0
+            return self.times(self.power(self.poly(a.args[0].args[0]), int(e)), self.product(rest))
+        if a.op == "add" and e > 0 and not self.folded:
+            return self.times(self.power(self.poly(a), e), self.product(rest))
+        if a.op == "call" and a.args[0] == "sin" and e > 1 and ANGLE in self.laws:
+            cosine = self._call("cos", a.args[1])
+            square = plus(UNITY, scaled(self.times(cosine, cosine), -1))
+            return self.times(square, self.product([*rest, (a, e - 2)]))
+        if a.op == "delta" and e > 0:  # one of two equal positions in the place of the other
+            x, there = a.args
+            sorts = [y.args[1] for y in letters_of(rest)]  # a draw's may speak of x
+            free = x.op == "let" and x.args[0][0] == "#" and x not in there.letters
+            if free and x in letters_of(rest) and not any(x in s.letters for s in sorts):
+                return self.times(atom(a), self.poly(put(product_term(rest), {x: there})))
+        return None
+
+    def inverse(self, p):
+        """1/p, its common factors taken out."""
+        common, c, rest = self.content(p)
+        must(rest, "divides by zero")
+        below = [(a, -e) for a, e in common]
+        if len(rest) > 1:
+            return scaled(self.product([*below, (term_of(rest), -1)]), 1 / c)
+        [(m, d)] = rest.items()
+        return scaled(self.product([*below, *[(a, -e) for a, e in m]]), 1 / (c * d))
+
+    def content(self, p):
+        """(common, c, rest): a polynomial as a product, a rational and a rest that starts with 1."""
+        products = [dict(m) for m in p]
+        lows = {a: min(m.get(a, 0) for m in products) for a in set().union(*products)}
+        kept = ("add", "sqrt") if len(p) > 1 else ()
+        common = [(a, e) for a, e in lows.items() if e < 0 or e > 0 and a.op not in kept]
+        c = p[min(p.items(), key=rank)[0]] if p else Fraction(0)
+        lower = [(a, -e) for a, e in common]
+        rest = plus(*[scaled(self.product([*m, *lower]), d / c) for m, d in p.items()])
+        return common, c, rest
+
+    def _without_positive(self, p):
+        """(factors that are evidently above 0, a rational, the rest) of a polynomial."""
+        common, c, rest = self.content(p)
+        out = [(a, e) for a, e in common if sign(a) == ABOVE_ZERO]
+        return out, c, self.times(self.product([f for f in common if f not in out]), rest)
+
+    def vanishing(self, x):
+        """What must not vanish for x not to: x without factors that cannot, if x makes sense."""
+        common, _, rest = self.content(self.poly(x))
+        below = {a for a, e in common if e < 0}
+        above = [
+            a.args[0] if a.op == "sqrt" else a for a, e in common if e > 0 and sign(a) != ABOVE_ZERO
+        ]
+        return term_of(self.times(*[self.poly(a) for a in above if a not in below], rest))
+
+    # ── Numbers, one kind after the other ────────────────────────────────────────────────────
+
+    _num = staticmethod(constant)
+    _let = lambda self, *parts: atom(Term("let", *parts))
+    _add = lambda self, *terms: plus(*map(self.poly, terms))
+    _mul = lambda self, *factors: self.times(*map(self.poly, factors))
+    _pow = lambda self, base, e: self.power(self.poly(base), e)
+    _inv = lambda self, x: self.inverse(self.poly(x))
+
+    def _sqrt(self, x):
+        """The root of what is at least 0: positive factors and even powers leave it."""
+        common, c, rest = self.content(self.poly(x))
+        c, rest = abs(c), scaled(rest, 1 if c > 0 else -1)
+        inside, out = [], []
+        for a, e in common:
+            if a.op == "exp":
+                out.append((a, Fraction(e, 2)))
+            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # at a = 0 both sides are 0
+                out += [(a, e // 2), (Term("sqrt", a), e % 2)]
+            else:
+                inside.append((a, e))
+        n, r = c.numerator * c.denominator, isqrt(c.numerator * c.denominator)
+        square, free = (r, 1) if r * r == n else (1, n)
+        inside = self.times(self.product(inside), rest)
+        roots = [(Term("sqrt", term_of(q)), 1) for q in (constant(free), inside) if q != UNITY]
+        return scaled(self.product([*out, *roots]), Fraction(square, c.denominator))
+
+    def _exp(self, x):
+        p = self.poly(x)
+        each = (
+            [(product_term(m), c) for m, c in p.items()] if EXP in self.laws else [(term_of(p), 1)]
+        )
+        return self.product([(Term("exp", t), c) for t, c in each if t != ZERO])
+
+    def _log(self, x):
+        """The logarithm of what is above 0: factors that are evidently so leave it as terms."""
+        out, c, rest = self._without_positive(self.poly(x))
+        inside = scaled(rest, c)
+        left = atom(Term("log", term_of(inside))) if inside != UNITY else {}
+        log = lambda a: self.poly(a.args[0]) if a.op == "exp" else atom(Term("log", a))
+        return plus(left, *[scaled(log(a), e) for a, e in out])
+
+    def _size(self, s):
+        if s.op == "lit":
+            return constant(s.args[0])
+        if s.op == "let":
+            return atom(Term("size", s))
+        below = map(self._size, s.args)
+        return plus(*below) if s.op == "join" else self.times(*below)
+
+    def _call(self, name, x):
+        """A function that something is known of: cos, sin, tanh, relu, or sigmoid."""
+        p = self.poly(x)
+        if name == "relu":
+            return self._relu(p)
+        if name in ("cos", "sin") and ANGLE in self.laws and len(p) > 1:
+            return self._of_a_sum(name, dict(p))
+        if name in PARITY and not p:
+            return UNITY if name == "cos" else {}
+        negative = name in PARITY and self.content(p)[1] < 0
+        value = atom(Term("call", name, term_of(scaled(p, -1 if negative else 1))))
+        return scaled(value, PARITY[name] if negative else 1)
+
+    def _of_a_sum(self, name, p):
+        """The cosine or the sine of a sum of angles."""
+        first = min(p.items(), key=rank)[0]
+        a, b = term_of({first: p.pop(first)}), term_of(p)
+        cos, sin = (lambda x, f=f: self._call(f, x) for f in ("cos", "sin"))
+        if name == "cos":
+            return plus(self.times(cos(a), cos(b)), scaled(self.times(sin(a), sin(b)), -1))
+        return plus(self.times(sin(a), cos(b)), self.times(cos(a), sin(b)))
+
+    def _relu(self, p):
+        """relu(c x) = c relu(x) for c > 0."""
+        out, c, rest = self._without_positive(p)
+        value = atom(Term("call", "relu", term_of(scaled(rest, 1 if c > 0 else -1))))
+        return self.times(self.product(out), value, constant(abs(c)))

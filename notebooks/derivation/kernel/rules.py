@@ -5,13 +5,14 @@ generalised), with the conditions that its proof asked for, and the equations th
 """
 
 from functools import cache
-from itertools import chain as chained, islice, permutations
+from itertools import chain as chained, islice, permutations, product
 
 from .conditions import EXISTS, NONZERO, SMOOTH, conditions, for_all, holds, under
-from .normal import LAWS, MOST_STEPS, Normal
+from .normal import LAWS, Normal
+from .polynomials import MOST_STEPS
 from .sorts import KNOWN, check_function, check_sort, fits
 from .sums import MOST_ORDERS, SPLIT, reindexed, split_positions
-from .terms import NUM, SIZE, UNIT, Frozen, Term, abstract, fun, is_name, looked_into, need
+from .terms import NUM, SIZE, UNIT, Frozen, Term, abstract, fun, is_name, looked_into, must
 from .terms import ProofError, opened, put
 
 
@@ -19,7 +20,7 @@ class Differ(ProofError):
     """Two sides that have different normal forms."""
 
 
-class Theorem(Frozen):
+class Proved(Frozen):
     """lhs = rhs, wherever the conditions and the hypotheses hold.
 
     ``lhs`` and ``rhs`` are closed ``abs`` terms of the same sorts; ``conditions`` is a frozenset of
@@ -32,10 +33,10 @@ class Theorem(Frozen):
     __slots__ = ("lhs", "rhs", "conditions", "hypotheses", "__weakref__")
 
 
-def _theorem(lhs, rhs, needs, hypotheses=frozenset()):
-    need(lhs.args[1:] == rhs.args[1:], "the two sides have different shapes")
+def _proved(lhs, rhs, needs, hypotheses=frozenset()):
+    must(lhs.args[1:] == rhs.args[1:], "the two sides have different shapes")
     _one_thing_each_name([lhs, rhs, *[x for _, x in needs], *chained(*hypotheses)])
-    made = object.__new__(Theorem)
+    made = object.__new__(Proved)
     made._keep(lhs=lhs, rhs=rhs, conditions=frozenset(needs), hypotheses=frozenset(hypotheses))
     return made
 
@@ -48,16 +49,16 @@ def _one_thing_each_name(terms):
         seen.add(t)
         todo |= {a for a in t.args if type(a) is Term} - seen
         if t.op in ("let", "word", "rec"):
-            need(not t.args[0].startswith("#"), "something bound escapes its binder: {}", t)
-            need(known.setdefault(t.args[0], t) == t, "there are two things called {}", t.args[0])
+            must(not t.args[0].startswith("#"), "something bound escapes its binder: {}", t)
+            must(known.setdefault(t.args[0], t) == t, "there are two things called {}", t.args[0])
 
 
 def _public(*terms):
     """Refuses letters that a reader cannot write, and draws that no mean binds."""
     for t in terms:
-        need(type(t) is Term and not t.loose, "{} is no term, or refers to something bound", t)
+        must(type(t) is Term and not t.loose, "{} is no term, or refers to something bound", t)
         for x in t.letters:
-            need(is_name(x.args[0]), "{} has no name, or one below a binder only", x)
+            must(is_name(x.args[0]), "{} has no name, or one below a binder only", x)
             check_sort(x.args[1])
 
 
@@ -68,7 +69,7 @@ def _side(f):
     return f
 
 
-def _needs(sides, words=()):
+def _sides_ask(sides, words=()):
     """The conditions of some sides in which these words are unfolded."""
     return _conditions(chained(*[under(f, words) for f in sides]))
 
@@ -91,17 +92,17 @@ def _condition(relation, closed):
     form = (normal.vanishing if relation == NONZERO else normal.canonical)(normal.canonical(x))
     if holds(relation, form):
         return found
-    need(form.op != "num", "it needs that {} {}, which never holds", form, relation)
+    must(form.op != "num", "it needs that {} {}, which never holds", form, relation)
     bound = [m for m in letters if m in form.letters]
     free = [m for m in bound if not any(m in x.letters for x in bound if x != m)]
-    forms = [normal.canonical(turned) for turned in reindexed(free, form)]
-    form = min(forms, key=lambda f: (len(abstract(bound, f).key), abstract(bound, f).key))
-    orders = islice(permutations(bound), MOST_ORDERS)
-    bindings = [f for f in (abstract(o, form) for o in orders) if f.letters.isdisjoint(bound)]
-    return found | {(relation, min(bindings, key=lambda f: f.key))}
+    forms = [normal.canonical(other) for other in reindexed(free, form)]
+    orders = [*islice(permutations(bound), MOST_ORDERS)]
+    bindings = (abstract(o, f) for f, o in islice(product(forms, orders), MOST_ORDERS))
+    closed = [f for f in bindings if f.letters.isdisjoint(bound)]
+    return found | {(relation, min(closed, key=lambda f: (len(f.key), f.key)))}
 
 
-# ── 1 to 4: equations ────────────────────────────────────────────────────────────────────────
+# ── 1 to 3: equations ────────────────────────────────────────────────────────────────────────
 
 
 def by_normal_form(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
@@ -111,14 +112,13 @@ def by_normal_form(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
     raised where they differ.
     """
     words, laws = frozenset(words), frozenset(laws)
-    need(laws <= set(LAWS), "the laws are {}", LAWS)
-    need(all(type(w) is Term for w in words), "what is unfolded are words")
+    must(laws <= set(LAWS), "the laws are {}", LAWS)
     marks = looked_into(_side(lhs))[1]
     for values in split_positions(marks) if SPLIT in laws else [marks]:
         one, other = opened(lhs, *values), opened(_side(rhs), *values)
         if not _equal(one, other, words, laws, most):
             raise Differ("the two sides differ")
-    return _theorem(lhs, rhs, _needs((lhs, rhs), words))
+    return _proved(lhs, rhs, _sides_ask((lhs, rhs), words))
 
 
 def _equal(one, other, words, laws, most):
@@ -133,120 +133,111 @@ def _equal(one, other, words, laws, most):
 def chain(first, second):
     """Rule 2: from a = b and b = c, a = c."""
     _genuine(first, second)
-    need(first.rhs == second.lhs, "the second equation does not begin where the first one ends")
+    must(first.rhs == second.lhs, "the second equation does not begin where the first one ends")
     needs, assumed = first.conditions | second.conditions, first.hypotheses | second.hypotheses
-    return _theorem(first.lhs, second.rhs, needs, assumed)
+    return _proved(first.lhs, second.rhs, needs, assumed)
 
 
 def reverse(theorem):
     """Rule 3: from a = b, b = a."""
     _genuine(theorem)
-    return _theorem(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
+    return _proved(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
 
 
-def linearity(f, g):
-    """Rule 4: the mean of a sum is the sum of the means, where both of them exist."""
-    need(f.args[1:] == g.args[1:], "the two means are over different draws")
-    (one, marks), means = looked_into(f), [Term("mean", h) for h in (f, g)]
-    whole = Term("mean", abstract(marks, Term("add", one, opened(g, *marks))))
-    sides = [_side(Term("abs", side)) for side in (whole, Term("add", *means))]
-    return _theorem(*sides, _needs(sides))
-
-
-# ── 5 to 7: other letters, other places ──────────────────────────────────────────────────────
+# ── 4 to 6: other letters, other places ──────────────────────────────────────────────────────
 
 
 def instance(theorem, meant):
-    """Rule 5: something put for letters, everywhere at once; ``meant`` is {letter: term}."""
+    """Rule 4: something put for letters, everywhere at once; ``meant`` is {letter: term}."""
     _genuine(theorem)
     meant = dict(meant)
-    need(all(type(x) is Term and x.op == "let" for x in meant), "something is put for letters")
+    must(all(type(x) is Term and x.op == "let" for x in meant), "something is put for letters")
     sizes = {x: t for x, t in meant.items() if x.args[1] == SIZE}
     for x, t in meant.items():
         _public(t)
-        fits(put(x.args[1], (), sizes), t)
-    go = lambda t: put(t, (), meant)
+        fits(put(x.args[1], sizes), t)
+    go = lambda t: put(t, meant)
     needs = set().union(*[_carried(relation, x, meant) for relation, x in theorem.conditions])
     hypotheses = [(_side(go(a)), _side(go(b))) for a, b in theorem.hypotheses]
     sides = [_side(go(f)) for f in (theorem.lhs, theorem.rhs)]
-    return _theorem(*sides, needs | _needs(sides), hypotheses)
+    return _proved(*sides, needs | _sides_ask(sides), hypotheses)
 
 
 def _carried(relation, x, meant):
     """A condition after a substitution."""
-    new = put(x, (), meant) if x not in meant else meant[x]
+    new = put(x, meant) if x not in meant else meant[x]
     if relation == SMOOTH and new.op == "let":
         return {(relation, new)}
     if relation == SMOOTH:  # it is, where what it is made of is, at every point
-        need(new.args[1:] == (NUM,), "only a function of one number is put for a smooth letter")
-        return _needs([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
+        must(new.args[1:] == (NUM,), "only a function of one number is put for a smooth letter")
+        return _sides_ask([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
     return _condition(relation, new)
 
 
 def congruence(theorem, context, hole):
-    """Rule 6: equals for equals.  ``context`` is a function in which the letter ``hole`` stands."""
+    """Rule 5: equals for equals.  ``context`` is a function in which the letter ``hole`` stands."""
     _genuine(theorem)
     _public(hole)
-    need(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
-    sides = [put(_side(context), (), {hole: f}) for f in (theorem.lhs, theorem.rhs)]
-    return _theorem(*sides, theorem.conditions | _needs(map(_side, sides)), theorem.hypotheses)
+    must(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
+    sides = [put(_side(context), {hole: f}) for f in (theorem.lhs, theorem.rhs)]
+    return _proved(*sides, theorem.conditions | _sides_ask(map(_side, sides)), theorem.hypotheses)
 
 
 def for_every(theorem, letters):
-    """Rule 7: what holds of a number or a position holds of all; no hypothesis may speak of it."""
+    """Rule 6: what holds of a number or a position holds of all; no hypothesis may speak of it."""
     _genuine(theorem)
     letters, assumed = tuple(letters), [f.letters for f in chained(*theorem.hypotheses)]
     _public(*letters)
     for x in letters:
-        need(x.op == "let" and x.args[1].op in ("NUM", "POS"), "{} is not generalised", x)
-        need(not any(x in spoken for spoken in assumed), "a hypothesis speaks of {}", x.args[0])
+        must(x.op == "let" and x.args[1].op in ("NUM", "POS"), "{} is not generalised", x)
+        must(not any(x in spoken for spoken in assumed), "a hypothesis speaks of {}", x.args[0])
     needs = {(r, x) for r, x in theorem.conditions if r == SMOOTH}
     for relation, f in theorem.conditions - needs:
         body, marks = looked_into(f)
         needs |= _conditions([(relation, [*letters, *marks], body)])
     sides = [looked_into(f) for f in (theorem.lhs, theorem.rhs)]
     lhs, rhs = (abstract([*letters, *marks], body) for body, marks in sides)
-    return _theorem(lhs, rhs, needs, theorem.hypotheses)
+    return _proved(lhs, rhs, needs, theorem.hypotheses)
 
 
-# ── 8 to 10: assumptions ──────────────────────────────────────────────────────────────────────
+# ── 7 to 9: assumptions ──────────────────────────────────────────────────────────────────────
 
 
 def given(lhs, rhs):
-    """Rule 8: an equation assumed is a theorem that has itself as its hypothesis."""
-    return _theorem(_side(lhs), _side(rhs), (), {(lhs, rhs)})
+    """Rule 7: an equation assumed is a theorem that has itself as its hypothesis."""
+    return _proved(_side(lhs), _side(rhs), (), {(lhs, rhs)})
 
 
 def discharge(theorem, proof):
-    """Rule 9: an equation assumed that has been proved is no assumption."""
+    """Rule 8: an equation assumed that has been proved is no assumption."""
     _genuine(theorem, proof)
     pair = (proof.lhs, proof.rhs)
-    need(pair in theorem.hypotheses, "{} = {} is not assumed", *pair)
+    must(pair in theorem.hypotheses, "{} = {} is not assumed", *pair)
     left = theorem.hypotheses - {pair} | proof.hypotheses
-    return _theorem(theorem.lhs, theorem.rhs, theorem.conditions | proof.conditions, left)
+    return _proved(theorem.lhs, theorem.rhs, theorem.conditions | proof.conditions, left)
 
 
 def induction(base, step, size):
-    """Rule 10: from P(1), and P(n + 1) given P(n), P(n) for every n.
+    """Rule 9: from P(1), and P(n + 1) given P(n), P(n) for every n.
 
     Beside the size itself nothing in P may be of that size, and no condition may speak of it.
     """
     _genuine(base, step)
     _public(size)
-    need(size.op == "let" and size.args[1] == SIZE, "induction is on a size")
+    must(size.op == "let" and size.args[1] == SIZE, "induction is on a size")
     about = [pair for pair in step.hypotheses if any(size in f.letters for f in pair)]
-    need(len(about) == 1, "the step assumes the statement, and nothing else about the size")
+    must(len(about) == 1, "the step assumes the statement, and nothing else about the size")
     [(lhs, rhs)] = about
     for x in lhs.letters | rhs.letters:
-        need(x == size or size not in x.letters, "{} is of that size", x.args[0])
+        must(x == size or size not in x.letters, "{} is of that size", x.args[0])
     for theorem, at in ((base, UNIT), (step, Term("join", size, UNIT))):
-        wanted = tuple(put(f, (), {size: at}) for f in (lhs, rhs))
-        need((theorem.lhs, theorem.rhs) == wanted, "that is not the statement at {}", at)
+        wanted = tuple(put(f, {size: at}) for f in (lhs, rhs))
+        must((theorem.lhs, theorem.rhs) == wanted, "that is not the statement at {}", at)
     needs = base.conditions | step.conditions
     others = [*[x for _, x in needs], *chained(*base.hypotheses)]
-    need(not any(size in x.letters for x in others), "a condition speaks of the size")
-    return _theorem(lhs, rhs, needs, base.hypotheses | step.hypotheses - {(lhs, rhs)})
+    must(not any(size in x.letters for x in others), "a condition speaks of the size")
+    return _proved(lhs, rhs, needs, base.hypotheses | step.hypotheses - {(lhs, rhs)})
 
 
 def _genuine(*theorems):
-    need(all(type(t) is Theorem for t in theorems), "there is one that is no theorem: {}", theorems)
+    must(all(type(t) is Proved for t in theorems), "there is one that is no theorem: {}", theorems)

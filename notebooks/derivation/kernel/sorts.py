@@ -7,29 +7,27 @@ again wherever something is put for a letter.  Below a binder one looks through 
 
 from fractions import Fraction
 
-from .terms import LAW, NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, fun, inverse, is_name
-from .terms import looked_into, need, pos, put, rebuilt, unfolded
+from .terms import LAW, NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, filled, fun, inverse, is_name
+from .terms import looked_into, must, pos, rebuilt, unfolded
 
 #: The sort of what is below, how many of it (0: any number), the sort of the result.
 SIMPLE = {
     "times": ("SIZE", 0, SIZE), "join": ("SIZE", 2, SIZE), "last": ("SIZE", 1, None),
-    "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM),
-    "le": ("POS", 2, NUM), "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM),
-    "inv": ("NUM", 1, NUM), "sqrt": ("NUM", 1, NUM), "exp": ("NUM", 1, NUM),
-}  # fmt: skip
+    "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM), "le": ("POS", 2, NUM),
+    "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM), **dict.fromkeys(("inv", "sqrt", "exp", "log"), ("NUM", 1, NUM))}  # fmt: skip
 #: Whether a leaf is well made, and its sort.
 LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
           "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
 #: How much there is below, where it is not said by ``SIMPLE`` or by a sort.
 PLACES = {"lit": 1, "num": 1, "only": 0, "pow": 2, "call": 2, "inl": 2, "inr": 2, "move": 3}
 #: Functions of one number that the kernel knows laws of.
-KNOWN = ("cos", "sin", "tanh", "sigmoid", "relu")
+KNOWN = ("cos", "sin", "tanh", "relu")
 
 
 def check(t):
     """The sort of a term without loose variables; ProofError where it makes no sense."""
     op, args = t.op, t.args
-    need(len(args) == PLACES.get(op, len(args)), "{} takes other arguments: {}", op, t)
+    must(len(args) == PLACES.get(op, len(args)), "{} takes other arguments: {}", op, t)
     if op in SIMPLE:
         return _simple(op, *args)
     if op == "let" and args[1].op in ("SIZE", "LAW", "NUM", "POS"):
@@ -37,36 +35,30 @@ def check(t):
     if op in LEAVES and all(map(LEAVES[op][0], args)):
         return LEAVES[op][1]
     if op == "pow" and type(args[1]) is int and args[1] >= 0:
-        return is_number(args[0])
+        return fits(NUM, args[0])
     if op == "call" and args[0] in KNOWN:
-        return is_number(args[1])
+        return fits(NUM, args[1])
     if op in BINDING:
         return BINDING[op](op, *args)
-    need(op in ("inl", "inr"), "{} makes no sense here", t)
+    must(op in ("inl", "inr"), "{} makes no sense here", t)
     other, own = args[0], range_of(args[1])
     fits(SIZE, other)
     return pos(Term("join", own, other) if op == "inl" else Term("join", other, own))
 
 
-def is_number(t):
-    """NUM, where a term is a number; otherwise a ProofError."""
-    need(check(t).op == "NUM", "{} is no number", t)
-    return NUM
-
-
 def range_of(p):
     """The size of the range that a position lies in; ProofError for what is no position."""
     sort = check(p)
-    need(sort.op == "POS", "{} is no position", p)
+    must(sort.op == "POS", "{} is no position", p)
     return sort.args[0]
 
 
 def _simple(op, *args):
     below, count, result = SIMPLE[op]
-    need(len(args) == (count or len(args)), "{} takes {} arguments", op, count)
+    must(len(args) == (count or len(args)), "{} takes {} arguments", op, count)
     sorts = [check(a) for a in args]
-    need(all(s.op == below for s in sorts), "{} does not take {}", op, args)
-    need(below != "POS" or len({*sorts}) == 1, "positions of one range are compared, not {}", args)
+    must(all(s.op == below for s in sorts), "{} does not take {}", op, args)
+    must(below != "POS" or len({*sorts}) == 1, "positions of one range are compared, not {}", args)
     return result or pos(*args)
 
 
@@ -75,7 +67,7 @@ def _application(op, head, *arguments):
     if head.op == "let":
         sort = check_sort(head.args[1], draws=True)
         number = sort.op == "DRAW" or sort.op == "FUN" and sort.args[1] == NUM
-        need(number, "{} is no function with numbers as values", head)
+        must(number, "{} is no function with numbers as values", head)
         sorts = sort.args[2:]
     else:
         check_word(head)
@@ -83,9 +75,9 @@ def _application(op, head, *arguments):
         if head.op == "rec":
             fits(SIZE, arguments[0])
             arguments = arguments[1:]
-    need(len(arguments) == len(sorts), "{} takes {} arguments", head, len(sorts))
+    must(len(arguments) == len(sorts), "{} takes {} arguments", head, len(sorts))
     for k, a in enumerate(arguments):
-        fits(put(sorts[k], arguments[:k]), a)
+        fits(filled(sorts[k], arguments[:k]), a)
     return NUM
 
 
@@ -93,7 +85,7 @@ def _move(op, perm, way, p):
     """A position that a permutation carries along, or back."""
     sort = perm.args[1] if perm.op == "let" else SIZE
     moves = sort.op == "FUN" and sort.args[0] == "perm" and way in (1, -1)
-    need(moves, "{} moves nothing", perm)
+    must(moves, "{} moves nothing", perm)
     fits(check_sort(sort).args[1], p)
     return sort.args[1]
 
@@ -106,24 +98,24 @@ def check_word(head):
     if head in _words:
         return
     count = {"word": 2, "rec": 3}.get(head.op)
-    need(len(head.args) == count and is_name(head.args[0]), "{} is no definition", head)
+    must(len(head.args) == count and is_name(head.args[0]), "{} is no definition", head)
     name, first, *step = head.args
     hidden = ", ".join(sorted(x.args[0] for x in head.letters))
-    need(not hidden, "the definition of {} hides {}: make it a parameter", name, hidden)
+    must(not hidden, "the definition of {} hides {}: make it a parameter", name, hidden)
     sorts = [check_function(f) for f in (first, *step)]
     if step:  # it takes what the start takes, a size, and the row before
         *data, size, before = sorts[1]
         same = step[0].args[1:-2] == first.args[1:] and size == SIZE
-        need(same and before == fun(data[-1]) and data[-1].op == "POS",
+        must(same and before == fun(data[-1]) and data[-1].op == "POS",
              "the step of {} takes what the start takes, a size, and the row before", name)  # fmt: skip
     _words.add(head)
 
 
 def check_function(f, draws=False):
     """The sorts of what a function takes, its values being numbers; ProofError if they are not."""
-    need(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
+    must(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
     body, marks = looked_into(f)
-    is_number(body)
+    fits(NUM, body)
     return [check_sort(x.args[1], draws) for x in marks]
 
 
@@ -134,63 +126,57 @@ def check_sort(s, draws=False):
     elif s.op == "FUN":
         kind, result, *below = s.args
         moves = kind == "perm" and below == [result] and result.op == "POS"
-        numbers = kind in ("any", "mask", "positive") and result == NUM
-        need(moves or numbers, "{} is no sort of functions", s)
+        numbers = kind in ("any", "mask") and result == NUM
+        must(moves or numbers, "{} is no sort of functions", s)
         for a in below:
-            need(check_sort(a).op != "FUN", "a function does not take functions")
+            must(check_sort(a).op != "FUN", "a function does not take functions")
     elif s.op == "DRAW":
-        need(draws, "a draw is bound by a mean and stands nowhere else")
+        must(draws, "a draw is bound by a mean and stands nowhere else")
         law, variance, *below = s.args
-        need(check(law) == LAW and is_number(variance), "a draw has a law and a variance")
-        need(sign(full(variance)), "a variance must be evidently at least 0, which {} is not", s)
-        need(all(check_sort(a).op == "POS" for a in below), "a draw is a matrix")
+        must(check(law) == LAW and fits(NUM, variance), "a draw has a law and a variance")
+        must(sign(full(variance)), "a variance must be evidently at least 0, which {} is not", s)
+        must(all(check_sort(a).op == "POS" for a in below), "a draw is a matrix")
     else:
-        need(s in (SIZE, LAW, NUM, POSITIVE), "{} is no sort", s)
+        must(s in (SIZE, LAW, NUM, POSITIVE), "{} is no sort", s)
     return s
 
 
 def _over(op, f):
     """A sum over positions, or a mean over draws."""
     sorts, wanted = check_function(f, draws=True), "POS" if op == "sum" else "DRAW"
-    need(sorts and all(s.op == wanted for s in sorts), "a {} binds other things than {}", op, f)
-    need(not any(s.loose for s in f.args[1:]), "what a {} binds together is independent", op)
+    must(sorts and all(s.op == wanted for s in sorts), "a {} binds other things than {}", op, f)
+    must(not any(s.loose for s in f.args[1:]), "what a {} binds together is independent", op)
     return NUM
-
-
-def _derivative(op, f, at):
-    fits(fun(NUM), f)
-    return is_number(at)
 
 
 def _case(op, at, *branches):
     blocks = range_of(at).args
-    need(range_of(at).op == "join" and len(branches) == 2, "{} lies in no joined range", at)
+    must(range_of(at).op == "join" and len(branches) == 2, "{} lies in no joined range", at)
     for block, f in zip(blocks, branches):
         fits(fun(pos(block)), f)
     return NUM
 
 
 BINDING = {"app": _application, "move": _move, "sum": _over, "mean": _over,
-           "deriv": _derivative, "case": _case}  # fmt: skip
+           "deriv": lambda op, f, at: fits(fun(NUM), f) and fits(NUM, at), "case": _case}  # fmt: skip
 
 
 def fits(sort, a):
-    """Refuses a term that may not stand where this sort is wanted."""
-    need(type(a) is Term and not a.loose, "{} is no term, or refers to something bound", a)
+    """The sort; a term that may not stand where it is wanted is refused."""
+    must(type(a) is Term and not a.loose, "{} is no term, or refers to something bound", a)
     if sort.op != "FUN":
         found = check(a)
-        need(found == sort or sort.op == found.op == "NUM", "{} is a {}, no {}", a, found, sort)
-        need(sort != POSITIVE or sign(full(a)) == "+", "{} is not evidently positive", a)
-        return
+        must(found == sort or sort.op == found.op == "NUM", "{} is a {}, no {}", a, found, sort)
+        must(sort != POSITIVE or sign(full(a)) == ABOVE_ZERO, "{} is not evidently positive", a)
+        return sort
     kind, result, *below = sort.args
-    need(a.op == "abs" and list(a.args[1:]) == below, "{} is no function of {}", a, below)
+    must(a.op == "abs" and list(a.args[1:]) == below, "{} is no function of {}", a, below)
     body, marks = looked_into(a)
     if kind == "perm":
-        need(check(body) == result and inverse(a), "{} is no chain of permutations", a)
-        return
-    is_number(body)
-    evident = kind == "any" or (is_mask(full(body)) if kind == "mask" else sign(full(body)) == "+")
-    need(evident, "{} is not evidently of the kind {}", a, kind)
+        must(check(body) == result and inverse(a), "{} is no chain of permutations", a)
+        return sort
+    must(kind == "any" or is_mask(full(body)), "{} is not evidently of zeros and ones", a)
+    return fits(NUM, body) and sort
 
 
 # ── Evidence by form ─────────────────────────────────────────────────────────────────────────
@@ -204,51 +190,49 @@ def full(t):
     return t if t.op in ("let", "var", "word", "rec") else rebuilt(t, lambda a, _: full(a))
 
 
-def kind_of(t):
-    """The kind of the letter that a number is a value of, or None."""
-    sort = t.args[0].args[1] if t.op == "app" and t.args[0].op == "let" else t
-    return sort.args[0] if sort.op == "FUN" else None
-
-
 def is_mask(t):
     """Whether a number is 0 or 1 by its form."""
     if t.op == "case":
         return all(is_mask(f.args[0]) for f in t.args[1:])
     if t.op == "mul":
         return all(map(is_mask, t.args))
-    return t in (ZERO, ONE) or t.op in ("delta", "le") or kind_of(t) == "mask"
+    if t.op == "app" and t.args[0].op == "let":
+        return t.args[0].args[1].args[0] == "mask"
+    return t in (ZERO, ONE) or t.op in ("delta", "le")
+
+
+UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)  # what is evident of the sign of a number
 
 
 def sign(t):
-    """ "+" if a number is positive by its form, "0" if it is at least 0, else None."""
+    """What is evident of the sign of a number by its form."""
     op, args = t.op, t.args
-    positive = op in ("exp", "size", "place") or (op, args[-1:]) == ("let", (POSITIVE,))
-    if positive or kind_of(t) == "positive":
-        return "+"
+    if op in ("exp", "size", "place") or op == "let" and args[1] == POSITIVE:
+        return ABOVE_ZERO
     if op == "num":
-        return "+" if args[0] > 0 else "0" if args[0] == 0 else None
-    if is_mask(t) or op == "call":
-        return {"sigmoid": "+", "relu": "0"}.get(args[0] if op == "call" else "relu")
+        return ABOVE_ZERO if args[0] > 0 else AT_LEAST_ZERO if args[0] == 0 else UNKNOWN
+    if is_mask(t) or op == "call" and args[0] == "relu":
+        return AT_LEAST_ZERO
     if op in ("sqrt", "inv"):  # 1/0, and the root of what is negative, may be anything
-        return sign(args[0]) if op == "sqrt" or sign(args[0]) == "+" else None
+        return sign(args[0]) if op == "sqrt" or sign(args[0]) == ABOVE_ZERO else UNKNOWN
     if op == "pow":
-        return sign(args[0]) or ("0" if args[1] % 2 == 0 else None)
+        return sign(args[0]) or (UNKNOWN if args[1] % 2 else AT_LEAST_ZERO)
     if op == "sum":  # sizes are at least 1
-        return sign(args[0].args[0]) if sign(args[0].args[0]) != "0" else _reaches(args[0])
+        below = sign(args[0].args[0])
+        return below if below != AT_LEAST_ZERO else _reaches(args[0])
     if op not in ("add", "mul", "case"):
-        return None
+        return UNKNOWN
     if op == "mul":  # x x is a square
         args = [Term("pow", a, args.count(a)) for a in dict.fromkeys(args)]
     below = [sign(a.args[0] if a.op == "abs" else a) for a in (args[1:] if op == "case" else args)]
-    some = any if op == "add" else all
-    return None if None in below else "+" if some(s == "+" for s in below) else "0"
+    return max(below) if op == "add" and UNKNOWN not in below else min(below)
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: "+" if one of them is where an index meets its bound."""
+    """The sign of a sum of terms >= 0: above it if one of them is, where an index meets its bound."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
-    weak = [a for a in factors if sign(a) != "+"]
+    weak = [a for a in factors if sign(a) != ABOVE_ZERO]
     others = [p for a in weak if a.op in ("le", "delta") for p in a.args if p != marks[0]]
     met = len(weak) == len(marks) == len(others) == 1 and marks[0] not in others[0].letters
-    return "+" if met else "0"
+    return ABOVE_ZERO if met else AT_LEAST_ZERO

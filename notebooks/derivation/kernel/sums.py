@@ -1,4 +1,4 @@
-"""Sums, means, and positions: the part of ``Normal`` in which indices run.
+"""Sums, means, and positions: the part of the normal form in which indices run.
 
 A sum over an index: what is free of it leaves, a Kronecker delta fixes it, sums inside that
 depend on it are opened, parts that do not touch each other become a product, and what remains is
@@ -7,34 +7,32 @@ written in one of all the orders of its indices.
 
 from itertools import chain, groupby, islice, permutations, product
 
-from .polynomials import UNITY, atom, letters_of, plus, product_term, scaled, term_of
+from .polynomials import UNITY, Arithmetic, atom, letters_of, plus, product_term, scaled, term_of
 from .terms import ONLY, UNIT, Term, abstract, fresh, inverse, looked_into, opened, pos
 from .terms import put
 
-REINDEX = "reindexing by a bijection"
-SPLIT = "splitting a sum"
-MOMENTS = "second moments"
-COUNT = "counting"
+REINDEX, SPLIT, COUNT = "reindexing by a bijection", "splitting a sum", "counting"
+MOMENTS, LINEAR = "second moments", "linearity of the mean"
 ORDER = "of two positions one comes first"
 MOST_ORDERS = 720
 BLOCKS = ("inl", "inr")
 
 
-class Sums:
-    """Mixed into ``Normal``, whose ``poly``, ``times``, ``product``, ``content``, ``laws`` it uses."""
+class Sums(Arithmetic):
+    """Brings sums, positions and means to normal form."""
 
     def _sum(self, f):
         body, marks = looked_into(f)
         return self.summed(marks, self.poly(body))
 
-    def summed(self, indices, p, turned=frozenset()):
+    def summed(self, indices, p, moved=frozenset()):
         """The sum of a polynomial over letters.
 
-        ``turned`` are those that stand for permuted ones.  It serves to find one form of many, and
+        ``moved`` are those that stand for permuted ones.  It serves to find one form of many, and
         no truth rests on it.
         """
         found = [(c, u) for m, c in p.items() for u in self.unpacked(m, frozenset(indices))]
-        sums = [(self._sum_of([*indices, *more], n, turned), c * d) for c, (more, n, d) in found]
+        sums = [(self._sum_of([*indices, *more], n, moved), c * d) for c, (more, n, d) in found]
         return plus(*[scaled(q, c) for q, c in sums])
 
     def unpacked(self, m, about):
@@ -50,31 +48,31 @@ class Sums:
                 return
         yield [], m, 1
 
-    def _sum_of(self, indices, m, turned):
+    def _sum_of(self, indices, m, moved):
         """The sum of one product over letters.
 
         A delta that fixes one index may put π l for k, or its inverse image for l.  Both are right,
-        so the index that stays is turned: its sum is written as reindexing would.
+        so the index that stays is one of those: its sum is written as reindexing would.
         """
         for k in indices:
             size = k.args[1].args[0]
             if size == UNIT or SPLIT in self.laws and size.op == "join":
-                return self._at(k, [([], ONLY)] if size == UNIT else halves(k), indices, m, turned)
+                return self._at(k, [([], ONLY)] if size == UNIT else halves(k), indices, m, moved)
         for a, e in m:
             for k, there in _solutions(a) if a.op == "delta" and e > 0 else ():
                 if k in indices:
-                    turned |= {_base(there)} if there.op == "move" or k in turned else set()
+                    moved |= {_base(there)} if there.op == "move" or k in moved else set()
                     rest = [f for f in m if f[0] is not a]
-                    return self._at(k, [([], there)], indices, rest, turned)
-        return self._separated(indices, m, turned)
+                    return self._at(k, [([], there)], indices, rest, moved)
+        return self._separated(indices, m, moved)
 
-    def _at(self, k, places, indices, m, turned):
+    def _at(self, k, places, indices, m, moved):
         """The sum where one index is at some places only: [(new indices, place)]."""
         others = [i for i in indices if i != k]
-        found = [(new, self.poly(put(product_term(m), (), {k: there}))) for new, there in places]
-        return plus(*[self.summed([*others, *new], p, turned) for new, p in found])
+        found = [(new, self.poly(put(product_term(m), {k: there}))) for new, there in places]
+        return plus(*[self.summed([*others, *new], p, moved) for new, p in found])
 
-    def _separated(self, indices, m, turned):
+    def _separated(self, indices, m, moved):
         """Constants out, unused indices counted, parts that share no index made a product."""
         outside = [f for f in m if f[0].letters.isdisjoint(indices)]
         inside = [f for f in m if f not in outside]
@@ -87,17 +85,17 @@ class Sums:
         for part in parts:
             seen = [k for k in indices if k in letters_of(part)]
             unused -= set(seen)
-            result = self.times(result, self._connected(seen, part, turned))
+            result = self.times(result, self._connected(seen, part, moved))
         return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
 
-    def _connected(self, indices, factors, turned):
+    def _connected(self, indices, factors, moved):
         """The atom of a sum, its indices in one order; or what counting makes of it."""
         if COUNT in self.laws and len(indices) == len(factors) == 1:
             [(a, e)], [k] = factors, indices
             if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:
                 return self._place(a.args[1])
         found = [(1, product_term(factors))]
-        free = indices if REINDEX in self.laws else [k for k in indices if k in turned]
+        free = indices if REINDEX in self.laws else [k for k in indices if k in moved]
         for p in map(self.poly, reindexed(free, found[0][1]) if free else ()):
             found += [(c, product_term(m)) for m, c in p.items()] if len(p) == 1 else []
         forms = [(_in_order(indices, body), c) for c, body in found]
@@ -169,6 +167,9 @@ class Sums:
             parts = [self._moments(m, draws) for m in p]
             if None not in parts:
                 return plus(*[scaled(part, c) for part, c in zip(parts, p.values())])
+        if LINEAR in self.laws and len(p) > 1:
+            means = {m: Term("mean", abstract(draws, product_term(m))) for m in p}
+            return plus(*[scaled(self.poly(means[m]), c) for m, c in p.items()])
         common, c, rest = self.content(p)
         free = [(a, e) for a, e in common if a.letters.isdisjoint(draws)]
         tied = self.times(self.product([f for f in common if f not in free]), rest)
@@ -216,7 +217,7 @@ def split_positions(marks):
 def _places(k):
     if k.args[1].op != "POS" or k.args[1].args[0].op != "join":
         return [k]
-    return [put(there, (), {mark: inner}) for [mark], there in halves(k) for inner in _places(mark)]
+    return [put(there, {mark: inner}) for [mark], there in halves(k) for inner in _places(mark)]
 
 
 def _range(p):
@@ -268,7 +269,7 @@ def reindexed(indices, body):
     """What a term becomes when indices run through their ranges in other orders, first itself."""
     ways = [[k, *sorted(_paths(body, k) - {k}, key=lambda w: w.key)] for k in indices]
     for choice in islice(product(*ways), MOST_ORDERS):
-        yield put(body, (), {k: _undone(w, k) for k, w in zip(indices, choice)})
+        yield put(body, {k: _undone(w, k) for k, w in zip(indices, choice)})
 
 
 def _in_order(indices, body):
@@ -277,7 +278,7 @@ def _in_order(indices, body):
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])
         marks = {k: mark(k, kinds.index(role[k])) for k in indices}
-        role = {k: f"{marks[k]} {put(body, (), {**marks, k: mark(k, '')})}" for k in indices}
+        role = {k: f"{marks[k]} {put(body, {**marks, k: mark(k, '')})}" for k in indices}
     ordered = sorted(indices, key=role.get)
     groups = [[*islice(permutations(g), MOST_ORDERS)] for _, g in groupby(ordered, key=role.get)]
     orders = islice(product(*groups), MOST_ORDERS)

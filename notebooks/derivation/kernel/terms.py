@@ -9,7 +9,7 @@ a number, counted from inside, so nothing can be captured and nothing has to be 
                | DRAW law variance *positions
     sizes      lit k | times a b … | join a b                  (join: a first block, then a second)
     positions  move π ±1 p | inl b p | inr a p | only | last s
-    numbers    num q | size s | place p | add … | mul … | pow x e | inv x | sqrt x | exp x
+    numbers    num q | size s | place p | add … | mul … | pow x e | inv x | sqrt x | exp x | log x
                call f x | delta p q | le p q | sum F | case p F G | deriv F x | mean F
     anywhere   let name sort | var k | app head … | abs body *sorts
     heads      let … | var k | word name F | rec name F G
@@ -30,24 +30,19 @@ class ProofError(Exception):
     """A line that was not justified, or a term that makes no sense; says which."""
 
     def __str__(self):
-        message, *parts = self.args
-        return message.format(*parts) if parts else message
+        return self.args[0].format(*self.args[1:]) if self.args[1:] else self.args[0]
 
 
-def need(condition, message, *parts):
+def must(condition, message, *parts):
     """Refuses, with a sentence about some parts, unless a condition holds."""
     if not condition:
         raise ProofError(message, *parts)
 
 
 class Frozen:
-    """What nobody can change, and nobody can make another kind of."""
+    """What nobody can change; another kind of it is not taken, since types are compared."""
 
     __slots__ = ()
-
-    def __init_subclass__(cls, **more):
-        if cls.__base__ is not Frozen:
-            raise TypeError(f"there is no other {cls.__base__.__name__} than the kernel's")
 
     def __setattr__(self, name, value=None):
         raise AttributeError(f"a {type(self).__name__} is immutable")
@@ -66,39 +61,30 @@ class Term(Frozen):
     ``key`` is a string by which terms are ordered, and nothing else.
     """
 
-    __slots__ = ("op", "args", "loose", "letters", "_key", "__weakref__")
+    __slots__ = ("op", "args", "loose", "letters", "key", "__weakref__")
 
     def __new__(cls, op, *args):
         exact = type(op) is str and {*map(type, args)} <= {Term, str, int, Fraction}
         letter = op != "let" or [*map(type, args)] == [str, Term]
-        need(exact and letter, "no term is made of {!r} {!r}", op, args)
-        if op == "num":
-            args = tuple(map(_plain, args))
-        if op in ("add", "mul", "times"):
-            args = tuple(sorted(args, key=_key))
+        must(exact and letter, "no term is made of {!r} {!r}", op, args)
+        args = tuple(map(_plain, sorted(args, key=_key) if op in ("add", "mul", "times") else args))
         known = (op, args, *map(type, args))  # 1 is the whole number or the rational
         made = _made.get(known)
         if made is None:
-            made = _made[known] = object.__new__(cls)
+            made = object.__new__(cls)
             made._complete(op, args)
+            _made[known] = made
         return made
 
     def _complete(self, op, args):
-        self._keep(op=op, args=args, _key=None)
+        text = args[0] if op in ("word", "rec") else " ".join(map(_key, args))
+        self._keep(op=op, args=args, key=f"({op} {text})")
         below = _below(self)
         letters = [a.letters for a, _ in below if a.letters]
         letters = letters[0].union(*letters[1:]) if letters else NOTHING
         loose = args[0] + 1 if op == "var" else max([a.loose - n for a, n in below], default=0)
-        need(op != "let" or not loose, "the sort of a letter refers to something bound")
+        must(op != "let" or not loose, "the sort of a letter refers to something bound")
         self._keep(letters=letters | {self} if op == "let" else letters, loose=loose)
-
-    @property
-    def key(self):
-        if self._key is None:
-            named = self.op in ("word", "rec")
-            text = self.args[0] if named else " ".join(map(_key, self.args))
-            self._keep(_key=f"({self.op} {text})")
-        return self._key
 
     def __repr__(self):
         return self.key
@@ -168,11 +154,21 @@ def abstract(letters, body):
 
 def _bound(t, letters):
     variables = {x: Term("var", n) for n, x in enumerate(reversed(letters))}
-    return put(_lift(t, len(letters)), (), variables)
+    return put(_lift(t, len(letters)), variables)
 
 
-def put(t, values=(), letters=NOTHING, depth=0, known=None):
-    """The one substitution, simultaneous: ``values`` fill the innermost binder, ``letters`` go.
+def put(t, letters):
+    """The one substitution: terms for letters, all at once."""
+    return _put(t, (), letters, 0, {})
+
+
+def filled(t, values):
+    """A body with values in the place of what the innermost binder around it binds."""
+    return _put(t, values, NOTHING, 0, {})
+
+
+def _put(t, values, letters, depth, known):
+    """Both of these: the variables of the binder ``depth`` binders further out, and letters.
 
     What is put in is lifted over the binders that it is carried under, so nothing is captured.
     Where a function comes to stand before its arguments, they are put into it at once.
@@ -186,13 +182,12 @@ def put(t, values=(), letters=NOTHING, depth=0, known=None):
         return Term("var", depth + k - n)
     if t in letters:
         return _lift(letters[t], depth)
-    known = {} if known is None else known  # a part that stands in many places is done once
-    if (t, depth) not in known:
-        known[t, depth] = rebuilt(t, lambda a, n: put(a, values, letters, depth + n, known))
+    if (t, depth) not in known:  # a part that stands in many places is done once
+        known[t, depth] = rebuilt(t, lambda a, n: _put(a, values, letters, depth + n, known))
     t = known[t, depth]
     if t.op in ("app", "move") and t.args[0].op == "abs":
         f = t.args[0] if t.op == "app" or t.args[1] == 1 else inverse(t.args[0])
-        return put(f.args[0], t.args[1:] if t.op == "app" else t.args[2:])
+        return filled(f.args[0], t.args[1:] if t.op == "app" else t.args[2:])
     return t
 
 
@@ -209,21 +204,21 @@ def inverse(f):
     body, back = f.args[0], Term("var", 0)
     while body.op == "move":
         body, back = body.args[2], Term("move", body.args[0], -body.args[1], back)
-    need(body == Term("var", 0), "{} is no chain of permutations", f)
+    must(body == Term("var", 0), "{} is no chain of permutations", f)
     return Term("abs", back, *f.args[1:])
 
 
 def opened(f, *values):
     """The body of a binder with values in the place of what it binds."""
-    need(len(values) == len(f.args) - 1, "{} does not bind {} things", f, len(values))
-    return put(f.args[0], values)
+    must(len(values) == len(f.args) - 1, "{} does not bind {} things", f, len(values))
+    return filled(f.args[0], values)
 
 
 def looked_into(f):
     """The body of a binder, and the fresh letters that stand in it for what it binds."""
     marks = []
     for sort in f.args[1:]:
-        marks.append(fresh(put(sort, tuple(marks))))
+        marks.append(fresh(filled(sort, tuple(marks))))
     return opened(f, *marks), marks
 
 
@@ -238,6 +233,6 @@ def unfolded(t):
     if at.op == "join" and at.args[1] == UNIT:
         same = [_lift(a, 1) for a in (at.args[0], *data)]
         before = Term("app", head, *same, Term("var", 0))
-        row = Term("abs", before, put(head.args[1].args[-1], tuple(data)))
+        row = Term("abs", before, filled(head.args[1].args[-1], tuple(data)))
         return opened(head.args[2], *data, k, at.args[0], row)
     return None
