@@ -12,7 +12,7 @@ from .kernel import terms as k
 from .kernel.normal import Normal
 from .kernel.polynomials import MOST_STEPS
 from .kernel.sums import REINDEX
-from .letters import Family, size_term
+from .letters import Family, letter, size_term
 from .matrices import Expression, product
 from .operations import (
     DERIVATIVE,
@@ -93,18 +93,47 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
     """The theorem that two expressions are equal; ``stages``, at first the left one, grow.
 
     ``equations`` are triples (left, right, the kernel's theorem of it), each put to use in turn;
-    then comes algebra, with the definitions
-    of ``words`` and with ``laws``, in at most so many steps.
+    then comes algebra, with the definitions of ``words`` and with ``laws``, in at most so many
+    steps.  A number that stands nowhere as it is written may be there once words are unfolded.
     """
-    proved = None
+    proved, left = None, []
     for lhs, rhs, theorem in equations:
         after = rewritten(stages[-1], lhs, rhs)
-        if after != stages[-1]:
-            step = _cited(stages[-1], after, lhs, rhs, theorem)
-            proved = rules.chain(proved, step) if proved else step
-            stages.append(after)
-    last = by_algebra(stages[-1], claim, words, laws, most)
+        if after == stages[-1]:
+            left += [(lhs, rhs, theorem)] if lhs.axes == (1, 1) else []
+            continue
+        step = _cited(stages[-1], after, lhs, rhs, theorem)
+        proved = rules.chain(proved, step) if proved else step
+        stages.append(after)
+    terms = [term for word in words for term in word.terms]
+    last = _by_numbers(
+        stages[-1].function, claim.function, left, terms, [x.name for x in laws], most
+    )
     return rules.chain(proved, last) if proved else last
+
+
+def _by_numbers(f, g, equations, words, laws, most):
+    """The theorem f = g by algebra, once the left sides of some equations of numbers are replaced."""
+    if not equations:
+        return rules.by_normal_form(f, g, words, laws, most)
+    (lhs, rhs, theorem), *others = equations
+    hole = letter("theʼnumber", k.fun(k.pos(k.UNIT), k.pos(k.UNIT)))
+    context = _around(f, lhs, hole, Normal(words, laws, most=most))
+    if hole not in context.letters:
+        return _by_numbers(f, g, others, words, laws, most)
+    before, after = (k.put(context, {hole: x.function}) for x in (lhs, rhs))
+    there = rules.by_normal_form(f, before, words, laws, most)
+    cited = rules.congruence(theorem, context, hole)
+    return rules.chain(rules.chain(there, cited), _by_numbers(after, g, others, words, laws, most))
+
+
+def _around(f, number, hole, normal):
+    """The normal form of a function, with a hole where a number stands in it."""
+    body, marks = k.looked_into(f)
+    wanted = normal.canonical(number.entry(k.ONLY, k.ONLY))
+    there = k.Term("app", hole, k.ONLY, k.ONLY)
+    replaced = lambda t: there if t == wanted else k.rebuilt(t, lambda a, _: replaced(a))
+    return k.abstract(marks, replaced(normal.canonical(body)))
 
 
 # ── Equals for equals ─────────────────────────────────────────────────────────────────────

@@ -267,3 +267,51 @@ def test_linearity_by_laws_that_are_not_named_is_refused():
         proved(lhs, rhs, laws=[])
     with pytest.raises(rules.Differ):
         rules.by_normal_form(lhs.function, rhs.function, (), LAWS)
+
+
+# ── The logarithm ────────────────────────────────────────────────────────────────────────────
+
+x_pos, y_pos = scalars("x y", positive=True)
+unit, z_n, u_n, y_n = ones(1, 1), matrix("z", n), matrix("u", n), matrix("y", n)
+total_exp = lambda z: exp(z).T @ ones(n)
+cross_entropy = lambda z: -y_n.T @ log(softmax(z.T)).T
+one_hot = given(y_n.T @ ones(n), unit)
+probabilities = softmax(z_n.T)
+x_1 = matrix("x", 1, 1)
+two_keys = softmax(stack(x_1, zeros(1, 1)).T) @ stack(unit, zeros(1, 1))
+
+#: (the true line, a false neighbour of its right side, the reasons)
+LOGARITHMS = {
+    "of an exponential": (log(exp(A)), A, 2 * A),
+    "within an exponential": (exp(log(A)), A, -A),
+    "of a product": (log(x_pos * y_pos * unit), log(x_pos * unit) + log(y_pos * unit),
+                     log(x_pos * unit) - log(y_pos * unit)),
+    "of a quotient of powers": (log(x_pos**2 / y_pos * unit), 2 * log(x_pos * unit) - log(y_pos * unit),
+                                log(x_pos * unit) - log(y_pos * unit)),
+    "of the sum of shifted exponentials": (
+        log(total_exp(z_n + c * ones(n))), log(total_exp(z_n)) + c * unit, log(total_exp(z_n)), EXP_OF_SUM),
+    "cross-entropy": (cross_entropy(z_n), log(total_exp(z_n)) - y_n.T @ z_n,
+                      log(total_exp(z_n)) + y_n.T @ z_n, one_hot, unfold(softmax)),
+    "the gradient of cross-entropy": (
+        derivative(cross_entropy(z_n + s * u_n), s), (probabilities - y_n.T) @ u_n,
+        (y_n.T - probabilities) @ u_n, one_hot, unfold(softmax)),
+    "the slope of a logarithm": (
+        derivative(log(x_pos * exp(s * A)), s), A, A + A),
+    "sigmoid is softmax over two keys": (
+        sigmoid(x_1), two_keys, unit - two_keys,
+        unfold(sigmoid), unfold(softmax), SPLIT, EXP_OF_SUM),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOGARITHMS)
+def test_a_law_of_the_logarithm_and_its_false_neighbour(case, monkeypatch):
+    monkeypatch.undo()
+    before, true, false, *reasons = LOGARITHMS[case]
+    assert theorem(before, true, *reasons).not_run == ()
+    refuse(lambda: line(before, false, *reasons), "is not justified")
+
+
+def test_a_logarithm_says_what_has_to_be_above_zero():
+    assert shown(theorem(exp(log(A)), A)) == ["each entry of A > 0"]
+    assert shown(theorem(log(exp(A)), A)) == []
+    refuse(lambda: line(log(zeros(n, n)), log(zeros(n, n))), "never holds")

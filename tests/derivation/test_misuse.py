@@ -104,9 +104,7 @@ def test_a_refused_line_names_all_there_is_to_know():
 def test_a_step_that_is_too_large_says_so():
     big = sum(scalars("p q r s t u v w x y z"))
     one = ones(1)
-    refuse(
-        lambda: line(big**4 * one, (big - 1) ** 4 * one), "It is too large to be worked out"
-    )
+    refuse(lambda: line(big**4 * one, (big - 1) ** 4 * one), "It is too large to be worked out")
 
 
 # ── A proof that somebody is still writing ────────────────────────────────────────────────
