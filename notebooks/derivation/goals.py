@@ -18,16 +18,20 @@ LONGEST = 160  # letters of a side
 PATIENCE = 3000  # steps of the normal form: what takes more is too long to read
 
 
-def left_to_show(lhs, rhs, words=(), laws=()):
+def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
     """A sentence with what the sides of a line come to where they differ; "" where they do not.
 
     ``lhs`` and ``rhs`` are expressions, ``words`` are unfolded and ``laws`` used as in the line.
-    A side that is too long shows where it begins, and how many terms it has.
+    A side that is too long shows where it begins, and how many terms it has; of a line that is
+    false by an instance nothing is said then.
     """
     try:
-        return _first_difference(lhs.function, rhs.function, words, laws)
+        found = _first_difference(lhs.function, rhs.function, words, laws)
     except (ProofError, RecursionError):
-        return "What is left to show takes too many steps to work out: take a smaller one."
+        return (
+            "" if known_false else "What is left to show takes too many steps: take a smaller one."
+        )
+    return "" if known_false and " …" in found else found
 
 
 def _first_difference(f, g, words, laws):

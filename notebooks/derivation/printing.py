@@ -165,7 +165,7 @@ class Text:
         return f"{piece}^{exponent}"
 
     def fraction(self, above, below):
-        return "/".join(p if re.fullmatch(r"[\w^]+", p) or p[-1:] in ")]" and " " not in p and "/" not in p
+        return "/".join(p if re.fullmatch(r"[\w^\"]+", p) or p[-1:] in ")]" and " " not in p and "/" not in p
                         else f"({p})" for p in (above, below))  # fmt: skip
 
     def root(self, piece):

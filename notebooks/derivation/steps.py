@@ -114,7 +114,7 @@ class Step:
             f"Reasons given: {reasons}.",
             *self._unmatched(),
             self.too_large and "It is too large to be worked out: split it, or cite a lemma.",
-            left_to_show(self.stages[-1], self.claim, words, laws),
+            left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
             false,
         ]
         return "\n  ".join(row for row in rows if row)
@@ -138,7 +138,7 @@ class Step:
         except Exception:  # a claim that the search cannot read is refused all the same
             return "A counterexample could not be looked for."
         if not found:
-            return f"These reasons do not suffice in one step. {found!r}"
+            return f"These reasons do not suffice in one step. {found!r} It may be true."
         unless = ", unless what the lines before need excludes this" if self.needs else ""
         return f"It is false{unless}: {found}."
 
