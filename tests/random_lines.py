@@ -18,7 +18,7 @@ from derivation import operations as ops
 from derivation.letters import Family
 from derivation.matrices import Expression, plus, product
 from derivation.printing import Text
-from derivation.reasons import Given, _title
+from derivation.reasons import Given, title_of
 from derivation.theorems import Instance
 from test_lines import TRUE
 
@@ -52,7 +52,7 @@ class Line:
         return (
             f"seed {self.seed} ({self.kind}: {self.about})\n"
             f"before   {self.before.show(Text())}\nclaim    {self.claim.show(Text())}\n"
-            f"reasons  {', '.join(map(_title, self.reasons)) or 'algebra'}"
+            f"reasons  {', '.join(map(title_of, self.reasons)) or 'algebra'}"
         )
 
 

@@ -17,23 +17,18 @@ MOST_RANDOM_ENTRIES = 6
 MOST_STEPS = 2_000_000
 STEP = 1e-3  # of a central difference of fourth order, in floats
 
-FLOAT = {
-    "exp": math.exp, "log": math.log, "tanh": math.tanh,
-    "relu": lambda x: max(x, 0), "cos": math.cos, "sin": math.sin, "root": math.sqrt,
-    "number": float,
-}  # fmt: skip
-EXACT = {
-    "exp": sp.exp, "log": sp.log, "tanh": sp.tanh,
-    "relu": lambda x: sp.Max(x, 0), "cos": sp.cos, "sin": sp.sin, "root": sp.sqrt,
-    "number": lambda q: sp.Rational(q.numerator, q.denominator),
-}  # fmt: skip
+_NAMED = ("exp", "log", "tanh", "cos", "sin")
 
 
-PRECISE = {
-    "exp": mpmath.exp, "log": mpmath.log, "tanh": mpmath.tanh,
-    "relu": lambda x: max(x, 0), "cos": mpmath.cos, "sin": mpmath.sin, "root": mpmath.sqrt,
-    "number": lambda q: mpmath.mpf(q.numerator) / q.denominator,
-}  # fmt: skip
+def _domain(library, largest, number):
+    """The functions that the kernel knows, by a library, and its numbers."""
+    named = {name: getattr(library, name) for name in _NAMED}
+    return named | {"relu": lambda x: largest(x, 0), "root": library.sqrt, "number": number}
+
+
+FLOAT = _domain(math, max, float)
+EXACT = _domain(sp, sp.Max, lambda q: sp.Rational(q.numerator, q.denominator))
+PRECISE = _domain(mpmath, max, lambda q: mpmath.mpf(q.numerator) / q.denominator)
 
 
 class Undefined(ZeroDivisionError):

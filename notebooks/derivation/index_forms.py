@@ -6,13 +6,14 @@ terms: families, permutations, scalars, sizes.  A ``Position`` is where an entry
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import sympy as sp
 
 from .kernel import terms as k
 from .kernel.terms import ProofError, Term
-from .letters import Sealed, as_size, exact, scalar_term, size_term, written
+from .letters import Formula, as_size, exact, scalar_term, size_term, written
 from .notation import heads_in, in_the_book
 
 #: The sorts of letters whose kind a print has to tell.
@@ -20,7 +21,7 @@ KINDS_TOLD = ("FUN", "NUM", "SIZE")
 
 
 @dataclass(frozen=True, eq=False)
-class Number(Sealed):
+class Number(Formula):
     """A number in index form; ``uses`` are the reader's letters in it.
 
     They have no default: a number that forgot them would print without their kinds.
@@ -29,30 +30,13 @@ class Number(Sealed):
     term: Term
     uses: frozenset
 
-    __array_ufunc__ = None  # NumPy must not spread itself over it
-
-    def __add__(self, other):
-        return made("add", self, other)
-
-    def __mul__(self, other):
-        return made("mul", self, other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __neg__(self):
-        return -1 * self
-
-    def __sub__(self, other):
-        return self + -number_of(other)
-
-    def __rsub__(self, other):
-        return -self + other
-
-    def __truediv__(self, other):
-        return self * made("inv", other)
-
-    def __rtruediv__(self, other):
-        return other * made("inv", self)
+    @staticmethod
+    def _op(operation, one, other):
+        if operation is operator.sub:
+            return made("add", one, made("mul", -1, other))
+        if operation is operator.truediv:
+            return made("mul", one, made("inv", other))
+        return made({operator.add: "add", operator.mul: "mul"}[operation], one, other)
 
     def __pow__(self, exponent):
         if type(exponent) is not int and not isinstance(exponent, sp.Integer):

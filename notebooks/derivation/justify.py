@@ -14,22 +14,7 @@ from .kernel.polynomials import MOST_STEPS
 from .kernel.sums import REINDEX
 from .letters import Family, letter, size_term
 from .matrices import Expression, product
-from .operations import (
-    DERIVATIVE,
-    HOLE,
-    OVER,
-    PRODUCT_OF,
-    SUM_OF,
-    TRANSPOSE,
-    free_letter,
-)
-
-
-def by_algebra(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
-    """The kernel's theorem that two expressions are equal by definitions and laws."""
-    terms = [term for word in words for term in word.terms]
-    names = [law.name for law in laws]
-    return rules.by_normal_form(lhs.function, rhs.function, terms, names, most)
+from .operations import DERIVATIVE, HOLE, OVER, PRODUCT_OF, SUM_OF, TRANSPOSE, free_letter
 
 
 @lru_cache(maxsize=None)

@@ -7,6 +7,7 @@ is trusted: what is written down wrongly is proved of another letter than the on
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 import sys
 from dataclasses import dataclass
@@ -55,11 +56,25 @@ class Sealed:
     __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _look
 
 
-class Scalar(Sealed):
+class Formula(Sealed):
+    """What can be added, multiplied and divided; ``_op`` makes one of an operator and two parts."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy must not spread itself over it
+
+    __add__ = __radd__ = lambda self, other: self._op(operator.add, self, other)
+    __mul__ = __rmul__ = lambda self, other: self._op(operator.mul, self, other)
+    __sub__ = lambda self, other: self._op(operator.sub, self, other)
+    __rsub__ = lambda self, other: self._op(operator.sub, other, self)
+    __truediv__ = lambda self, other: self._op(operator.truediv, self, other)
+    __rtruediv__ = lambda self, other: self._op(operator.truediv, other, self)
+    __neg__ = lambda self: self._op(operator.mul, -1, self)
+
+
+class Scalar(Formula):
     """A size, a scalar or an index that a definition takes, or a size that a shape tells."""
 
     __slots__ = ("inside",)
-    __array_ufunc__ = None  # NumPy must not spread itself over it
 
     def __init__(self, inside):
         self.inside = inside
@@ -67,37 +82,15 @@ class Scalar(Sealed):
     def __repr__(self):
         return "a sealed size, scalar or index"  # the same for all: a print tells nothing either
 
-    def _made(self, other, make):
+    @staticmethod
+    def _op(operation, one, other):
         try:
-            return Scalar(make(exact(self), exact(other)))
+            return Scalar(operation(exact(one), exact(other)))
         except ProofError:
             return NotImplemented
 
-    def __add__(self, other):
-        return self._made(other, lambda a, b: a + b)
-
-    def __sub__(self, other):
-        return self._made(other, lambda a, b: a - b)
-
-    def __rsub__(self, other):
-        return self._made(other, lambda a, b: b - a)
-
-    def __mul__(self, other):
-        return self._made(other, lambda a, b: a * b)
-
-    def __truediv__(self, other):
-        return self._made(other, lambda a, b: a / b)
-
-    def __rtruediv__(self, other):
-        return self._made(other, lambda a, b: b / a)
-
     def __pow__(self, other):
-        return self._made(other, lambda a, b: a**b)
-
-    def __neg__(self):
-        return -1 * self
-
-    __radd__, __rmul__ = __add__, __mul__
+        return self._op(operator.pow, self, other)
 
 
 def unsealed(x):

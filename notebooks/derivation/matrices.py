@@ -17,18 +17,8 @@ from .index_forms import Number, Position, tabled
 from .kernel import terms as k
 from .kernel.sorts import range_of
 from .kernel.terms import ProofError, abstract
-from .letters import (
-    Bijection,
-    Family,
-    Index,
-    Scalar,
-    as_size,
-    conform,
-    exact,
-    size_of,
-    size_term,
-    unsealed,
-)
+from .letters import Bijection, Family, Index, Scalar, as_size, conform, exact, size_of, size_term
+from .letters import unsealed
 from .printing import Latex, Text
 from .shapes import shape_text
 from .sizes_told import telling_sizes

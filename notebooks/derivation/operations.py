@@ -14,29 +14,11 @@ import sympy as sp
 
 from .kernel import terms as k
 from .kernel.terms import ONE, ONLY, ZERO, Term, abstract
-from .letters import (
-    Index,
-    scalar_letter,
-    scalar_term,
-    size_term,
-)
+from .letters import Index, scalar_letter, scalar_term, size_term
 from .notation import show_number, show_place, show_table
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside
-from .shapes import (
-    alike,
-    as_wanted,
-    binding,
-    column,
-    of_diag,
-    of_letter,
-    of_one,
-    of_product,
-    of_scalar,
-    of_sequence,
-    of_stack,
-    of_table,
-    square,
-)
+from .shapes import alike, as_wanted, binding, column, of_diag, of_letter, of_one, of_product
+from .shapes import of_scalar, of_sequence, of_stack, of_table, square
 
 
 class _LazyTorch:
@@ -76,8 +58,7 @@ def demand_known(operation):
 class Operation:
     """One kind of expression.
 
-    ``axes(args, params, wanted)`` gives the two sizes, or refuses; ``wanted`` is None where they
-    follow from the arguments.
+    ``axes(args, params, wanted)`` gives the two sizes, or refuses, see ``shapes``.
     ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
     ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
     how tightly that holds together; ``needs(x)`` the expressions that must not vanish, as a reader says it.
@@ -89,7 +70,7 @@ class Operation:
     entry: Callable
     run: Callable
     show: Callable
-    axes: Callable
+    axes: Callable = of_one
     needs: Callable = lambda x: ()
     expand: Callable | None = None
     word: object = None
@@ -388,7 +369,6 @@ DERIVATIVE = Operation(
 )
 EXPECTATION = Operation(
     "expectation",
-    axes=of_one,
     entry=_mean_entry,
     run=lambda x, sample: sample.expectation(x.args[0]),
     show=_show_function("E"),
@@ -402,7 +382,6 @@ TABULATED = Operation(
 )
 SIZED = Operation(
     "sized",
-    axes=of_one,
     entry=lambda x, i, j: x.args[0].entry(i, j),
     run=lambda x, sample: x.args[0].run(sample),
     show=_show_sized,

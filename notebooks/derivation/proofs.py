@@ -19,16 +19,8 @@ from .matrices import operations_in
 from .names import check_indices, check_names, kernels_letters
 from .notation import readable, words_in
 from .printing import Latex, Text, check_words
-from .reasons import (
-    INDUCTION,
-    Definition,
-    Given,
-    Reason,
-    _check_expression,
-    check_label,
-    check_shapes,
-    checked_title,
-)
+from .reasons import INDUCTION, Definition, Given, Reason, _check_expression, check_label
+from .reasons import check_shapes, checked_title
 from .steps import Step, _checked_reason, _expressions
 from .substitution import Substitution
 from .symbols import join

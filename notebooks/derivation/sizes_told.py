@@ -19,7 +19,6 @@ _SILENT = (
     ops.CAUSAL,
     ops.TABULATED,
 )  # they print alike at every size
-_LETTERS = (ops.LETTER, ops.TERM, ops.PREFIX, ops.PERMUTATION, ops.POSITIONS)
 
 
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):

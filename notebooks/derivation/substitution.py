@@ -13,29 +13,10 @@ from .index_forms import Table
 from .kernel import terms as k
 from .kernel.normal import Normal
 from .kernel.terms import ProofError, Term
-from .letters import (
-    Bijection,
-    End,
-    Family,
-    Index,
-    Join,
-    as_size,
-    exact,
-    number,
-    scalar_letter,
-    scalar_term,
-    size_term,
-    unsealed,
-)
-from .matrices import (
-    Expression,
-    derivative,
-    expression,
-    free_names,
-    is_mask,
-    is_permutation,
-    made_of,
-)
+from .letters import Bijection, End, Family, Index, Join, as_size, exact, number, scalar_letter
+from .letters import scalar_term, size_term, unsealed
+from .matrices import Expression, derivative, expression, free_names, is_mask, is_permutation
+from .matrices import made_of
 from .symbols import Heads, Sequence
 
 

@@ -17,6 +17,7 @@ import sympy as sp
 
 from .evaluation import FLOAT, PRECISE, Instance, TooLong
 from .kernel import terms as k
+from .kernel.sorts import KNOWN
 from .letters import Bijection, End, Family, Index, number, scalar_letter, size_term
 from .operations import DERIVATIVE, EXPECTATION, Operation, torch
 
@@ -163,14 +164,8 @@ class Sample:
 
     def function(self, name):
         """The function of that name; an unknown one is drawn at random."""
-        known = {
-            "tanh": torch.tanh,
-            "relu": torch.relu,
-            "cos": torch.cos,
-            "sin": torch.sin,
-        }
-        if name in known:
-            return known[name]
+        if name in KNOWN:
+            return getattr(torch, name)
         if name not in self._functions:
             a, b, c = (
                 random.Random(zlib.crc32(f"{name}{k}".encode())).uniform(0.5, 1.5) for k in range(3)

@@ -19,7 +19,7 @@ from .matrices import Expression, expression, hadamard, is_mask, ones
 from .nonzero import NonZero
 from .operations import Operation, known, torch
 from .printing import ATOM, POWER
-from .shapes import alike, of_one
+from .shapes import alike
 from .symbols import Heads, Sequence
 from .words import Definition, Generic
 
@@ -141,7 +141,6 @@ def entrywise(name):
     if name not in _ENTRYWISE:
         operation = Operation(
             f"entrywise {name}",
-            axes=of_one,
             entry=lambda x, i, j: _value(name, x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),
             show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM),
@@ -168,7 +167,6 @@ tanh, relu, cos, sin = map(entrywise, ("tanh", "relu", "cos", "sin"))
 
 _EXP = Operation(
     "exp",
-    axes=of_one,
     entry=lambda x, i, j: Term("exp", x.args[0].entry(i, j)),
     run=lambda x, sample: torch.exp(x.args[0].run(sample)),
     show=lambda x, style, show: (
@@ -178,7 +176,6 @@ _EXP = Operation(
 
 _LOG = Operation(
     "log",
-    axes=of_one,
     entry=lambda x, i, j: Term("log", x.args[0].entry(i, j)),
     run=lambda x, sample: torch.log(x.args[0].run(sample)),
     show=lambda x, style, show: (style.call("log", show(x.args[0])), ATOM),
