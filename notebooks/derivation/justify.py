@@ -104,7 +104,7 @@ def _by_numbers(f, g, equations, words, laws, most):
     (lhs, rhs, theorem), *others = equations
     hole = letter("theʼnumber", k.fun(k.pos(k.UNIT), k.pos(k.UNIT)))
     context = _around(f, lhs, hole, Normal(words, laws, most=most))
-    if hole not in context.letters:
+    if hole not in context.letters:  # nor is a number without letters looked for
         return _by_numbers(f, g, others, words, laws, most)
     before, after = (k.put(context, {hole: x.function}) for x in (lhs, rhs))
     there = rules.by_normal_form(f, before, words, laws, most)
@@ -117,7 +117,9 @@ def _around(f, number, hole, normal):
     body, marks = k.looked_into(f)
     wanted = normal.canonical(number.entry(k.ONLY, k.ONLY))
     there = k.Term("app", hole, k.ONLY, k.ONLY)
-    replaced = lambda t: there if t == wanted else k.rebuilt(t, lambda a, _: replaced(a))
+    replaced = lambda t: (
+        there if t == wanted and wanted.letters else k.rebuilt(t, lambda a, _: replaced(a))
+    )
     return k.abstract(marks, replaced(normal.canonical(body)))
 
 
