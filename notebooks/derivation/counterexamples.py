@@ -61,12 +61,12 @@ class Counterexample:
         self.sizes, self.values, self.at, self.claim = sizes, values, at, claim
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
-    @property
-    def draws(self):
-        """How the draws of the claim are distributed in this instance, in words."""
+    def _draws(self, style):
+        """How the draws of the claim are distributed in this instance, in print; "" without any."""
         families = set().union(*[x.atoms(Family) for x in self.claim])
-        names = ", ".join(sorted(f.name for f in families if f.random))
-        return f"{names}: ± the deviation, by fair coins" if names else ""
+        names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
+        words = style.text(": ± the deviation, by fair coins)")
+        return style.text("(") + names + words if names else ""
 
     def _lines(self, style):
         equals = " = "
@@ -80,14 +80,14 @@ class Counterexample:
     def _both(self, style):
         if isinstance(style, Latex):
             return sp.latex(self.lhs), sp.latex(self.rhs)
-        return _Plain().doprint(self.lhs), _Plain().doprint(self.rhs)
+        return [_Plain().doprint(x).replace("**", "^") for x in (self.lhs, self.rhs)]
 
     def _repr_latex_(self):
         sizes, values, differ = self._lines(Latex())
-        without = rf"\text{{without “{self.without}”:}}" if self.without else ""
+        without = Latex().text(f"without “{self.without}”:") if self.without else ""
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
-        draws = rf"\text{{({self.draws})}}" if self.draws else ""
-        rows = [f"& {row}" for row in (without, sizes, values, differ + where, draws) if row]
+        parts = (without, sizes, values, differ + where, self._draws(Latex()))
+        rows = [f"& {row}" for row in parts if row]
         return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
 
     def __str__(self):
@@ -106,7 +106,7 @@ class Counterexample:
     def _show_instance(self):
         sizes, values, differ = self._lines(Text())
         where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
-        where += f" ({self.draws})" if self.draws else ""
+        where += f" {self._draws(Text())}".rstrip()
         return f"{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
 
 

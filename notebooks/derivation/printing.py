@@ -111,9 +111,15 @@ class Latex:
     others_and, and_others = r"\dots;\, ", r",\, \dots"
 
     def text(self, words):
-        return rf"\text{{{words}}}"
+        """Words, and formulas for the letters with subscripts among them."""
+        return rf"\text{{{_SUBSCRIPTED.sub(self._in_words, words)}}}"
+
+    def _in_words(self, found):
+        return f"${self.name(found[1])}{found[2]}$"
 
 
+#: A letter with a subscript, and what it is to the power of, in a sentence.
+_SUBSCRIPTED = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*)((?:\^[a-z0-9])?)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
