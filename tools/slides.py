@@ -51,7 +51,7 @@ from derivation.display import aligned, rows_of  # noqa: E402
 DECKS = ROOT / "book" / "teaching" / "slides"
 OUTPUT = ROOT / "_build" / "course" / "slides"
 STATIC = ROOT / "book" / "static"
-ABBREVIATIONS = (r"& \text{where", r"& \text{with")
+ABBREVIATIONS = (r"& \text{where", r"& \text{with", r"& \text{and ")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 #: An exercise of a sheet: what stands between its heading and its solution.

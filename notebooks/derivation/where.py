@@ -14,7 +14,7 @@ from .letters import Family, size_of
 from .names import kernels_letters
 from .notation import show_number
 
-WIDEST = 44  # letters of a row, on a phone
+WIDEST = 40  # letters of a row, on a phone, without blanks
 
 
 def where_rows(proof, style, printed):
@@ -103,4 +103,5 @@ def _factor(style, size):
 
 def _length(row):
     """About how many letters wide a row of either style prints."""
-    return len(re.sub(r"\\[A-Za-z]+!?|[{}^_\\]", "", row))
+    words = re.sub(r"\\(text|mathrm|mathit|left|right)\b", "", row)
+    return len(re.sub(r"[{}^_ ]", "", re.sub(r"\\[A-Za-z]+", "x", words)))
