@@ -59,9 +59,9 @@ class _Abbreviation(Word):
         if self._template is None:
             template = Template(self.name, args, params, self._body)
             self._template, self._operation = template, self._made(template)
-        else:
-            self._template.read_again()
-        return Expression(self._operation, args, params)
+        made = Expression(self._operation, args, params)
+        self._template.read_again(args, params)
+        return made
 
     def _made(self, template):
         def expand(x):
@@ -108,9 +108,9 @@ class _Recursion(_Abbreviation):
         if self._template is None:
             template = Template(self.name, (), params, self._body, self._step)
             self._template, self._operation = template, self._made(template)
-        else:
-            self._template.read_again()
-        return Expression(self._operation, (), (as_size(t), *params))
+        made = Expression(self._operation, (), (as_size(t), *params))
+        self._template.read_again((), params, made.params[0])
+        return made
 
     def _made(self, template):
         definition = RecursiveDefinition(self.name, template)

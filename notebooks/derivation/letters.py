@@ -46,8 +46,10 @@ class Sealed:
     """What a formula is written with and cannot look at: it is the same formula for every value."""
 
     __slots__ = ()
+    looks = 0  # how often one was looked at: a body may catch what is raised
 
     def _look(self, other=None):
+        Sealed.looks += 1
         raise ProofError(
             "a formula holds for every size, number and position: it cannot branch on one, and SymPy's "
             "functions cannot look at one; a root of c is written c ** Rational(1, 2)"
@@ -74,10 +76,10 @@ class Formula(Sealed):
 class Scalar(Formula):
     """A size, a scalar or an index that a definition takes, or a size that a shape tells."""
 
-    __slots__ = ("inside",)
+    __slots__ = ("_inside",)
 
     def __init__(self, inside):
-        self.inside = inside
+        self._inside = inside
 
     def __repr__(self):
         return "a sealed size, scalar or index"  # the same for all: a print tells nothing either
@@ -95,7 +97,7 @@ class Scalar(Formula):
 
 def unsealed(x):
     """What is inside, if it is sealed."""
-    return x.inside if type(x) is Scalar else x
+    return x._inside if type(x) is Scalar else x
 
 
 class Mismatch(ProofError):

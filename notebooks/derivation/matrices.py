@@ -11,13 +11,26 @@ import functools
 
 import sympy as sp
 from sympy import S
+from sympy.core.symbol import Str
 
 from . import operations as ops
-from .index_forms import Number, Position, tabled
+from .index_forms import Number, Position, Table, tabled
 from .kernel import terms as k
 from .kernel.sorts import range_of
 from .kernel.terms import ProofError, abstract
-from .letters import Bijection, Family, Index, Scalar, as_size, conform, exact, size_of, size_term
+from .letters import (
+    Bijection,
+    End,
+    Family,
+    Index,
+    Join,
+    Scalar,
+    as_size,
+    conform,
+    exact,
+    size_of,
+    size_term,
+)
 from .letters import unsealed
 from .printing import Latex, Text
 from .shapes import shape_text
@@ -26,13 +39,20 @@ from .sizes_told import telling_sizes
 DEEPEST = 100  # expressions within each other, well within what Python can follow
 
 
+def _parameter(p):
+    """What is kept of a parameter: a thing of the checker's own, or an exact number or size."""
+    if type(p) in (Index, End, Bijection, Family, Table, Str):
+        return p
+    return as_size(p) if isinstance(p, Join) else exact(p)
+
+
 _blind = [False]  # whether a definition is being read, the innermost last
 
 
 @contextlib.contextmanager
-def read_blindly():
+def read_blindly(blindly=True):
     """While a definition is read: two letters differ, but what is put for them may be one."""
-    _blind.append(True)
+    _blind.append(blindly)
     try:
         yield
     finally:
@@ -55,6 +75,7 @@ class Expression:
         ops.demand_known(operation)
         if not all(type(x) is Expression for x in args):
             raise ProofError("an expression is made of expressions")
+        params = tuple(map(_parameter, params))
         wanted = wanted and tuple(map(as_size, wanted))
         axes = tuple(map(as_size, operation.axes(args, params, wanted)))
         depth = 1 + max((x.depth for x in args), default=0)
@@ -62,7 +83,7 @@ class Expression:
             raise ProofError(
                 "an expression nested so deeply is not read: abbreviate its parts with define"
             )
-        values = (operation, tuple(args), tuple(params), axes)
+        values = (operation, tuple(args), params, axes)
         for name, value in zip(self.__slots__, values):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_hash", hash(values))
@@ -81,6 +102,7 @@ class Expression:
             return NotImplemented
         if self._hash != other._hash or not self._is_like(other):
             if _blind[-1]:
+                Sealed.looks += 1
                 raise ProofError("a formula cannot branch on what an expression is")
             return False
         return True
@@ -336,7 +358,8 @@ def position_numbers(n):
 
 def product(*factors):
     """The matrix product, without brackets; neighbouring shapes must conform."""
-    return Expression(ops.PRODUCT_OF, [y for x in factors for y in _flat(x)])
+    flat = [y for x in factors for y in _flat(x)]
+    return flat[0] if len(flat) == 1 else Expression(ops.PRODUCT_OF, flat)
 
 
 def _flat(x):

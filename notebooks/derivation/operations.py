@@ -17,7 +17,17 @@ from .kernel.terms import ONE, ONLY, ZERO, Term, abstract
 from .letters import Index, scalar_letter, scalar_term, size_term
 from .notation import show_number, show_place, show_table
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside
-from .shapes import alike, as_wanted, binding, column, of_diag, of_letter, of_one, of_product
+from .shapes import (
+    alike,
+    as_wanted,
+    binding,
+    column,
+    of_diag,
+    of_letter,
+    of_one,
+    of_permutation,
+    of_product,
+)
 from .shapes import of_scalar, of_sequence, of_stack, of_table, square
 
 
@@ -232,7 +242,7 @@ LETTER = Operation(
 )
 TERM = Operation(
     "term",
-    axes=lambda args, params, wanted: (1, of_sequence(args, params, wanted)[1]),
+    axes=of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
     run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
     show=lambda x, style, show: (
@@ -250,7 +260,7 @@ PREFIX = Operation(
 )  # fmt: skip
 PERMUTATION = Operation(
     "permutation",
-    axes=lambda args, params, wanted: (params[0].size,) * 2,
+    axes=of_permutation,
     entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
     run=lambda x, sample: sample.permutation(x.params[0]),
     show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
@@ -382,6 +392,7 @@ TABULATED = Operation(
 )
 SIZED = Operation(
     "sized",
+    axes=lambda args, params, wanted: args[0].axes,
     entry=lambda x, i, j: x.args[0].entry(i, j),
     run=lambda x, sample: x.args[0].run(sample),
     show=_show_sized,

@@ -22,14 +22,16 @@ class Definition:
 
     word: Word
 
+    def __post_init__(self):
+        if not isinstance(self.word, Word):
+            raise ProofError(f"unfold takes a word that has a definition, not {self.word!r}")
+
     def __str__(self):
         return f"definition of {self.word.name}"
 
 
 def unfold(word):
     """The definition of a word, as a reason."""
-    if not isinstance(word, Word):
-        raise ProofError(f"unfold takes a word of the vocabulary, not {word!r}")
     return Definition(word)
 
 

@@ -6,10 +6,11 @@ for where they do not follow from the arguments.
 
 from __future__ import annotations
 
-from sympy import S
+from sympy import Expr, S
 
 from .kernel.terms import ProofError
-from .letters import End, Family, Index, Join, conform, exact, size_of
+from .index_forms import Table
+from .letters import Bijection, End, Family, Index, Join, as_size, conform, size_of
 from .notation import show_number
 from .printing import Text
 
@@ -26,21 +27,19 @@ def _demand(fits, what, *found):
 
 def of_one(args, params, wanted):
     """The axes of the one expression that something is made of."""
-    _demand(len(args) == 1, "this is made of one expression", *args)
+    _demand(len(args) == 1 and not params, "this is made of one expression", *args, *params)
     return args[0].axes
 
 
 def of_scalar(args, params, wanted):
-    _demand(
-        len(params) == 1 and exact(params[0]) == params[0], "a multiple is of a scalar", *params
-    )
-    return of_one(args, params, wanted)
+    _demand(len(params) == 1 and isinstance(params[0], Expr), "a multiple is of a scalar", *params)
+    return of_one(args, (), wanted)
 
 
 def binding(kind, what):
     def axes(args, params, wanted):
         _demand([*map(type, params)] == [kind], what, *params)
-        return of_one(args, params, wanted)
+        return of_one(args, (), wanted)
 
     return axes
 
@@ -49,7 +48,7 @@ def alike(sign):
     """The axes of expressions of one shape, such as the terms of a sum."""
 
     def axes(args, params=(), wanted=None):
-        _demand(args, f"{sign} is made of expressions")
+        _demand(args and not params, f"{sign} is made of expressions", *params)
         first, *rest = args
         for x in rest:
             conform(first.axes, x.axes, lambda x=x: (
@@ -60,7 +59,7 @@ def alike(sign):
 
 
 def of_product(args, params, wanted):
-    _demand(args, "a product is made of expressions")
+    _demand(len(args) > 1 and not params, "a product has factors", *args, *params)
     for a, b in zip(args, args[1:]):
         conform(a.axes[1:], b.axes, lambda a=a, b=b: (
             f"shapes do not conform: {shape_text(a.axes)} @ {shape_text(b.axes)}"))  # fmt: skip
@@ -68,7 +67,7 @@ def of_product(args, params, wanted):
 
 
 def of_stack(args, params, wanted):
-    _demand(len(args) == 2, "two expressions are stacked", *args)
+    _demand(len(args) == 2 and not params, "two expressions are stacked", *args, *params)
     first, second = (x.axes for x in args)
     conform(first[1:], second[1:], lambda: (
         f"shapes cannot be stacked: {shape_text(first)} over {shape_text(second)}"))  # fmt: skip
@@ -84,7 +83,8 @@ def of_diag(args, params, wanted):
 
 def of_letter(args, params, wanted):
     family, *heads = params
-    _demand(type(family) is Family and family.kind != "sequence", "a letter is of a family", family)
+    letter = type(family) is Family and family.kind != "sequence" and not args
+    _demand(letter, "a letter is of a family", family, *args)
     counts, wants = family.sizes[:-2], f"{family.name} takes indices made by head(name, count)"
     fits = all(type(a) in (Index, End) for a in heads) and len(heads) == len(counts)
     _demand(fits, f"{wants}, {len(counts)} of them", *heads)
@@ -93,22 +93,33 @@ def of_letter(args, params, wanted):
 
 
 def of_sequence(args, params, wanted):
-    _demand(params[0].kind == "sequence", "a row is of a sequence", params[0])
-    return wanted and wanted[0], params[0].sizes[1]
+    family, *at = params
+    row = type(family) is Family and family.kind == "sequence" and not args
+    _demand(row and (len(at) == 1 or wanted and not at), "a row is of a sequence", *params)
+    return 1 if [*map(as_size, at)] else wanted[0], family.sizes[1]
+
+
+def of_permutation(args, params, wanted):
+    _demand([*map(type, params)] == [Bijection] and not args, "a permutation is one", *params)
+    return params[0].size, params[0].size
 
 
 def of_table(args, params, wanted):
+    _demand([*map(type, params)] == [Table] and not args, "an index form is a table", *params)
     return tuple(size_of(s.args[0]) for s in params[0].function.args[1:])
 
 
 def as_wanted(args, params, wanted):
+    told = wanted and len(wanted) == 2 and not args and not params
+    _demand(told, "this has two sizes, and nothing else", *args, *params)
     return wanted
 
 
 def square(args, params, wanted):
+    as_wanted(args, params, wanted)
     conform(wanted[:1], wanted[1:], lambda: f"it is square, not {shape_text(wanted)}")
     return wanted
 
 
 def column(args, params, wanted):
-    return wanted[0], 1
+    return as_wanted(args, params, wanted)[0], 1

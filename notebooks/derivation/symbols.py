@@ -6,7 +6,7 @@ import sympy as sp
 from sympy import S
 
 from .kernel.terms import ProofError
-from .letters import Bijection, Family, Index, Join, Scalar, Sealed, as_size, unsealed
+from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, unsealed
 from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
@@ -56,7 +56,7 @@ def permutation(name, n):
 
 
 def _letter(family, *heads):
-    return Expression(LETTER, params=[family, *map(unsealed, heads)])
+    return Expression(LETTER, params=[family, *heads])
 
 
 class Heads(Sealed):
@@ -78,7 +78,10 @@ class Heads(Sealed):
         return _wrapped(cls, family)
 
     def __getitem__(self, heads):
-        return _letter(self.family, *(heads if isinstance(heads, tuple) else (heads,)))
+        heads = [unsealed(a) for a in (heads if isinstance(heads, tuple) else (heads,))]
+        if not all(isinstance(a, (Index, End)) for a in heads):
+            raise ProofError(f"{self.family.name} takes indices made by head(name, count)")
+        return _letter(self.family, *heads)
 
     @property
     def shape(self):

@@ -11,8 +11,9 @@ import itertools
 import sympy as sp
 from sympy import S
 
+from .justify import same
 from .kernel.terms import ProofError
-from .letters import End, Family, Index, Mismatch, as_size, conform, is_size, written
+from .letters import End, Family, Index, Mismatch, Sealed, as_size, conform, is_size, written
 from .matrices import Expression, free_names, is_mask, read_blindly
 from .notation import show_number
 from .operations import DERIVATIVE, EXPECTATION, OVER
@@ -79,12 +80,15 @@ class Template:
         self.args, self.params = letters[: self._count], letters[self._count :]
         self.sizes = {s for x in letters for size in sizes_in(x) for s in size.free_symbols}
         meant = [*self.args, *map(argument_of, self.params)]
+        looks = Sealed.looks
         with read_blindly():
             self.result = self._checked(
                 written(f"the definition of {self.name}", self._body, *meant)
             )
             if self._step is not None:
                 self._read_step(meant)
+        if Sealed.looks > looks:
+            raise ProofError(f"the definition of {self.name} catches that it cannot branch")
         self._refuse_what_it_hides()
 
     def _read_step(self, data):
@@ -144,14 +148,21 @@ class Template:
 
     # ── Use ──────────────────────────────────────────────────────────────────────────────────
 
-    def read_again(self):
-        """Refuses a body that says something else by now."""
-        before = (self.result, getattr(self, "after", None))
-        self._read()
-        if before != (self.result, getattr(self, "after", None)):
+    def read_again(self, args, params, at=None):
+        """Refuses a body that says something else of these arguments: it looks, or has changed."""
+        data = [*args, *map(argument_of, params)]
+        with read_blindly(False):
+            first = self.filled(self.result, args, params)
+            self._compare(self._body(*data), first)
+            for t in (STEP, at) if self._step is not None else ():
+                after = self.filled(self.after, args, params, t, first)
+                self._compare(self._step(first, argument_of(t), *data), after)
+
+    def _compare(self, said, meant):
+        if not (isinstance(said, Expression) and same(said, meant)):
             raise ProofError(
-                f"the definition of {self.name} has changed: a definition is one formula, "
-                "and a letter of Python in it keeps its value"
+                f"the definition of {self.name} says something else here than where it was read "
+                "first: a definition is one formula, which cannot look at its arguments or change"
             )
 
     def filled(self, expression, args, params, step=None, before=None):

@@ -47,7 +47,7 @@ class Word:
         return Definition(self.name, generic, x.axes, lambda i, j: self._written(x, i, j))
 
     def __setattr__(self, name, value):
-        if (name in vars(self) or name == "places") and not name.startswith("_"):
+        if "_operation" in vars(self) and not name.startswith("_"):
             raise AttributeError(f"the word {self.name} keeps its {name}")
         super().__setattr__(name, value)
 

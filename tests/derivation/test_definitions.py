@@ -82,6 +82,18 @@ def an_index_that_is_named_like_a_place():
     return line(word(X), J @ X, unfold(word))
 
 
+def caught(body):
+    """The body, and twice its first argument where the checker refuses it."""
+
+    def read(first, *others):
+        try:
+            return body(first, *others[:1])
+        except ProofError:
+            return 2 * first
+
+    return read
+
+
 first_term = lambda z: z[1]
 doubled, tripled = define("f", lambda u: 2 * u), define("f", lambda u: 3 * u)
 first_of, masked = define("f", lambda x, W: x), define("f", lambda m, s: masked_softmax(m, s))
@@ -147,7 +159,22 @@ test_it_is_refused = refused({
     },
     "neither true nor false": {
         "an expression for a truth": called(lambda x: x if x else 2 * x, X)},
-    "has changed": {"what changes": one_that_changes},
+    "cannot look at its arguments or change": {
+        "what changes": one_that_changes,
+        "a refusal that it catches": called(caught(lambda a, b: a + b), A, B),
+        "a shape that does not fit, caught": called(caught(lambda a, b: a @ b), A, A),
+        "an argument that it knows": called(lambda a: a if a is A else 2 * a, A),
+        "how its argument prints": called(lambda a: 2 * a if "ʼ" in repr(a) else a, A),
+        "the parts of its argument": called(lambda a: a if a.args else 2 * a, A @ B),
+    },
+    "catches that it cannot branch": {
+        "a comparison that it catches": called(
+            caught(lambda a, c: a if c == 2 else 3 * a), A, 2),
+        "two arguments that it compares, and catches": called(
+            caught(lambda a, b: a if a == b else 3 * a), A, A),
+        "a step that it catches": begun(
+            first_term, caught(lambda row, t: row if t == 2 else 3 * row), 2, (z,)),
+    },
     "binds s, of which its argument speaks": {
         "a scalar that its argument brings": a_word_bound_by_its_argument},
     "binds a, of which its argument speaks": {

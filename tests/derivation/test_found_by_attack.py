@@ -4,6 +4,7 @@ Each was accepted, or printed something false, before; the comment says what sta
 """
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import sympy as sp
@@ -445,3 +446,46 @@ def test_layers_with_heads_are_stacked():
     assert line(layer(layer(P @ A)) - layer(layer(P @ A)), zeros(n, n))
     renamed = over(head("b", h), softmax(layer(A) @ W[head("b", h)]) @ layer(A))
     assert line(twice, renamed)
+
+
+class Two(int):
+    """A whole number that says it is another one."""
+
+    is_Rational, p, q = True, 3, 1
+    is_Add = is_Symbol = is_Mul = is_Pow = False
+
+
+class OfAnother:
+    """What would pass for the permutation or the sequence of one name, and mean another one."""
+
+    name, kind, size, sizes = "z", "sequence", n, (sp.S.Naturals, n)
+
+    def __init__(self, other):
+        self.term = other.term
+
+    def atoms(self, kind):
+        return set()
+
+
+def test_what_an_expression_keeps_is_the_checkers_own():
+    kind = type(A)
+    assert kind((2 * A).operation, [A], [Two(2)]).function == (2 * A).function
+    refuse(lambda: line(2 * A, 3 * A), "is false")
+    for made in (permutation("Q", n), sequence("y", n)[1]):
+        refuse(
+            lambda made=made: kind(made.operation, [], [OfAnother(made.params[0])]), "not a scalar"
+        )
+    refuse(lambda: kind(z[1].operation, [], [z[1].params[0], sp.S.Half]), "not a size")
+    refuse(lambda: kind(layer_norm(A, p).operation, [A], [0.5]), "is a float")
+    refuse(lambda: kind(causal(n).operation, [A], [s], wanted=(n, n)), "and nothing else")
+    refuse(lambda: kind(A.operation, [B], A.params), "a letter is of a family")
+    refuse(lambda: kind(ones(n).operation), "two sizes")
+    refuse(lambda: setattr(softmax, "shown", 0), "keeps its shown")
+
+
+def test_a_reason_is_of_a_word():
+    forged = SimpleNamespace(
+        name="softmax", terms=layer_norm.terms, operations=layer_norm.operations
+    )
+    refuse(lambda: type(unfold(softmax))(forged), "a word that has a definition")
+    refuse(lambda: unfold(log), "a word that has a definition")
