@@ -31,7 +31,7 @@ from .letters import (
     size_of,
     size_term,
 )
-from .letters import unsealed
+from .letters import Sealed, unsealed
 from .printing import Latex, Text
 from .shapes import shape_text
 from .sizes_told import telling_sizes
