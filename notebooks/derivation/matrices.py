@@ -18,19 +18,8 @@ from .index_forms import Number, Position, Table, tabled
 from .kernel import terms as k
 from .kernel.sorts import range_of
 from .kernel.terms import ProofError, abstract
-from .letters import (
-    Bijection,
-    End,
-    Family,
-    Index,
-    Join,
-    Scalar,
-    as_size,
-    conform,
-    exact,
-    size_of,
-    size_term,
-)
+from .letters import Bijection, End, Family, Index, Join, Scalar, as_size, conform, exact, size_of
+from .letters import size_term
 from .letters import Sealed, unsealed
 from .printing import Latex, Text
 from .shapes import shape_text

@@ -17,17 +17,8 @@ from .kernel.terms import ONE, ONLY, ZERO, Term, abstract
 from .letters import Index, scalar_letter, scalar_term, size_term
 from .notation import show_number, show_place, show_table
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside
-from .shapes import (
-    alike,
-    as_wanted,
-    binding,
-    column,
-    of_diag,
-    of_letter,
-    of_one,
-    of_permutation,
-    of_product,
-)
+from .shapes import alike, as_wanted, binding, column, of_diag, of_letter, of_one, of_permutation
+from .shapes import of_product
 from .shapes import of_scalar, of_sequence, of_stack, of_table, square
 
 
