@@ -13,8 +13,10 @@ from .kernel import terms as k
 from .letters import Family, size_of
 from .names import kernels_letters
 from .notation import show_number
+from .printing import Latex
 
-WIDEST = 40  # letters of a row, on a phone, without blanks
+#: Letters of a row without blanks: on a phone, beside the word before them, and in a terminal.
+WIDEST, WIDEST_IN_TEXT = 26, 40
 
 
 def where_rows(proof, style, printed):
@@ -23,9 +25,9 @@ def where_rows(proof, style, printed):
     for name, what in sorted(_kinds(proof, style, printed).items()):
         groups.setdefault(what, []).append(style.name(name))
     pieces = [", ".join(names) + _of_several(what, names) for what, names in groups.items()]
-    rows = []
+    rows, widest = [], WIDEST if isinstance(style, Latex) else WIDEST_IN_TEXT
     for piece in sorted(pieces):
-        if rows and _length(rows[-1]) + _length(piece) < WIDEST:
+        if rows and _length(rows[-1]) + _length(piece) < widest:
             rows[-1] += style.text("; ") + piece
         else:
             rows.append(piece)
