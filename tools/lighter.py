@@ -64,6 +64,10 @@ def lighter_picture(path):
         few.save(path, optimize=True)
 
 
+#: Names, signs and blanks of code: they have the colour of the text around them.
+PLAIN = re.compile(r'<span class="[npw]">([^<]*)</span>')
+
+
 def lighten(app, failed):
     if failed or app.builder.name != "html":
         return
@@ -76,6 +80,8 @@ def lighten(app, failed):
         if not (ours / sheet.relative_to(static)).is_file():
             css += (left := lighter(sheet.read_text("utf-8"), words))
             sheet.write_text(left, encoding="utf-8")
+    for page in Path(app.outdir).rglob("*.html"):
+        page.write_text(PLAIN.sub(r"\1", page.read_text("utf-8")), encoding="utf-8")
     for font in (static / "vendor" / "fontawesome" / "webfonts").glob("*.woff2"):
         font.write_bytes(lighter_font(font, css))
     for picture in Path(app.outdir, "_images").glob("*.png"):

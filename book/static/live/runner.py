@@ -9,7 +9,7 @@ import traceback
 from derivation import ProofError
 
 CELL, BEFORE = "the cell", "what stands before the cell"
-UNTESTED = "(not run in torch, which is not installed)"  # the page says it once, for all cells
+UNTESTED = "not run in torch, which is not installed"  # the page says it once, for all cells
 LONGEST = 20_000  # characters: a page that has to set more would stand still
 
 
