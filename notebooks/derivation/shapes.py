@@ -27,12 +27,21 @@ def _demand(fits, what, *found):
 
 def of_one(args, params, wanted):
     """The axes of the one expression that something is made of."""
-    _demand(len(args) == 1 and not params, "this is made of one expression", *args, *params)
+    _demand(
+        len(args) == 1 and not params,
+        "this operation takes one expression and nothing else",
+        *args,
+        *params,
+    )
     return args[0].axes
 
 
 def of_scalar(args, params, wanted):
-    _demand(len(params) == 1 and isinstance(params[0], Expr), "a multiple is of a scalar", *params)
+    _demand(
+        len(params) == 1 and isinstance(params[0], Expr),
+        "a multiple takes one expression and one scalar",
+        *params,
+    )
     return of_one(args, (), wanted)
 
 
@@ -48,7 +57,7 @@ def alike(sign):
     """The axes of expressions of one shape, such as the terms of a sum."""
 
     def axes(args, params=(), wanted=None):
-        _demand(args and not params, f"{sign} is made of expressions", *params)
+        _demand(args and not params, f"{sign} takes expressions and nothing else", *params)
         first, *rest = args
         for x in rest:
             conform(first.axes, x.axes, lambda x=x: (
@@ -59,7 +68,12 @@ def alike(sign):
 
 
 def of_product(args, params, wanted):
-    _demand(len(args) > 1 and not params, "a product has factors", *args, *params)
+    _demand(
+        len(args) > 1 and not params,
+        "a product takes two or more factors and nothing else",
+        *args,
+        *params,
+    )
     for a, b in zip(args, args[1:]):
         conform(a.axes[1:], b.axes, lambda a=a, b=b: (
             f"shapes do not conform: {shape_text(a.axes)} @ {shape_text(b.axes)}"))  # fmt: skip
@@ -67,7 +81,12 @@ def of_product(args, params, wanted):
 
 
 def of_stack(args, params, wanted):
-    _demand(len(args) == 2 and not params, "two expressions are stacked", *args, *params)
+    _demand(
+        len(args) == 2 and not params,
+        "stack takes two expressions and nothing else",
+        *args,
+        *params,
+    )
     first, second = (x.axes for x in args)
     conform(first[1:], second[1:], lambda: (
         f"shapes cannot be stacked: {shape_text(first)} over {shape_text(second)}"))  # fmt: skip
@@ -84,7 +103,7 @@ def of_diag(args, params, wanted):
 def of_letter(args, params, wanted):
     family, *heads = params
     letter = type(family) is Family and family.kind != "sequence" and not args
-    _demand(letter, "a letter is of a family", family, *args)
+    _demand(letter, "a letter takes a family of matrices and no expression", family, *args)
     counts, wants = family.sizes[:-2], f"{family.name} takes indices made by head(name, count)"
     fits = all(type(a) in (Index, End) for a in heads) and len(heads) == len(counts)
     _demand(fits, f"{wants}, {len(counts)} of them", *heads)
@@ -93,31 +112,45 @@ def of_letter(args, params, wanted):
 
 
 def of_sequence(args, params, wanted):
+    """One row, at the place that is among the parameters; or the first ones, as many as wanted."""
     family, *at = params
-    row = type(family) is Family and family.kind == "sequence" and not args
-    _demand(row and (len(at) == 1 or wanted and not at), "a row is of a sequence", *params)
-    return 1 if [*map(as_size, at)] else wanted[0], family.sizes[1]
+    rows = type(family) is Family and family.kind == "sequence" and not args
+    _demand(rows and (len(at) == 1 or wanted and not at), "rows are those of a sequence", *params)
+    if not at:
+        return wanted[0], family.sizes[1]
+    as_size(at[0])
+    return 1, family.sizes[1]
 
 
 def of_permutation(args, params, wanted):
-    _demand([*map(type, params)] == [Bijection] and not args, "a permutation is one", *params)
+    _demand(
+        [*map(type, params)] == [Bijection] and not args,
+        "a permutation matrix takes one permutation and nothing else",
+        *params,
+    )
     return params[0].size, params[0].size
 
 
 def of_table(args, params, wanted):
-    _demand([*map(type, params)] == [Table] and not args, "an index form is a table", *params)
+    _demand(
+        [*map(type, params)] == [Table] and not args,
+        "an index form takes one table and nothing else",
+        *params,
+    )
     return tuple(size_of(s.args[0]) for s in params[0].function.args[1:])
 
 
 def as_wanted(args, params, wanted):
     told = wanted and len(wanted) == 2 and not args and not params
-    _demand(told, "this has two sizes, and nothing else", *args, *params)
+    _demand(told, "this matrix takes two sizes and nothing else", *args, *params)
     return wanted
 
 
 def square(args, params, wanted):
     as_wanted(args, params, wanted)
-    conform(wanted[:1], wanted[1:], lambda: f"it is square, not {shape_text(wanted)}")
+    conform(
+        wanted[:1], wanted[1:], lambda: f"this matrix is square, not of shape {shape_text(wanted)}"
+    )
     return wanted
 
 

@@ -138,7 +138,7 @@ class Step:
         except Exception:  # a claim that the search cannot read is refused all the same
             return "A counterexample could not be looked for."
         if not found:
-            return f"These reasons do not suffice in one step. {found!r} It may be true."
+            return f"These reasons do not suffice in one step. {found!r} The line may be true."
         unless = ", unless what the lines before need excludes this" if self.needs else ""
         return f"It is false{unless}: {found}."
 

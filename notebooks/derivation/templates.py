@@ -88,7 +88,9 @@ class Template:
             if self._step is not None:
                 self._read_step(meant)
         if Sealed.looks > looks:
-            raise ProofError(f"the definition of {self.name} catches that it cannot branch")
+            raise ProofError(
+                f"the definition of {self.name} catches the refusal to branch: a definition is one formula"
+            )
         self._refuse_what_it_hides()
 
     def _read_step(self, data):
@@ -188,7 +190,8 @@ class Template:
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
             if _kind(x) != kind:
                 raise ProofError(
-                    f"{self.name} takes another kind of thing in the place of {x!r}: define two words"
+                    f"{self.name} was first used with something of another kind in the place of "
+                    f"{x!r}: define two words"
                 )
             if kind is Expression:
                 self._want_mask(mine, x)

@@ -31,7 +31,7 @@ def test_a_true_claim_has_none_and_that_is_called_no_proof():
     for lhs, rhs in (((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)):
         found = counterexample(lhs, rhs, most_instances=800)
         assert isinstance(found, NoCounterexample) and not found
-        assert "no proof" in repr(found)
+        assert "not a proof" in repr(found)
 
 
 SHOWN = [

@@ -167,7 +167,7 @@ test_it_is_refused = refused({
         "how its argument prints": called(lambda a: 2 * a if "ʼ" in repr(a) else a, A),
         "the parts of its argument": called(lambda a: a if a.args else 2 * a, A @ B),
     },
-    "catches that it cannot branch": {
+    "catches the refusal to branch": {
         "a comparison that it catches": called(
             caught(lambda a, c: a if c == 2 else 3 * a), A, 2),
         "two arguments that it compares, and catches": called(

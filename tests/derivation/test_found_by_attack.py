@@ -478,7 +478,7 @@ def test_what_an_expression_keeps_is_the_checkers_own():
     refuse(lambda: kind(z[1].operation, [], [z[1].params[0], sp.S.Half]), "not a size")
     refuse(lambda: kind(layer_norm(A, p).operation, [A], [0.5]), "is a float")
     refuse(lambda: kind(causal(n).operation, [A], [s], wanted=(n, n)), "and nothing else")
-    refuse(lambda: kind(A.operation, [B], A.params), "a letter is of a family")
+    refuse(lambda: kind(A.operation, [B], A.params), "a family of matrices and no expression")
     refuse(lambda: kind(ones(n).operation), "two sizes")
     refuse(lambda: setattr(softmax, "shown", 0), "keeps its shown")
 

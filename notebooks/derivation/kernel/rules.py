@@ -125,7 +125,7 @@ def _equal(one, other, words, laws, most):
     """Whether two numbers have one form, which is multiplied out only where it has to be."""
     try:
         alike = Normal(words, laws, True, most).same(one, other)
-    except ProofError:  # the longer way says what is wrong
+    except (ProofError, RecursionError):  # the longer way says what is wrong
         alike = False
     return alike or Normal(words, laws, False, most).same(one, other)
 
