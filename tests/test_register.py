@@ -99,3 +99,9 @@ def test_evidence_that_is_missing_is_refused(bullet, why):
     clauses = read_clauses(f"- {bullet}")
     with pytest.raises(Fault, match=why):
         check_evidence(clauses, PAGE, elsewhere=["Theorem 1.1"])
+
+
+def test_a_remark_needs_the_derivation_that_its_page_prints(tmp_path):
+    write(tmp_path, "# 3 · A claim", "> **Remark 3.3 (One line).** For every $m$, $a = b$.")
+    with pytest.raises(Fault, match=r"prints no derivation of Remark 3.3 \(One line\)"):
+        read_register(tmp_path)

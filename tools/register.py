@@ -25,6 +25,8 @@ has others there is refused.  So is a clause without evidence: of one that is *c
 prints the derivation with the title that is quoted, or an exact instance (… ≠ …) that holds the
 quotation, or another page has the theorem; what is *measured* is printed; *by hand* says how.
 Whether a derivation says the clause, a reader judges.
+A one-line consequence is a remark, `> **Remark 3.3 (Name).** …`: the page prints its derivation,
+named by `.qed("Remark 3.3")`. It has a box and an anchor, and no row in the summary.
 The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
 """
 
@@ -43,9 +45,11 @@ from sphinx.util.docutils import SphinxDirective
 
 FACTS = ("hypotheses", "proved for", "measured against", "breaks when")
 
-LABEL = r"(?P<kind>Theorem|Lemma) (?P<number>\d+[a-z]?\.\d+)"
+NUMBER = r"(?P<number>\d+[a-z]?\.\d+)"
+LABEL = rf"(?P<kind>Theorem|Lemma) {NUMBER}"
 HEADING = re.compile(rf"### {LABEL} · (?P<name>.+)")
 BOX_TITLE = re.compile(rf"{LABEL} \((?P<name>.+)\)\.?")
+REMARK_TITLE = re.compile(rf"(?P<kind>Remark) {NUMBER} \((?P<name>.+)\)\.?")
 BOX = re.compile(
     rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.+?)"
     r"\n\s*\n\*Needs:\*\s*(?P<needs>.+?)\n\s*\n\*Evidence:\*\s*(?P<evidence>.+)",
@@ -56,7 +60,7 @@ MARKS = ("checked", "by hand", "measured")
 FEWEST_WORDS = 5  # of a proof by hand
 CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
 DERIVED = re.compile(r"^(\S.*?)(?:, (?:base|step))?:\n {4}\S", re.MULTILINE)
-LABELLED = re.compile(r"^((?:Theorem|Lemma) \S+) \(")
+LABELLED = re.compile(r"^((?:Theorem|Lemma|Remark) \S+) \(")
 
 Clause = namedtuple("Clause", "words mark rests_on")
 
@@ -95,6 +99,7 @@ def read_register(folder):
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
             entries += read_notebook(path)
+            check_remarks(path)
     for keys in ([e.number for e in entries], [e.slug for e in entries]):
         for key, times in Counter(keys).items():
             demand(times == 1, f"“{key}” is of {times} theorems")
@@ -165,6 +170,14 @@ def check_evidence(clauses, text, elsewhere=()):
             there = quotation in proved or quotation in instances
             there = quotation in text if mark == "measured" else there
             demand(there, f"“{words}” rests on “{quotation}”, which the page does not print")
+
+
+def check_remarks(path):
+    """Raise Fault for a remark of a notebook whose derivation the notebook does not print."""
+    said = printed_in(path)
+    for remark in re.finditer(rf"^> \*\*({REMARK_TITLE.pattern})\*\*", text_of(path), re.M):
+        title = remark[1].rstrip(".")
+        demand(f"{title}:" in said, f"the page prints no derivation of {title}")
 
 
 def summary_rows(lines):

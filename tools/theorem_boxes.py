@@ -13,7 +13,7 @@ page. Theorems and equations show the sign that headings have.
 from itertools import groupby
 
 from docutils import nodes
-from register import BOX_TITLE
+from register import BOX_TITLE, REMARK_TITLE
 from sphinx.transforms import SphinxTransform
 
 
@@ -25,7 +25,7 @@ class TheoremBoxes(SphinxTransform):
         for quote in list(self.document.findall(nodes.block_quote)):
             title = opening(quote)
             theorem = title and title.astext().replace("’", "'").rstrip(".")  # undo the typographer
-            found = theorem and BOX_TITLE.fullmatch(theorem)
+            found = theorem and (BOX_TITLE.fullmatch(theorem) or REMARK_TITLE.fullmatch(theorem))
             if not found:
                 continue
             slug = nodes.make_id(found["name"])
