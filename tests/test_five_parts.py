@@ -7,7 +7,6 @@ one that names none belongs to the section it stands in.
 """
 
 import ast
-import json
 import re
 from functools import cache
 
@@ -62,10 +61,3 @@ def test_it_has_its_parts(theorem):
     assert any("counterexample" in called for called in own) or any(d in needs for d in dropped), (
         "no counterexample(…, without=…) on its page drops something that it needs"
     )
-
-
-def test_the_record_that_chapter_0_draws_times_every_proof():
-    record = json.loads((NOTEBOOKS / "records" / "proof_times.json").read_text(encoding="utf-8"))
-    timed = {(theorem["label"], theorem["name"]) for theorem in record["theorems"]}
-    stated = {(theorem.label, theorem.name) for theorem in PROVED}
-    assert timed == stated, f"Run `python tools/proof_times.py`: {timed ^ stated}"

@@ -8,6 +8,9 @@ import sympy as sp
 
 from .letters import Index
 from .notation import show_number
+from .printing import Latex
+
+FEW = 5  # letters that a page shows of those that a word keeps to itself; plain text shows all
 
 
 def show_call(x, style, show):
@@ -78,11 +81,19 @@ def kept_back_in(style):
 
 
 def _kept_back(style, word, kept):
-    told = ", ".join(show_slot(style, s) for s in kept.values())
+    told = _told([show_slot(style, s) for s in kept.values()], style)
     told = told + style.and_others if kept.leading else style.others_and + told
     every = sorted({style.name(x.name) for s in kept.values() for x in _indices(s)})
     row = style.text("with ") + style.call(word.name, told)
     return row + (style.text(" for every ") + ", ".join(every) if every else "")
+
+
+def _told(letters, style):
+    """The letters in a row; a page names the first ones, since "where" lists every letter anyway."""
+    if not isinstance(style, Latex) or len(letters) <= FEW:
+        return ", ".join(letters)
+    first, more = letters[: FEW - 2], len(letters) - FEW + 2
+    return ", ".join(first) + style.text(f" and {more} more")
 
 
 def _indices(slot):

@@ -15,6 +15,7 @@ import sympy as sp
 from sympy.printing.str import StrPrinter
 
 from .calls import brief_words, kept_back_in
+from .display import aligned, equation_rows
 from .evaluation import EXACT, FLOAT, Instance, TooLong, Undefined
 from .kernel import terms as k
 from .kernel.terms import ProofError
@@ -83,12 +84,15 @@ class Counterexample:
         return [_Plain().doprint(x).replace("**", "^") for x in (self.lhs, self.rhs)]
 
     def _repr_latex_(self):
-        sizes, values, differ = self._lines(Latex())
-        without = Latex().text(f"without “{self.without}”:") if self.without else ""
+        style = Latex(brief_words(self.claim))
+        sizes, values, differ = self._lines(style)
+        without = style.text(f"without “{self.without}”:") if self.without else ""
+        claim = equation_rows(*telling_sizes(*self.claim), style)
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
-        parts = (without, sizes, values, differ + where, self._draws(Latex()))
-        rows = [f"& {row}" for row in parts if row]
-        return "$$\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}$$"
+        at = style.text("is false at " if sizes or values else "is false:") + (sizes or values)
+        draws = self._draws(style)
+        parts = (without, *claim, *kept_back_in(style), at, sizes and values, differ + where, draws)
+        return f"$${aligned([f'& {row}' for row in parts if row])}$$"
 
     def __str__(self):
         return self._show_without() + self._show_instance()

@@ -23,6 +23,7 @@ from .where import draws_rows, where_rows
 
 WIDEST = 56  # letters of a line
 WIDEST_WITH_REASON = 70  # letters of a line and its reason side by side
+ONE_ROW = 34  # letters of an equation beside which nothing stands
 WORTH_NAMING = 12
 NAMES = "ABCDFGHUVWZ"  # E is the mean
 SHORT_START = 18
@@ -61,6 +62,15 @@ def latex_of(proof):
 def aligned(rows):
     """Rows of LaTeX as one aligned formula."""
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+
+def equation_rows(lhs, rhs, style):
+    """An equation in LaTeX, in one row if a phone shows it whole, else the right side below."""
+    left, right = (_broken(x, {}, style) for x in (lhs, rhs))
+    whole = f"{left[0]} = {right[0]}"
+    if len(left) == len(right) == 1 and _length(whole) <= ONE_ROW:
+        return [whole]
+    return [*left, rf"\quad = {right[0]}", *[rf"\qquad {row}" for row in right[1:]]]
 
 
 def rows_of(formula):

@@ -232,7 +232,7 @@ class Expression:
         names = names or {}
         if self in names:
             indices = [style.name(k.name) for k in sorted(self.free_positions(), key=str)]
-            name = style.name(names[self])
+            name = style.invented(names[self])
             return style.at(name, *indices) if indices else name
         piece, holds = self.operation.show(self, style, lambda x, t=0: x.show(style, t, names))
         return piece if holds >= tightness else style.brackets(piece)

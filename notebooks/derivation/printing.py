@@ -25,6 +25,10 @@ class Latex:
         """A letter: italic, whatever it is called; what is applied to something is upright."""
         return self._spelled(name, r"\mathit")
 
+    def invented(self, name):
+        """A name that a print gives to a part of a long line: in a font that no letter has."""
+        return rf"\mathcal{{{name}}}"
+
     def _spelled(self, name, font):
         first, *subscripts = map(in_greek, name_parts(name))
         piece = first if len(first) == 1 else rf"{font}{{{first}}}"
@@ -134,6 +138,8 @@ class Text:
         """A letter; one of several characters in quotation marks, since no word stands in them."""
         first, rest = _first(name)
         return (first if len(first) == 1 else f'"{first}"') + rest
+
+    invented = name
 
     def brackets(self, piece):
         return f"({piece})"
