@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 from files import Fault
-from register import check_evidence, read_clauses, read_register
+from register import check_evidence, read_clauses, read_register, read_statements
 
 HEADING = "### Theorem 3.2 · The key bias cancels"
 BOX = """\
@@ -67,7 +67,7 @@ def test_a_name_is_used_once_in_the_book(tmp_path):
         cells = [cell.replace("3.2", f"{number}.2") for cell in (HEADING, BOX, SUMMARY + ROW)]
         write(tmp_path, *cells, name=f"{number}.ipynb")
     with pytest.raises(Fault, match="“the-key-bias-cancels” is of 2 theorems"):
-        read_register(tmp_path)
+        read_statements(tmp_path)
 
 
 # ---- a mark in a box is held to what its page prints: every box of the book passes --------------
@@ -104,4 +104,4 @@ def test_evidence_that_is_missing_is_refused(bullet, why):
 def test_a_remark_needs_the_derivation_that_its_page_prints(tmp_path):
     write(tmp_path, "# 3 · A claim", "> **Remark 3.3 (One line).** For every $m$, $a = b$.")
     with pytest.raises(Fault, match=r"prints no derivation of Remark 3.3 \(One line\)"):
-        read_register(tmp_path)
+        read_statements(tmp_path)

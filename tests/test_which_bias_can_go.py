@@ -10,7 +10,7 @@ import torch
 from files import ROOT, read_notebook
 from redundancy.models.defaults import NAMES, line
 from redundancy.what_can_go import GROUPS
-from register import read_register
+from register import read_statements
 from torch import nn
 
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_each_section_is_a_row_with_its_answers_and_its_conditions():
 
 
 def test_a_theorem_is_linked_by_its_own_number():
-    slugs = {entry.number: entry.slug for entry in read_register(ROOT / "notebooks")}
+    slugs = {number: entry.slug for number, entry in read_statements(ROOT / "notebooks").items()}
     cited = re.findall(r"(?:Theorem|Lemma) ([\d.]+)\]\([^)#]*#([\w-]+)\)", PAGE)
     assert len(cited) > 30
     assert [pair for pair in cited if slugs.get(pair[0]) != pair[1]] == []

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import yaml
 from docutils import nodes
 from files import demand
-from register import BookDirective, read_register
+from register import BookDirective, Entry, read_statements
 from theorem_boxes import check_anchor
 
 VERDICTS = ("true", "true only if", "false", "not checkable")
@@ -57,7 +57,7 @@ def read_claims(path):
 
 
 def links(settled, theorems, notebooks="../notebooks"):
-    """Markdown for one thing that settles a claim; ``theorems`` is the register by number."""
+    """Markdown for one thing that settles a claim; ``theorems`` are the statements by number."""
     if settled.startswith("@"):
         return f"{{cite}}`{settled[1:]}`"
     if not THEOREM.fullmatch(settled):
@@ -67,7 +67,8 @@ def links(settled, theorems, notebooks="../notebooks"):
     demand(settled in theorems, f"no notebook states a theorem {settled}")
     entry = theorems[settled]
     page = f"{notebooks}/{entry.notebook.name}"
-    check = f" ([check]({page}#{check_anchor(entry.slug)}))" * (entry.kind != "Lemma")
+    measured = isinstance(entry, Entry) and entry.kind == "Theorem"
+    check = f" ([check]({page}#{check_anchor(entry.slug)}))" * measured
     return f"[{entry.label}]({page}#{entry.slug}){check}"
 
 
@@ -81,7 +82,7 @@ class Claims(BookDirective):
 
     def written(self):
         path, folder = (self.folder / name for name in self.arguments)
-        self.theorems = {entry.number: entry for entry in read_register(folder)}
+        self.theorems = read_statements(folder)
         texts, claims = read_claims(path)
         return [self.summary(texts, claims), *self.sections(texts, claims)]
 

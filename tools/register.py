@@ -66,18 +66,14 @@ Clause = namedtuple("Clause", "words mark rests_on")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A theorem: what its box says, and the other cells of its row in the summary."""
+class Statement:
+    """What has a number, a name and an anchor: a theorem, a lemma or a remark."""
 
     notebook: Path
     chapter: str
     kind: str
     number: str
     name: str
-    statement: str
-    needs: str
-    evidence: tuple
-    facts: dict
 
     @property
     def label(self):
@@ -85,8 +81,18 @@ class Entry:
 
     @property
     def slug(self):
-        """The anchor of a theorem: its name in lower case, joined by hyphens."""
+        """Its anchor: its name in lower case, joined by hyphens."""
         return nodes.make_id(self.name)
+
+
+@dataclass(frozen=True)
+class Entry(Statement):
+    """A theorem: what its box says, and the other cells of its row in the summary."""
+
+    statement: str
+    needs: str
+    evidence: tuple
+    facts: dict
 
 
 @cache
@@ -99,10 +105,6 @@ def read_register(folder):
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
             entries += read_notebook(path)
-            check_remarks(path)
-    for keys in ([e.number for e in entries], [e.slug for e in entries]):
-        for key, times in Counter(keys).items():
-            demand(times == 1, f"“{key}” is of {times} theorems")
     for path, own in groupby(entries, key=lambda entry: entry.notebook):
         said = printed_in(path)
         elsewhere = [entry.label for entry in entries if entry.notebook != path]
@@ -112,10 +114,23 @@ def read_register(folder):
     return tuple(entries)
 
 
+@cache
+def read_statements(folder):
+    """Theorems, lemmas and remarks by their numbers.  Raises Fault where two share one, or a name."""
+    found = list(read_register(folder))
+    for path in sorted(Path(folder).glob("*.ipynb")):
+        with naming(path.name):
+            found += read_remarks(path)
+    for keys in ([s.number for s in found], [s.slug for s in found]):
+        for key, times in Counter(keys).items():
+            demand(times == 1, f"“{key}” is of {times} theorems")
+    return {statement.number: statement for statement in found}
+
+
 def read_notebook(path):
     """The boxes of a notebook, each with its row of the summary."""
-    lines = [line.rstrip() for line in FENCE.sub("", text_of(path)).splitlines()]
-    title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
+    text = FENCE.sub("", text_of(path))
+    lines, title = [line.rstrip() for line in text.splitlines()], chapter_of(text)
     boxes, rows = list(read_boxes(lines)), summary_rows(lines)
     headings = [f"### {kind} {number} · {name}" for kind, number, name, *_ in boxes]
     firsts = [f"[{number}](#{nodes.make_id(name)}) {name}" for _, number, name, *_ in boxes]
@@ -172,12 +187,19 @@ def check_evidence(clauses, text, elsewhere=()):
             demand(there, f"“{words}” rests on “{quotation}”, which the page does not print")
 
 
-def check_remarks(path):
-    """Raise Fault for a remark of a notebook whose derivation the notebook does not print."""
-    said = printed_in(path)
-    for remark in re.finditer(rf"^> \*\*({REMARK_TITLE.pattern})\*\*", text_of(path), re.M):
-        title = remark[1].rstrip(".")
+def read_remarks(path):
+    """The remarks of a notebook.  Raises Fault for one whose derivation it does not print."""
+    said, text = printed_in(path), FENCE.sub("", text_of(path))
+    for found in re.finditer(rf"^> \*\*{REMARK_TITLE.pattern}\*\*", text, re.MULTILINE):
+        remark = Statement(path, chapter_of(text), *found.groups())
+        title = f"{remark.label} ({remark.name})"
         demand(f"{title}:" in said, f"the page prints no derivation of {title}")
+        yield remark
+
+
+def chapter_of(text):
+    """The title of a notebook, from its Markdown."""
+    return next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
 
 
 def summary_rows(lines):

@@ -19,7 +19,7 @@ from redundancy.what_can_go.measuring import (
 from redundancy.what_can_go.piece import SIZES, generic, normal
 from redundancy.what_can_go.rows_blocks import MODELS
 from redundancy.what_can_go.theorems import LINKS
-from register import read_register
+from register import read_statements
 
 ROWS = {row.title: row for row in TABLE}
 BREAKS = {f"{row.title}: {b.words}": b for row in TABLE for b in row.breaks}
@@ -101,7 +101,10 @@ def test_all_biases_of_a_block_become_zero_together(row):
 
 
 def test_each_theorem_of_the_table_is_linked_by_its_number():
-    links = {e.number: f"{e.notebook.name}#{e.slug}" for e in read_register(ROOT / "notebooks")}
+    links = {
+        e.number: f"{e.notebook.name}#{e.slug}"
+        for e in read_statements(ROOT / "notebooks").values()
+    }
     named = {a.theorem for a in ANSWERS} - {None}
     assert named == set(LINKS) and {n: links.get(n) for n in LINKS} == LINKS
 
