@@ -15,8 +15,9 @@ from torch import nn
 STATIC = ROOT / "book" / "static"
 CLOSE = 1e-12
 EXHIBITS = ["three-biases", "drag-tokens", "bias-before-norm"]
-EXHIBITS += ["through-a-block", "fused-or-separate", "large-key-bias"]
-PAGE = "<script src='exhibits/load.js' defer></script>" + "".join(
+EXHIBITS += ["through-a-block", "fused-or-separate", "large-key-bias", "groups-of-a-norm"]
+EXHIBITS += ["shift-for-query-bias", "depth-of-a-stream", "correlated-tokens"]
+PAGE = "<meta charset='utf-8'><script src='exhibits/load.js' defer></script>" + "".join(
     f"<div data-exhibit='{name}'></div>" for name in EXHIBITS
 )
 
@@ -27,7 +28,9 @@ def page(browser):
         answer = {"body": PAGE, "content_type": "text/html"}
         context.route(f"{address}/all.html", lambda route: route.fulfill(**answer))
         page = visited(context, f"{address}/all.html", address)
-        page.wait_for_function("document.querySelectorAll('[data-exhibit] .said').length === 6")
+        page.wait_for_function(
+            f"document.querySelectorAll('[data-exhibit] .said').length === {len(EXHIBITS)}"
+        )
         yield page
         assert not page.faults
 
@@ -77,6 +80,13 @@ def test_attention_is_that_of_the_module(page, causal):
 def test_each_norm_is_that_of_the_module(page, name, norm):
     X = drawn(4, 3)
     assert same(computed(page, f"norms.{name}", X.tolist()), norm.double().train()(X))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_group_norm_is_that_of_the_module(page, groups):
+    Z = drawn(4, 3)
+    expected = nn.GroupNorm(groups, 4).double()(Z[None])[0]
+    assert same(computed(page, "groupNorm", Z.tolist(), groups), expected)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -133,6 +143,12 @@ STEPS = [
     ("through-a-block", "post-norm", "", []),
     ("through-a-block", "feature 1", "", AFTER),
     ("large-key-bias", "key bias", "4", ["Keys, less the bias", "Weights"]),
+    ("groups-of-a-norm", "on channel 1", "1", ["GroupNorm, two groups", "LayerNorm"]),
+    ("groups-of-a-norm", "on channel 2", "1", ["LayerNorm"]),
+    ("groups-of-a-norm", "on channels 3, 4", "1", []),
+    ("shift-for-query-bias", "shift t", "1", ["Scores", "Output"]),
+    ("shift-for-query-bias", "b_O − W_O W_V t", "", ["Scores"]),
+    ("correlated-tokens", "cosine of tokens", "0.5", ["Scores of eight keys", "Weights"]),
 ]
 
 
@@ -141,6 +157,11 @@ def test_what_is_set_moves_what_the_theorem_says(page):
         control = page.locator(f"[data-exhibit={name}]").get_by_label(label)
         control.fill(value) if value else control.check()
         assert moved(page, name) == plots, f"{name}: {label} at {value}"
+    depth = page.locator("[data-exhibit=depth-of-a-stream]")
+    depth.get_by_label("blocks N").fill("12")
+    assert "ends at 25" in said(page, "depth-of-a-stream")
+    depth.get_by_label("divided by √(2N)").check()
+    assert "ends at 2," in said(page, "depth-of-a-stream")
     fused = page.locator("[data-exhibit=fused-or-separate]")
     assert "deviation 1.00" in said(page, "fused-or-separate")
     fused.get_by_label("the fused matrix").check()

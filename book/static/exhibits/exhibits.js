@@ -1,6 +1,6 @@
-// The six exhibits, by the name that a page gives: <div data-exhibit="three-biases">…</div>.
+// The exhibits, by the name that a page gives: <div data-exhibit="three-biases">…</div>.
 const exhibits = (() => {
-  const { attention, block, deviation, norms, plus, rounded, softmax } = formulas;
+  const { attention, block, deviation, groupNorm, linear, norms, plus, rounded, softmax } = formulas;
   const { plain, signed } = parts;
 
   const TOKENS = [[1, 0], [0, 1], [-1, 0.5], [0.5, -1]];
@@ -34,7 +34,7 @@ const exhibits = (() => {
       const said = [], i = +now.token, scores = (k) => attention(TOKENS, HEAD, biases({ ...now, k })).scores[i][0];
       if (now.k) said.push(`The key bias adds ${signed(scores(now.k) - scores(0), 2)} to all four scores: no weight changes.`);
       if (now.q) said.push("The query bias adds another number to each score: the weights change.");
-      if (now.v) said.push(`The value bias adds (${formulas.linear(biases(now).v, HEAD.o).map((x) => signed(x, 2)).join(", ")}) to the output, whatever the weights are.`);
+      if (now.v) said.push(`The value bias adds (${linear(biases(now).v, HEAD.o).map((x) => signed(x, 2)).join(", ")}) to the output, whatever the weights are.`);
       return said.join(" ") || "No bias yet. Move the key bias first: what happens to the weights?";
     },
   };
@@ -160,8 +160,100 @@ const exhibits = (() => {
     },
   };
 
+  // ── 7 · groups of channels, each with its own mean ─────────────────────────────────────
+  const IMAGE = [[0.5, -1, 1.5], [-1, 0.5, 1], [1.5, 1, -0.5], [0, -0.5, -1]]; // a row for each channel
+  const GROUPS = [[4, "InstanceNorm"], [2, "GroupNorm, two groups"], [1, "LayerNorm"]];
+  const channel = (c) => `channel ${c + 1}`, firstOf = (Z) => Z.map((row) => row[0]);
+  const biased = ({ one, two, rest }) => IMAGE.map((row, c) => row.map((x) => x + [one, two, rest, rest][c]));
+  const channelSlider = (name, label) => ({ kind: "slider", name, label, min: -2, max: 2, step: 0.1 });
+
+  const groupsOfANorm = {
+    label: "A bias of a convolution before three norms",
+    start: { one: 0, two: 0, rest: 0 },
+    controls: [channelSlider("one", "on channel 1"), channelSlider("two", "on channel 2"), channelSlider("rest", "on channels 3, 4")],
+    plots: (now) => GROUPS.map(([groups, title]) => ({
+      title, low: -2.5, high: 2.5, bars: compared(channel, firstOf(groupNorm(biased(now), groups)), firstOf(groupNorm(IMAGE, groups))) })),
+    say({ one, two, rest }) {
+      if (!one && !two && !rest) return "Add a bias to the channels. Which norm erases all of it?";
+      if (one !== two) return "The bias differs within the first group: only InstanceNorm erases all of it.";
+      return one === rest ? "The same bias on all channels: each of the three norms erases it."
+        : "One bias for each group: InstanceNorm and GroupNorm erase it. LayerNorm subtracts only the mean over all channels.";
+    },
+  };
+
+  // ── 8 · the shift of the norm before, in place of the query bias ───────────────────────
+  const shiftOf = ({ size }) => [size, -0.5 * size]; // t
+  const queryBias = (now) => attention(TOKENS, HEAD, { q: linear(shiftOf(now), HEAD.q) });
+  const shiftBefore = (now) => {
+    const t = shiftOf(now), repaid = linear(linear(t, HEAD.v), HEAD.o).map((x) => -x);
+    return attention(TOKENS.map((x) => plus(x, t)), HEAD, { o: now.output === "repaid" ? repaid : undefined });
+  };
+
+  const shiftForQueryBias = {
+    label: "The shift of the norm before attention in place of the query bias",
+    start: { size: 0, output: "same" },
+    controls: [{ kind: "slider", name: "size", label: "shift t", min: -1.5, max: 1.5, step: 0.1 },
+      { kind: "choice", name: "output", label: "Output bias", options: [["same", "b_O"], ["repaid", "b_O − W_O W_V t"]] }],
+    plots(now) {
+      const after = shiftBefore(now), before = queryBias(now);
+      return [
+        { title: "Scores", bars: compared(key, after.scores[0], before.scores[0]), low: -4, high: 4 },
+        { title: "Weights", bars: compared(key, after.weights[0], before.weights[0]), low: 0, high: 1, show: (x) => `${Math.round(100 * x)} %` },
+        { title: "Output", bars: compared(feature, after.output[0], before.output[0]), low: -3, high: 3 },
+      ];
+    },
+    say({ size, output }) {
+      if (!size) return "Outlined: attention with the query bias W_Q t. Filled: no query bias, and t added to every token. Move t.";
+      return output === "repaid" ? "The weights agree, because softmax ignores what t does to the keys. The output bias removes what t does to the values, so the outputs agree too."
+        : "The weights agree, because softmax ignores what t does to the keys. The values also read t, so the output is off by W_O W_V t.";
+    },
+  };
+
+  // ── 9 · variances that add up with depth ───────────────────────────────────────────────
+  const added = ({ blocks, how }) => (how === "scaled" ? 1 / (2 * blocks) : 1); // by each of 2N sublayers
+  const streamAt = (now, part) => 1 + 2 * now.blocks * part * added(now); // it starts at 1
+  const PARTS = [[0, "start"], [0.25, "a quarter"], [0.5, "half-way"], [1, "the end"]];
+
+  const depthOfAStream = {
+    label: "The stream of a pre-norm model and the gradient behind its last norm",
+    start: { blocks: 4, how: "plain" },
+    controls: [{ kind: "slider", name: "blocks", label: "blocks N", min: 1, max: 48, step: 1, show: (x) => `${x}` },
+      { kind: "choice", name: "how", label: "Writers", options: [["plain", "as drawn"], ["scaled", "divided by √(2N)"]] }],
+    plots: (now) => [
+      { title: "Variance of the stream", low: 0, high: 100, bars: PARTS.map(([part, label]) => ({ label, now: streamAt(now, part) })) },
+      { title: "Gradient behind the last norm", low: 0, high: 1, bars: [{ label: "factor", now: 1 / Math.sqrt(streamAt(now, 1)) }] },
+    ],
+    say: (now) => `Each of the ${2 * now.blocks} sublayers adds variance ${plain(added(now), now.how === "scaled" ? 3 : 0)}. The stream ends at ${plain(streamAt(now, 1), 0)}, and the last norm divides gradients by ${plain(Math.sqrt(streamAt(now, 1)), 1)}.`,
+  };
+
+  // ── 10 · what tokens have in common ────────────────────────────────────────────────────
+  const KEY_ROWS = [8, 16, 32, 64, 128, 192], COMMON = 1; // one query's score with what all tokens share
+  const scoresOf = ({ cosine, rows }) => QUANTILES.map((z) =>
+    deviation(64, 64, KEY_ROWS[rows]) * (Math.sqrt(cosine) * COMMON + Math.sqrt(1 - cosine) * z));
+
+  const correlatedTokens = {
+    label: "Tokens with something in common, and the fan of the keys",
+    start: { cosine: 0, rows: 3 },
+    controls: [{ kind: "slider", name: "cosine", label: "cosine of tokens", min: 0, max: 1, step: 0.05, show: (x) => plain(x) },
+      { kind: "slider", name: "rows", label: "rows of W_K", min: 0, max: 5, step: 1, show: (x) => `${KEY_ROWS[x]}` }],
+    plots(now) {
+      const scores = scoresOf(now), plainly = scoresOf({ cosine: 0, rows: 3 });
+      return [
+        { title: "Scores of eight keys", low: -2.5, high: 2.5, bars: compared(key, scores, plainly) },
+        { title: "Weights", low: 0, high: 0.5, show: (x) => `${Math.round(100 * x)} %`, bars: compared(key, softmax(scores), softmax(plainly)) },
+      ];
+    },
+    say({ cosine, rows }) {
+      const size = deviation(64, 64, KEY_ROWS[rows]);
+      return `A score has deviation ${plain(size)} over the draw of the weights; the scores of one query spread by ${plain(size * Math.sqrt(1 - cosine))}.`
+        + (cosine ? " What the tokens share moves all scores together, and softmax ignores it." : "");
+    },
+  };
+
   return { "three-biases": threeBiases, "drag-tokens": dragTokens, "bias-before-norm": biasBeforeNorm,
-    "through-a-block": throughABlock, "fused-or-separate": fusedOrSeparate, "large-key-bias": largeKeyBias };
+    "through-a-block": throughABlock, "fused-or-separate": fusedOrSeparate, "large-key-bias": largeKeyBias,
+    "groups-of-a-norm": groupsOfANorm, "shift-for-query-bias": shiftForQueryBias,
+    "depth-of-a-stream": depthOfAStream, "correlated-tokens": correlatedTokens };
 })();
 
 for (const place of document.querySelectorAll("[data-exhibit]")) parts.draw(place, exhibits[place.dataset.exhibit]);

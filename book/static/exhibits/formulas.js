@@ -36,6 +36,16 @@ const formulas = (() => {
     rms: (X) => X.map(divided),
   };
 
+  /** One image, a row for each channel, through nn.GroupNorm: one group is LayerNorm over the image, a channel each InstanceNorm. */
+  function groupNorm(Z, groups) {
+    const size = Z.length / groups;
+    return Z.map((row, c) => {
+      const first = size * Math.floor(c / size), group = Z.slice(first, first + size).flat();
+      const whole = layerNorm(group), at = (c - first) * row.length;
+      return whole.slice(at, at + row.length);
+    });
+  }
+
   /** The stream through one block: what it holds after attention, after the network, after the last norm. */
   function block(X, W, b, preNorm) {
     const each = (rows, f) => rows.map(f), sum = (A, B) => A.map((a, i) => plus(a, B[i]));
@@ -63,6 +73,6 @@ const formulas = (() => {
     return dtype === "float16" && Math.abs(value) > 65504 ? Math.sign(value) * Infinity : value;
   }
 
-  return { attention, block, deviation, linear, norms, plus, rounded, softmax, zeros };
+  return { attention, block, deviation, groupNorm, linear, norms, plus, rounded, softmax, zeros };
 })();
 if (typeof module !== "undefined") module.exports = formulas;
