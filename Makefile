@@ -7,9 +7,9 @@ STAMP := $(VENV)/.installed
 PDF := _build/pdf/where-did-the-bias-go.pdf
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-# One thread per process: the tests run side by side, and the cells are small.
-# An own IPython folder: nobody's start-up files can change a notebook's output.
-# Versions that nobody has tried are not named where outputs are compared.
+# One thread per process, because the tests run in parallel and the cells are small.
+# A separate IPython folder, so that nobody's start-up files change a notebook's output.
+# No warning about untried versions while outputs are compared.
 export OMP_NUM_THREADS := 1
 export UNTRIED_VERSIONS := quiet
 export IPYTHONDIR := $(CURDIR)/$(VENV)/ipython
@@ -42,8 +42,8 @@ help:
 
 ready: $(STAMP)
 
-# From its beginning: what Sphinx remembers of a page it remembers without the warnings that the
-# page gave, and a style sheet that was copied is never copied again.
+# Build from scratch: a page that Sphinx has cached repeats no warnings, and Sphinx never copies a
+# changed style sheet again.
 book: ready
 	@rm -rf _build/html _build/jupyter_execute _build/.doctrees
 	@$(BIN)/python tools/live_assets.py
@@ -53,22 +53,22 @@ book: ready
 _build/html/index.html:
 	@$(MAKE) --no-print-directory book
 
-# The book is built once more: it offers the PDF that is there now.
+# Build the book once more, so that it offers the new PDF.
 pdf: book
 	@$(BIN)/python tools/print_pdf.py
 	@$(MAKE) --no-print-directory book
 	@echo "The PDF: $(CURDIR)/$(PDF)"
 
-# What a teacher hands out; the book goes with it, to be read offline.
+# Pack what a teacher hands out, including the book for offline reading.
 course: book
 	@$(BIN)/python tools/course.py
 
-# All that a version consists of, with checksums.
+# Archive everything that belongs to a version, with checksums.
 release: pdf
 	@$(MAKE) --no-print-directory course
 	@$(BIN)/python tools/release.py
 
-# Two runs: a failure in the first is said again after the second.
+# Run in two passes; repeat the first pass's failures at the end.
 test: ready
 	@$(INLINE) $(PYTEST) $(NBVAL) notebooks; first=$$?; \
 	MPLBACKEND=agg $(PYTEST) --dist loadscope -m "not nightly" \
@@ -76,17 +76,17 @@ test: ready
 	[ $$first = 0 ] || echo "Cells of notebooks failed: they are named above, after the first run."; \
 	[ $$first = 0 ] && [ $$second = 0 ]
 
-# What readers, teachers and Colab users get: one of each kind. All of it: make nightly.
-# What is timed comes last, with nothing beside it.
+# Test one sample of everything that readers, teachers and Colab users get; make nightly tests all.
+# Timed tests come last, with nothing else running.
 test-site: _build/html/index.html
 	@MPLBACKEND=agg $(PYTEST) --dist worksteal -rs -m "not nightly and not timed" tests/site tests/course
 	@MPLBACKEND=agg $(PYTEST) -n 0 -rs -m "timed and not nightly" tests/site
 
-# A stage that fails does not stop the others.
+# A failing stage does not stop the others.
 nightly: book
 	@$(MAKE) --no-print-directory --keep-going $(addprefix nightly-,$(or $(ONLY),$(STAGES)))
 
-# What of the tests themselves is too long for every change.
+# The tests that take too long for every change.
 nightly-tests:
 	$(PYTEST) -rs --dist loadscope -m nightly tests \
 	  $(addprefix --ignore=tests/,site course versions rocq)
@@ -96,15 +96,15 @@ nightly-site:
 	$(PYTEST) -rs --dist worksteal -m "not timed" tests/site tests/course
 	$(PYTEST) -n 0 -rs -m timed tests/site
 
-# Random lines, true and false: each that is accepted is evaluated.
+# Random lines, true and false; evaluate each line that the checker accepts.
 nightly-fuzz:
 	FUZZ_LINES=50000 FUZZ_SEED=1 $(PYTEST) tests/test_fuzz.py
 
-# Every theorem at all combinations of small sizes, in many worlds each.
+# Every theorem at all combinations of small sizes, in many random worlds each.
 nightly-judge:
 	JUDGE_WORLDS=700 $(PYTEST) tests/derivation/test_the_book.py
 
-# Mistakes on purpose, in the notebooks and in the checker.
+# Deliberate mistakes in the notebooks and in the checker.
 nightly-mutants:
 	$(BIN)/python tests/mutants/run.py
 

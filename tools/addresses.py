@@ -1,20 +1,20 @@
-"""Where the book is published. The one place that says so is `repository.url` in _config.yml."""
+"""Where the book is published. `repository.url` in _config.yml is the only place that says so."""
 
 import re
 
 import yaml
 from files import Fault
 
-#: The branch that holds the copies for Colab.
+#: The branch with the copies for Colab.
 PUBLISHED_BRANCH = "published"
-#: Where the site offers the book as one file.
+#: The file in which the site offers the book as a PDF.
 PDF = "where-did-the-bias-go.pdf"
 
 REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)(?<!\.git)(?<!\.github\.io)")
 
 
 def addresses(root):
-    """The public addresses of the repository and, without a slash, of the site; empty if unknown."""
+    """The public addresses of the repository and of the site (without a slash), or empty strings."""
     url = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
     found = REPOSITORY.fullmatch(url or "")
     if url and not found:
@@ -26,5 +26,5 @@ def addresses(root):
 
 
 def site_address(root):
-    """The address of the published book on GitHub Pages, without a slash; empty if unknown."""
+    """The address of the published book on GitHub Pages, without a slash, or an empty string."""
     return addresses(root)[1]

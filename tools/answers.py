@@ -30,7 +30,7 @@ ROWS = {row.title: row for row in TABLE}
 
 
 def written(text, folder=""):
-    """The text, with all that its marks ask for written anew; links begin with ``folder``."""
+    """The text with every marked place rewritten; links begin with ``folder``."""
     sections = {title.replace("`", "") for title in re.findall(r"^### (.+)$", text, re.MULTILINE)}
 
     def anew(mark):
@@ -42,7 +42,7 @@ def written(text, folder=""):
 
 
 def group(name, folder, sections):
-    """A row for each piece: its name, what can go and by which theorem, and what stays."""
+    """A row for each piece: its name, what can go by which theorem, and what stays."""
     demand(name in GROUPS, f"the table has no group {name!r}")
     lines = ["| around your layer | can go | stays |", "|---|---|---|"]
     for row in GROUPS[name]:
@@ -65,7 +65,7 @@ def not_when(title, folder, sections):
 
 
 def moves(_, folder, sections):
-    """What changes when a bias becomes zero, by placement; equal changes share one line."""
+    """The changes that replace a bias by zero, by placement; equal changes share one line."""
     found = {}
     for row in MODELS:
         for answer in row.answers:
@@ -124,7 +124,7 @@ def of_page():
 
 
 def of_chapter():
-    """Chapter 8b, with its table written anew."""
+    """Chapter 8b with its table rewritten."""
     notebook = read_notebook(CHAPTER)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

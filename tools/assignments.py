@@ -3,16 +3,16 @@
     python tools/assignments.py                # into _build/course/assignments
     SEED=autumn python tools/assignments.py some/folder
 
-An assignment is one source in book/teaching/assignments, marked as nbgrader has it.  So is a sheet,
-two exercises on a chapter whose solutions are published nowhere: each is drawn by the SEED from a
-family of ``families.yml``, which has letters to choose from, true lines and false neighbours.  What
-is true is no opinion of this file: a solution is a derivation and a counterexample, which the
-checker accepts or refuses.  Of each there are three notebooks that run alone: their first cell
-writes the book's code beside them.
+An assignment is one source in book/teaching/assignments, marked as nbgrader expects.  A sheet, two
+exercises on a chapter whose solutions are published nowhere, has the same format.  The SEED draws
+each exercise from a family in ``families.yml``, which lists letters to choose from, true lines and
+false neighbours.  The checker decides what is true: a solution is a derivation or a counterexample
+that it accepts.  Each assignment or sheet has three notebooks that run alone, because their first
+cell writes the book's code into their folder:
 
-    source/part-2.ipynb      for grade.py, and for nbgrader, which makes its own students' version
+    source/part-2.ipynb      for grade.py and nbgrader, which makes its own students' version
     student/part-2.ipynb     without solutions and hidden tests
-    solution/part-2.ipynb    solved: the source without the lines that mark the solutions
+    solution/part-2.ipynb    the source, solved, without the marks of the solutions
 """
 
 import copy
@@ -46,7 +46,7 @@ def main(arguments):
 
 
 def seed():
-    """What the sheets are drawn by: nobody's secret where the environment does not say it."""
+    """The seed that draws the sheets. It is no secret unless the environment sets it."""
     return os.environ.get("SEED", "1")
 
 
@@ -65,7 +65,7 @@ def write_assignments(folder):
 
 
 def versions(name, notebook):
-    """{"source", "student", "solution": its text}; Fault where a solution has no end."""
+    """{"source", "student", "solution": its text}; raises Fault if a solution has no end."""
     source = with_opening(notebook)
     student = changed(source, for_students)
     for cell in student.cells:
@@ -76,7 +76,7 @@ def versions(name, notebook):
 
 
 def with_opening(notebook):
-    """The notebook behind a first cell that writes the book's code."""
+    """The notebook after a first cell that writes the book's code."""
     opening = code("the-checker", writing_cell(companions(changed(notebook, solved))))
     opening.metadata.update(FOLDED)
     notebook.cells.insert(0, opening)
@@ -85,7 +85,7 @@ def with_opening(notebook):
 
 
 def changed(notebook, change):
-    """A copy of the notebook with another source in each cell."""
+    """A copy of the notebook with a new source in each cell."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         cell.source = change(cell).rstrip("\n")
@@ -93,17 +93,17 @@ def changed(notebook, change):
 
 
 def for_students(cell):
-    """A cell's source with a stub for each solution, and without hidden tests."""
+    """A cell's source with a stub for each solution and without hidden tests."""
     stub = lambda found: "".join(f"{found[1]}{line}\n" for line in STUBS[cell.cell_type])
     return HIDDEN.sub("", SOLUTION.sub(stub, cell.source + "\n"))
 
 
 def solved(cell):
-    """A cell's source with its solution, whose markers are gone."""
+    """A cell's source with its solution but without the marks."""
     return SOLUTION.sub(lambda found: found[2], cell.source + "\n")
 
 
-# ---- sheets that are drawn ----------------------------------------------------------------
+# ---- drawn sheets --------------------------------------------------------------------------
 
 ABOUT = """\
 # Sheet {chapter} · Two exercises on chapter {chapter}
@@ -179,7 +179,7 @@ def sheet(chapter, seed):
 
 
 def drawn(family, chance):
-    """One exercise of a family: its name, code, claims, which is false, why, and the reasons."""
+    """One exercise of a family: name, code, claims, which claim is false and why, and the reasons."""
     letters = {letter: chance.choice(others) for letter, others in family["letters"].items()}
     put = lambda text: text.format_map(letters)
     *true, reasons = map(put, chance.choice(family["right"]))
@@ -221,7 +221,7 @@ def markdown(name, source):
 
 
 def marked(name, mark):
-    """What nbgrader wants to know of a cell."""
+    """The metadata that nbgrader needs for a cell."""
     usual = {"schema_version": 3, "cell_type": "code", "locked": True}
     usual |= {"grade_id": name, "grade": False, "solution": False, "task": False}
     return {"nbgrader": usual | mark}

@@ -1,10 +1,10 @@
-"""How long the nullity of a whole model takes to count: two threads, until it takes two minutes.
+"""Time the count of a whole model's nullity on two threads, until one count takes two minutes.
 
     .venv/bin/python tools/atlas_cost.py            # writes notebooks/records/atlas_cost.json
 
-The models are the untied GPT-2s of the chapter on whole models, whose cells make them: two layers,
-heads of width 2, an inner width equal to the width, and d + 2 words; they grow by two features at a
-time.  Every count is compared with the chapter's formula, and a difference stops the program.
+The models are the untied GPT-2s of chapter 12b, whose cells build them: two layers, heads of width 2,
+an inner width equal to the width, and d + 2 words.  They grow by two features at a time.  The program
+compares every count with the chapter's formula and stops if they differ.
 """
 
 import datetime
@@ -15,14 +15,14 @@ import time
 
 from files import NOTEBOOKS, Fault, in_a_sentence, read_notebook, write
 
-os.environ |= {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # who waits, sleeps
+os.environ |= {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # idle threads sleep
 sys.path.insert(0, str(NOTEBOOKS))
 os.chdir(NOTEBOOKS)
 
 import torch  # noqa: E402
 
 SECONDS = 120
-CELLS = ("12b-01", "12b-04", "12b-07")  # imports; numbers drawn; the models and the formula
+CELLS = ("12b-01", "12b-04", "12b-07")  # imports; random parameters; the models and the formula
 
 
 def measured(d, names):
@@ -48,7 +48,7 @@ def measured(d, names):
 
 @in_a_sentence
 def main():
-    """Measures growing models until a count takes too long, and writes the record."""
+    """Measure growing models until one count takes too long, and write the record."""
     names, runs = {}, []
     for cell in read_notebook(NOTEBOOKS / "12b-whole-models.ipynb").cells:
         if cell.id in CELLS:

@@ -1,4 +1,4 @@
-"""Time audits and weigh their memory, each in a process of its own: for a quiet machine, by hand.
+"""Time audits and measure their memory, each in its own process. Run it by hand on a quiet machine.
 
     .venv/bin/python tools/audit_times.py                 all of them
     .venv/bin/python tools/audit_times.py resnet50        one

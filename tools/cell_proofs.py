@@ -1,4 +1,4 @@
-"""What the cells of the notebooks prove, with torch left out, and the CPU time that it takes."""
+"""What the cells of the notebooks prove when torch is left out, and the CPU time that it takes."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def proved_by(cell):
-    """([theorem], [Line]) of all that a cell proves; each derivation begins with empty caches."""
+    """([theorem], [Line]) of all that a cell proves; each derivation starts with empty caches."""
     theorems, lines = [], []
     check, make = Derivation.by, proofs._theorem
 

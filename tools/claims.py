@@ -1,7 +1,7 @@
 """The claims that the book settles, read from `claims.yml`.
 
-The directive `{claims} claims.yml ../notebooks` renders them, with counts at the top.  What
-settles a claim is named there once, and becomes a link here:
+The directive `{claims} claims.yml ../notebooks` renders them, with counts at the top.  Each claim
+lists what settles it, which this module turns into a link:
 
     3.2                     a theorem of the register: its proof and its check
     03-a-notebook#overview  a section of a notebook, where something is measured or read
@@ -28,7 +28,7 @@ PAGE = "book/claims"
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in the book's words, with the few words of its text that it rests on."""
+    """A claim in the book's words, with the few words of the text that it rests on."""
 
     id: str
     claim: str
@@ -52,7 +52,7 @@ class Claim:
 def read_claims(path):
     """(texts, claims): {number: about and source} of the texts, and the claims in their order."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    verdict = lambda entry: str(entry["verdict"]).lower()  # YAML reads a bare true as a truth value
+    verdict = lambda entry: str(entry["verdict"]).lower()  # YAML reads a bare true as a boolean
     return data["texts"], [Claim(**e | {"verdict": verdict(e)}) for e in data["claims"]]
 
 
@@ -108,7 +108,7 @@ class Claims(BookDirective):
         card = nodes.container(ids=[claim.anchor], classes=["claim", nodes.make_id(claim.verdict)])
         title = self.parse(claim.claim, "claim-title")
         title[0][0:0] = [nodes.inline("", claim.id, classes=["claim-id"]), nodes.Text(" ")]
-        meaning = claim.translation and f": {claim.translation}"  # of what is Chinese
+        meaning = claim.translation and f": {claim.translation}"  # if the words are Chinese
         card += [title, self.parse(f"“{claim.words}”{meaning}", "claim-words")]
         verdict = nodes.inline("", claim.verdict, classes=["verdict"])
         why = self.parse(claim.why)[0].children
@@ -122,7 +122,7 @@ class Claims(BookDirective):
 
 
 class ClaimsInShort(BookDirective):
-    """How many claims there are, and some of them; the content is their ids."""
+    """The number of claims, and a table of those whose ids are the content."""
 
     required_arguments = 1
     has_content = True
@@ -140,7 +140,7 @@ class ClaimsInShort(BookDirective):
 
 
 def link_cited_claims(app, doctree, docname):
-    """Make a link of each claim that the text of a page cites."""
+    """Turn each claim id that a page cites into a link."""
     if PAGE not in app.env.found_docs or docname == PAGE:
         return
     target = app.builder.get_relative_uri(docname, PAGE)
@@ -151,7 +151,7 @@ def link_cited_claims(app, doctree, docname):
 
 
 def linked(text, target):
-    """The text as nodes, each claim that it cites a link."""
+    """The text as nodes, with a link for each claim that it cites."""
     for position, part in enumerate(CITED_ID.split(text)):
         if position % 2:
             uri = f"{target}#claim-{part}"

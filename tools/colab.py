@@ -3,10 +3,10 @@
     python tools/colab.py                  # into _build/colab/notebooks
     python tools/colab.py some/folder      # elsewhere
 
-The first cell of a copy, folded away in Colab as solutions are, writes beside the notebook what
-it needs of the book, as readable source: the packages it imports and the files it names. Nothing is
-installed, pinned or fetched. Links to other chapters lead to the published book where its address is
-known, and are plain words where it is not.
+The first cell of a copy, which Colab folds, writes what the notebook needs of the book into its
+folder, as readable source: the packages that it imports and the files that it names.  It installs,
+pins and fetches nothing.  Links to other chapters lead to the published book if its address is known,
+and are plain words otherwise.
 """
 
 import ast
@@ -21,7 +21,7 @@ from files import NOTEBOOKS, ROOT, in_a_sentence, read_notebook, write
 
 COPIES = ROOT / "_build" / "colab" / "notebooks"
 
-#: A file that code may name: inside the folder of the notebooks.
+#: A file that code may name, inside the folder of the notebooks.
 FILE = re.compile(r"\w[\w-]*(/\w[\w-]*)*\.\w+")
 LINK = re.compile(r"\[([^\]]+)\]\((?P<page>[\w./-]+\.(?:ipynb|md))(?P<anchor>#[\w-]+)?\)")
 
@@ -49,11 +49,11 @@ def main(arguments):
 
 
 def colab_copy(path, site=""):
-    """The text of the copy; ``site`` is the address of the published book, empty if unknown."""
+    """The text of the copy; ``site`` is the address of the published book, or an empty string."""
     notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            parts = FENCE.split(cell.source)  # every second one is code
+            parts = FENCE.split(cell.source)  # every other part is code
             parts[::2] = [with_links(text, site) for text in parts[::2]]
             cell.source = "".join(parts)
         elif has_tag(cell, "hide-cell"):  # the solution of an exercise
@@ -66,10 +66,10 @@ def colab_copy(path, site=""):
 
 
 def companions(notebook):
-    """The files of the book that a notebook needs beside it, in order.
+    """The files of the book that a notebook needs in its folder, in order.
 
-    They are the packages and modules that stand there and that it or one of them imports, and the
-    files there that its code names: a script to start, a record to draw, a style.
+    They are the packages and modules of this folder that the notebook, or one of them, imports, and
+    the files of this folder that its code names: a script to start, a record to draw, a style.
     """
     found, todo = set(), set()
     for cell in notebook.cells:
@@ -86,7 +86,7 @@ def companions(notebook):
 
 
 def files_of(names):
-    """The files of packages and modules, and files by name, among the notebooks."""
+    """The files of packages and modules, and the named files, among the notebooks."""
     found = set()
     for name in names:
         package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
@@ -104,7 +104,7 @@ def imported(tree):
 
 
 def writing_cell(paths):
-    """The code that writes these files."""
+    """Code that writes these files."""
     parts = [OPENING]
     for path in paths:
         source = path.read_text(encoding="utf-8")
@@ -114,7 +114,7 @@ def writing_cell(paths):
 
 
 def with_links(text, site):
-    """The text, each link to another page of the book made to fit a copy."""
+    """The text with each link to another page of the book adapted to a copy."""
 
     def fitted(link):
         page, anchor = link["page"], link["anchor"] or ""

@@ -1,14 +1,14 @@
-"""Pack what a teacher hands out: `student.zip` and `instructor.zip`, into `_build/course`.
+"""Pack what a teacher hands out, `student.zip` and `instructor.zip`, into `_build/course`.
 
-    make course                        # the book first, then this
-    make course SEED=…                 # with exercises of its own for a class
-    python tools/course.py FOLDER      # elsewhere; the book is taken as it was built
+    make course                        # builds the book, then runs this
+    make course SEED=…                 # draws exercises for one class only
+    python tools/course.py FOLDER      # writes elsewhere, with the book as last built
 
-A student gets the book to read offline or to serve, its chapters and exercise sheets as notebooks that run
-alone, the sheets without their solutions, and the assignments.  A teacher gets all of that with
-solutions, and the slides, the rubric, the grading script with its container, and a course folder
-for nbgrader.
-The same sources give the same bytes.
+Students get the book to read offline or to serve, its chapters and exercise sheets as notebooks that
+run alone (the sheets without solutions), and the assignments.  Teachers get all of that with
+solutions, and also the slides, the rubric, the grading script with its container, and a course
+folder for nbgrader.
+Equal sources produce equal bytes.
 """
 
 import re
@@ -30,14 +30,14 @@ SITE = ROOT / "_build" / "html"
 TEACHING = ROOT / "book" / "teaching"
 HANDOUTS = TEACHING / "handouts"
 
-#: Packages that the notebooks of the course import, by their pins; and what opens them.
+#: The packages that the notebooks of the course import, and the program that opens notebooks.
 PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
 PINNED += ("numpy", "sympy", "torch", "transformers")
 OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
-#: Of the built site: what only Sphinx reads.
+#: Files of the built site that only Sphinx reads.
 LEFT_OUT = (".buildinfo", "objects.inv")
 FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
-#: A cell that a plan of the guide has typed, after what the plan says of it.
+#: A cell that a plan of the guide types in class, after the sentence that introduces it.
 TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -52,7 +52,7 @@ def main(arguments):
 
 
 def pack(folder):
-    """Write both archives into ``folder``, with the slides that it holds."""
+    """Write both archives into ``folder``, with the slides that are in it."""
     assignments.write_assignments(folder / "assignments")
     both = for_both()
     for name, others in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
@@ -60,7 +60,7 @@ def pack(folder):
         print(f"{folder / name}.zip: {len(both | others)} files", flush=True)
 
 
-# ---- what goes in: {name in the archive: bytes} -----------------------------------------
+# ---- contents: {name in the archive: bytes} ---------------------------------------------
 
 
 def for_both():
@@ -99,13 +99,13 @@ def inside(name, folder):
 
 
 def files_of(folder):
-    """(name within the folder, path) of each file, in order."""
+    """(name within the folder, path) of each file, sorted."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return [(path.relative_to(folder).as_posix(), path) for path in paths]
 
 
 def requirements():
-    """The pins of the book for what its notebooks import, and a program that opens notebooks."""
+    """The book's pins for what its notebooks import, and a program that opens notebooks."""
     pins = dict(re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text(), re.M))
     return "\n".join([*(f"{name}=={pins[name]}" for name in PINNED), OPENS_NOTEBOOKS, ""])
 
@@ -129,7 +129,7 @@ def as_bytes(notebook):
 
 
 def without_solutions(sheet):
-    """An exercise sheet as a student gets it: the folded text and the folded code are gone."""
+    """An exercise sheet as students get it, without its folded text and folded code."""
     sheet.cells = [cell for cell in sheet.cells if not has_tag(cell, "hide-cell")]
     for cell in sheet.cells:
         if cell.cell_type == "markdown":
@@ -139,7 +139,7 @@ def without_solutions(sheet):
 
 
 def live(plan):
-    """The cells that a plan has typed in class, ready to run; each below what the plan says first."""
+    """The cells that a plan types in class, ready to run, each below the plan's sentence about it."""
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     title = f"{plan.splitlines()[0]}\n\nThe live derivation, as planned."
     cells = [markdown(title, id="title")]
@@ -153,10 +153,10 @@ def live(plan):
 
 
 def write_zip(path, root, files):
-    """An archive with one folder; its bytes depend on the files alone."""
+    """An archive with one folder, whose bytes depend on the files alone."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{root}/{name}")  # without a date
+            entry = zipfile.ZipInfo(f"{root}/{name}")  # has no date
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 

@@ -2,7 +2,7 @@
 
     python tools/execute_notebooks.py notebooks/03*.ipynb
 
-A notebook that comes out as it went in is not touched, and neither is one that fails.
+A notebook whose outputs do not change, and one that fails, keep their files untouched.
 """
 
 import os
@@ -17,7 +17,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from traitlets.config import Config
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-#: What `run` raises where a cell fails: each says which, and how.
+#: The errors that `run` raises if a cell fails. Each names the cell and the failure.
 FAILURES = CellExecutionError, CellTimeoutError, DeadKernelError
 
 
@@ -35,7 +35,7 @@ def main(names):
 
 
 def run_in_place(path):
-    """Execute one notebook; whether that changed its file."""
+    """Execute one notebook; return whether its file changed."""
     notebook = read_notebook(path)
     run(notebook, path.resolve().parent, os.environ | {"UNTRIED_VERSIONS": "quiet"})
     normalise(notebook)
@@ -47,27 +47,27 @@ def run_in_place(path):
 
 
 def run(notebook, folder, environment):
-    """Execute every cell in a fresh process, or raise one of FAILURES.
+    """Execute every cell in a fresh process.  Raises one of FAILURES.
 
-    The outputs up to a failure stand in the notebook, and so do those of the cell that failed.
+    The notebook then holds the outputs up to and including those of the cell that failed.
     """
     NotebookClient(
         notebook,
         timeout=120,  # seconds for a cell
         kernel_name="python3",
         record_timing=False,
-        coalesce_streams=True,  # one output for what was printed in pieces
+        coalesce_streams=True,  # join what was printed in pieces
         config=own_sockets(),
-        extra_arguments=["--log-level=CRITICAL"],  # Ctrl-C is no news
+        extra_arguments=["--log-level=CRITICAL"],  # do not report Ctrl-C
         resources={"metadata": {"path": str(folder)}},
     ).execute(env=dict(environment))
 
 
 def own_sockets():
-    """Makes nbclient speak to its kernel through sockets of a name of their own, on Linux.
+    """Make nbclient talk to its kernel through sockets with a unique name, on Linux.
 
-    Its default are ports that were free when they were chosen: where another program takes one
-    before the kernel has started, the kernel dies.
+    By default it uses ports that were free when it chose them; if another program takes one before
+    the kernel has started, the kernel dies.
     """
     if sys.platform != "linux":
         return Config()
@@ -75,7 +75,7 @@ def own_sockets():
 
 
 def normalise(notebook):
-    """Keep what a reader sees, and nothing that differs from one run to the next."""
+    """Keep what a reader sees, and nothing that differs from run to run."""
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Files of this project: read with a sentence where they are broken, written whole or not at all."""
+"""Files of this project, read with a helpful message if broken, and written whole or not at all."""
 
 import json
 import os
@@ -14,18 +14,18 @@ NOTEBOOKS = ROOT / "notebooks"
 
 
 class Fault(Exception):
-    """What is wrong and what to do, in a sentence for the one who called."""
+    """What is wrong and what to do, as a sentence for the user."""
 
 
 def demand(held, complaint):
-    """Raises a Fault with this complaint, unless it is held."""
+    """Raise a Fault with this complaint unless the condition holds."""
     if not held:
         raise Fault(f"{complaint}.")
 
 
 @contextmanager
 def naming(place):
-    """A Fault inside says where it is: `03-a-claim.ipynb: …`."""
+    """Prefix a Fault raised inside with its place: `03-a-claim.ipynb: …`."""
     try:
         yield
     except Fault as fault:
@@ -33,7 +33,7 @@ def naming(place):
 
 
 def in_a_sentence(main):
-    """A tool's main: a Fault, or what the system refuses, becomes a sentence and status 1."""
+    """A tool's main: a Fault or an operating-system error becomes a sentence and exit status 1."""
 
     @wraps(main)
     def said_plainly(*arguments):
@@ -50,14 +50,14 @@ def in_a_sentence(main):
 
 
 def write(path, text):
-    """Write a text, or bytes, whole or not at all."""
+    """Write text or bytes completely or not at all."""
     with whole(path) as draft:
         draft.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
 
 
 @contextmanager
 def whole(path):
-    """A file beside the path, which takes its place when all of it is there."""
+    """A temporary file that replaces the path once it is complete."""
     draft = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
     try:
         yield draft
@@ -67,7 +67,7 @@ def whole(path):
 
 
 def read_notebook(path):
-    """The notebook in a file; Fault says from where on it is none."""
+    """The notebook in a file; raises Fault with the line from which it is no longer one."""
     text = Path(path).read_text(encoding="utf-8")
     try:
         json.loads(text)

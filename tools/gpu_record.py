@@ -1,13 +1,13 @@
-"""Measure on a CUDA device what rounding leaves of three theorems, and write the page that says it.
+"""Measure the rounding of three theorems on a CUDA device, and write the page that reports it.
 
     python tools/gpu_record.py               # book/records/gpu.json and book/gpu.md
     python tools/gpu_record.py --rehearse    # on a CPU and small, into _build/gpu
 
-In five number formats and by each of PyTorch's kernels for attention: what a shift of all keys
-changes, which exactly is nothing (theorem 3.2), beside the same shift of the queries; the gradient
-of the key bias, exactly zero (theorem 3.5), beside that of the query bias; ever longer sequences,
-their time, memory, and error against attention in float64, merged from blocks (theorem 14.2).
-Every repeat stands in the record; the page shows medians and the least favourable errors.
+It uses five number formats and each of PyTorch's kernels for attention.  It measures the effect of a
+shift of all keys, exactly zero in theory (theorem 3.2), beside the same shift of the queries; the
+gradient of the key bias, exactly zero in theory (theorem 3.5), beside that of the query bias; and
+longer and longer sequences: their time, memory, and error against attention in float64, merged from
+blocks (theorem 16.1).  The record keeps every repeat; the page shows medians and the largest errors.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from context_parallel import merge, partial_attention  # noqa: E402
 from derivation.checks import normal  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
-#: dtype, and whether products of float32 may be taken with ten bits of fraction
+#: dtype, and whether products of float32 may use a fraction of ten bits
 FORMATS = {
     "float64": (torch.float64, False),
     "float32": (torch.float32, False),
@@ -55,13 +55,13 @@ SMALL |= {"shifts": [1.0, 100.0], "lengths": [32, 64]}
 
 
 def ratio(found, expected):
-    """max |found| / max |expected|; None, which JSON has a word for, where that is not finite."""
+    """max |found| / max |expected|, or None (which JSON can store) if that is not finite."""
     value = (found.double().abs().max() / expected.double().abs().max()).item()
     return value if math.isfinite(value) else None
 
 
 def shift(device, dtype, sizes, size):
-    """By seed: the relative change of the output by a shift of the keys, and of the queries."""
+    """By seed: the relative change of the output under a shift of the keys, and of the queries."""
     shape, found = (sizes["heads"], sizes["length"], sizes["width"]), {"keys": [], "queries": []}
     for seed in sizes["seeds"]:
         q, k, v = normal(3, 1, *shape, dtype=dtype, device=device, seed=seed)
@@ -87,17 +87,17 @@ def gradient(device, dtype, sizes, seed):
 
 @torch.no_grad()
 def long(device, dtype, sizes, length):
-    """Seconds, bytes beyond the inputs, and error of one attention over so many keys."""
+    """Seconds, bytes beyond the inputs, and error of one attention over that many keys."""
     shape = (1, sizes["heads"], length, sizes["width"])
     q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
-    F.scaled_dot_product_attention(q, k, v)  # what a library sets up once is no kernel's need
+    F.scaled_dot_product_attention(q, k, v)  # the one-time set-up of a library does not count
     before = torch.cuda.memory_allocated()  # 0 on a CPU
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     out = F.scaled_dot_product_attention(q, k, v)
     peak, seconds = torch.cuda.max_memory_allocated() - before, []
     for _ in range(7):
-        start = timer()  # which waits for the device
+        start = timer()  # waits for the device
         F.scaled_dot_product_attention(q, k, v)
         seconds.append(timer() - start)
     rows = torch.linspace(0, length - 1, min(64, length), device=device).long()
@@ -106,18 +106,18 @@ def long(device, dtype, sizes, length):
 
 
 def in_blocks(q, k, v, chunk=8192):
-    """Attention in float64 over blocks of keys, merged (theorem 14.2)."""
+    """Attention in float64 over blocks of keys, merged (theorem 16.1)."""
     blocks = zip(*(x.double().split(chunk, dim=2) for x in (k, v)))
     parts = [partial_attention(q.double(), keys, values) for keys, values in blocks]
     return merge(*map(torch.stack, zip(*parts)))[0]
 
 
-#: What is measured, and at which of the sizes.
+#: What is measured, and at which sizes.
 EXPERIMENTS = {"shifts": shift, "seeds": gradient, "lengths": long}
 
 
 def attempt(measure, *given):
-    """What it returns; or in words why PyTorch would not do it here."""
+    """What the call returns, or the reason in words why PyTorch refused."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return measure(*given)
@@ -129,7 +129,7 @@ def attempt(measure, *given):
 
 
 def measured(device, sizes):
-    """{experiment: {format: {size: {kernel: what was found, or why nothing was}}}}"""
+    """{experiment: {format: {size: {kernel: the result, or why there is none}}}}"""
     results = {}
     for (name, experiment), format in product(EXPERIMENTS.items(), FORMATS):
         dtype, tf32 = FORMATS[format]
@@ -145,7 +145,7 @@ def measured(device, sizes):
 
 
 def machine(device):
-    """{what: of this record}, in words."""
+    """{field: its value for this record}, in words."""
     commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else "a CPU: a rehearsal",
@@ -195,7 +195,7 @@ def table(head, rows):
 
 @in_a_sentence
 def main(arguments=None):
-    """Measure, write the record, and from it the page."""
+    """Measure, write the record, and write the page from it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small sizes")
     rehearsed = parser.parse_args(arguments).rehearse

@@ -1,4 +1,4 @@
-"""What a symbol means, where the pointer rests on it: `$b_K$` in the text says “key bias”."""
+"""Show what a symbol means when the pointer rests on it: `$b_K$` in the text says “key bias”."""
 
 import re
 
@@ -25,7 +25,7 @@ class Hover(SphinxTransform):
 
 
 def plain(latex):
-    """A symbol without its braces and the shape of its letters."""
+    """A symbol without braces and without the font commands of its letters."""
     latex = re.sub(r"\\(?:mathbf|mathrm)\s*\{?\s*(\w+)\}?", r"\1", latex)
     return re.sub(r"_\{(\w+)\}", r"_\1", latex).strip()
 

@@ -1,4 +1,4 @@
-"""What a page loads and nobody sees is left out: unused styles and icons, colours without end."""
+"""Remove what a page loads but nobody sees: unused styles and icons, and colours of pictures."""
 
 import re
 from io import BytesIO
@@ -7,24 +7,24 @@ from pathlib import Path
 from fontTools import subset
 from PIL import Image
 
-#: A comment, or a rule without rules in it.
+#: A comment, or a rule without declarations.
 PART = re.compile(r"/\*.*?\*/|[^{}/]+\{[^{}]*\}|/", re.DOTALL)
 CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 ICON = re.compile(r'"\\([0-9a-f]{2,5})"')
-#: Bootstrap puts these names together while the page is used.
+#: Names that Bootstrap composes while a page is in use.
 PUT_TOGETHER = ("bs-",)
 
 
 def words_of(folder):
-    """Every word of the pages and scripts: a class that they use is among them."""
+    """Every word of the pages and scripts, including every class that they use."""
     files = [path for path in folder.rglob("*") if path.suffix in (".html", ".js")]
     return set(re.findall(r"[A-Za-z_][\w-]*", " ".join(path.read_text("utf-8") for path in files)))
 
 
 def used(rule, words):
-    """Whether a selector of the rule could match: no class in it is one that no page has."""
+    """Whether a selector of the rule can match, that is, has no class that no page has."""
     selectors = rule.partition("{")[0]
-    if "(" in selectors:  # :not, :is and their like would have to be understood
+    if "(" in selectors:  # :not and :is would need a parser
         return True
     return any(
         all(name in words or name.startswith(PUT_TOGETHER) for name in CLASS.findall(selector))
@@ -33,7 +33,7 @@ def used(rule, words):
 
 
 def lighter(css, words):
-    """The style sheet without the rules that nothing on the pages meets."""
+    """The style sheet without the rules that match nothing on the pages."""
 
     def kept(part):
         text = part[0]
@@ -43,7 +43,7 @@ def lighter(css, words):
 
 
 def lighter_font(path, css):
-    """The font with the icons that are left in the style sheet."""
+    """The font with only the icons that the style sheet still uses."""
     options = subset.Options(flavor="woff2")
     font = subset.load_font(path, options)
     chosen = subset.Subsetter(options)
@@ -56,15 +56,15 @@ def lighter_font(path, css):
 
 
 def lighter_picture(path):
-    """The picture in 256 colours; none of its points is seen to change."""
+    """The picture reduced to 256 colours, if no pixel visibly changes."""
     picture = Image.open(path).convert("RGBA")
-    if picture.getextrema()[3] == (255, 255):  # nothing shines through
+    if picture.getextrema()[3] == (255, 255):  # the picture is opaque
         method = Image.Quantize.MAXCOVERAGE
         few = picture.convert("RGB").quantize(method=method, kmeans=1, dither=Image.Dither.NONE)
         few.save(path, optimize=True)
 
 
-#: Names, signs and blanks of code: they have the colour of the text around them.
+#: Names, signs and blanks of code, which have the colour of the surrounding text.
 PLAIN = re.compile(r'<span class="[npw]">([^<]*)</span>')
 
 
@@ -72,9 +72,9 @@ def lighten(app, failed):
     if failed or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    # icons come from the font; the theme's script would draw them again, in 1.5 MB
+    # the font has the icons; the theme's script would draw them again, in 1.5 MB
     (static / "scripts" / "fontawesome.js").write_text("", encoding="utf-8")
-    (static / "webpack-macros.html").unlink(missing_ok=True)  # a template that the theme leaves
+    (static / "webpack-macros.html").unlink(missing_ok=True)  # a template left over by the theme
     words, ours, css = words_of(Path(app.outdir)), Path(app.srcdir, "book", "static"), ""
     for sheet in static.rglob("*.css"):
         if not (ours / sheet.relative_to(static)).is_file():
@@ -89,5 +89,5 @@ def lighten(app, failed):
 
 
 def setup(app):
-    app.connect("build-finished", lighten, priority=900)  # when every page is written
+    app.connect("build-finished", lighten, priority=900)  # after every page is written
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

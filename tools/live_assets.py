@@ -1,9 +1,9 @@
-"""Gather what the live proofs load: Pyodide, SymPy and the checker, into `.venv/live/site`.
+"""Collect what the live proofs load, Pyodide, SymPy and the checker, in `.venv/live/site`.
 
-Pyodide comes from npm, at the version that `tools/live/package-lock.json` pins; SymPy and
-mpmath are those of this environment.  All Python code is compiled once, here; an archive whose
-files have not changed is left alone.  Where npm or its registry is missing, one line says that
-the live proofs are left out, and the book is built without them.
+Pyodide comes from npm, at the version pinned in `tools/live/package-lock.json`; SymPy and mpmath come
+from this environment.  All Python code is compiled once, here; an archive whose files have not
+changed is kept.  If npm or its registry is missing, one line says that the live proofs are left out,
+and the book is built without them.
 """
 
 import json
@@ -25,7 +25,7 @@ PYODIDE = LIVE / "node_modules" / "pyodide"
 OURS = ("package.json", "package-lock.json", "precompile.mjs")
 FROM_PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
 NEEDS_TORCH = "checks.py"
-#: Parts of SymPy that neither its core nor the checker ever imports: a third of its size.
+#: Parts of SymPy that neither its core nor the checker imports: a third of its size.
 LEFT_OUT = {
     "tests", "benchmarks", "biomechanics", "categories", "continuum_mechanics", "control",
     "crypto", "diffgeom", "hep", "holonomic", "liealgebras", "mechanics", "optics", "quantum",
@@ -50,17 +50,19 @@ def main():
 
 
 def install_pyodide():
-    """`npm ci` in `.venv/live`, unless it was done with these very files."""
+    """Run `npm ci` in `.venv/live`, unless it has already run with these files."""
     if all(kept(LIVE / name) == (SOURCE / name).read_bytes() for name in OURS):
         return
     shutil.rmtree(LIVE, ignore_errors=True)
     shutil.copytree(SOURCE, LIVE, ignore=shutil.ignore_patterns("precompile.mjs"))
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
-    shutil.copy(SOURCE / "precompile.mjs", LIVE)  # last: it says that all the others are there
+    shutil.copy(
+        SOURCE / "precompile.mjs", LIVE
+    )  # last, as a sign that the other files are complete
 
 
 def kept(path):
-    """The bytes of a file, if there is one."""
+    """The bytes of a file, or None if there is no such file."""
     return path.read_bytes() if path.is_file() else None
 
 
@@ -70,7 +72,7 @@ def gather():
     for name in FROM_PYODIDE:
         shutil.copy(PYODIDE / name, SITE)
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text())
-    lock["packages"] = {}  # those that it lists are not here: nothing can be fetched
+    lock["packages"] = {}  # they are not here, and Pyodide must not try to fetch them
     (SITE / "pyodide-lock.json").write_text(json.dumps(lock))
     (SITE / "LICENCES.txt").write_text(NOTICE)
     compiled("python_stdlib.zip", (PYODIDE / "python_stdlib.zip").read_bytes())
@@ -80,7 +82,7 @@ def gather():
 
 
 def files_of(package):
-    """{name: path} of the Python files of a package that is installed here, and of its licence."""
+    """{name: path} of the Python files and the licence of an installed package."""
     files = distribution(package).files
     return {
         file: file.locate()
@@ -90,7 +92,7 @@ def files_of(package):
 
 
 def zipped(files):
-    """An archive of files, the same for the same contents."""
+    """An archive of files, with equal bytes for equal contents."""
     made = BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, path in sorted(files.items()):
@@ -99,16 +101,16 @@ def zipped(files):
 
 
 def compiled(name, sources):
-    """Compile the Python files of an archive for the site, unless that is done."""
+    """Compile the Python files of an archive for the site, unless that has been done."""
     if kept(LIVE / name) != sources:
         print(f"Compiling {name} for the live proofs, once …", flush=True)
         (LIVE / "sources.zip").write_bytes(sources)
         run("node", "precompile.mjs", "sources.zip", SITE / name)
-        (LIVE / name).write_bytes(sources)  # last: this may be interrupted
+        (LIVE / name).write_bytes(sources)  # last, in case of an interruption
 
 
 def run(command, *arguments):
-    """Run a command in `.venv/live`; its first line of complaint becomes the reason."""
+    """Run a command in `.venv/live`; the first line of its error output becomes the reason."""
     demand(shutil.which(command), f"{command} is not installed")
     done = subprocess.run([command, *arguments], cwd=LIVE, capture_output=True, text=True)
     complaints = [line.strip() for line in done.stderr.splitlines() if "rror" in line]

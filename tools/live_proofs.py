@@ -1,12 +1,12 @@
-"""Derivations that the reader can edit and run in the page.
+"""Derivations that readers can edit and run in the page.
 
-A code cell that proves, refutes or refuses something gets a button, provided that it can run
-without torch: by the checker alone, in the reader's browser.  The page carries the cell's
-source and the earlier statements of the notebook that it needs, so that it runs by itself.
-Statements that need torch are left out of a cell; so is the button where nothing is left.
+A code cell that proves, refutes or refuses something gets a button if it can run without torch, on
+the checker alone, in the reader's browser.  The page carries the cell's source and the earlier
+statements of the notebook that it depends on, so the cell runs by itself.  Statements that need
+torch are left out; if nothing remains, so is the button.
 
-The rest is in `book/static/live/` (the page's side), and in `.venv/live/site`, which
-`tools/live_assets.py` fills (Python for the browser).  Without that folder no page changes.
+`book/static/live/` is the page's side, and `tools/live_assets.py` fills `.venv/live/site` with Python
+for the browser.  Without that folder no page changes.
 """
 
 import ast
@@ -22,22 +22,22 @@ from docutils import nodes
 from files import read_notebook
 from sphinx.transforms import SphinxTransform
 
-#: All that the browser has, but for the part of the checker that needs torch.
+#: What the browser has, except for the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-NOT_THERE = "a module that is not there"  # what a statement reads that imports one
+NOT_THERE = "a module that is not there"  # what a statement reads if it imports one
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
-#: Methods that add to the object they are called on.
+#: Methods that change the object on which they are called.
 CONTINUING = {"by", "base", "step"}
 EVERYTHING = "*"  # what `from derivation import *` may bind
 
 
-# ---- what a notebook's statements need of each other --------------------------------
+# ---- how the statements of a notebook depend on each other --------------------------
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a code cell with the comments above it; the names it reads and changes."""
+    """A statement of a code cell with the comments above it, and the names it reads and changes."""
 
     source: str
     reads: frozenset
@@ -54,7 +54,7 @@ class LiveCell:
 
 def live_cells(notebook):
     """The cells of a notebook that can run in the page."""
-    unknown, before = {NOT_THERE}, []  # names that torch had a hand in; statements without it
+    unknown, before = {NOT_THERE}, []  # names that depend on torch; statements that do not
     for index, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] != "code":
             continue
@@ -73,8 +73,8 @@ def live_cells(notebook):
 
 
 def needed(cell, before):
-    """The statements among those before a cell that it needs, and that these need in turn."""
-    # A function reads its names when it is called: whatever bound them until then counts.
+    """The earlier statements that a cell depends on, directly or through others."""
+    # A function reads its names when it is called, so every binding until then counts.
     names, chosen = {EVERYTHING}.union(*(s.reads for s in cell)), set()
     while more := {s for s in before if s.changes & names} - chosen:
         chosen |= more
@@ -117,7 +117,7 @@ def changed_objects(tree):
         if isinstance(part, ast.Attribute | ast.Subscript)
         and (isinstance(part.ctx, ast.Store) or getattr(part, "attr", "") in CONTINUING)
     ]
-    return {owner(part) for part in changing} - LIVE  # `Derivation(…).by(…)` is a new one
+    return {owner(part) for part in changing} - LIVE  # `Derivation(…).by(…)` is a new object
 
 
 def owner(node):
@@ -128,7 +128,7 @@ def owner(node):
 
 
 def absent(tree):
-    """{NOT_THERE} where a statement imports what the browser has not, in a `with` or an `if` too."""
+    """{NOT_THERE} if a statement imports what the browser lacks, also inside `with` or `if`."""
     names = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
     there = (name.split(".")[0] in PRESENT and name != ABSENT for name in names)
@@ -139,7 +139,7 @@ def absent(tree):
 
 
 class NumberCells(SphinxTransform):
-    """Give each code cell a class with its number in the notebook, by which the page finds it."""
+    """Give each code cell a class with its number, so that the page can find it."""
 
     default_priority = 870
 
@@ -156,7 +156,7 @@ def add_live_cells(app, pagename, templatename, context, doctree):
         return
     if cells := [vars(cell) for cell in live_cells(read_notebook(source))]:
         data = json.dumps({"folder": context["pathto"]("_static/live/", 1), "cells": cells})
-        data = data.replace("</", "<\\/")  # "</script>" would end it
+        data = data.replace("</", "<\\/")  # "</script>" would end the script
         context["body"] += f'<script type="application/json" id="live-proofs">{data}</script>'
         app.add_css_file("live/live.css")
         app.add_js_file("live/live.js", loading_method="defer")

@@ -1,4 +1,4 @@
-"""The record of deliberate mistakes, drawn from its file when the book is built.
+"""The record of deliberate mistakes, rendered when the book is built.
 
     ```{mutants-record} notebooks
     ```
@@ -16,7 +16,7 @@ RECORD = ROOT / "book" / "records" / "mutants.json"
 
 
 class MutantsRecord(BookDirective):
-    """A part of the record: its totals, a table of kinds, and what was not noticed."""
+    """A part of the record: totals, a table of kinds, and the mistakes that no test noticed."""
 
     required_arguments = 1
 
@@ -29,7 +29,7 @@ def shown(part, there):
     """A part of the record, line by line, as Markdown."""
     made = sum(there["made"].values())
     survived = Counter(one["kind"] for one in there["survivors"])
-    share = int(1000 * (1 - survived.total() / made)) / 10  # never rounded up to all of them
+    share = int(1000 * (1 - survived.total() / made)) / 10  # never rounded up to 100 %
     yield f"Made were {made:,} of {there['possible']:,} possible mistakes, in {there['places']} files,"
     yield f"drawn with seed {there['seed']} on {there['taken']}."
     yield f"**{share:g} % were noticed**, {survived.total()} were not. {there.get('note', '')}\n"

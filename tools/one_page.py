@@ -1,8 +1,8 @@
-"""The whole book on one page, made to be printed: the pages of the site, one after the other.
+"""The whole book on one page for printing: the pages of the site, one after the other.
 
-The text of each page stands in the part of `_toc.yml` that names it, which gives the outline of the
-PDF; `one_page.html` has the title page and the contents.  Every chapter has its Summary and its
-Exercises: on one page each anchor carries the name of its page in front,
+Each page belongs to the part of `_toc.yml` that names it; the parts make the outline of the PDF.
+`one_page.html` has the title page and the contents.  Because every chapter has a Summary and
+Exercises, each anchor is prefixed with the name of its page:
 `03-softmax-ignores-the-key-bias--summary`.
 """
 
@@ -18,20 +18,20 @@ from files import ROOT
 from jinja2 import Template
 
 TEMPLATE = Path(__file__).with_suffix(".html")
-#: What only a reader of the site needs.
+#: Elements that only readers of the site need.
 ON_SCREEN = f'a.headerlink, script, .toctree-wrapper, p:has(> a[href$="{PDF}"])'
 HEADINGS = [f"h{level}" for level in range(1, 7)]
 
 
 def one_page(site):
-    """The HTML of the book on one page, to stand beside the folder of the site."""
+    """The HTML of the book on one page, to be saved in the folder of the site."""
     config, toc = (
         yaml.safe_load((ROOT / name).read_text()) for name in ("_config.yml", "_toc.yml")
     )
     pages = {name: page_of(site, name) for name in [toc["root"], *in_order(toc["parts"])]}
     tops = {name: anchor_of(name, page.article.section["id"]) for name, page in pages.items()}
     texts = {name: text_of(name, page, tops, site.name) for name, page in pages.items()}
-    for text in list(texts.values())[1:]:  # they stand in parts, which have a heading
+    for text in list(texts.values())[1:]:  # they belong to parts, which have headings
         for heading in text.find_all(HEADINGS):
             heading.name = f"h{int(heading.name[1]) + 1}"
     parts = [
@@ -51,7 +51,7 @@ def one_page(site):
 
 
 def in_order(entries):
-    """The names of pages, each before those that are nested under it."""
+    """The names of pages, each before those nested under it."""
     for entry in entries:
         yield from [entry["file"]] if "file" in entry else []
         yield from in_order(entry.get("chapters", entry.get("sections", ())))
@@ -66,9 +66,9 @@ def anchor_of(name, anchor):
 
 
 def text_of(name, page, tops, site):
-    """The section that is the text of a page, with anchors, links and pictures made to fit here.
+    """The section with the text of a page, its anchors, links and pictures adapted to this page.
 
-    ``tops`` has the anchor of the beginning of each page, ``site`` is the folder of the pictures.
+    ``tops`` has the anchor of the beginning of each page; ``site`` is the folder of the pictures.
     """
     text = page.article.section
     for element in text.select(ON_SCREEN):

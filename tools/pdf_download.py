@@ -1,8 +1,7 @@
-"""Offer the book as a PDF, while the one that `make pdf` made says what the book says.
+"""Offer the PDF that `make pdf` made, as long as it agrees with the book.
 
-The directive `{pdf-download}` becomes a sentence with the link, and every page gets an
-entry in the theme's menu of downloads. Without a PDF, or with one that is older than the
-book, nothing is there.
+The directive `{pdf-download}` becomes a sentence with the link, and every page gets an entry in the
+theme's menu of downloads.  If there is no PDF, or if it is older than the book, both are absent.
 """
 
 import shutil
@@ -12,7 +11,7 @@ from addresses import PDF as NAME
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
-#: What the PDF is made from.
+#: The sources of the PDF.
 SOURCES = ("_*.yml", "notebooks/*.ipynb", "book/**/*.*", "tools/print_pdf.*", "tools/one_page.*")
 
 
@@ -21,7 +20,7 @@ def pdf_of(root):
 
 
 def is_current(root):
-    """Whether there is a PDF that no file of the book is younger than."""
+    """Whether there is a PDF and no file of the book is newer."""
     pdf = pdf_of(root)
     sources = [path for pattern in SOURCES for path in Path(root).glob(pattern)]
     return pdf.is_file() and max(s.stat().st_mtime for s in sources) <= pdf.stat().st_mtime

@@ -2,9 +2,9 @@
 
     python tools/print_pdf.py       # from _build/html into _build/pdf/where-did-the-bias-go.pdf
 
-It waits until every formula is typeset, makes those that are too wide as small as they
-need, and refuses to print a page on which anything would be cut off. It prints twice:
-the first time it learns on which page each chapter begins.
+It waits until every formula is typeset, shrinks those that are too wide, and refuses to print a page
+on which anything would be cut off.  It prints twice: the first time to learn on which page each
+chapter begins.
 """
 
 import os
@@ -31,12 +31,12 @@ PATIENCE = 120_000  # milliseconds
 
 
 class CannotPrint(Fault):
-    """Why there is no PDF, for the one who called."""
+    """Why there is no PDF, as a sentence for the user."""
 
 
 @in_a_sentence
 def main():
-    find_chromium()  # before half a minute of work
+    find_chromium()  # fail before half a minute of work
     ONE_PAGE.write_text(one_page(BUILD / "html"), encoding="utf-8")
     PDF.parent.mkdir(exist_ok=True)
     write(PDF, print_book(ONE_PAGE))
@@ -44,7 +44,7 @@ def main():
 
 
 def find_chromium():
-    """The browser that prints: $CHROMIUM, or one by its usual names."""
+    """The browser that prints: $CHROMIUM, or a browser with one of the usual names."""
     wanted = os.environ.get("CHROMIUM")
     found = next(filter(None, map(shutil.which, [wanted] if wanted else NAMES)), None)
     if not found:
@@ -57,7 +57,7 @@ def find_chromium():
 
 @contextmanager
 def chromium():
-    """Chromium, which reaches nothing but this machine."""
+    """Chromium without access to other machines."""
     nowhere = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     path = find_chromium()
@@ -77,7 +77,7 @@ def print_book(html):
 
 
 def prepared(browser, address):
-    """A page, typeset and ready; it is refused if the paper would cut anything off."""
+    """A page, typeset and ready; raises a Fault if the paper would cut anything off."""
     page, missing = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}), []
     page.set_default_timeout(PATIENCE)
     page.emulate_media(media="print", color_scheme="light")
@@ -98,7 +98,7 @@ def to_pdf(page):
 
 
 def page_of_each_anchor(pdf):
-    """The number of the page on which each anchor stands, counted from 1."""
+    """The page number of each anchor, counted from 1."""
     with pikepdf.open(BytesIO(pdf)) as document:
         number = {page.objgen: i for i, page in enumerate(document.pages, 1)}
         return {
@@ -108,7 +108,7 @@ def page_of_each_anchor(pdf):
 
 
 def finished(pdf, page):
-    """The PDF with its author and its outline, and packed: a third of the size."""
+    """The PDF with its author and outline, compressed to a third of the size."""
     made = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as document:
         document.docinfo["/Title"] = page.title()
@@ -122,7 +122,7 @@ def finished(pdf, page):
 
 
 def fold(entry, titles, depth=0):
-    """Give the outline its titles, formulas and all, and close it below the chapters."""
+    """Give the outline its titles, formulas included, and close it below the chapters."""
     shown, child = 0, entry.get("/First")
     while child is not None:
         child.Title = next(titles)
@@ -133,7 +133,7 @@ def fold(entry, titles, depth=0):
 
 
 def mark_formulas(document, names):
-    """Say that a picture is a formula where it is one."""
+    """Mark a picture as a formula if it is one."""
     for item in document.objects:
         if isinstance(item, pikepdf.Dictionary) and item.get("/S") == pikepdf.Name.Figure:
             if str(item.get("/Alt", "")) in names:

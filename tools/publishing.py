@@ -1,8 +1,8 @@
-"""What the public address brings with it, and what a reader takes home.
+"""What depends on the public address, and what readers download.
 
-With `repository.url` set in _config.yml, pages link to the repository and open in Colab, and
-say where they live; while it is empty, none of that is there.  Either way “Download this
-notebook” gives the copy that runs alone (`tools/colab.py`).
+If `repository.url` is set in _config.yml, pages link to the repository, open in Colab and state their
+address; if it is empty, none of this appears.  “Download this notebook” always yields the copy that
+runs alone (`tools/colab.py`).
 """
 
 from html import escape
@@ -15,8 +15,8 @@ DESCRIPTION = (
     "Which biases of a transformer can it see, and which not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
-#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography; and myst-nb
-#: gives all folds one name, which hides what each says of itself.
+#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography. myst-nb gives
+#: all folds the same name, which hides their own labels.
 MENDED = {
     ' role="doc-biblioentry"': ' role="listitem"',
     '<summary aria-label="Toggle hidden content">': "<summary>",
@@ -24,7 +24,7 @@ MENDED = {
 
 
 def use_address(app, config):
-    """Switch on what needs the address of the repository, where there is one."""
+    """Enable what needs the address of the repository, if there is one."""
     repository, site = addresses(Path(app.srcdir))
     if repository:
         config.html_baseurl = f"{site}/"
@@ -39,7 +39,7 @@ def use_address(app, config):
 
 
 def describe(app, page, template, context, doctree):
-    """What a page says of itself where it is shared."""
+    """What a page says about itself when it is shared."""
     title = context.get("title", app.config.project)  # the search page has none
     said = {"og:title": title, "og:description": DESCRIPTION, "og:type": "article"}
     if site := site_address(Path(app.srcdir)):
@@ -55,7 +55,7 @@ def describe(app, page, template, context, doctree):
 
 
 def mend(app, page, template, context, doctree):
-    """Say what the download of a chapter is, and mend what axe objects to."""
+    """Label the download of a chapter, and mend what axe objects to."""
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if button.get("text") == ".ipynb":
@@ -65,11 +65,11 @@ def mend(app, page, template, context, doctree):
 
 
 def give_copies(app, failed):
-    """Put the copy that runs alone where the download button points."""
+    """Make the download button yield the copy that runs alone."""
     if not failed and app.builder.name == "html":
         for source in Path(app.srcdir, "notebooks").glob("*.ipynb"):
             copy = Path(app.outdir, "_sources", "notebooks", source.name)
-            if copy.is_file():  # it is a page of the book
+            if copy.is_file():  # the notebook is a page of the book
                 copy.write_text(colab_copy(source, site_address(Path(app.srcdir))), "utf-8")
 
 

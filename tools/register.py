@@ -20,13 +20,13 @@ A notebook states each theorem in a block quote, its box:
     |---|---|---|---|---|
     | [3.2](#the-key-bias-cancels) The key bias cancels | ... | ... | ... | ... |
 
-The box makes the heading above it and the first cell of its row in the summary; a notebook that
-has others there is refused.  So is a clause without evidence: of one that is *checked*, the page
-prints the derivation with the title that is quoted, or an exact instance (… ≠ …) that holds the
-quotation, or another page has the theorem; what is *measured* is printed; *by hand* says how.
-Whether a derivation says the clause, a reader judges.
-A one-line consequence is a remark, `> **Remark 3.3 (Name).** …`: the page prints its derivation,
-named by `.qed("Remark 3.3")`. It has a box and an anchor, and no row in the summary.
+The box determines the heading above it and the first cell of its row in the summary; a notebook in
+which they differ is refused.  So is a clause without evidence.  *Checked* needs a derivation with the
+quoted title on the page, an exact instance (… ≠ …) that contains the quotation, or a theorem of
+another page; *measured* needs the quotation among what the page prints; *by hand* needs an argument.
+Whether a derivation proves the clause is for a reader to judge.
+A one-line consequence is a remark, `> **Remark 3.3 (Name).** …`, whose page prints its derivation,
+named by `.qed("Remark 3.3")`.  It has a box and an anchor, and no row in the summary.
 The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
 """
 
@@ -57,7 +57,7 @@ BOX = re.compile(
 )
 
 MARKS = ("checked", "by hand", "measured")
-FEWEST_WORDS = 5  # of a proof by hand
+FEWEST_WORDS = 5  # of an argument by hand
 CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
 DERIVED = re.compile(r"^(\S.*?)(?:, (?:base|step))?:\n {4}\S", re.MULTILINE)
 LABELLED = re.compile(r"^((?:Theorem|Lemma|Remark) \S+) \(")
@@ -87,7 +87,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Entry(Statement):
-    """A theorem: what its box says, and the other cells of its row in the summary."""
+    """A theorem: the contents of its box, and the other cells of its row in the summary."""
 
     statement: str
     needs: str
@@ -116,7 +116,7 @@ def read_register(folder):
 
 @cache
 def read_statements(folder):
-    """Theorems, lemmas and remarks by their numbers.  Raises Fault where two share one, or a name."""
+    """Theorems, lemmas and remarks by number.  Raises Fault if two share a number or a name."""
     found = list(read_register(folder))
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
@@ -141,14 +141,14 @@ def read_notebook(path):
 
 
 def compare(what, wanted, found):
-    """Each box has what it makes, once; and nothing else is there."""
+    """Demand that each heading or row that a box determines is there once, and no other one."""
     for one in wanted + found:
         asked, there = wanted.count(one), found.count(one)
         demand(asked == there == 1, f"{asked} boxes make the {what} “{one}”; it is there {there}×")
 
 
 def read_boxes(lines):
-    """What is in each box: kind, number, name, statement, needs, clauses."""
+    """The contents of each box: kind, number, name, statement, needs, clauses."""
     for quoted, block in groupby(lines, key=lambda line: line.startswith(">")):
         text = "\n".join(re.sub("^> ?", "", line) for line in block)
         if quoted and re.match(rf"\*\*{LABEL} \(", text):
@@ -167,9 +167,9 @@ def read_clauses(bullets):
 
 
 def check_evidence(clauses, text, elsewhere=()):
-    """Hold each mark to what the page prints; ``elsewhere`` are the labels of other pages.
+    """Compare each mark with what the page prints; ``elsewhere`` are the labels of other pages.
 
-    Raises Fault for the first clause whose evidence is not there.
+    Raises Fault for the first clause whose evidence is missing.
     """
     titles = set(DERIVED.findall(text))
     proved = titles | {label[1] for label in map(LABELLED.match, titles) if label} | {*elsewhere}
@@ -188,7 +188,7 @@ def check_evidence(clauses, text, elsewhere=()):
 
 
 def read_remarks(path):
-    """The remarks of a notebook.  Raises Fault for one whose derivation it does not print."""
+    """The remarks of a notebook.  Raises Fault for a remark whose derivation is not printed."""
     said, text = printed_in(path), FENCE.sub("", text_of(path))
     for found in re.finditer(rf"^> \*\*{REMARK_TITLE.pattern}\*\*", text, re.MULTILINE):
         remark = Statement(path, chapter_of(text), *found.groups())
@@ -225,7 +225,7 @@ def table_cells(line):
 
 
 class BookDirective(SphinxDirective):
-    """A directive that writes Markdown into a page; a Fault in `written` names its line there."""
+    """A directive that writes Markdown into a page and reports a Fault with its line."""
 
     def run(self):
         try:
@@ -244,7 +244,7 @@ class BookDirective(SphinxDirective):
 
 
 class TheoremRegister(BookDirective):
-    """All theorems by name; with `:chapters: 1 2`, those of these chapters with all that is said.
+    """All theorems by name; with `:chapters: 1 2`, the theorems of these chapters in full.
 
     The argument is the notebooks' folder.
     """
@@ -291,7 +291,7 @@ class TheoremRegister(BookDirective):
         return card
 
     def quote(self, markdown, notebook, *classes):
-        """Markdown of a notebook, its links made to fit here."""
+        """Markdown of a notebook, with links adapted to this page."""
         where = Path(os.path.relpath(notebook, self.folder)).as_posix()
         markdown = re.sub(r"\]\(#", f"]({where}#", markdown)
         markdown = re.sub(r"\]\(([^()/:#]+\.ipynb)", rf"]({where.rpartition('/')[0]}/\1", markdown)

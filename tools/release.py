@@ -1,9 +1,9 @@
 """Archive a version: the pages, the PDF, the notebooks that run alone, the course, checksums.
 
-    make release     # builds all of it first; the archives come into _build/release
+    make release     # builds all of it first; the archives go to _build/release
 
-The version is that of CITATION.cff, and CHANGELOG.md has to begin with it.  The archives depend
-on their contents alone: the same pages give the same bytes, and the same checksums.
+The version is that of CITATION.cff, with which CHANGELOG.md has to begin.  The archives depend on
+their contents alone: equal pages produce equal bytes and equal checksums.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def main():
 
 
 def version():
-    """The version that CITATION.cff states; Fault where the changelog has another."""
+    """The version that CITATION.cff states; raises Fault if the changelog begins with another."""
     stated = str(yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"])
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changes, re.M)[1]

@@ -2,10 +2,10 @@
 
     python tools/rocq.py [FOLDER [INTO]]
 
-Everything is written into INTO, `_build/rocq`: the sources stay clean.  What decides is
-`Print Assumptions`, Rocq's own account of all that a finished proof uses: an axiom, a variable
-without a value, an admitted proof.  It has to say "Closed under the global context" for every
-theorem and lemma.
+Everything is written into INTO, by default `_build/rocq`, so the sources stay clean.  `Print
+Assumptions` decides: Rocq lists with it everything that a finished proof rests on, such as an axiom,
+a variable without a value, or an admitted proof.  It has to print "Closed under the global context"
+for every theorem and lemma.
 """
 
 import re
@@ -19,9 +19,9 @@ from files import ROOT, Fault, demand, in_a_sentence
 
 CLOSED = "Closed under the global context"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Remark)\s+([\w']+)", re.M)
-#: The book's number opens the comment before a theorem.
+#: The comment before a theorem begins with the book's number.
 NUMBERED = re.compile(r"\(\*\*\s*((?:Theorem|Lemma) \d+\.\d+)\b(?:(?!\*\)).)*\*\)\s*\Z", re.S)
-#: MathComp 1 loads with warnings about itself.
+#: MathComp 1 prints warnings about itself when it loads.
 QUIET = ["-q", "-w", "-all"]
 
 
@@ -47,7 +47,7 @@ def main(folder=ROOT / "rocq", into=ROOT / "_build" / "rocq"):
 
 
 def read_project(folder):
-    """The options and the files, in the order of compilation, that `_CoqProject` names."""
+    """The options and the files, in compilation order, that `_CoqProject` names."""
     words = (folder / "_CoqProject").read_text(encoding="utf-8").split()
     files = [folder / word for word in words if word.endswith(".v")]
     for path in folder.glob("*.v"):
@@ -64,7 +64,7 @@ def theorems(path):
 
 
 def assumptions(into, options, modules, names):
-    """What Rocq says that each theorem rests on."""
+    """The axioms that each theorem rests on, as Rocq prints them."""
     lines = [f"From Bias Require Import {' '.join(modules)}."]
     for name in names:
         lines += [f'Goal True. idtac "about {name}". Abort.', f"Print Assumptions {name}."]
@@ -76,7 +76,7 @@ def assumptions(into, options, modules, names):
 
 
 def coqc(into, *arguments):
-    """What coqc prints; Fault says what it objects to."""
+    """What coqc prints; raises Fault with its objection."""
     done = subprocess.run(["coqc", *QUIET, *arguments], cwd=into, capture_output=True, text=True)
     if done.returncode:
         raise Fault(f"{done.stderr.strip()}\nRocq does not accept {arguments[-1]}.")

@@ -1,7 +1,7 @@
-"""The words that the search finds a page by: those that are on it, and other spellings of them.
+"""The words by which the search finds a page: those on the page, and other spellings of them.
 
-The index of Sphinx knows a word as it is written.  Here “FlashAttention” is also found as “flash
-attention”, “batch norm” also as “batchnorm”, and what is rotary also as “RoPE”.
+Sphinx indexes a word as it is written.  With this module, “FlashAttention” is also found as “flash
+attention”, “batch norm” as “batchnorm”, and “rotary” as “RoPE”.
 """
 
 import re

@@ -3,24 +3,24 @@
     python tools/slides.py                # into _build/course/slides
     python tools/slides.py some/folder    # elsewhere
 
-A deck, `book/teaching/slides/NAME.yml`, names in their order what the slides show, and holds what
-the presenter says. NAME.html opens from a disk, without a network; NAME.pdf is printed of it where
-there is a Chromium. Each slide has a title, its minutes, its notes, and in `show` its parts, each
-with its kind first:
+A deck, `book/teaching/slides/NAME.yml`, lists what the slides show, in order, and holds the
+presenter's notes.  NAME.html opens from a disk without a network; if Chromium is installed, NAME.pdf
+is printed from it.  Each slide has a title, its minutes, its notes, and under `show` its parts, each
+of which begins with its kind:
 
-    cell: notebook#id   a cell tagged `slide`. Of text what stands between `<!-- slide -->` and
-                        `<!-- /slide -->`, `excerpt: 2` takes the second such part.
-                        Code says as: code | print | formula | figure. Of code and print `from` and
-                        `to` name the first and the last line by its beginning;
-                        `columns: true` keeps printed lines whole. Of formulas
-                        `steps: true` shows line after line, `reasons: below` puts each reason on a
-                        line, `where: false` leaves abbreviations out.
-    theorem: "3.2"      its statement, then what it needs; `stack: true` for formulas side by side
-    claim: "002-11"     a claim of the ledger, the vote, then the verdict
-    exercise: "4A"      of the exercise sheets
+    cell: notebook#id   a cell tagged `slide`. Text is shown from `<!-- slide -->` to
+                        `<!-- /slide -->`; `excerpt: 2` selects the second such part.
+                        For code, `as` is one of code, print, formula, figure. For code and print,
+                        `from` and `to` name the first and last line by their beginnings;
+                        `columns: true` keeps printed lines whole. For formulas,
+                        `steps: true` shows line after line, `reasons: below` puts each reason on its
+                        own line, and `where: false` leaves out abbreviations.
+    theorem: "3.2"      its statement, then its hypotheses; `stack: true` for formulas side by side
+    claim: "002-11"     a claim, a vote, then the verdict
+    exercise: "4A"      an exercise of a sheet
     summary: ["3.2"]    theorems in a table, with what breaks them
     ask, answer         a question to the room, and its answer as a second step
-    live, text          words of the deck itself
+    live, text          the deck's own words
 
 `fragment: true` hides a part until the next key.
 """
@@ -54,7 +54,7 @@ STATIC = ROOT / "book" / "static"
 ABBREVIATIONS = (r"& \text{where", r"& \text{with", r"& \text{and ")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
-#: An exercise of a sheet: what stands between its heading and its solution.
+#: An exercise of a sheet: the text between its heading and its solution.
 EXERCISE = re.compile(
     r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+?)\s*$\s*"
     r"(?P<text>.*?)\s*(?=^(?:#{1,3} |<details|:::|```)|\Z)",
@@ -69,7 +69,7 @@ def main(arguments):
 
 
 def write_slides(folder):
-    """Every deck as a page, and as a PDF where Chromium is there to print it."""
+    """Write every deck as a page, and as a PDF if Chromium is installed."""
     decks = write_pages(folder)
     try:
         with chromium() as browser:
@@ -83,7 +83,7 @@ def write_slides(folder):
 
 
 def write_pages(folder):
-    """The pages and what they share; {name: the deck as it is written}."""
+    """The pages and the files that they share; returns {name: the deck as written}."""
     copy_assets(folder / "assets")
     sources, template = read_sources(), TEMPLATES.get_template("template.html")
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
@@ -96,7 +96,7 @@ def write_pages(folder):
 
 
 def copy_assets(assets):
-    """What all decks share, in one folder beside them."""
+    """Write the files that all decks share into one folder."""
     shutil.rmtree(assets, ignore_errors=True)
     shutil.copytree(DECKS / "reveal", assets / "reveal")
     shutil.copytree(STATIC / "mathjax", assets / "mathjax")
@@ -107,7 +107,7 @@ def copy_assets(assets):
 
 
 def read_sources():
-    """What a deck may name, never copies: {"cell", "theorem", "claim", "exercise": {name: it}}."""
+    """What a deck may show but not copy: {"cell", "theorem", "claim", "exercise": {name: it}}."""
     cells = {
         f"{path.stem}#{cell.get('id', '')}": cell
         for path in sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -124,7 +124,7 @@ def read_sources():
 
 
 def slide_of(deck, number, slide, sources):
-    """What the template shows of a slide."""
+    """The data of a slide for the template."""
     with naming(f"{deck}.yml, slide {number}"):
         title, minutes = inline(slide["title"]), slide["minutes"]
         notes = f"**{minutes} minute{'s' * (minutes != 1)}.**\n\n{slide['notes']}"
@@ -140,7 +140,7 @@ def slide_of(deck, number, slide, sources):
 
 
 def html_of(part, sources):
-    """The HTML of one part, hidden at first where the deck says so."""
+    """The HTML of one part, hidden at first if the deck says so."""
     kind, it = next(iter(part.items()))
     if kind in sources:
         it = find(sources, kind, it)
@@ -160,7 +160,7 @@ def block(kind, html):
 
 
 def cell_part(cell, part):
-    """A cell: the excerpts of its text, all of it where none is marked; of code what `as` names."""
+    """A cell: the marked excerpts of its text, or all of it; of code, what `as` selects."""
     if cell.cell_type == "markdown":
         texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
         number = part.get("excerpt")
@@ -177,7 +177,7 @@ def code(cell, part):
 
 
 def printed(cell, part):
-    """What the cell printed, and its last value where that is plain text only."""
+    """What the cell printed, and its last value if that is plain text only."""
     said = [output.text for output in cell.outputs if output.output_type == "stream"]
     values = [output.data for output in cell.outputs if "data" in output]
     said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
@@ -201,7 +201,7 @@ def position(lines, beginning):
 
 
 def stored(cell, kind):
-    """What the cell has shown as one MIME type."""
+    """What the cell has shown, as one MIME type."""
     found = [output.data[kind] for output in cell.outputs if kind in output.get("data", {})]
     demand(found, f"{cell.id} has no {kind}")
     return "\n".join(found)
@@ -222,14 +222,14 @@ def formula(cell, part):
 
 
 def reason_below(line, reason):
-    """The rows of a line whose reason, which stands beside it, is put below it."""
+    """The rows of a line whose reason moves from beside the line to below it."""
     left, equals, right = line.partition(" &= ")
     rows = [f"& {left}", f"&= {right}"] if equals else [line]
     return [*rows, rf"&\qquad \text{{by }}{reason}"] if reason else rows
 
 
 def step_of_each(rows):
-    """The number of the step with which each row appears: a row that begins with = starts one."""
+    """The number of the step at which each row appears: a row that begins with = starts a step."""
     starts = [number > 0 and line.startswith("&=") for number, (line, _) in enumerate(rows)]
     return " ".join(str(sum(starts[: number + 1])) for number in range(len(rows)))
 
@@ -254,7 +254,7 @@ def math(content, options):
     return f'<span class="math">\\({content.strip()}\\)</span>'
 
 
-#: Markdown as the book reads it; a link to another page is plain words here.
+#: Markdown as the book reads it, with links to other pages as plain words.
 READER = MarkdownIt("commonmark").enable("table").use(amsmath_plugin)
 READER.use(dollarmath_plugin, double_inline=True, renderer=math)
 READER.add_render_rule("link_open", lambda *_: "")
@@ -272,7 +272,7 @@ SHOWN = TEMPLATES.get_template("parts.html").module
 
 
 def print_page(browser, path):
-    """One sheet for each slide, with everything on it shown."""
+    """One sheet for each slide, with everything on it visible."""
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(path.resolve().as_uri() + "?print-pdf")
     page.wait_for_function("window.slidesReady === true")

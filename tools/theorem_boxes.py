@@ -1,13 +1,13 @@
-"""Something to link to: every theorem, every check, every display equation.
+"""Anchors for every theorem, every check and every display equation.
 
     > **Theorem 3.2 (The key bias cancels).** For every number of queries ...
 
-reads well on GitHub and in Colab, where it is a quotation. In the book it becomes a box,
-and its name becomes the anchor `the-key-bias-cancels`: links such as
-`03-softmax-ignores-the-key-bias.ipynb#the-key-bias-cancels` are checked by the build.
+reads well on GitHub and in Colab, where it is a quotation.  In the book it becomes a box, and its
+name becomes the anchor `the-key-bias-cancels`; the build checks links such as
+`03-softmax-ignores-the-key-bias.ipynb#the-key-bias-cancels`.
 The cell that prints `PASS  Theorem 3.2 (The key bias cancels)` gets the anchor
-`the-key-bias-cancels-check`. An equation gets the anchor `eq-3`, its place among those of the
-page. Theorems and equations show the sign that headings have.
+`the-key-bias-cancels-check`.  The third equation of a page gets the anchor `eq-3`.  Theorems and
+equations show the same link sign as headings.
 """
 
 from itertools import groupby
@@ -45,7 +45,7 @@ class TheoremBoxes(SphinxTransform):
         anchor_equations(self.document)
 
     def publish(self, anchors):
-        """Make the anchors known to MyST: within this page, and from other pages."""
+        """Register the anchors with MyST, for links within this page and from other pages."""
         within = getattr(self.document, "myst_slugs", {})
         self.document.myst_slugs = {**within, **anchors}
         metadata = self.env.metadata[self.env.docname]
@@ -71,7 +71,7 @@ def printed(cell):
 
 
 def opening(quote):
-    """The bold words that open a block quote, where there are any."""
+    """The bold words at the start of a block quote, or None."""
     paragraph = quote.children[0] if quote.children else None
     for child in paragraph.children if isinstance(paragraph, nodes.paragraph) else ():
         if isinstance(child, nodes.strong):
@@ -82,7 +82,7 @@ def opening(quote):
 
 
 def mark_parts(quote):
-    """Give what a theorem needs, and what its clauses rest on, classes of their own."""
+    """Give the hypotheses of a theorem and the evidence for its clauses their own classes."""
     for part in quote.children:
         if part.astext().startswith("Needs:"):
             part["classes"].append("theorem-box-needs")
@@ -92,7 +92,7 @@ def mark_parts(quote):
 
 
 def anchor_equations(document):
-    """Put each display equation into a box with its anchor, and the box out of its paragraph."""
+    """Put each display equation into a box with its anchor, and that box out of its paragraph."""
     for place, equation in enumerate(list(document.findall(nodes.math_block)), 1):
         anchor = f"eq-{place}"
         box = nodes.container(ids=[anchor], classes=["equation"])
@@ -104,7 +104,7 @@ def anchor_equations(document):
 
 
 def split(paragraph):
-    """The paragraph before, between and after its equations: HTML allows no box within one."""
+    """The paragraph split at its equations, because HTML allows no box inside a paragraph."""
     for is_box, part in groupby(paragraph.children, lambda n: isinstance(n, nodes.container)):
         part = list(part)
         if is_box:
