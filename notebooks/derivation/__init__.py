@@ -1,15 +1,15 @@
 """A small checker for derivations about matrices of symbolic shape.
 
-Trusted is ``kernel``, to be read first, and nothing else.  Outside it, each importing only those
-before it: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``operations``,
-``matrices``, ``symbols``, ``words``, ``vocabulary``, ``substitution``, ``templates``,
-``definitions`` and ``names``, what a reader writes; ``evaluation``, ``torch_runs`` and
-``counterexamples``, which disagree; ``justify``, ``hypotheses``, ``display``, ``proofs``, which ask
-the kernel; and beside them ``checks``, the numeric side, which needs torch.
-``versions`` is asked first: is there a SymPy, and is it one that has been tried?
+Only ``kernel`` is trusted; read it first.  The other modules import only those before them in this
+list: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``operations``, ``matrices``,
+``symbols``, ``words``, ``vocabulary``, ``substitution``, ``templates``, ``definitions`` and ``names``,
+in which a reader writes; ``evaluation``, ``torch_runs`` and ``counterexamples``, which look for
+disagreement; ``justify``, ``hypotheses``, ``display`` and ``proofs``, which ask the kernel.
+``checks``, the numeric side, needs torch.  ``versions`` runs first and checks that SymPy is there
+and that its version has been tried.
 """
 
-# ruff: noqa: E402, I001 (the other modules import SymPy, and come after the question)
+# ruff: noqa: E402, I001 (the other modules import SymPy, so the version check comes first)
 from .versions import require as _require
 
 _require("sympy")

@@ -1,4 +1,4 @@
-"""How a word prints beside what it takes, and what it keeps to itself where that never changes."""
+"""How the call of a word prints: with the arguments that vary, without those that never change."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from .letters import Index
 from .notation import show_number
 from .printing import Latex
 
-FEW = 5  # letters that a page shows of those that a word keeps to itself; plain text shows all
+FEW = 5  # letters that a page shows of those that a word leaves out; plain text shows all
 
 
 def show_call(x, style, show):
-    """A word of what it takes, without what it keeps to itself."""
+    """The call of a word with the arguments that are printed."""
     word = x.operation.word
     return style.call(word.name, *shown_slots(x, style, show))
 
 
 def shown_slots(x, style, show):
-    """What is printed of what a word takes."""
+    """The arguments of a word that are printed."""
     kept = style.brief.get(x.operation.word, ())
     return [show_slot(style, slot, show) for k, slot in enumerate(slots(x)) if k not in kept]
 
 
 def slots(x):
-    """What a word takes: arguments, then parameters, those left out that say where it is."""
+    """All that a word takes: arguments, then parameters, without the parameters that say where it is."""
     return (*x.args, *x.params[x.operation.word.places :])
 
 
 def show_slot(style, slot, show=None):
-    """An argument; or a parameter: a number, or a family or an index by its name."""
+    """An argument; or a parameter, which prints as a number or as the name of a family or an index."""
     if hasattr(slot, "operation"):
         return show(slot) if show else slot.show(style)
     number = isinstance(slot, sp.Expr)
@@ -39,9 +39,9 @@ def show_slot(style, slot, show=None):
 
 
 def brief_words(expressions):
-    """{word: {which of what it takes: that}}, for what is the same wherever the word stands.
+    """{word: {place: argument}} for the arguments that are the same in every call of the word.
 
-    What a word always shows is not among it.
+    Arguments that a word always shows are not included.
     """
     found = {}
     for x in expressions:
@@ -60,14 +60,14 @@ def _kept(word, taken, bound):
     same = [all(other[k] == slot for other in others) for k, slot in enumerate(first)]
     told = [word.always_shows(k, s) or s.atoms(sp.Symbol) & bound for k, s in enumerate(first)]
     back = [not t and s for t, s in zip(told, same)]
-    places = range(len(first))  # the last ones, or else the first: nobody asks which they are
+    places = range(len(first))  # leave out the last ones, or else the first
     last = [*itertools.takewhile(back.__getitem__, reversed(places))]
     found = last or [*itertools.takewhile(back.__getitem__, places)]
     return Kept({k: first[k] for k in sorted(found)}, leading=not last)
 
 
 class Kept(dict):
-    """What a brief word keeps to itself: {place: what}, the last places or the ``leading`` ones."""
+    """The arguments that a word leaves out: {place: argument}, the last ones or the ``leading`` ones."""
 
     def __init__(self, slots=(), leading=False):
         super().__init__(slots)
@@ -75,7 +75,7 @@ class Kept(dict):
 
 
 def kept_back_in(style):
-    """What brief words keep to themselves: "with LN(…; ε)" or "with v(x, …)", one for each."""
+    """The rows for left-out arguments: "with LN(…; ε)" or "with v(x, …)", one for each word."""
     found = sorted(style.brief.items(), key=lambda item: item[0].name)
     return [_kept_back(style, word, kept) for word, kept in found if kept]
 
@@ -89,7 +89,7 @@ def _kept_back(style, word, kept):
 
 
 def _told(letters, style):
-    """The letters in a row; a page names the first ones, since "where" lists every letter anyway."""
+    """The letters in a row; a page names only the first, because "where" lists every letter."""
     if not isinstance(style, Latex) or len(letters) <= FEW:
         return ", ".join(letters)
     first, more = letters[: FEW - 2], len(letters) - FEW + 2
@@ -97,5 +97,5 @@ def _told(letters, style):
 
 
 def _indices(slot):
-    """The indices, such as a head's, that something speaks of."""
+    """The indices, such as a head's, that a parameter contains."""
     return slot.free_positions() if hasattr(slot, "free_positions") else slot.atoms(Index)

@@ -1,17 +1,17 @@
 """The numeric side: measure an error, judge it against a stated bound, and let a control fail.
 
-An identity that is proved for all sizes is still run in PyTorch, on its own modules where it has
-them.  What may remain is rounding, and the tolerance says how much:
+An identity that is proved for all sizes is also run in PyTorch, on its own modules where they exist.
+Only rounding may remain, and the tolerance bounds it:
 
     tolerance = 4 (u L + u_acc (sqrt(n_1) + … + sqrt(n_L)) + u s)
 
-u is the unit roundoff of the dtype (2^-53, 2^-24, 2^-8 for float64, float32, bfloat16), L the
-number of sums an output passes through, each of which is stored and rounded once; n_1 … n_L
-their lengths, and u_acc the unit roundoff they are accumulated in (that of float32 for
-bfloat16); s the largest amount by which the check shifts a score.  The square root is what
-independent rounding errors of mean zero add up to; the factor 4 makes an excess a matter of
-less than one in a thousand.  Source: N. J. Higham and T. Mary, "A new approach to
-probabilistic rounding error analysis", SIAM J. Sci. Comput. 41 (2019).
+u is the unit roundoff of the dtype (2^-53, 2^-24, 2^-8 for float64, float32, bfloat16).  L is the
+number of sums that an output passes through, each of which is rounded once when it is stored;
+n_1 … n_L are their lengths; u_acc is the unit roundoff of the accumulation (that of float32 for
+bfloat16); s is the largest amount by which the check shifts a score.  Independent rounding errors of
+mean zero add up like the square root of their number; with the factor 4, fewer than one check in a
+thousand exceeds the bound.  Source: N. J. Higham and T. Mary, "A new approach to probabilistic
+rounding error analysis", SIAM J. Sci. Comput. 41 (2019).
 
 This module needs torch; the rest of the package does not.
 """
@@ -25,7 +25,7 @@ from .versions import require
 
 require("torch")
 
-import torch  # noqa: E402  (once it is known to be one that this module can use)
+import torch  # noqa: E402  (after the version check)
 
 from .theorems import Theorem  # noqa: E402
 
@@ -36,32 +36,32 @@ ACCUMULATED_IN = {
     torch.bfloat16: torch.float32,
 }
 DTYPES = tuple(UNIT_ROUNDOFF)
-#: Bytes that an accelerator has to have free for the notebooks to take it; a generous guess.
+#: Free bytes that the notebooks require of an accelerator; a generous guess.
 ROOM = 2**30
 CONFIDENCE = 4
 
-#: By what factor a control must exceed the tolerance.  In bfloat16, whose tolerance is near a
-#: tenth for a whole attention layer, there is no room for orders of magnitude.
+#: The factor by which a control must exceed the tolerance.  In bfloat16, whose tolerance is close to
+#: a tenth for a whole attention layer, there is no room for orders of magnitude.
 SEEN = {torch.float64: 1e6, torch.float32: 1e3, torch.bfloat16: 2.0}
 
 
 class CheckFailed(AssertionError):
-    """A measured error on the wrong side of its bound; says which, by how much."""
+    """A measured error on the wrong side of its bound; the message says which and by how much."""
 
 
 class NoRoom(RuntimeError):
-    """A check ran out of the device's memory; a notebook shows the sentence, without a traceback."""
+    """A check ran out of device memory; a notebook shows the sentence without a traceback."""
 
     def _render_traceback_(self):
         return [str(self)]
 
 
 def start(seed=0, device=None):
-    """The device to use; seeds torch, and turns reduced precision of matrix products off.
+    """The device to use.  Seeds torch and turns reduced precision of matrix products off.
 
-    It is the accelerator that torch reports, of whatever maker, when it computes in float64 and
-    has room; else the CPU, and a line on standard error says what the accelerator lacks.
-    ``device`` overrides the choice; ValueError says when it is not there.
+    It is the accelerator that torch reports, of any maker, if it computes in float64 and has enough
+    memory; otherwise the CPU, and a line on standard error says what the accelerator lacks.
+    ``device`` overrides the choice.  Raises ValueError if that device is not available.
     """
     if device is None:
         device = _accelerator() or "cpu"
@@ -81,7 +81,7 @@ def start(seed=0, device=None):
 
 
 def _accelerator():
-    """The accelerator, if there is one that can run the checks; a line says where it cannot."""
+    """The accelerator, if there is one that can run the checks; prints a line if it cannot."""
     if not torch.accelerator.is_available():
         return None
     device = torch.accelerator.current_accelerator()
@@ -93,9 +93,9 @@ def _accelerator():
 
 
 def _lack(device):
-    """What a device lacks to run the checks, in words; None where it lacks nothing."""
+    """What a device lacks to run the checks, in words, or None."""
     try:
-        # Made and multiplied: some devices store float64 and do not compute in it.
+        # Multiply, because some devices store float64 but cannot compute in it.
         ones = torch.ones(2, 2, dtype=torch.float64, device=device)
         (ones @ ones).sum()
         torch.empty(ROOM, dtype=torch.uint8, device=device)
@@ -110,7 +110,7 @@ def _lack(device):
 
 def _first_line(error):
     lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0].partition(". ")[0]  # some of torch's are a page in one line
+    return lines[0].partition(". ")[0]  # some of torch's messages are a page in one line
 
 
 def normal(*shape, dtype=torch.float64, device="cpu", seed=0):
@@ -120,9 +120,9 @@ def normal(*shape, dtype=torch.float64, device="cpu", seed=0):
 
 
 def with_random_biases(module, dtype=torch.float64, device="cpu", seed=0):
-    """The module in eval mode, every bias replaced by standard normal numbers.
+    """The module in eval mode with every bias replaced by standard normal numbers.
 
-    PyTorch starts attention biases at zero, where a check of biases passes whatever the truth.
+    PyTorch initialises attention biases to zero, which would make every check of a bias pass.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -137,7 +137,7 @@ def with_random_biases(module, dtype=torch.float64, device="cpu", seed=0):
 def error(measured, expected):
     """max |measured - expected| / max |expected|, in float64.
 
-    Raises ValueError when the shapes differ or the expectation is zero everywhere.
+    Raises ValueError if the shapes differ or the expected values are all zero.
     """
     if measured.shape != expected.shape:
         raise ValueError(f"shapes differ: {tuple(measured.shape)} and {tuple(expected.shape)}")
@@ -149,10 +149,10 @@ def error(measured, expected):
 
 
 def tolerance(dtype, sums, shift=0.0):
-    """The bound on a relative error after sums of the lengths given; see the formula above.
+    """The bound on a relative error after sums of the given lengths; see the formula above.
 
-    ``sums`` are the lengths of the sums an output passes through; ``shift`` the largest amount
-    by which scores are shifted.  Raises ValueError for a dtype without a unit roundoff here.
+    ``sums`` are the lengths of the sums that an output passes through; ``shift`` is the largest
+    amount by which scores are shifted.  Raises ValueError for a dtype without a known unit roundoff.
     """
     if dtype not in UNIT_ROUNDOFF:
         raise ValueError(
@@ -163,9 +163,9 @@ def tolerance(dtype, sums, shift=0.0):
 
 
 def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
-    """Passes when ``measure(dtype)`` stays within the tolerance for every dtype, and says so.
+    """Check that ``measure(dtype)`` stays within the tolerance for every dtype, and print PASS.
 
-    ``theorem`` is the theorem that is checked.  Raises CheckFailed with the error and the bound.
+    ``theorem`` is the theorem being checked.  Raises CheckFailed with the error and the bound.
     """
     if not isinstance(theorem, Theorem):
         raise TypeError(f"judge takes the theorem that is checked, not {theorem!r}")
@@ -181,9 +181,9 @@ def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
 
 
 def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
-    """Passes when a false claim is seen to be false: far beyond the tolerance in every dtype.
+    """Check that a false claim fails, far beyond the tolerance, in every dtype, and print PASS.
 
-    The factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.
+    The required factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.
     """
     least = math.inf
     for dtype in dtypes:
@@ -198,18 +198,18 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
 
 
 def _rounded_up(bound):
-    """A bound in one digit, never below itself: every processor prints the same."""
+    """A bound rounded up to one digit, so that every processor prints the same."""
     unit = 10.0 ** math.floor(math.log10(bound))
     return f"{math.ceil(bound / unit) * unit:.1g}"
 
 
 def _power_of_ten(least):
-    """A power of ten that is not above what was seen: every processor prints the same."""
+    """The power of ten at or below a measured value, so that every processor prints the same."""
     return f"{10.0 ** math.floor(math.log10(least)):.1g}" if math.isfinite(least) else "any bound"
 
 
 def _measured(measure, dtype, what):
-    """What is measured; NoRoom where the device has not the memory for it."""
+    """The measured error; raises NoRoom if the device has too little memory."""
     try:
         return measure(dtype)
     except torch.OutOfMemoryError:

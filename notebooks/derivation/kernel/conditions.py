@@ -1,10 +1,10 @@
-"""What a term needs to make sense: found where it divides, and never forgotten.
+"""The conditions under which a term makes sense, found where it divides, and never forgotten.
 
-1/x, √x, log x, a derivative and a mean are total here: 1/0 is some number that nobody knows, and a mean
-that does not exist is some number, linear in what is averaged.  The other laws hold only where
-these are defined, so a line brings what its sides need: "x ≠ 0", "x ≥ 0", "f
-is smooth", each for every value of what is bound around it.  A condition is a pair of a relation
-and a closed ``abs``; for "is smooth", of the relation and a letter.
+1/x, √x, log x, a derivative and a mean are total here: 1/0 is some unknown number, and a mean that does
+not exist is some number, linear in its argument.  The other laws hold only where these are defined,
+so a line carries the conditions of its sides: "x ≠ 0", "x ≥ 0", "f is smooth", each for every value
+of the variables bound around it.  A condition is a pair of a relation and a closed ``abs``, or, for
+"is smooth", of the relation and a letter.
 """
 
 from .sorts import ABOVE_ZERO, AT_LEAST_ZERO, full, sign
@@ -15,9 +15,9 @@ PARTIAL = {"inv": [NONZERO], "sqrt": [NONNEGATIVE], "log": [NONZERO, NONNEGATIVE
 
 
 def conditions(t, words=None):
-    """The conditions of a term in which these words (None: all) are unfolded, a list of triples.
+    """The conditions of a term in which these words (None: all words) are unfolded, as triples.
 
-    A triple is (relation, letters bound around it, what the relation speaks of).
+    A triple is (relation, letters bound around it, the term that the relation is about).
     """
     if t.op in ("let", "word", "rec"):
         return []
@@ -35,13 +35,13 @@ def conditions(t, words=None):
 
 
 def for_all(marks, triples):
-    """The same triples, for every value of some letters."""
+    """The same triples for every value of some letters."""
     must(not any(r == SMOOTH and x in marks for r, _, x in triples), "a smooth function stays free")
     return [(r, (*[m for m in marks if m in x.letters], *others), x) for r, others, x in triples]
 
 
 def under(f, words, averaged=False):
-    """The conditions below a binder; what is averaged is refused if one speaks of a draw."""
+    """The conditions below a binder; raises ProofError if the condition of a mean depends on a draw."""
     body, marks = looked_into(f)
     sorts = [c for m in marks for c in conditions(m.args[1], words)]
     found = for_all(marks, conditions(body, words) + sorts)
@@ -52,7 +52,7 @@ def under(f, words, averaged=False):
 
 
 def _of_derivative(f, at, words):
-    """At the point alone: ≠ 0, and > 0 below a root, hold near it if they hold at it."""
+    """At the point only: ≠ 0, and > 0 below a root, hold near a point if they hold at it."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)
@@ -60,7 +60,7 @@ def _of_derivative(f, at, words):
 
 
 def _smooth(t, s):
-    """What a term needs to be smooth in s, beside what it needs to make sense."""
+    """The conditions under which a term is smooth in s, beyond those under which it makes sense."""
     if s not in t.letters:
         return []
     head = t.args[0]
@@ -69,7 +69,7 @@ def _smooth(t, s):
     found = [(SMOOTH, (), head)] if t.op == "app" else []
     if t.op == "sqrt" or t.op == "call" and head == "relu":
         found.append((NONZERO, (), t.args[-1]))
-    if t.op == "deriv":  # of both scalars, at the point
+    if t.op == "deriv":  # smooth in both scalars, at the point
         body, (r,) = looked_into(head)
         below = _smooth(body, s) + _smooth(body, r)
         found += [(c, letters, put(x, {r: t.args[1]})) for c, letters, x in below]
@@ -82,6 +82,6 @@ def _smooth(t, s):
 
 
 def holds(relation, x):
-    """Whether "x ≠ 0" or "x ≥ 0" is evident by form."""
+    """Whether the form of x alone shows "x ≠ 0" or "x ≥ 0"."""
     wanted = AT_LEAST_ZERO if relation == NONNEGATIVE else ABOVE_ZERO
     return max(sign(x), sign(full(x))) >= wanted

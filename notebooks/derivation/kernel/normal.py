@@ -1,4 +1,4 @@
-"""The normal form of any number: entries, definitions, branches and slopes, beside sums and products."""
+"""The normal form of any number: entries, definitions, branches and slopes, besides sums and products."""
 
 from fractions import Fraction
 
@@ -10,10 +10,10 @@ LAWS = (EXP, REINDEX, SPLIT, ANGLE, MOMENTS, LINEAR, COUNT, ORDER)
 
 
 class Normal(Sums):
-    """Brings any number to normal form."""
+    """Computes the normal form of any number."""
 
     def _app(self, head, *arguments):
-        """An entry: of a letter, of a word by its definition, or of a word as it is."""
+        """An entry of a letter, of a word by its definition, or of a word as it is."""
         named = head.op in ("word", "rec") and (self.words is None or head in self.words)
         written = unfolded(Term("app", head, *arguments)) if named else None
         if written is not None:
@@ -21,7 +21,7 @@ class Normal(Sums):
         return atom(Term("app", head, *map(self.argument, arguments)))
 
     def argument(self, a):
-        """The normal form of what stands in a place for a function, a position, a size, a number."""
+        """The normal form of a function, a position, a size or a number."""
         if a.op == "abs":
             body, marks = looked_into(a)
             return abstract(marks, self.argument(body))
@@ -50,7 +50,7 @@ class Normal(Sums):
             return atom(Term("deriv", abstract([s], term_of(p)), self.canonical(at)))
 
     def along(self, p, s):
-        """The derivative of a polynomial along the letter s: the rules of sums and products."""
+        """The derivative of a polynomial along the letter s, by the rules for sums and products."""
         out = []
         for m, c in p.items():
             for a, e in m:
@@ -60,7 +60,7 @@ class Normal(Sums):
         return plus(*out)
 
     def _slope(self, a, s):
-        """The derivative of an atom that s stands in."""
+        """The derivative of an atom that contains s."""
         if a == s:
             return UNITY
         if a.op == "add":

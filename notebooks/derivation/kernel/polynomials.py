@@ -1,14 +1,13 @@
 """Polynomials in atoms: numbers as sums of products over the rationals, and their normal form.
 
-A polynomial is a dict {product: rational}; a product is a frozenset of (atom, exponent); an atom
-is a term.  What is divided by keeps its sum together: it is an atom ``add`` with a negative
-exponent.  Exponents are whole, but for those of exponentials.
+A polynomial is a dict {product: rational}; a product is a frozenset of (atom, exponent); an atom is a
+term.  A divisor that is a sum stays together as an atom ``add`` with a negative exponent.  Exponents
+are integers, except those of exponentials.
 
-Each step of the normal form puts a number in the place of an equal one, whatever that number looks
-like: no step relies on another one having come before.  So an order badly chosen can make two
-equal terms look different, and a true line be refused; it cannot make a false line pass.  The one
-invariant: a product holds no sum to a positive power, unless it is folded, since ``product``
-multiplies it out.
+Each step of the normal form replaces a number by an equal number, whatever its form: no step relies on
+an earlier one.  A badly chosen order can therefore make two equal terms look different, so that a true
+line is refused, but it cannot make a false line pass.  There is one invariant: unless a product is
+folded, it contains no sum with a positive power, because ``product`` multiplies such sums out.
 """
 
 from fractions import Fraction
@@ -22,7 +21,7 @@ from .sorts import ABOVE_ZERO, is_mask, sign
 from .terms import NOTHING, ONE, ZERO, ProofError, Term, must, put
 
 EXP, ANGLE = "exponential of a sum", "angle addition"
-MOST_STEPS = 10_000  # a second or two
+MOST_STEPS = 10_000  # one or two seconds
 
 #: f(-x) = f(x), or -f(x).
 PARITY = {"cos": 1, "sin": -1, "tanh": -1}
@@ -40,7 +39,7 @@ def constant(q):
 
 
 def plus(*polynomials):
-    """Their sum."""
+    """The sum of polynomials."""
     total = {}
     for p in polynomials:
         for m, c in p.items():
@@ -54,7 +53,7 @@ def scaled(p, q):
 
 
 def width(p):
-    """How many bits its longest rational has, or what its largest exponent is, if that is more."""
+    """The bits of the longest rational or the largest exponent, whichever is greater."""
     bits = [max(map(abs, c.as_integer_ratio())).bit_length() for c in p.values()]
     return max([1, *bits, *[abs(e) for m in p for _, e in m]])
 
@@ -65,13 +64,13 @@ def letters_of(factors):
 
 
 def term_of(p):
-    """A polynomial as a term again."""
+    """The term of a polynomial."""
     terms = [product_term(m, c) for m, c in p.items()]
     return ZERO if not terms else terms[0] if len(terms) == 1 else Term("add", *terms)
 
 
 def product_term(m, c=1):
-    """A product as a term."""
+    """The term of a product."""
     factors = [_power_term(a, e) for a, e in m] + ([Term("num", Fraction(c))] if c != 1 else [])
     return ONE if not factors else factors[0] if len(factors) == 1 else Term("mul", *factors)
 
@@ -79,13 +78,13 @@ def product_term(m, c=1):
 def _power_term(a, e):
     if e < 0:
         return Term("inv", _power_term(a, -e))
-    if e != int(e):  # of exponentials alone
+    if e != int(e):  # for exponentials only
         return Term("exp", Term("mul", Term("num", Fraction(e)), a.args[0]))
     return a if e == 1 else Term("pow", a, int(e))
 
 
 def rank(item):
-    """The order of products in a polynomial: high degree first, then by name."""
+    """A key that orders the products of a polynomial: high degree first, then by name."""
     return -sum(e for _, e in item[0]), sorted((a.key, -e) for a, e in item[0])
 
 
@@ -93,10 +92,10 @@ def rank(item):
 
 
 def numerator(p, poly):
-    """What a polynomial comes to when all its divisors are multiplied out: pairs of a list of
-    (atom, exponent >= 0) and a rational.  ``poly`` gives the polynomial of an atom ``add``.
+    """The polynomial with all divisors multiplied out: pairs of a list of (atom, exponent >= 0) and a
+    rational.  ``poly`` returns the polynomial of an atom ``add``.
     """
-    roots = {}  # q, where the exponents of an atom are multiples of 1/q
+    roots = {}  # q, if the exponents of an atom are multiples of 1/q
     for a, e in _factors(p, poly):
         roots[a] = lcm(roots.get(a, 1), Fraction(e).denominator)
     rationals, *generators = ring([f"x{k}" for k in range(len(roots) or 1)], QQ)
@@ -107,15 +106,15 @@ def numerator(p, poly):
 
 
 def _factors(p, poly):
-    """All atoms and their exponents, also in what is divided by."""
+    """All atoms with their exponents, including those in divisors."""
     for a, e in (factor for m in p for factor in m):
         yield from _factors(poly(a), poly) if a.op == "add" else [(a, e)]
 
 
 def _quotient(p, poly, values, roots):
-    """A polynomial as a quotient of two of SymPy's, over a common denominator."""
+    """A polynomial as a quotient of two of SymPy's polynomials over a common denominator."""
     products = [(dict(m), QQ(c.numerator, c.denominator)) for m, c in p.items()]
-    ends = {}  # the least exponent of an atom, and the largest
+    ends = {}  # the least and the largest exponent of an atom
     for a in {a for m in p for a, _ in m}:
         exponents = [0, *[m.get(a, 0) for m, _ in products]]
         values[a] = values[a] if a in values else _quotient(poly(a), poly, values, roots)
@@ -130,19 +129,19 @@ def _quotient(p, poly, values, roots):
     return sum(c * over(m) for m, c in products), over({})
 
 
-# ── Normal forms: what multiplies, divides, and calls ────────────────────────────────────────
+# ── Normal forms: multiplication, division and calls ─────────────────────────────────────────
 
 
 class NotWorkedOut(ProofError):
-    """What stays as it is written: a slope that is not taken, a step that is too large."""
+    """A part that keeps its form: a slope that is not computed, or a step that is too large."""
 
 
 class Arithmetic:
-    """Brings numbers to normal form, with some words unfolded and some laws used.
+    """Computes normal forms, with some words unfolded and some laws applied.
 
-    ``words`` are terms, or None for all of them; ``laws`` are names.  A form that is ``folded`` keeps
-    products of sums, and slopes, as they stand: two sides that are alike are seen to be equal in
-    few steps, and all others are not.
+    ``words`` are terms, or None for all words; ``laws`` are names.  A ``folded`` form keeps products of
+    sums, and slopes, as they are.  It needs few steps to show that two sides that are built alike are
+    equal; it shows no other equality.
     """
 
     def __init__(self, words=(), laws=(), folded=False, most=MOST_STEPS):
@@ -172,7 +171,7 @@ class Arithmetic:
     # ── Products ─────────────────────────────────────────────────────────────────────────────
 
     def times(self, *polynomials):
-        """Their product."""
+        """The product of two polynomials."""
         out = UNITY
         for q in polynomials:
             q = atom(term_of(q)) if self.folded and len(q) > 1 else q
@@ -181,7 +180,7 @@ class Arithmetic:
         return out
 
     def power(self, p, e):
-        """A polynomial to a whole power."""
+        """A polynomial raised to an integer power."""
         must(abs(e) * width(p) < MOST_STEPS, "the power {} of {} is too large", e, term_of(p))
         return self.times(*[p if e >= 0 else self.inverse(p)] * abs(e))
 
@@ -202,11 +201,11 @@ class Arithmetic:
         return {frozenset(powers.items()): Fraction(1)}
 
     def _instead(self, a, e, rest):
-        """What a power and the other factors come to by a law of its own, or None."""
+        """The value of a power and the other factors by a law of its own, or None."""
         if a.op == "sqrt" and e not in (0, 1):  # √p² = p, and 1/√p = √p/p
             square = self.power(self.poly(a.args[0]), e // 2)
             return self.times(square, self.product([*rest, (a, e % 2)]))
-        if a.op == "exp" and a.args[0].op == "log" and e == int(e):  # of what is above 0
+        if a.op == "exp" and a.args[0].op == "log" and e == int(e):  # the log of a number above 0
             return self.times(self.power(self.poly(a.args[0].args[0]), int(e)), self.product(rest))
         if a.op == "add" and e > 0 and not self.folded:
             return self.times(self.power(self.poly(a), e), self.product(rest))
@@ -214,16 +213,16 @@ class Arithmetic:
             cosine = self._call("cos", a.args[1])
             square = plus(UNITY, scaled(self.times(cosine, cosine), -1))
             return self.times(square, self.product([*rest, (a, e - 2)]))
-        if a.op == "delta" and e > 0:  # one of two equal positions in the place of the other
+        if a.op == "delta" and e > 0:  # replace one of two equal positions by the other
             x, there = a.args
-            sorts = [y.args[1] for y in letters_of(rest)]  # a draw's may speak of x
+            sorts = [y.args[1] for y in letters_of(rest)]  # the sort of a draw may contain x
             free = x.op == "let" and x.args[0][0] == "#" and x not in there.letters
             if free and x in letters_of(rest) and not any(x in s.letters for s in sorts):
                 return self.times(atom(a), self.poly(put(product_term(rest), {x: there})))
         return None
 
     def inverse(self, p):
-        """1/p, its common factors taken out."""
+        """1/p with its common factors taken out."""
         common, c, rest = self.content(p)
         must(rest, "divides by zero")
         below = [(a, -e) for a, e in common]
@@ -244,13 +243,13 @@ class Arithmetic:
         return common, c, rest
 
     def _without_positive(self, p):
-        """(factors that are evidently above 0, a rational, the rest) of a polynomial."""
+        """(factors that are above 0 by their form, a rational, the rest) of a polynomial."""
         common, c, rest = self.content(p)
         out = [(a, e) for a, e in common if sign(a) == ABOVE_ZERO]
         return out, c, self.times(self.product([f for f in common if f not in out]), rest)
 
     def vanishing(self, x):
-        """What must not vanish for x not to: x without factors that cannot, if x makes sense."""
+        """What must not vanish so that x does not: x without factors that cannot vanish where x makes sense."""
         common, _, rest = self.content(self.poly(x))
         below = {a for a, e in common if e < 0}
         above = [
@@ -258,7 +257,7 @@ class Arithmetic:
         ]
         return term_of(self.times(*[self.poly(a) for a in above if a not in below], rest))
 
-    # ── Numbers, one kind after the other ────────────────────────────────────────────────────
+    # ── Numbers by kind ──────────────────────────────────────────────────────────────────────────
 
     _num = staticmethod(constant)
     _let = lambda self, *parts: atom(Term("let", *parts))
@@ -268,7 +267,7 @@ class Arithmetic:
     _inv = lambda self, x: self.inverse(self.poly(x))
 
     def _sqrt(self, x):
-        """The root of what is at least 0: positive factors and even powers leave it."""
+        """The root of a number >= 0; positive factors and even powers leave the root."""
         common, c, rest = self.content(self.poly(x))
         c, rest = abs(c), scaled(rest, 1 if c > 0 else -1)
         inside, out = [], []
@@ -293,7 +292,7 @@ class Arithmetic:
         return self.product([(Term("exp", t), c) for t, c in each if t != ZERO])
 
     def _log(self, x):
-        """The logarithm of what is above 0: factors that are evidently so leave it as terms."""
+        """The logarithm of a number > 0; factors that are positive by their form become terms."""
         out, c, rest = self._without_positive(self.poly(x))
         inside = scaled(rest, c)
         left = atom(Term("log", term_of(inside))) if inside != UNITY else {}
@@ -309,7 +308,7 @@ class Arithmetic:
         return plus(*below) if s.op == "join" else self.times(*below)
 
     def _call(self, name, x):
-        """A function that something is known of: cos, sin, tanh, relu, or sigmoid."""
+        """A function with a law: cos, sin, tanh, relu or sigmoid."""
         p = self.poly(x)
         if name == "relu":
             return self._relu(p)

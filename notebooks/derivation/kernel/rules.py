@@ -1,7 +1,8 @@
-"""Theorems, and the rules that make them.  Nothing else does.
+"""Theorems, and the only rules that make them.
 
-A theorem is an equation between two functions (of positions, or of anything that was
-generalised), with the conditions that its proof asked for, and the equations that it assumes.  It holds for all sizes >= 1 and for all values of its letters.
+A theorem is an equation between two functions (of positions, or of anything that was generalised),
+with the conditions that its proof requires and the equations that it assumes.  It holds for all sizes
+>= 1 and for all values of its letters.
 """
 
 from functools import cache
@@ -17,17 +18,17 @@ from .terms import ProofError, opened, put
 
 
 class Differ(ProofError):
-    """Two sides that have different normal forms."""
+    """Raised if two sides have different normal forms."""
 
 
 class Proved(Frozen):
-    """lhs = rhs, wherever the conditions and the hypotheses hold.
+    """lhs = rhs wherever the conditions and the hypotheses hold.
 
     ``lhs`` and ``rhs`` are closed ``abs`` terms of the same sorts; ``conditions`` is a frozenset of
     (relation, closed ``abs`` or letter), ``hypotheses`` one of pairs of closed ``abs`` terms.
 
-    Only the rules below make theorems.  Python cannot stop whoever reaches for a name that begins
-    with an underscore, for ``object.__setattr__``, or puts something else for a name of a module.
+    Only the rules below make theorems.  Python cannot stop code that uses a name with a leading
+    underscore or ``object.__setattr__``, or that rebinds a name of a module.
     """
 
     __slots__ = ("lhs", "rhs", "conditions", "hypotheses", "__weakref__")
@@ -42,7 +43,7 @@ def _proved(lhs, rhs, needs, hypotheses=frozenset()):
 
 
 def _one_thing_each_name(terms):
-    """Refuses two letters or words of one name: print and proof would part."""
+    """Refuse two letters or words with one name, because a print could not tell them apart."""
     known, todo, seen = dict.fromkeys(KNOWN), {*terms}, set()
     while todo:
         t = todo.pop()
@@ -54,7 +55,7 @@ def _one_thing_each_name(terms):
 
 
 def _public(*terms):
-    """Refuses letters that a reader cannot write, and draws that no mean binds."""
+    """Refuse letters that a reader cannot write, and draws that no mean binds."""
     for t in terms:
         must(type(t) is Term and not t.loose, "{} is no term, or refers to something bound", t)
         for x in t.letters:
@@ -63,7 +64,7 @@ def _public(*terms):
 
 
 def _side(f):
-    """A side of an equation, looked at: a function, with numbers as values."""
+    """A side of an equation, checked to be a function whose values are numbers."""
     _public(f)
     check_function(f)
     return f
@@ -75,18 +76,18 @@ def _sides_ask(sides, words=()):
 
 
 def _conditions(triples):
-    """Conditions in normal form, and what they need themselves."""
+    """Conditions in normal form, together with their own conditions."""
     return frozenset().union(*[_condition(r, abstract(letters, x)) for r, letters, x in triples])
 
 
 @cache
 def _condition(relation, closed):
-    """One condition in normal form, and what it needs itself; a number that fails it is refused."""
+    """A condition in normal form with its own conditions; refuses a literal number that violates it."""
     (x, letters), normal = looked_into(closed), Normal(None, LAWS)
     if relation == SMOOTH or holds(relation, x):
         return {(relation, x)} if relation == SMOOTH else set()
     found = _conditions(for_all(letters, conditions(x)[1 if relation == EXISTS else 0 :]))
-    if relation == EXISTS:  # a mean names itself first; two moments of each draw do
+    if relation == EXISTS:  # a mean is listed before two moments of each draw
         known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
         return found if known else found | {(EXISTS, closed)}
     form = (normal.vanishing if relation == NONZERO else normal.canonical)(normal.canonical(x))
@@ -106,10 +107,10 @@ def _condition(relation, closed):
 
 
 def by_normal_form(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
-    """Rule 1: two functions whose values have one normal form are equal.
+    """Rule 1: two functions whose values have the same normal form are equal.
 
-    ``words`` are unfolded; ``laws`` are names from ``LAWS``; ``most`` steps are taken.  Differ is
-    raised where they differ.
+    ``words`` are unfolded; ``laws`` are names from ``LAWS``; ``most`` bounds the steps.  Raises Differ
+    if the normal forms differ.
     """
     words, laws = frozenset(words), frozenset(laws)
     must(laws <= set(LAWS), "the laws are {}", LAWS)
@@ -122,10 +123,10 @@ def by_normal_form(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
 
 
 def _equal(one, other, words, laws, most):
-    """Whether two numbers have one form, which is multiplied out only where it has to be."""
+    """Whether two numbers have the same form; multiplies out only if necessary."""
     try:
         alike = Normal(words, laws, True, most).same(one, other)
-    except (ProofError, RecursionError):  # the longer way says what is wrong
+    except (ProofError, RecursionError):  # the longer way reports the error
         alike = False
     return alike or Normal(words, laws, False, most).same(one, other)
 
@@ -144,11 +145,11 @@ def reverse(theorem):
     return _proved(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
 
 
-# ── 4 to 6: other letters, other places ──────────────────────────────────────────────────────
+# ── 4 to 6: other letters, other positions ───────────────────────────────────────────────────
 
 
 def instance(theorem, meant):
-    """Rule 4: something put for letters, everywhere at once; ``meant`` is {letter: term}."""
+    """Rule 4: replace letters by terms, everywhere at once; ``meant`` is {letter: term}."""
     _genuine(theorem)
     meant = dict(meant)
     must(all(type(x) is Term and x.op == "let" for x in meant), "something is put for letters")
@@ -168,14 +169,14 @@ def _carried(relation, x, meant):
     new = put(x, meant) if x not in meant else meant[x]
     if relation == SMOOTH and new.op == "let":
         return {(relation, new)}
-    if relation == SMOOTH:  # it is, where what it is made of is, at every point
+    if relation == SMOOTH:  # a composition is smooth if its parts are, at every point
         must(new.args[1:] == (NUM,), "only a function of one number is put for a smooth letter")
         return _sides_ask([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
     return _condition(relation, new)
 
 
 def congruence(theorem, context, hole):
-    """Rule 5: equals for equals.  ``context`` is a function in which the letter ``hole`` stands."""
+    """Rule 5: replace equals by equals.  ``context`` is a function that contains the letter ``hole``."""
     _genuine(theorem)
     _public(hole)
     must(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
@@ -184,7 +185,7 @@ def congruence(theorem, context, hole):
 
 
 def for_every(theorem, letters):
-    """Rule 6: what holds of a number or a position holds of all; no hypothesis may speak of it."""
+    """Rule 6: what holds of a letter holds for all its values, if no hypothesis contains the letter."""
     _genuine(theorem)
     letters, assumed = tuple(letters), [f.letters for f in chained(*theorem.hypotheses)]
     _public(*letters)
@@ -204,12 +205,12 @@ def for_every(theorem, letters):
 
 
 def given(lhs, rhs):
-    """Rule 7: an equation assumed is a theorem that has itself as its hypothesis."""
+    """Rule 7: an assumed equation is a theorem whose hypothesis is that equation."""
     return _proved(_side(lhs), _side(rhs), (), {(lhs, rhs)})
 
 
 def discharge(theorem, proof):
-    """Rule 8: an equation assumed that has been proved is no assumption."""
+    """Rule 8: an assumed equation that has been proved is dropped from the hypotheses."""
     _genuine(theorem, proof)
     pair = (proof.lhs, proof.rhs)
     must(pair in theorem.hypotheses, "{} = {} is not assumed", *pair)
@@ -218,9 +219,9 @@ def discharge(theorem, proof):
 
 
 def induction(base, step, size):
-    """Rule 9: from P(1), and P(n + 1) given P(n), P(n) for every n.
+    """Rule 9: from P(1), and from P(n + 1) given P(n), follows P(n) for every n.
 
-    Beside the size itself nothing in P may be of that size, and no condition may speak of it.
+    Apart from the size itself, nothing in P may have that size, and no condition may depend on it.
     """
     _genuine(base, step)
     _public(size)

@@ -1,8 +1,8 @@
-"""Sorts: what makes sense, and what is evident by form.
+"""Sorts: which terms make sense, and what the form of a term shows.
 
-``check`` gives the sort of a term or refuses it.  ``fits`` asks whether a term may stand where a
-sort is wanted; a kind (a mask, something positive, a permutation) is evidence by form, asked
-again wherever something is put for a letter.  Below a binder one looks through fresh letters.
+``check`` returns the sort of a term or refuses the term.  ``fits`` decides whether a term may be used
+where a sort is required.  Its form must show its kind (a mask, something positive, a permutation), and
+``fits`` is asked again at every substitution.  Below a binder it uses fresh letters.
 """
 
 from fractions import Fraction
@@ -10,22 +10,22 @@ from fractions import Fraction
 from .terms import LAW, NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, filled, fun, inverse, is_name
 from .terms import looked_into, must, pos, rebuilt, unfolded
 
-#: The sort of what is below, how many of it (0: any number), the sort of the result.
+#: The sort of the parts, their number (0: any), and the sort of the result.
 SIMPLE = {
     "times": ("SIZE", 0, SIZE), "join": ("SIZE", 2, SIZE), "last": ("SIZE", 1, None),
     "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM), "le": ("POS", 2, NUM),
     "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM), **dict.fromkeys(("inv", "sqrt", "exp", "log"), ("NUM", 1, NUM))}  # fmt: skip
-#: Whether a leaf is well made, and its sort.
+#: Whether a leaf is well formed, and its sort.
 LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
           "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
-#: How much there is below, where it is not said by ``SIMPLE`` or by a sort.
+#: The number of parts, if neither ``SIMPLE`` nor a sort determines it.
 PLACES = {"lit": 1, "num": 1, "only": 0, "pow": 2, "call": 2, "inl": 2, "inr": 2, "move": 3}
-#: Functions of one number that the kernel knows laws of.
+#: Functions of one number for which the kernel has laws.
 KNOWN = ("cos", "sin", "tanh", "relu")
 
 
 def check(t):
-    """The sort of a term without loose variables; ProofError where it makes no sense."""
+    """The sort of a term without loose variables; raises ProofError if it makes no sense."""
     op, args = t.op, t.args
     must(len(args) == PLACES.get(op, len(args)), "{} takes other arguments: {}", op, t)
     if op in SIMPLE:
@@ -47,7 +47,7 @@ def check(t):
 
 
 def range_of(p):
-    """The size of the range that a position lies in; ProofError for what is no position."""
+    """The size of the range of a position; raises ProofError if the term is no position."""
     sort = check(p)
     must(sort.op == "POS", "{} is no position", p)
     return sort.args[0]
@@ -82,7 +82,7 @@ def _application(op, head, *arguments):
 
 
 def _move(op, perm, way, p):
-    """A position that a permutation carries along, or back."""
+    """A position under a permutation or its inverse."""
     sort = perm.args[1] if perm.op == "let" else SIZE
     moves = sort.op == "FUN" and sort.args[0] == "perm" and way in (1, -1)
     must(moves, "{} moves nothing", perm)
@@ -90,11 +90,11 @@ def _move(op, perm, way, p):
     return sort.args[1]
 
 
-_words = set()  # that were checked: what they are made of cannot change
+_words = set()  # words that have been checked; their parts cannot change
 
 
 def check_word(head):
-    """Refuses a definition that hides a letter, or makes no number."""
+    """Refuse a definition that hides a letter, or that is no number."""
     if head in _words:
         return
     count = {"word": 2, "rec": 3}.get(head.op)
@@ -103,7 +103,7 @@ def check_word(head):
     hidden = ", ".join(sorted(x.args[0] for x in head.letters))
     must(not hidden, "the definition of {} hides {}: make it a parameter", name, hidden)
     sorts = [check_function(f) for f in (first, *step)]
-    if step:  # it takes what the start takes, a size, and the row before
+    if step:  # it takes the arguments of the start, a size, and the previous row
         *data, size, before = sorts[1]
         same = step[0].args[1:-2] == first.args[1:] and size == SIZE
         must(same and before == fun(data[-1]) and data[-1].op == "POS",
@@ -112,7 +112,7 @@ def check_word(head):
 
 
 def check_function(f, draws=False):
-    """The sorts of what a function takes, its values being numbers; ProofError if they are not."""
+    """The sorts of a function's arguments; raises ProofError if its values are not numbers."""
     must(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
     body, marks = looked_into(f)
     fits(NUM, body)
@@ -120,7 +120,7 @@ def check_function(f, draws=False):
 
 
 def check_sort(s, draws=False):
-    """The sort, if it is one.  A draw may be bound by a mean, and stands nowhere else."""
+    """The sort, if it is one.  Only a mean may bind a draw."""
     if s.op == "POS":
         fits(SIZE, *s.args)
     elif s.op == "FUN":
@@ -162,7 +162,7 @@ BINDING = {"app": _application, "move": _move, "sum": _over, "mean": _over,
 
 
 def fits(sort, a):
-    """The sort; a term that may not stand where it is wanted is refused."""
+    """The sort of a term, which is refused if another sort is required here."""
     must(type(a) is Term and not a.loose, "{} is no term, or refers to something bound", a)
     if sort.op != "FUN":
         found = check(a)
@@ -179,11 +179,11 @@ def fits(sort, a):
     return fits(NUM, body) and sort
 
 
-# ── Evidence by form ─────────────────────────────────────────────────────────────────────────
+# ── What a form shows ────────────────────────────────────────────────────────────────────────
 
 
 def full(t):
-    """A term with every definition written out."""
+    """A term with every definition expanded."""
     written = unfolded(t) if t.op == "app" and t.args[0].op in ("word", "rec") else None
     if written is not None:
         return full(written)
@@ -201,11 +201,11 @@ def is_mask(t):
     return t in (ZERO, ONE) or t.op in ("delta", "le")
 
 
-UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)  # what is evident of the sign of a number
+UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)  # what the form of a number shows of its sign
 
 
 def sign(t):
-    """What is evident of the sign of a number by its form."""
+    """What the form of a number shows of its sign."""
     op, args = t.op, t.args
     if op in ("exp", "size", "place") or op == "let" and args[1] == POSITIVE:
         return ABOVE_ZERO
@@ -213,7 +213,7 @@ def sign(t):
         return ABOVE_ZERO if args[0] > 0 else AT_LEAST_ZERO if args[0] == 0 else UNKNOWN
     if is_mask(t) or op == "call" and args[0] == "relu":
         return AT_LEAST_ZERO
-    if op in ("sqrt", "inv"):  # 1/0, and the root of what is negative, may be anything
+    if op in ("sqrt", "inv"):  # 1/0, and the root of a negative number, may be any number
         return sign(args[0]) if op == "sqrt" or sign(args[0]) == ABOVE_ZERO else UNKNOWN
     if op == "pow":
         return sign(args[0]) or (UNKNOWN if args[1] % 2 else AT_LEAST_ZERO)
@@ -229,7 +229,7 @@ def sign(t):
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: above it if one of them is, where an index meets its bound."""
+    """The sign of a sum of terms >= 0: positive if one is, at an index that equals its bound."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
     weak = [a for a in factors if sign(a) != ABOVE_ZERO]

@@ -1,8 +1,8 @@
-"""Sums, means, and positions: the part of the normal form in which indices run.
+"""Sums, means and positions: the part of the normal form that deals with indices.
 
-A sum over an index: what is free of it leaves, a Kronecker delta fixes it, sums inside that
-depend on it are opened, parts that do not touch each other become a product, and what remains is
-written in one of all the orders of its indices.
+In a sum over an index, factors free of the index move out, a Kronecker delta fixes the index, inner
+sums that depend on it are opened, factors that share no index become a product of sums, and the
+remaining sum is written with its indices in one canonical order.
 """
 
 from itertools import chain, groupby, islice, permutations, product
@@ -19,7 +19,7 @@ BLOCKS = ("inl", "inr")
 
 
 class Sums(Arithmetic):
-    """Brings sums, positions and means to normal form."""
+    """Computes the normal form of sums, positions and means."""
 
     def _sum(self, f):
         body, marks = looked_into(f)
@@ -28,8 +28,8 @@ class Sums(Arithmetic):
     def summed(self, indices, p, moved=frozenset()):
         """The sum of a polynomial over letters.
 
-        ``moved`` are those that stand for permuted ones.  It serves to find one form of many, and
-        no truth rests on it.
+            ``moved`` are the letters that replace permuted ones.  They serve to choose one form among many;
+        no truth depends on them.
         """
         found = [(c, u) for m, c in p.items() for u in self.unpacked(m, frozenset(indices))]
         sums = [(self._sum_of([*indices, *more], n, moved), c * d) for c, (more, n, d) in found]
@@ -51,8 +51,8 @@ class Sums(Arithmetic):
     def _sum_of(self, indices, m, moved):
         """The sum of one product over letters.
 
-        A delta that fixes one index may put π l for k, or its inverse image for l.  Both are right,
-        so the index that stays is one of those: its sum is written as reindexing would.
+            A delta that fixes one index may replace k by π l, or l by the inverse image of k.  Both are correct,
+        so the remaining index is the one whose sum reads as after reindexing.
         """
         for k in indices:
             size = k.args[1].args[0]
@@ -67,13 +67,13 @@ class Sums(Arithmetic):
         return self._separated(indices, m, moved)
 
     def _at(self, k, places, indices, m, moved):
-        """The sum where one index is at some places only: [(new indices, place)]."""
+        """The sum split by the blocks of one index: [(new indices, place)]."""
         others = [i for i in indices if i != k]
         found = [(new, self.poly(put(product_term(m), {k: there}))) for new, there in places]
         return plus(*[self.summed([*others, *new], p, moved) for new, p in found])
 
     def _separated(self, indices, m, moved):
-        """Constants out, unused indices counted, parts that share no index made a product."""
+        """Move constants out, count unused indices, and separate parts that share no index."""
         outside = [f for f in m if f[0].letters.isdisjoint(indices)]
         inside = [f for f in m if f not in outside]
         result, unused, parts = self.product(outside), set(indices), []
@@ -89,7 +89,7 @@ class Sums(Arithmetic):
         return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
 
     def _connected(self, indices, factors, moved):
-        """The atom of a sum, its indices in one order; or what counting makes of it."""
+        """The atom of a sum with its indices in canonical order, or the result of counting it."""
         if COUNT in self.laws and len(indices) == len(factors) == 1:
             [(a, e)], [k] = factors, indices
             if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:
@@ -105,7 +105,7 @@ class Sums(Arithmetic):
     # ── Positions ────────────────────────────────────────────────────────────────────────────
 
     def position(self, p):
-        """A position written shortly: in a range of one there is one, π⁻¹(π i) is i."""
+        """A position in its shortest form: a range of size one has one position, π⁻¹(π i) is i."""
         if _range(p) == UNIT:
             return ONLY
         if p.op == "last" and p.args[0].op == "join":
@@ -130,7 +130,7 @@ class Sums(Arithmetic):
         return atom(Term("place", p))
 
     def _delta(self, p, q):
-        """1 where two positions coincide, else 0: one letter, and what it must be."""
+        """1 if two positions coincide, else 0: one letter and the position that it must equal."""
         p, q = self.position(p), self.position(q)
         if p == q:
             return UNITY
@@ -145,7 +145,7 @@ class Sums(Arithmetic):
         return UNITY if p == q else atom(Term("delta", p, q))
 
     def _le(self, p, q):
-        """1 where the first position does not come after the second, else 0."""
+        """1 if the first position does not come after the second, else 0."""
         p, q = self.position(p), self.position(q)
         if p == q or q.op == "last":
             return UNITY
@@ -159,7 +159,7 @@ class Sums(Arithmetic):
     # ── Means ────────────────────────────────────────────────────────────────────────────────
 
     def _mean(self, f):
-        """The mean over draws: of products with at most two entries of each, by their moments."""
+        """The mean over draws of products with at most two entries of each, by their moments."""
         sorts = [s.args for s in f.args[1:]]
         draws = [fresh(Term("DRAW", law, self.canonical(v), *at)) for law, v, *at in sorts]
         p = self.poly(opened(f, *draws))
@@ -180,18 +180,18 @@ class Sums(Arithmetic):
         return self.times(outside, atom(Term("mean", f)))
 
     def _moments(self, m, draws):
-        """The mean of one product; None where two moments of each draw do not settle it."""
+        """The mean of one product; None if two moments of each draw do not determine it."""
         total = []
         for indices, n, c in self.unpacked(m, frozenset(draws)):
             rest = [(a, e) for a, e in n if a.letters.isdisjoint(draws)]
             values = [self._moment(d, [(a, e) for a, e in n if d in a.letters]) for d in draws]
             if None in values:
-                return None  # asked first: a mean must exist before it can be 0
+                return None  # asked first, because a mean must exist before it can be 0
             total.append(scaled(self.summed(indices, self.times(self.product(rest), *values)), c))
         return plus(*total)
 
     def _moment(self, d, factors):
-        """The mean of a product of entries of one draw, if there are none, one or two."""
+        """The mean of a product of entries of one draw, if it has none, one or two of them."""
         entries = [a for a, e in factors for _ in range(int(e))]
         plain = all(a.op == "app" and a.args[0] == d and e in (1, 2) for a, e in factors)
         if not plain or len(entries) > 2:
@@ -203,14 +203,14 @@ class Sums(Arithmetic):
 
 
 def halves(k):
-    """What an index of a joined range is, in the first block and in the second: ([index], it)."""
+    """An index of a joined range, in the first block and in the second: ([index], position)."""
     one, other = k.args[1].args[0].args
     first, second = fresh(pos(one)), fresh(pos(other))
     return ([first], Term("inl", other, first)), ([second], Term("inr", one, second))
 
 
 def split_positions(marks):
-    """The places of some letters, each joined range taken in its blocks: lists of terms."""
+    """The places of some letters, with each joined range split into its blocks: lists of terms."""
     return [list(way) for way in product(*map(_places, marks))]
 
 
@@ -221,7 +221,7 @@ def _places(k):
 
 
 def _range(p):
-    """The size of the range of a position, where it can be one."""
+    """The size of the range of a position, if it can be one."""
     p = _base(p)
     if p.op in ("only", "last"):
         return UNIT if p.op == "only" else p.args[0]
@@ -229,14 +229,14 @@ def _range(p):
 
 
 def _base(p):
-    """What permutations carry along."""
+    """The permutations that act on a position."""
     while p.op == "move":
         p = p.args[2]
     return p
 
 
 def _age(p):
-    """Letters made later are put away first."""
+    """A key by which newer letters are eliminated first."""
     p = _base(p)
     return p.op == "let" and p.args[0][0] == "#", p.key
 
@@ -247,7 +247,7 @@ def _undone(path, x):
 
 
 def _solutions(delta):
-    """Pairs (letter, where it must be) that a delta allows."""
+    """Pairs (letter, its required position) that satisfy a delta."""
     x, there = delta.args
     if x.op == "let" and x not in there.letters:
         yield x, there
@@ -257,7 +257,7 @@ def _solutions(delta):
 
 
 def _paths(t, k):
-    """The chains of permutations in which a letter stands in a term, itself among them."""
+    """The chains of permutations that act on a letter in a term, including the empty chain."""
     if k not in t.letters:
         return set()
     if _base(t) == k:
@@ -266,14 +266,14 @@ def _paths(t, k):
 
 
 def reindexed(indices, body):
-    """What a term becomes when indices run through their ranges in other orders, first itself."""
+    """The term under all reorderings of its indices, beginning with the term itself."""
     ways = [[k, *sorted(_paths(body, k) - {k}, key=lambda w: w.key)] for k in indices]
     for choice in islice(product(*ways), MOST_ORDERS):
         yield put(body, {k: _undone(w, k) for k, w in zip(indices, choice)})
 
 
 def _in_order(indices, body):
-    """The binder over indices, in the first of all orders that their roles leave open."""
+    """The binder over indices, in the first of the orders that their roles allow."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])

@@ -1,9 +1,9 @@
-"""Terms, binders, and the one substitution.
+"""Terms, binders, and the only substitution.
 
-A term is a node: what it is, and what is below it.  A matrix is a function of two positions, so
-one binder is enough: ``abs`` over typed variables, with a body.  A sum, a mean, a derivative, a
-definition and a "for every" are each an operator on an ``abs``.  What is bound has no name: it is
-a number, counted from inside, so nothing can be captured and nothing has to be renamed.
+A term is a node with an operator and parts.  A matrix is a function of two positions, so one binder is
+enough: ``abs`` over typed variables, with a body.  A sum, a mean, a derivative, a definition and a
+"for every" are each an operator on an ``abs``.  A bound variable has no name: it is a number, counted
+from the innermost binder, so nothing can be captured and nothing has to be renamed.
 
     sorts      SIZE | LAW | NUM kind | POS size | FUN kind result *arguments
                | DRAW law variance *positions
@@ -14,11 +14,11 @@ a number, counted from inside, so nothing can be captured and nothing has to be 
     anywhere   let name sort | var k | app head … | abs body *sorts
     heads      let … | var k | word name F | rec name F G
 
-``F`` and ``G`` are ``abs`` nodes.  The sorts of one ``abs`` may depend on what it binds before
-them: a word binds its sizes first, then its matrices, then the positions of the entry.  A
-recursion has rows: ``rec F G`` is F(data, k) at 1, and G(data, k, t, row t) at t + 1.  The entries
-of a draw are independent, and so are draws; each has mean 0 and this variance.  Their law, a
-letter, stands for the rest of their distribution, of which nothing is known.
+``F`` and ``G`` are ``abs`` nodes.  The sorts of an ``abs`` may depend on the variables that it binds
+before them: a word binds its sizes first, then its matrices, then the positions of the entry.  A
+recursion has rows: ``rec F G`` is F(data, k) at 1, and G(data, k, t, row t) at t + 1.  The entries of a
+draw are independent, and so are different draws; each entry has mean 0 and the given variance.  The
+law of a draw is a letter for the rest of its distribution, about which nothing is assumed.
 """
 
 import itertools
@@ -27,20 +27,20 @@ from weakref import WeakValueDictionary
 
 
 class ProofError(Exception):
-    """A line that was not justified, or a term that makes no sense; says which."""
+    """A line that was not justified, or a term that makes no sense; the message says which."""
 
     def __str__(self):
         return self.args[0].format(*self.args[1:]) if self.args[1:] else self.args[0]
 
 
 def must(condition, message, *parts):
-    """Refuses, with a sentence about some parts, unless a condition holds."""
+    """Raise ProofError, with a sentence about some parts, unless a condition holds."""
     if not condition:
         raise ProofError(message, *parts)
 
 
 class Frozen:
-    """What nobody can change; another kind of it is not taken, since types are compared."""
+    """What nobody can change; no other type is accepted, because types are compared."""
 
     __slots__ = ()
 
@@ -55,10 +55,10 @@ class Frozen:
 
 
 class Term(Frozen):
-    """A node: ``op`` says what it is, ``args`` what is below.  Equal in structure is the same object.
+    """A node with an operator ``op`` and parts ``args``.  Equal structures are the same object.
 
-    ``loose`` is how many variables around it it may refer to; ``letters`` are the letters in it;
-    ``key`` is a string by which terms are ordered, and nothing else.
+    ``loose`` counts the surrounding variables that it may refer to; ``letters`` are the letters in it;
+    ``key`` is a string that serves only to order terms.
     """
 
     __slots__ = ("op", "args", "loose", "letters", "key", "__weakref__")
@@ -68,7 +68,7 @@ class Term(Frozen):
         letter = op != "let" or [*map(type, args)] == [str, Term]
         must(exact and letter, "no term is made of {!r} {!r}", op, args)
         args = tuple(map(_plain, sorted(args, key=_key) if op in ("add", "mul", "times") else args))
-        known = (op, args, *map(type, args))  # 1 is the whole number or the rational
+        known = (op, args, *map(type, args))  # distinguishes the integer 1 from the rational 1
         made = _made.get(known)
         if made is None:
             made = object.__new__(cls)
@@ -90,12 +90,12 @@ class Term(Frozen):
         return self.key
 
 
-_made = WeakValueDictionary()  # all terms that are in use, by what they are made of
+_made = WeakValueDictionary()  # all terms in use, by operator and parts
 NOTHING = frozenset()
 
 
 def _plain(a):
-    """A Fraction keeps whatever numerator it was given: here it has Python's own whole numbers."""
+    """Rebuild a Fraction, so that its parts are Python's own integers."""
     return Fraction(*map(int, a.as_integer_ratio())) if type(a) is Fraction else a
 
 
@@ -104,7 +104,7 @@ def _key(a):
 
 
 def _below(t):
-    """What is below a node, each with how many variables the node binds around it."""
+    """The parts of a node, each with the number of variables that the node binds around it."""
     if t.op != "abs":
         return [(a, 0) for a in t.args if type(a) is Term]
     body, *sorts = t.args
@@ -112,7 +112,7 @@ def _below(t):
 
 
 def rebuilt(t, go):
-    """The same node over ``go(what is below, how many variables are bound around it here)``."""
+    """The same node over ``go(part, number of variables bound around it here)``."""
     if t.op == "abs":
         return Term("abs", *[go(a, n) for a, n in _below(t)])
     return Term(t.op, *[go(a, 0) if type(a) is Term else a for a in t.args])
@@ -134,7 +134,7 @@ def fun(*arguments, kind="any", result=NUM):
 
 
 def is_name(name):
-    """Whether a letter or a word may be called so: letters, digits, _ and ', and a letter first."""
+    """Whether a letter or a word may have this name: letters, digits, _ and ', a letter first."""
     return type(name) is str and name[:1].isalpha() and name.replace("'", "_").isidentifier()
 
 
@@ -142,12 +142,12 @@ _serial = itertools.count()
 
 
 def fresh(sort):
-    """A letter that stands nowhere else, for what a binder binds; in order of their names by age."""
+    """A new letter for a bound variable; letters of one name are ordered by age."""
     return Term("let", f"#{next(_serial):015}", sort)
 
 
 def abstract(letters, body):
-    """The binder over some letters of a body: their names are gone."""
+    """The binder over some letters of a body, which lose their names."""
     bound = [_bound(x.args[1], letters[:n]) for n, x in enumerate(letters)]
     return Term("abs", _bound(body, letters), *bound)
 
@@ -163,15 +163,15 @@ def put(t, letters):
 
 
 def filled(t, values):
-    """A body with values in the place of what the innermost binder around it binds."""
+    """A body in which values replace the variables of the innermost binder."""
     return _put(t, values, NOTHING, 0, {})
 
 
 def _put(t, values, letters, depth, known):
-    """Both of these: the variables of the binder ``depth`` binders further out, and letters.
+    """Substitute for the variables of the binder ``depth`` levels out, and for letters.
 
-    What is put in is lifted over the binders that it is carried under, so nothing is captured.
-    Where a function comes to stand before its arguments, they are put into it at once.
+    A substituted term is lifted over the binders that it passes, so nothing is captured.  A function
+    that ends up before its arguments is applied to them at once.
     """
     if t.loose <= depth and (not letters or t.letters.isdisjoint(letters)):
         return t
@@ -182,7 +182,7 @@ def _put(t, values, letters, depth, known):
         return Term("var", depth + k - n)
     if t in letters:
         return _lift(letters[t], depth)
-    if (t, depth) not in known:  # a part that stands in many places is done once
+    if (t, depth) not in known:  # substitute in a shared part only once
         known[t, depth] = rebuilt(t, lambda a, n: _put(a, values, letters, depth + n, known))
     t = known[t, depth]
     if t.op in ("app", "move") and t.args[0].op == "abs":
@@ -200,7 +200,7 @@ def _lift(t, by, floor=0):
 
 
 def inverse(f):
-    """The inverse of a function of a position that is a chain of permutations."""
+    """The inverse of a function of a position, if it is a chain of permutations."""
     body, back = f.args[0], Term("var", 0)
     while body.op == "move":
         body, back = body.args[2], Term("move", body.args[0], -body.args[1], back)
@@ -209,13 +209,13 @@ def inverse(f):
 
 
 def opened(f, *values):
-    """The body of a binder with values in the place of what it binds."""
+    """The body of a binder in which values replace the bound variables."""
     must(len(values) == len(f.args) - 1, "{} does not bind {} things", f, len(values))
     return filled(f.args[0], values)
 
 
 def looked_into(f):
-    """The body of a binder, and the fresh letters that stand in it for what it binds."""
+    """The body of a binder, and the fresh letters that replace its bound variables."""
     marks = []
     for sort in f.args[1:]:
         marks.append(fresh(filled(sort, tuple(marks))))
@@ -223,7 +223,7 @@ def looked_into(f):
 
 
 def unfolded(t):
-    """A word applied to arguments, by its definition; a recursion at 1 or at t + 1, else None."""
+    """A word applied to arguments, by its definition; a recursion at 1 or at t + 1; else None."""
     head, *arguments = t.args
     if head.op == "word":
         return opened(head.args[1], *arguments)
