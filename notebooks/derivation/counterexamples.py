@@ -1,7 +1,7 @@
-"""The smallest exact instance in which a claim is false.
+"""Find a smallest exact instance in which a claim is false.
 
-"Not proved" is not "false": falsity takes an instance.  The search tries small sizes first,
-and within a size entries with few non-zeros; the instance found is evaluated exactly.
+"Not proved" does not mean "false": a false claim needs an instance.  The search tries small sizes
+first and, for each size, entries with few non-zeros; it evaluates the instance that it finds exactly.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .sizes_told import telling_sizes
 SIZES = (1, 2, 3)
 ENTRIES = (0, 1, -1, 2)
 SCALARS = (1, 2, -1)
-LARGEST = 24  # of the sum of the sizes and the entries, which is what "smallest" goes by
+LARGEST = 24  # the largest sum of sizes and entries; "smallest" minimises this sum
 MOST_INSTANCES = 6_000
-MOST_STEPS = 1_000_000  # of the interpreter, in all instances: about three seconds
-MOST_ENTRIES = 200  # of letters whose sizes are numbers
-MOST_PLACES = 10**4  # at which the two sides are compared
+MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
+MOST_ENTRIES = 200  # entries of letters whose sizes are numbers
+MOST_PLACES = 10**4  # entries at which the two sides are compared
 
 
 class NoCounterexample:
-    """What a search without a find returns; it is false in a condition."""
+    """The result of a search that found nothing; its truth value is False."""
 
     def __init__(self, tried):
         self.tried = tried
@@ -53,9 +53,9 @@ class NoCounterexample:
 class Counterexample:
     """Sizes, entries and both exact values of an instance in which lhs and rhs differ.
 
-    Attributes: ``sizes`` and ``values`` (names to exact values), ``at`` (the entry at which
-    they differ, from 1), ``lhs`` and ``rhs`` (the two exact numbers), ``without`` (the hypothesis
-    that was dropped, in words).
+    Attributes: ``sizes`` and ``values`` (names to exact values), ``at`` (the entry at which the sides
+    differ, counted from 1), ``lhs`` and ``rhs`` (the two exact numbers), ``without`` (the dropped
+    hypothesis, in words).
     """
 
     def __init__(self, sizes, values, at, lhs, rhs, claim):
@@ -63,7 +63,7 @@ class Counterexample:
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
     def _draws(self, style):
-        """How the draws of the claim are distributed in this instance, in print; "" without any."""
+        """How the draws of the claim are distributed in this instance, in print, or ""."""
         families = set().union(*[x.atoms(Family) for x in self.claim])
         names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
         words = style.text(": ± the deviation, by fair coins)")
@@ -98,7 +98,7 @@ class Counterexample:
         return self._show_without() + self._show_instance()
 
     def __repr__(self):
-        """The claim as well: a notebook that refutes another one has another output."""
+        """Includes the claim, so that refuting another claim changes a notebook's output."""
         style = Text(brief_words(self.claim))
         claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         claim = "; ".join([claim, *kept_back_in(style)])
@@ -115,7 +115,7 @@ class Counterexample:
 
 
 class _Plain(StrPrinter):
-    """SymPy's plain print, with e for its E."""
+    """SymPy's plain print, with e instead of its E."""
 
     def _print_Exp1(self, number):
         return "e"
@@ -135,11 +135,11 @@ def _show_value(style, value):
 
 
 def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
-    """The smallest exact instance in which ``lhs`` and ``rhs`` differ.
+    """A smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
-    ``without`` is printed before it: the hypothesis that the claim dropped, in words.  Returns a
-    Counterexample, or a NoCounterexample, which is false and no proof of anything.  Raises
-    ProofError when the two shapes differ.
+    ``without``, the hypothesis that the claim dropped, in words, is printed before it.  Returns a
+    Counterexample, or a NoCounterexample, which is false and proves nothing.  Raises ProofError if
+    the two shapes differ.
     """
     if expression(lhs, "counterexample").axes != expression(rhs, "counterexample").axes:
         raise ProofError("the two sides of a claim must have one shape")
@@ -157,7 +157,7 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
         try:
             at = search.differ(instance)
         except (ZeroDivisionError, OverflowError, TooLong):
-            continue  # a side is undefined there, or too large
+            continue  # a side is undefined here, or too large
         tried += 1
         if at is not None and (found := search.exactly(instance, at)) is not None:
             found.without = without
@@ -176,14 +176,14 @@ def _letters(*sides):
 
 
 def _entries_of_fixed_size(*sides):
-    """How many entries the letters have whose sizes are all numbers."""
+    """The number of entries of the letters whose sizes are all numbers."""
     families = [x for x in _letters(*sides) if isinstance(x, Family)]
     return sum(sp.prod(f.sizes) for f in families if all(s.is_Integer for s in f.sizes))
 
 
 class _Search:
     def __init__(self, lhs, rhs):
-        self.steps = 0  # of the interpreter
+        self.steps = 0  # interpreter steps
         self.claim, self.functions = (lhs, rhs), (lhs.function, rhs.function)
         symbols = lhs.free_scalars() | rhs.free_scalars()
         self.sizes = sorted((s for s in symbols if s.is_integer), key=str)
@@ -200,7 +200,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """All instances, by the sum of their sizes and of how far their entries are from zero."""
+        """All instances, ordered by the sum of their sizes and of the distances of entries from zero."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:
@@ -213,7 +213,7 @@ class _Search:
             yield symbols, [(what, at, values[c]) for (what, at, values), c in zip(slots, choice)]
 
     def _slots(self, symbols):
-        """What is to be chosen at these sizes: (letter, where, candidates)."""
+        """What has to be chosen at these sizes: (letter, place, candidates)."""
 
         def size(s):
             return int(number(s).xreplace(symbols))
@@ -234,7 +234,7 @@ class _Search:
         return slots
 
     def _instance(self, instance, functions):
-        """What the letters are, and for each sequence the last place that was read."""
+        """The value of each letter, and for each sequence the last place that was read."""
         sizes, chosen = instance
         meant = {self.terms[s]: n for s, n in sizes.items()}
         tables, read = {f: {} for f in self.families}, {}
@@ -257,7 +257,7 @@ class _Search:
     def differ(self, instance):
         """The first entry at which the two sides differ, or None.
 
-        Raises ZeroDivisionError or OverflowError where a side is undefined, or too large.
+        Raises ZeroDivisionError or OverflowError if a side is undefined or too large.
         """
         evaluated, *_ = self._instance(instance, FLOAT)
         try:
@@ -267,18 +267,18 @@ class _Search:
 
     def _difference(self, evaluated):
         left, right = map(evaluated.value, self.functions)
-        found = None  # until all entries are seen to be defined
+        found = None  # until all entries have been evaluated without an error
         for at in self._places(evaluated):
             one, other = left(*at), right(*at)
             if math.isnan(one) or math.isnan(other):
                 raise Undefined
-            gap = abs(one - other)  # what is small and no rounding is worked out exactly
+            gap = abs(one - other)  # a small gap that may be rounding is computed exactly
             if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
                 found = found or at
         return found
 
     def exactly(self, instance, at):
-        """The find in exact numbers, or None should the difference have been rounding."""
+        """The instance in exact numbers, or None if the difference was rounding."""
         evaluated, tables, read = self._instance(instance, EXACT)
         left, right = (
             sp.simplify(sp.sympify(evaluated.value(f)(*at))) for f in self.functions
@@ -295,7 +295,7 @@ class _Search:
 
 
 def _reader(family, table, number, read):
-    """The function that a table is; it notes how far a sequence is read."""
+    """The function with these values; it records how far a sequence is read."""
 
     def entry(*at):
         at = tuple(map(int, at))
@@ -308,7 +308,7 @@ def _reader(family, table, number, read):
 
 
 def _used(family, table, read):
-    """The entries to show: of a sequence, those that were read."""
+    """The entries to show; of a sequence, only those that were read."""
     if family.kind != "sequence":
         return table
     return {at: v for at, v in table.items() if at[0] <= read.get(family, 1)}
@@ -326,7 +326,7 @@ def _array(entries):
 
 
 def _choices(counts, cost):
-    """All tuples of candidate numbers, one below each count, that sum to the cost."""
+    """All tuples of candidates, one below each count, whose sum is the cost."""
     if not counts:
         if cost == 0:
             yield ()

@@ -1,8 +1,8 @@
-"""Words that the reader defines: abbreviations and recursions.
+"""Words that a reader defines: abbreviations and recursions.
 
-A definition is read on letters that tell nothing (see ``templates``), and kept as that template;
-every use puts its arguments into the template by a capture-avoiding substitution.  So a
-definition can hide nothing, cannot change, and means the same for every argument.
+A definition is read once, on letters that reveal nothing (see ``templates``), and stored as a template.
+Each use substitutes its arguments into the template without capture.  A definition therefore hides
+nothing, cannot change, and means the same for every argument.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .words import Definition, RecursiveDefinition
 def define(name, body, shown=None):
     """A word that abbreviates an expression: ``define("attention", lambda Q, K, V, tau: …)``.
 
-    The body must be closed: every letter, scalar, permutation and free index in it comes in as
-    an argument, expressions first.  It is one formula: what it takes cannot be compared, and tells
-    its ``shape`` only to be written with.  ``shown`` prints that many arguments only, for words
-    with many weights.
+    The body must be closed: every letter, scalar, permutation and free index in it is an argument,
+    expressions first.  It must be one formula: it may not compare its arguments, and may use their
+    ``shape`` only to write matrices.  ``shown`` is the number of arguments to print, for words with
+    many weights.
     """
     return _Abbreviation(name, body, shown)
 
@@ -39,7 +39,7 @@ def define(name, body, shown=None):
 class _Defined(Operation):
     """An operation that a reader has defined; ``term`` is the kernel's word.
 
-    ``rows(x, t)`` writes out a recursion up to t, for who evaluates it.
+    ``rows(x, t)`` writes out a recursion up to t, for evaluation.
     """
 
     term: object = None
@@ -47,7 +47,7 @@ class _Defined(Operation):
 
 
 class _Abbreviation(Word):
-    """A word that is read when it is first used: then it is known what it takes."""
+    """A word that is read at its first use, when the sorts of its arguments are known."""
 
     def __init__(self, name, body, shown):
         check_word("a word", name)
@@ -83,15 +83,15 @@ class _Abbreviation(Word):
 
     @property
     def terms(self):
-        """The word of the kernel that unfolding this word unfolds."""
+        """The kernel's word that unfolding this word unfolds."""
         return [operation.term for operation in self.operations]
 
 
 def recursion(name, first, step):
-    """A row defined along the natural numbers: its value at 1, and at t + 1 from that at t.
+    """A row defined along the natural numbers: its value at 1, and its value at t + 1 from that at t.
 
-    ``first(*data)`` and ``step(previous, t, *data)`` are expressions of one row; data are
-    sequences, heads or scalars.  Call the result as ``name(t, *data)``.
+    ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or
+    scalars.  Call the result as ``name(t, *data)``.
     """
     return _Recursion(name, first, step)
 
@@ -119,7 +119,7 @@ class _Recursion(_Abbreviation):
             return template.axes(args, params[1:])
 
         def rows(x, t):
-            """What the row is at 1, and at each step up to t, made of the row before: pairs."""
+            """The row at 1, and each step up to t applied to the row before: pairs."""
             _, *params = x.params
             yield None, template.filled(template.result, (), params)
             for at in range(1, t):
@@ -130,7 +130,7 @@ class _Recursion(_Abbreviation):
 
         def run(x, sample):
             if binds:
-                from .torch_runs import NotRun  # which reads what is defined here
+                from .torch_runs import NotRun  # imported here, because it imports this module
 
                 raise NotRun(f"the step of {self.name} holds an index form, a sum or a slope")
             row = None
@@ -145,7 +145,7 @@ class _Recursion(_Abbreviation):
         return known(operation)
 
     def always_shows(self, k, slot):
-        """Scalars: they may be meant to vary."""
+        """The scalars on which the row depends."""
         return isinstance(slot, sp.Expr)
 
     def _show(self, x, style, show):
@@ -155,7 +155,7 @@ class _Recursion(_Abbreviation):
         return f"{row}({', '.join(pieces)})" if pieces else row, ATOM
 
 
-#: A row whose value is already known, while a recursion is run.
+#: A row whose value is already known while a recursion is run.
 _VALUE = Operation(
     "value",
     axes=lambda args, params, wanted: wanted,

@@ -1,7 +1,7 @@
-"""How a derivation reads: one aligned block, one line for each step, its reason with it.
+"""How a derivation prints: one aligned block with a line and its reason for each step.
 
-Expressions that recur in lines too long for a page get names; lines that are still too long
-break at a sum or a product.
+Expressions that recur in lines too long for a page get names; lines that are still too long break
+at a sum or a product.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .printing import SUM, Latex, Text
 from .sizes_told import telling_sizes
 from .where import draws_rows, where_rows
 
-WIDEST = 56  # letters of a line
-WIDEST_WITH_REASON = 70  # letters of a line and its reason side by side
-ONE_ROW = 34  # letters of an equation beside which nothing stands
+WIDEST = 56  # characters of a line
+WIDEST_WITH_REASON = 70  # characters of a line and its reason side by side
+ONE_ROW = 34  # characters of an equation without a reason
 WORTH_NAMING = 12
 NAMES = "ABCDFGHUVWZ"  # E is the mean
 SHORT_START = 18
@@ -32,7 +32,7 @@ SHORT_START = 18
 def latex_of(proof):
     """The block in LaTeX, for a notebook and a page.
 
-    A reason stands beside its line, or below it where both together are wider than a page.
+    A reason is printed beside its line, or below it if both together are wider than a page.
     """
     lines = _lines(proof)
     style, names = _style_and_names(proof, lines, Latex)
@@ -65,7 +65,7 @@ def aligned(rows):
 
 
 def equation_rows(lhs, rhs, style):
-    """An equation in LaTeX, in one row if a phone shows it whole, else the right side below."""
+    """An equation in LaTeX, in one row if it fits on a phone, else with the right side below."""
     left, right = (_broken(x, {}, style) for x in (lhs, rhs))
     whole = f"{left[0]} = {right[0]}"
     if len(left) == len(right) == 1 and _length(whole) <= ONE_ROW:
@@ -74,13 +74,13 @@ def equation_rows(lhs, rhs, style):
 
 
 def rows_of(formula):
-    """The rows of such a formula: (line, its reason or "" where none stands beside it) of each."""
+    """The rows of such a formula: (line, its reason or "" if it is not beside the line)."""
     inner = formula.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
     return [row.partition(" && ")[::2] for row in inner.split(" \\\\\n")]
 
 
 def _lines(proof):
-    """The lines in print, with the sizes that nothing else tells."""
+    """The lines in print, with the sizes that nothing else shows."""
     hypotheses = getattr(proof, "hypotheses", ())
     beside = [side for h in hypotheses for side in h.sides()]
     letters = {x for h in hypotheses if not h.sides() for x in h.about.letters}
@@ -90,7 +90,7 @@ def _lines(proof):
 
 
 def _style_and_names(proof, lines, style):
-    """The style for all that a proof prints, and names for what recurs in it."""
+    """The style for everything that a proof prints, and names for expressions that recur."""
     sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
     style = style(brief_words([*[x for x, *_ in lines], *sides]))
     conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
@@ -103,17 +103,17 @@ def _style_and_names(proof, lines, style):
 
 
 def _named_in(x):
-    """What an expression prints, or tells in a shape: letters, indices, sizes, words."""
+    """What the print of an expression mentions: letters, indices, sizes, words."""
     kinds = Family, Bijection, Index, sp.Symbol
     words = {y.operation.word for y in x.walk()} - {None}
     return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.axes])
 
 
 def _reasons_stand_below(lines, names, style):
-    """Whether the widest line and the longest reason are too wide for one row of a page."""
+    """Whether the widest line and the longest reason together are too wide for a row."""
     rows = [max(map(len, _broken(x, names, style.plain))) for x, *_ in lines]
     if rows[0] <= SHORT_START:
-        rows = [rows[0] + 3 + width for width in rows[1:]]  # all lines start behind the first
+        rows = [rows[0] + 3 + width for width in rows[1:]]  # all lines begin after the first
     reasons = [_length(", ".join(r.latex for r in rs) + note) for _, rs, note in lines[1:]]
     return max(rows, default=0) + max(reasons, default=0) > WIDEST_WITH_REASON
 
@@ -147,7 +147,7 @@ def _reason(reasons, note):
 
 
 def _definitions_together(reasons):
-    """ "definition of softmax and normalise" for two of them: a phone shows it in one row."""
+    """ "definition of softmax and normalise" for two definitions, which fits on a phone."""
     start, reasons = "definition of ", list(reasons)
     words = [r.removeprefix(start) for r in reasons if r.startswith(start)]
     others = [r for r in reasons if not r.startswith(start)]
@@ -155,14 +155,14 @@ def _definitions_together(reasons):
 
 
 def _hypotheses(proof, style, names):
-    """One row each; two conditions of the kernel that print alike say the same in index form."""
+    """One row each; conditions of the kernel that print alike are the same in index form."""
     hypotheses = getattr(proof, "hypotheses", ())
     rows = [(h.show(style, names), h.sides() and h) for h in hypotheses]
     return [row for row, _ in dict.fromkeys((row, tuple(h and [h])) for row, h in rows)]
 
 
 def _told(proof, style, names, printed):
-    """What a print tells below its lines, a row each."""
+    """The rows below the lines of a print: left-out arguments, conditions, letters, draws."""
     yield from kept_back_in(style)
     needed = _hypotheses(proof, style, names)
     yield from (style.text("needs ") + h for h in needed)
@@ -183,7 +183,7 @@ def _width(x, names, style):
 def _names(lines, sides, style, taken):
     """Names for the expressions that recur in lines too wide for a page, the widest first.
 
-    No letter of a line or of a hypothesis (their ``sides``) is a name, and none that is ``taken``.
+    A name is no letter of a line or of a hypothesis (``sides``), and is not in ``taken``.
     """
     names = {}
     expressions = [*[x for x, *_ in lines], *sides]
@@ -221,7 +221,7 @@ def _in_order_of_appearance(names, lines):
 
 
 def _visible(x, names):
-    """The sub-expressions that a print of x shows: not those inside a named one."""
+    """The sub-expressions that a print of x shows, but not those inside a named one."""
     yield x
     if x not in names:
         for y in x.args:
@@ -229,7 +229,7 @@ def _visible(x, names):
 
 
 def _broken(x, names, style):
-    """The print of an expression in rows, broken between terms or factors where it is too wide."""
+    """An expression in rows, broken between terms or factors if it is too wide."""
     if _width(x, names, style) <= WIDEST or x in names:
         return [x.show(style, SUM, names)]
     if x.operation is SUM_OF:
@@ -254,7 +254,7 @@ def _broken_factor(x, names, style):
 
 
 def _joined(pieces, between, leading, style):
-    """Pieces of one or more rows each, packed into rows no wider than a page."""
+    """Pieces of one or more rows, packed into rows no wider than a page."""
     rows, may_go_on = [], False
     for piece in pieces:
         together = may_go_on and len(piece) == 1 and _length(rows[-1]) + _length(piece[0]) <= WIDEST
@@ -270,5 +270,5 @@ def _joined(pieces, between, leading, style):
 
 
 def _length(row):
-    """About how many letters wide a row of either style prints."""
+    """The approximate width of a row, in characters, in either style."""
     return len(re.sub(r"\\[A-Za-z]+!?|[{}^_\\]", "", row))

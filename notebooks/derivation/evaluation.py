@@ -1,7 +1,7 @@
-"""Terms of the kernel at concrete sizes: the numeric side, without torch.
+"""Evaluate terms of the kernel at concrete sizes, without torch.
 
-This interpreter reads terms as they are written and shares nothing with the kernel's normal form
-or its substitution, so it can contradict them.  It works in floats and in exact numbers.
+This interpreter reads terms as they are written.  It shares nothing with the kernel's normal form or
+substitution, so it can contradict them.  It computes in floats or in exact numbers.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sympy as sp
 
 MOST_RANDOM_ENTRIES = 6
 MOST_STEPS = 2_000_000
-STEP = 1e-3  # of a central difference of fourth order, in floats
+STEP = 1e-3  # of a fourth-order central difference, in floats
 
 _NAMED = ("exp", "log", "tanh", "cos", "sin")
 
 
 def _domain(library, largest, number):
-    """The functions that the kernel knows, by a library, and its numbers."""
+    """The functions that the kernel knows and its numbers, from one library."""
     named = {name: getattr(library, name) for name in _NAMED}
     return named | {"relu": lambda x: largest(x, 0), "root": library.sqrt, "number": number}
 
@@ -36,21 +36,21 @@ class Undefined(ZeroDivisionError):
 
 
 class TooLong(Exception):
-    """The term takes more steps than anybody waits for."""
+    """The term takes more steps than anybody would wait for."""
 
 
 class Instance:
-    """What each letter of the kernel stands for, and a number domain.
+    """The values of the kernel's letters, and a number domain.
 
-    ``meant`` maps a letter to an int (a size, or a position from 1), a number, a function of
-    ints, or for a permutation the tuple of images of 1, 2, ….  ``functions`` is FLOAT or EXACT.
-    What is bound stands in ``env``, the innermost last.
+    ``meant`` maps a letter to an int (a size, or a position from 1), a number, a function of ints, or,
+    for a permutation, the tuple of images of 1, 2, ….  ``functions`` is FLOAT or EXACT.  ``env`` holds
+    the values of bound variables, the innermost last.
     """
 
     def __init__(self, meant, functions=FLOAT):
         self.meant, self.functions = meant, functions
-        self._known = {}  # the values of what depends on nothing bound
-        self._slopes = 0  # how many derivatives are being taken
+        self._known = {}  # values of terms without bound variables
+        self._slopes = 0  # how many derivatives are being computed
         self.steps = 0
 
     def any(self, t, env=()):
@@ -145,7 +145,7 @@ class Instance:
         return self.functions[name](value)
 
     def _refuse_a_kink(self, value):
-        """At 0 a root and relu have no slope."""
+        """Raise Undefined for the slope of a root or of relu at 0."""
         if self._slopes and value == 0:
             raise Undefined
 
@@ -181,7 +181,7 @@ class Instance:
         return row(k)
 
     def _ranges(self, f, env):
-        """What the sorts of a binder range over; each may speak of what is bound before it."""
+        """The range of each sort of a binder; a sort may depend on variables bound before it."""
         sorts = [(s, (*env, *[None] * n)) for n, s in enumerate(f.args[1:])]
         return [range(1, self.any(s.args[0], around) + 1) for s, around in sorts]
 
@@ -205,7 +205,7 @@ class Instance:
         return sp.diff(f(s), s).subs(s, at)
 
     def _mean(self, env, f):
-        """The mean over independent signs: one distribution of the right variance."""
+        """The mean over independent signs: a distribution with the right variance."""
         sorts = [(s.args[1:], (*env, *[None] * n)) for n, s in enumerate(f.args[1:])]
         shapes = [[range(1, self.any(a.args[0], around) + 1) for a in positions]
                   for (_, *positions), around in sorts]  # fmt: skip

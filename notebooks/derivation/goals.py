@@ -1,7 +1,7 @@
-"""What is left to show of a line that was refused, in mathematics.
+"""What remains to be shown when a line is refused, in mathematics.
 
-The kernel has brought both sides to normal form and they differ.  Here the difference is printed;
-nothing rests on it.
+The kernel has brought both sides to normal form, and they differ.  This module only prints the
+difference.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from .kernel.terms import ProofError
 from .notation import names_in, show_position, show_term
 from .printing import Text
 
-LONGEST = 160  # letters of a side
-PATIENCE = 3000  # steps of the normal form: what takes more is too long to read
+LONGEST = 160  # characters of a side
+PATIENCE = 3000  # steps of the normal form; the result of more steps is too long to read
 
 
 def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
-    """A sentence with what the sides of a line come to where they differ; "" where they do not.
+    """A sentence with the normal forms of both sides at an entry where they differ, or "".
 
-    ``lhs`` and ``rhs`` are expressions, ``words`` are unfolded and ``laws`` used as in the line.
-    A side that is too long shows where it begins, and how many terms it has; of a line that is
-    false by an instance nothing is said then.
+    ``lhs`` and ``rhs`` are expressions; ``words`` are unfolded and ``laws`` applied as in the line.
+    A side that is too long shows its beginning and its number of terms; if the line is false by an
+    instance, it is left out.
     """
     try:
         found = _first_difference(lhs.function, rhs.function, words, laws)
@@ -52,7 +52,7 @@ def _first_difference(f, g, words, laws):
 
 
 def _side(style, p, names):
-    """A side in print: all of it, or its first term, or where that begins."""
+    """A side in print: all of it, its first term, or the beginning of that term."""
     whole = show_term(style, term_of(p), names)
     if len(whole) <= LONGEST:
         return whole
@@ -63,13 +63,13 @@ def _side(style, p, names):
 
 
 def _without_common_terms(p, q):
-    """Two polynomials without the terms that both of them have."""
+    """Two polynomials without the terms that both have."""
     common = p.items() & q.items()
     return dict(p.items() - common), dict(q.items() - common)
 
 
 def _names(at, taken):
-    """Names for the row and the column, also within a block: i and j, where these are free."""
+    """Names for the row and the column, also within a block: i and j if these are free."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
     free = [c for c in "ijpqrstuvw" if c not in taken]
     only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}
@@ -77,6 +77,6 @@ def _names(at, taken):
 
 
 def _where(at, names):
-    """Which entry it is."""
+    """The entry, in words."""
     told = [p for p in at if p.op != "let" or names.get(p, "1") != "1"]
     return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""

@@ -1,7 +1,7 @@
 """What a theorem rests on, in print.
 
-The kernel says which conditions a theorem has.  An operation offers words for them ("no row of A
-sums to zero"); a condition for which nobody has words is printed as it is.
+The kernel lists the conditions of a theorem.  An operation offers words for them ("no row of A sums to
+zero"); a condition without words is printed as it is.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .substitution import Substitution
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition of the kernel for which nobody has words."""
+    """A condition of the kernel without words of its own."""
 
     relation: str
     about: Term
 
     def sides(self):
-        """The expressions it speaks of: none, it is a term."""
+        """The expressions that it contains: none, because it is a term."""
         return []
 
     def met_in(self, sample):
         """Whether it holds in a sample, by a margin."""
         if self.relation in (SMOOTH, EXISTS):
-            return True  # the functions of a sample are smooth, its draws take two values
+            return True  # the functions of a sample are smooth, and its draws take two values
         places = self.about.args[1:]
-        try:  # it may speak of a letter that the line has not
+        try:  # it may contain a letter that the line lacks
             entry = sample.value(self.about)
             ranges = [
                 range(1, sample.value(p.args[0]) + 1) if p.op == "POS" else (0.0, 0.7)
@@ -57,12 +57,12 @@ class Condition:
         return show_condition(style, self.relation, self.about)
 
     def substituted(self, substitution):
-        """Itself: the kernel says what has become of it."""
+        """This condition, because the kernel already tracks substitutions in it."""
         return self
 
 
 def in_words(conditions, offered):
-    """How conditions of the kernel print: in the words offered where they fit, or as they are."""
+    """How conditions of the kernel print: in the offered words if they fit, or as they are."""
     left, chosen = set(conditions), []
     known = {phrase: says(phrase) or frozenset() for phrase in set(offered)}
     for phrase in sorted(known, key=lambda h: (-len(known[h]), *_by_print(h))):
@@ -74,14 +74,14 @@ def in_words(conditions, offered):
 
 
 def _by_print(hypothesis):
-    """Short ones first."""
+    """A key that puts short conditions first."""
     shown = hypothesis.show(Text())
     return len(shown), shown
 
 
 @lru_cache(maxsize=None)
 def says(phrase):
-    """The conditions of the kernel that a phrase says, or None."""
+    """The kernel's conditions that a phrase expresses, or None."""
     try:
         return _said(phrase)
     except ProofError:
@@ -89,7 +89,7 @@ def says(phrase):
 
 
 def never_holds(phrase):
-    """Whether what a phrase says cannot be."""
+    """Whether the condition in a phrase can never hold."""
     try:
         _said(phrase)
         return False
@@ -98,7 +98,7 @@ def never_holds(phrase):
 
 
 def _said(phrase):
-    """What does not vanish; that something is smooth, or exists, its words do not say."""
+    """The term that does not vanish; words for "is smooth" and "exists" are not considered."""
     body, marks = k.looked_into(phrase.expression.function)
     root = Term("sqrt", body) if phrase.positive else body
     divided = k.abstract(marks, Term("inv", root))
@@ -109,7 +109,7 @@ def _said(phrase):
 
 
 def offered_by(x, words):
-    """The words that the operations of an expression offer, once some definitions are written out."""
+    """The words that the operations of an expression offer, after some definitions are expanded."""
     found = []
     if x.operation.word in words or not x.operation.defined:
         found += [h if isinstance(h, NonZero) else NonZero(h) for h in x.operation.needs(x)]

@@ -1,7 +1,7 @@
-"""Numbers in index form: how the entries of a matrix are written down.
+"""Numbers in index form, in which readers write the entries of a matrix.
 
-A ``Number`` is a term of the kernel with operators, and with what it is made of in the reader's
-terms: families, permutations, scalars, sizes.  A ``Position`` is where an entry stands.
+A ``Number`` is a term of the kernel with operators, together with the reader's objects that it is
+made of: families, permutations, scalars, sizes.  A ``Position`` is the index of an entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .kernel.terms import ProofError, Term
 from .letters import Formula, as_size, exact, scalar_term, size_term, written
 from .notation import heads_in, in_the_book
 
-#: The sorts of letters whose kind a print has to tell.
+#: The sorts of letters whose kind a print must show.
 KINDS_TOLD = ("FUN", "NUM", "SIZE")
 
 
@@ -24,7 +24,7 @@ KINDS_TOLD = ("FUN", "NUM", "SIZE")
 class Number(Formula):
     """A number in index form; ``uses`` are the reader's letters in it.
 
-    They have no default: a number that forgot them would print without their kinds.
+    ``uses`` has no default, because a number without it would print its letters without their kinds.
     """
 
     term: Term
@@ -49,7 +49,7 @@ class Number(Formula):
 
 
 class Position(Number):
-    """A position, which counts from 1 where a number is wanted."""
+    """A position, which counts from 1 if used as a number."""
 
     def __init__(self, term, place):
         super().__init__(Term("place", place), frozenset())
@@ -62,7 +62,7 @@ class Position(Number):
 
 
 def number_of(x):
-    """A number in index form, of one or of an exact scalar."""
+    """A number in index form, from one or from an exact scalar."""
     if isinstance(x, Number):
         return x
     try:
@@ -73,7 +73,7 @@ def number_of(x):
 
 
 def made(op, *parts):
-    """The number that an operation makes of numbers."""
+    """The number that an operation computes from numbers."""
     parts = [number_of(p) for p in parts]
     return Number(Term(op, *[p.term for p in parts]), _uses(parts))
 
@@ -92,22 +92,22 @@ def total(body, size):
 
 
 def exp_of(x):
-    """The exponential in an index form."""
+    """The exponential, in an index form."""
     return made("exp", x)
 
 
 def log_of(x):
-    """The natural logarithm in an index form, of what is above 0."""
+    """The natural logarithm of a number > 0, in an index form."""
     return made("log", x)
 
 
 def root_of(x):
-    """The square root in an index form."""
+    """The square root, in an index form."""
     return made("sqrt", x)
 
 
 def delta(p, q):
-    """1 where two positions of one range coincide, else 0."""
+    """1 if two positions of one range coincide, else 0."""
     if not (isinstance(p, Position) and isinstance(q, Position)):
         raise ProofError("delta takes two positions of an index form")
     return Number(Term("delta", p.place, q.place), frozenset())
@@ -115,13 +115,13 @@ def delta(p, q):
 
 @dataclass(frozen=True)
 class Table:
-    """A matrix written in index form: the function of two positions, and what it is made of."""
+    """A matrix in index form: a function of two positions, and the objects that it is made of."""
 
     function: Term
     uses: frozenset
 
     def atoms(self, kind):
-        """What it is made of, of one kind."""
+        """The objects of one kind that it is made of."""
         return frozenset().union(*[u.atoms(kind) for u in self.uses])
 
 
@@ -135,7 +135,7 @@ def tabled(body, shape):
 
 
 def _term_of(letter):
-    """The kernel's letter of what an index form uses."""
+    """The kernel's letter for an object that an index form uses."""
     if isinstance(letter, sp.Symbol):
         return size_term(letter) if letter.is_integer else scalar_term(letter)
     return getattr(letter, "term", None)  # a word has no letter of its own

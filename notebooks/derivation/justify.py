@@ -1,4 +1,4 @@
-"""A line of a derivation, justified by the kernel's rules.  Not trusted: it finds, rules decide."""
+"""Justify a line of a derivation by the kernel's rules.  Not trusted: it searches, the rules decide."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def same(a, b):
 
 
 def rewritten_as(theorem, lhs, rhs):
-    """A theorem, its sides written otherwise."""
+    """A theorem with its sides written differently."""
     same_value = lambda f, g: rules.by_normal_form(f, g, (), [REINDEX])
     if theorem.lhs != lhs:
         theorem = rules.chain(same_value(lhs, theorem.lhs), theorem)
@@ -37,14 +37,14 @@ def rewritten_as(theorem, lhs, rhs):
 
 
 def given(lhs, rhs):
-    """The kernel's theorem of an equation assumed."""
+    """The kernel's theorem for an assumed equation."""
     return rules.given(lhs.function, rhs.function)
 
 
 def instance(proved, put, lhs, rhs, assumed):
-    """The kernel's instance for what a substitution puts in; what it makes evident is no hypothesis.
+    """The kernel's instance under a substitution, without hypotheses that become evident.
 
-    ``assumed`` are the equations that the theorem assumes, each as (left, right) before and after.
+    ``assumed`` are the equations that the theorem assumes, as pairs (left, right) before and after.
     """
     meant = put.meant()
     found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function)
@@ -59,7 +59,7 @@ def instance(proved, put, lhs, rhs, assumed):
 
 
 def _assumed_as(theorem, before, after):
-    """A theorem that assumes an equation, with the equation written otherwise: as it will print."""
+    """A theorem that assumes an equation, with that equation written as it will print."""
     sides = [x.function for x in after]
     if before == sides or tuple(before) not in theorem.hypotheses:
         return theorem
@@ -67,7 +67,7 @@ def _assumed_as(theorem, before, after):
 
 
 def induction(t, lhs, rhs, base, step):
-    """The kernel's theorem by induction, from those of the base and the step."""
+    """The kernel's theorem by induction, from the theorems of the base and the step."""
     size, sides = size_term(t), (lhs.function, rhs.function)
     at_one = [k.put(f, {size: k.UNIT}) for f in sides]
     after = [k.put(f, {size: k.Term("join", size, k.UNIT)}) for f in sides]
@@ -75,11 +75,11 @@ def induction(t, lhs, rhs, base, step):
 
 
 def line(stages, claim, equations, words, laws, most=MOST_STEPS):
-    """The theorem that two expressions are equal; ``stages``, at first the left one, grow.
+    """The theorem that two expressions are equal; ``stages``, which begins with the left one, grows.
 
-    ``equations`` are triples (left, right, the kernel's theorem of it), each put to use in turn;
-    then comes algebra, with the definitions of ``words`` and with ``laws``, in at most so many
-    steps.  A number that stands nowhere as it is written may be there once words are unfolded.
+    ``equations`` are triples (left, right, the kernel's theorem), each used in turn; algebra follows,
+    with the definitions of ``words``, with ``laws``, and with a bound on its steps.  A number that does
+    not occur as written may occur after words are unfolded.
     """
     proved, left = None, []
     for lhs, rhs, theorem in equations:
@@ -98,13 +98,13 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
 
 
 def _by_numbers(f, g, equations, words, laws, most):
-    """The theorem f = g by algebra, once the left sides of some equations of numbers are replaced."""
+    """The theorem f = g by algebra, after replacing the left sides of some equations of numbers."""
     if not equations:
         return rules.by_normal_form(f, g, words, laws, most)
     (lhs, rhs, theorem), *others = equations
     hole = letter("theʼnumber", k.fun(k.pos(k.UNIT), k.pos(k.UNIT)))
     context = _around(f, lhs, hole, Normal(words, laws, most=most))
-    if hole not in context.letters:  # nor is a number without letters looked for
+    if hole not in context.letters:  # do not search for a number without letters either
         return _by_numbers(f, g, others, words, laws, most)
     before, after = (k.put(context, {hole: x.function}) for x in (lhs, rhs))
     there = rules.by_normal_form(f, before, words, laws, most)
@@ -113,7 +113,7 @@ def _by_numbers(f, g, equations, words, laws, most):
 
 
 def _around(f, number, hole, normal):
-    """The normal form of a function, with a hole where a number stands in it."""
+    """The normal form of a function, with a hole in place of a number that it contains."""
     body, marks = k.looked_into(f)
     wanted = normal.canonical(number.entry(k.ONLY, k.ONLY))
     there = k.Term("app", hole, k.ONLY, k.ONLY)
@@ -127,9 +127,9 @@ def _around(f, number, hole, normal):
 
 
 def _cited(before, after, lhs, rhs, proved):
-    """The theorem before = after: the context around the left side, with a hole in its place.
+    """The theorem before = after, by a context with a hole in place of the left side.
 
-    What is bound around the hole and spoken of in the equation is generalised first.
+    Variables bound around the hole that occur in the equation are generalised first.
     """
     binders = {x.params[0] for x in before.walk() if x.operation in (OVER, DERIVATIVE)}
     spoken_of = set().union(*[x.free_positions() | x.free_scalars() for x in (lhs, rhs)])
@@ -143,9 +143,9 @@ def _cited(before, after, lhs, rhs, proved):
 
 
 def rewritten(x, lhs, rhs):
-    """``x`` with ``rhs`` in the place of every ``lhs``.
+    """``x`` with ``rhs`` in place of every ``lhs``.
 
-    Sub-products and sub-sums count as instances; what has been put in is not searched again.
+    Sub-products and sub-sums also match; a replaced part is not searched again.
     """
     if same(x, lhs):
         return rhs
@@ -162,7 +162,7 @@ def rewritten(x, lhs, rhs):
 
 
 def _in_product(x, lhs, rhs):
-    """A sub-product: of the factors as they are, or of (A B)ᵀ taken as Bᵀ Aᵀ."""
+    """A sub-product of the factors as they are, or of (A B)ᵀ read as Bᵀ Aᵀ."""
     transposed = [f for y in x.args for f in _transposed_factors(y)]
     for factors in (x.args, transposed) if len(transposed) > len(x.args) else (x.args,):
         replaced = _among(factors, lhs, rhs)

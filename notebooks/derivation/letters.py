@@ -1,7 +1,7 @@
-"""Laws, sizes, indices, and what letters stand for: what a reader writes down first.
+"""Laws, sizes, indices, and the objects that letters denote, which a reader writes first.
 
-SymPy's symbols are sizes and scalars.  Each letter here has a term of the kernel.  Nothing here
-is trusted: what is written down wrongly is proved of another letter than the one meant.
+SymPy's symbols are sizes and scalars.  Each letter has a term of the kernel.  Nothing here is trusted:
+a mistake can only prove something about another letter than the one intended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .kernel.terms import ProofError, Term
 
 
 def written(what, body, *arguments):
-    """What a reader's function makes of its arguments; ProofError where it takes others."""
+    """The result of a reader's function; raises ProofError if it takes other arguments."""
     if not callable(body):
         raise ProofError(f"{what} is written as a function, such as lambda x: ..., not {body!r}")
     try:
@@ -34,7 +34,7 @@ def written(what, body, *arguments):
     except TypeError:
         count = f"{len(arguments)} argument" + "s" * (len(arguments) != 1)
         raise ProofError(f"{what} is a function of {count} here") from None
-    except ValueError:  # one that does not say what it takes
+    except ValueError:  # a function without a signature
         pass
     try:
         return body(*arguments)
@@ -43,10 +43,10 @@ def written(what, body, *arguments):
 
 
 class Sealed:
-    """What a formula is written with and cannot look at: it is the same formula for every value."""
+    """A sealed object: a formula can be written with it but cannot look at it, so it cannot branch."""
 
     __slots__ = ()
-    looks = 0  # how often one was looked at: a body may catch what is raised
+    looks = 0  # counts attempts to look, because a body may catch what they raise
 
     def _look(self, other=None):
         Sealed.looks += 1
@@ -59,10 +59,10 @@ class Sealed:
 
 
 class Formula(Sealed):
-    """What can be added, multiplied and divided; ``_op`` makes one of an operator and two parts."""
+    """What can be added, multiplied and divided; ``_op`` builds the result of an operator."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy must not spread itself over it
+    __array_ufunc__ = None  # NumPy must not broadcast over it
 
     __add__ = __radd__ = lambda self, other: self._op(operator.add, self, other)
     __mul__ = __rmul__ = lambda self, other: self._op(operator.mul, self, other)
@@ -74,7 +74,7 @@ class Formula(Sealed):
 
 
 class Scalar(Formula):
-    """A size, a scalar or an index that a definition takes, or a size that a shape tells."""
+    """A size, a scalar or an index that a definition takes, or a size from a shape."""
 
     __slots__ = ("_inside",)
 
@@ -82,7 +82,7 @@ class Scalar(Formula):
         self._inside = inside
 
     def __repr__(self):
-        return "a sealed size, scalar or index"  # the same for all: a print tells nothing either
+        return "a sealed size, scalar or index"  # the same for all, so that a print reveals nothing
 
     @staticmethod
     def _op(operation, one, other):
@@ -96,12 +96,12 @@ class Scalar(Formula):
 
 
 def unsealed(x):
-    """What is inside, if it is sealed."""
+    """The object inside, if it is sealed."""
     return x._inside if type(x) is Scalar else x
 
 
 class Mismatch(ProofError):
-    """Two sizes that have to be one, and are not; a definition learns from it what it takes."""
+    """Two sizes that must be equal and are not; a definition learns the shapes of its arguments from it."""
 
     def __init__(self, one, other, message):
         super().__init__("{}", message)
@@ -109,7 +109,7 @@ class Mismatch(ProofError):
 
 
 def conform(ones, others, message):
-    """Raises Mismatch, which says ``message()``, where sizes differ from others."""
+    """Raise Mismatch, with the text of ``message()``, if sizes differ from others."""
     for one, other in zip(ones, others):
         if one != other:
             raise Mismatch(one, other, message())
@@ -117,7 +117,7 @@ def conform(ones, others, message):
 
 @dataclass(frozen=True)
 class Law:
-    """A rule that a line may use when it names it; ``latex`` is how its reason prints."""
+    """A rule that a line applies when it names the rule; ``latex`` is the print of its reason."""
 
     name: str
     latex: str
@@ -138,7 +138,7 @@ LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER
 
 
 class Final:
-    """A kind of object that has no subclasses: one of a reader's could print what it likes."""
+    """A kind of object without subclasses, because a reader's subclass could print anything."""
 
     __slots__ = ()
 
@@ -151,7 +151,7 @@ class Final:
 class Join(Final, Expr):
     """The size n + m of a range made of a first block of n and a second block of m.
 
-    Unlike the number n + m it remembers which block comes first.
+    Unlike the number n + m it keeps the order of the blocks.
     """
 
     is_commutative = is_integer = is_positive = True
@@ -162,7 +162,7 @@ class Join(Final, Expr):
 
 
 def as_size(size):
-    """``size`` as a SymPy expression that is provably a positive integer, else ProofError."""
+    """``size`` as a SymPy expression that is provably a positive integer; raises ProofError otherwise."""
     try:
         size = sp.sympify(unsealed(size), strict=True)
     except sp.SympifyError:
@@ -206,7 +206,7 @@ def number(size):
 
 
 def exact(scalar):
-    """``scalar`` as an exact SymPy number or symbol; floats and foreign objects are refused."""
+    """``scalar`` as an exact SymPy number or symbol; refuses floats and foreign objects."""
     try:
         scalar = sp.sympify(unsealed(scalar), strict=True)
     except sp.SympifyError:
@@ -230,12 +230,12 @@ def exact(scalar):
 
 
 def _evaluated(x):
-    """The same number, also where SymPy was told not to evaluate it: -1/(1/2) prints -1/1/2."""
+    """The same number, evaluated, because SymPy may be told not to: -1/(1/2) prints -1/1/2."""
     return x.func(*map(_evaluated, x.args)) if x.args else x
 
 
 def _is_sympys(x):
-    """Whether a class is SymPy's own: one of a reader's could print what it likes."""
+    """Whether a class is SymPy's own, because a reader's class could print anything."""
     kind = type(x)
     own = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
     return own and kind.__module__.startswith("sympy.")
@@ -244,7 +244,7 @@ def _is_sympys(x):
 def _is_exact(part):
     """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers.
 
-    None of another class than SymPy's own, which could print what it likes.
+    Refuses nodes of classes that are not SymPy's own, because these could print anything.
     """
     if not _is_sympys(part):
         return False
@@ -263,12 +263,12 @@ def exact_number(q):
     return Term("num", Fraction(q))
 
 
-#: What a letter or a word is called: Latin letters or a Greek one, subscripts, and primes.
+#: The names that letters and words may have: Latin letters or a Greek one, subscripts, primes.
 _PART = "(?:[A-Za-z]+|[ΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω])"
 READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
-#: Letters that the notation needs for itself have a mark inside that no reader's has.
+#: Letters that the notation itself introduces contain a mark that no reader's letter contains.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
-#: What the book prints by itself, or everybody: no word of a reader's is called so.
+#: Names that the book prints by itself, or that everybody knows; a reader's word may not use them.
 PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
            "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
            "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
@@ -281,7 +281,7 @@ def letter(name, sort):
 
 
 def _named(name):
-    """A name as SymPy keeps it; ProofError for what does not print as it is written."""
+    """A name as SymPy stores it; raises ProofError for a name that does not print as written."""
     name = getattr(name, "name", name)
     return (_checked if type(name) is str else _checked.__wrapped__)(name)
 
@@ -297,7 +297,7 @@ def _checked(name):
 
 
 def check_word(what, name):
-    """Refuses a name for a word or a function that prints like what the book has already."""
+    """Refuse a name for a word or a function that prints like one of the book's own."""
     if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
         raise ProofError(
             f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
@@ -311,7 +311,7 @@ def check_word(what, name):
 
 
 def name_parts(name):
-    """What a name prints in one piece each: the letter, and its subscripts."""
+    """The parts of a name that print in one piece: the letter and its subscripts."""
     return re.split(r"_|(?<=[^0-9_])(?=[0-9])", name.rstrip("'"))
 
 
@@ -326,12 +326,12 @@ def size_term(s):
 
 
 def size_symbol(letter):
-    """The symbol of a size that the kernel's letter stands for."""
+    """The symbol of the size that a kernel letter denotes."""
     return sp.Symbol(letter.args[0], integer=True, positive=True)
 
 
 def size_of(term):
-    """The size that a term of the kernel stands for."""
+    """The size that a kernel term denotes."""
     if term.op == "let":
         return size_symbol(term)
     parts = [size_of(t) if type(t) is Term else sp.Integer(t) for t in term.args]
@@ -344,7 +344,7 @@ def scalar_letter(symbol):
 
 
 def scalar_term(s):
-    """The kernel's term of a scalar or of a size as a number."""
+    """The kernel's term for a scalar, or for a size used as a number."""
     if isinstance(s, Join):
         return Term("size", size_term(s))
     if s.is_Rational:
@@ -365,7 +365,7 @@ def scalar_term(s):
 
 
 class Index(Final, Basic):
-    """A variable position in the range 1..size.  In a range of one it is that one position."""
+    """A variable position in the range 1..size.  In a range of size one it is the only position."""
 
     def __new__(cls, name, size):
         size = as_size(size)
@@ -411,9 +411,9 @@ KINDS = ("matrix", "mask", "random", "sequence")
 
 
 class Family(Final, Basic):
-    """What a letter stands for: name, kind, the sizes of its axes, and for a draw its variance.
+    """The object that a letter denotes: name, kind, sizes of its axes, and for a draw its variance.
 
-    A sequence has the natural numbers for its first axis.
+    The first axis of a sequence is the natural numbers.
     """
 
     def __new__(cls, name, kind, sizes, *variance):
@@ -434,12 +434,12 @@ class Family(Final, Basic):
 
     @property
     def law(self):
-        """What the kernel calls the law of a draw: no other draw has the same."""
+        """The kernel's name for the law of a draw, which no other draw has."""
         return letter(self.name, k.LAW)
 
     @property
     def term(self):
-        """The kernel's letter; that of a draw has to be bound by a mean."""
+        """The kernel's letter; a mean has to bind the letter of a draw."""
         axes = [k.NUM if s is S.Naturals else k.pos(size_term(s)) for s in self.sizes]
         if self.random:
             return letter(self.name, Term("DRAW", self.law, scalar_term(self.variance), *axes))
@@ -447,12 +447,12 @@ class Family(Final, Basic):
 
     @property
     def function(self):
-        """The letter as the function that it stands for."""
+        """The letter as the function that it denotes."""
         return eta(self.term)
 
 
 def eta(letter):
-    """A letter for a function, as the function of what it takes."""
+    """A letter for a function, as a function of its arguments."""
     sort = letter.args[1]
     if sort.op != "FUN":
         raise ProofError(

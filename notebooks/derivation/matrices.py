@@ -1,7 +1,7 @@
 """Expressions of symbolic shape: matrices, and how a reader writes them.
 
-An expression is an operation applied to expressions; what an operation means, runs and prints
-stands in ``operations``.  Tokens are rows.
+An expression is an operation applied to expressions; ``operations`` defines what each operation means,
+runs and prints.  Tokens are rows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .printing import Latex, Text
 from .shapes import shape_text
 from .sizes_told import telling_sizes
 
-DEEPEST = 100  # expressions within each other, well within what Python can follow
+DEEPEST = 100  # nested expressions, well within Python's recursion limit
 
 
 def _parameter(p):
-    """What is kept of a parameter: a thing of the checker's own, or an exact number or size."""
+    """What is stored of a parameter: one of the checker's own objects, or an exact number or size."""
     if type(p) in (Index, End, Bijection, Family, Table, Str):
         return p
     return as_size(p) if isinstance(p, Join) else exact(p)
@@ -40,7 +40,7 @@ _blind = [False]  # whether a definition is being read, the innermost last
 
 @contextlib.contextmanager
 def read_blindly(blindly=True):
-    """While a definition is read: two letters differ, but what is put for them may be one."""
+    """While a definition is read: two letters differ, although both may receive the same argument."""
     _blind.append(blindly)
     try:
         yield
@@ -51,8 +51,8 @@ def read_blindly(blindly=True):
 class Expression:
     """An operation applied to expressions; immutable, compared by structure.
 
-    ``axes`` are its two symbolic sizes; ``params`` are the parameters that are not
-    expressions (scalars, positions, permutations, names).
+    ``axes`` are its two symbolic sizes; ``params`` are the parameters that are not expressions:
+    scalars, positions, permutations, names.
     """
 
     __slots__ = ("operation", "args", "params", "axes", "_hash", "depth")
@@ -106,7 +106,7 @@ class Expression:
     # -- algebra
 
     def __matmul__(self, other):
-        """The product; a right factor that is a product keeps its brackets, as it was written."""
+        """The product; a right factor that is a product keeps its brackets, as written."""
         return Expression(ops.PRODUCT_OF, [*factors_of(self), expression(other, "@")])
 
     def __add__(self, other):
@@ -127,7 +127,7 @@ class Expression:
     def __truediv__(self, scalar):
         return scaled(1 / exact(scalar), self)
 
-    # What a matrix of numbers would take, and an expression does not: they say what to write.
+    # Methods of numeric matrices that an expression lacks: their errors say what to write instead.
     def __pow__(self, exponent):
         raise ProofError("an expression takes no power: write A @ A, A * A, or an index form")
 
@@ -137,7 +137,7 @@ class Expression:
     def __getitem__(self, at):
         raise ProofError("an expression is not indexed: an index form takes entry_of(A, i, j)")
 
-    # Reached only where the left side is no expression: they say what is wanted.
+    # Reached only if the left side is no expression: their errors say what is expected.
     def __rmatmul__(self, other):
         return expression(other, "@")
 
@@ -147,7 +147,7 @@ class Expression:
     def __rsub__(self, other):
         return expression(other, "-")
 
-    __array_ufunc__ = None  # NumPy must not spread itself over an expression
+    __array_ufunc__ = None  # NumPy must not broadcast over an expression
 
     @property
     def T(self):
@@ -156,7 +156,7 @@ class Expression:
 
     @property
     def shape(self):
-        """The number of rows and of columns, to be written with and not to be looked at."""
+        """The numbers of rows and columns, which a definition may write with but not look at."""
         return tuple(map(Scalar, self.axes))
 
     # -- meaning
@@ -171,40 +171,40 @@ class Expression:
         return _function(self)
 
     def run(self, sample):
-        """The value in torch float64 for a sample of sizes, entries and permutations."""
+        """The value in torch float64, for a sample of sizes, entries and permutations."""
         if self not in sample.values:
             sample.values[self] = self.operation.run(self, sample)
         return sample.values[self]
 
     @staticmethod
     def number(scalar):
-        """A scalar as the 1 × 1 matrix that it makes."""
+        """A scalar as a 1 × 1 matrix."""
         return scaled(scalar, ones(1, 1))
 
     # -- structure
 
     def rebuilt(self, args):
-        """The same operation on other arguments; ProofError where these do not conform."""
+        """The same operation on other arguments; raises ProofError if they do not conform."""
         if self.operation in (ops.PRODUCT_OF, ops.SUM_OF):
             return with_factors(self, args) if self.operation is ops.PRODUCT_OF else plus(*args)
         return Expression(self.operation, args, self.params, self.axes)
 
     def walk(self):
-        """This expression and all below it."""
+        """This expression and all its sub-expressions."""
         yield self
         for x in self.args:
             yield from x.walk()
 
     def operations(self):
-        """The operations in the expression and in what they abbreviate."""
+        """The operations in the expression and in the definitions that it uses."""
         return _operations(self)
 
     def words(self):
-        """The defined operations in the expression and in what they abbreviate."""
+        """The defined operations in the expression and in the definitions that it uses."""
         return frozenset(operation for operation in self.operations() if operation.defined)
 
     def atoms(self, kind):
-        """All of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
+        """All objects of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
         return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.axes)])
 
     def free_scalars(self):
@@ -228,7 +228,7 @@ class Expression:
     # -- print
 
     def show(self, style, tightness=0, names=None):
-        """The expression in a style; ``names`` maps sub-expressions to names given to them."""
+        """The expression in a style; ``names`` maps sub-expressions to the names that replace them."""
         names = names or {}
         if self in names:
             indices = [style.name(k.name) for k in sorted(self.free_positions(), key=str)]
@@ -264,7 +264,7 @@ def _function(x):
 
 
 def expression(x, sign):
-    """x, if it is an expression; ProofError names the operation that wants one."""
+    """x, if it is an expression; the ProofError names the operation that requires one."""
     if isinstance(x, Expression):
         return x
     if x is ...:
@@ -279,25 +279,25 @@ def free_names(x):
 
 
 def made_of(x):
-    """What an index form of an expression is made of: its free names, and its operations."""
+    """What an index form of an expression is made of: its free names and its operations."""
     inside = set().union(*[operations_in(y) for y in x.walk()])
     return frozenset(free_names(x) | inside)
 
 
 def operations_in(x):
-    """The operation of a node; of an index form, those that it was made of as well."""
+    """The operation of a node; for an index form, also the operations that it was made of."""
     return {x.operation}.union(*[p.atoms(ops.Operation) for p in x.params])
 
 
 def is_permutation(x):
-    """Whether an expression is a permutation matrix by its form."""
+    """Whether the form of an expression shows that it is a permutation matrix."""
     if x.operation in (ops.PERMUTATION, ops.IDENTITY):
         return True
     return x.operation in (ops.TRANSPOSE, ops.PRODUCT_OF) and all(map(is_permutation, x.args))
 
 
 def is_mask(x):
-    """Whether the entries of an expression are zeros and ones by its form."""
+    """Whether the form of an expression shows that its entries are zeros and ones."""
     if x.operation is ops.LETTER:
         return x.params[0].kind == "mask"
     if x.operation in (ops.ONES, ops.ZEROS, ops.CAUSAL, ops.HOLE) or is_permutation(x):
@@ -314,7 +314,7 @@ def is_mask(x):
     return False
 
 
-# ── Matrices that everybody knows ─────────────────────────────────────────────────────────
+# ── Well-known matrices ───────────────────────────────────────────────────────────────────
 
 
 def ones(rows, columns=1):
@@ -333,7 +333,7 @@ def identity(n):
 
 
 def causal(n):
-    """The causal mask: 1 where the column does not come after the row."""
+    """The causal mask: 1 if the column does not come after the row, else 0."""
     return Expression(ops.CAUSAL, wanted=(n, n))
 
 
@@ -356,19 +356,19 @@ def _flat(x):
 
 
 def factors_of(x):
-    """The factors of a product, or what is none as the only factor."""
+    """The factors of a product; for any other expression, that expression as the only factor."""
     return x.args if x.operation is ops.PRODUCT_OF else (x,)
 
 
 def with_factors(x, args):
-    """A product with other factors: those that had brackets keep them, and no other gets them."""
+    """A product with other factors: those that had brackets keep them, and no other factor gets any."""
     pairs = zip(x.args, args)
     flat = [[a] if y.operation is ops.PRODUCT_OF else factors_of(a) for y, a in pairs]
     return Expression(ops.PRODUCT_OF, [a for factors in flat for a in factors])
 
 
 def plus(*terms):
-    """The sum of matrices of one shape."""
+    """The sum of matrices of the same shape."""
     flat = [y for x in terms for y in (x.args if x.operation is ops.SUM_OF else [x])]
     return flat[0] if len(flat) == 1 else Expression(ops.SUM_OF, flat)
 
@@ -399,7 +399,7 @@ def last_row(x):
 
 
 def derivative(x, scalar):
-    """The derivative of x along a scalar symbol, at 0; the symbol is bound by it."""
+    """The derivative of x along a scalar symbol, at 0; the derivative binds the symbol."""
     scalar = unsealed(scalar)
     if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
         raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")
@@ -420,9 +420,9 @@ def tabulate(body, rows=1, columns=1):
 
 
 def entry_of(x, i=None, j=None):
-    """An entry of an expression, for use in an index form; a missing position is the only one.
+    """An entry of an expression, for use in an index form; a missing position means the only one.
 
-    Raises ProofError where there are more.
+    Raises ProofError if there is more than one position.
     """
     if not all(p is None or isinstance(p, Position) for p in (i, j)):
         raise ProofError("entry_of takes the positions that tabulate or total hands out")
