@@ -1,4 +1,4 @@
-"""One name, one meaning: what is asked of the names in all that is printed together."""
+"""One name, one meaning: the rules for names in everything that is printed together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .matrices import operations_in
 from .notation import heads_in, in_the_kernel, words_in
 from .printing import Latex
 
-#: What the book's own operations print, in one style or the other.
+#: Names that the book's own operations print, in either style.
 _PRINTED = {
     ops.CAUSAL: "L",
     ops.IDENTITY: "I",
@@ -19,19 +19,19 @@ _PRINTED = {
     ops.DIAG: "diag",
     ops.LAST_ROW: "last",
 }
-#: What no letter is called, be the book's own beside it or not.
+#: Names that no letter may have, whether or not the book's own one is nearby.
 _NO_MATRIX = {"L", "I"}
 
 
 def _look(name):
-    """What a name looks like on a page, wherever its subscripts are cut."""
+    """The look of a name on a page, wherever its subscripts are split."""
     return re.sub(r"[{}\s]", "", Latex().name(name))
 
 
 def check_names(where, expressions, hypotheses=(), words=()):
-    """One name, one meaning: no two shapes or kinds, no two definitions, no letter like an entry.
+    """Check one name, one meaning: no two shapes or kinds, no two definitions, no letter like an entry.
 
-    ``words`` are those whose definitions are reasons of the line.
+    ``words`` are the words whose definitions are reasons of the line.
     """
     expressions = [*expressions, *[side for h in hypotheses for side in h.sides()]]
     nodes = {y for x in expressions for y in x.walk()}
@@ -52,7 +52,7 @@ def check_names(where, expressions, hypotheses=(), words=()):
 
 
 def _check_words(where, nodes, words, hypotheses, meaning):
-    """The same of words that stand in a condition alone, or in a reason."""
+    """The same check for words that occur only in a condition or in a reason."""
     words = {*words, *[o.word for y in nodes for o in operations_in(y) if o.word]}
     known = {}
     for word in words:
@@ -66,13 +66,13 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
-        # two kinds of one word, or two words: where no line has them, nobody can tell
+        # two kinds of one word, or two words: without a line that shows them, nobody can distinguish them
         if name not in known and term in heads and alone.setdefault(name, term) != term:
             raise ProofError(f"{where}: conditions speak of two words {name}: name one otherwise")
 
 
 def _check_letters(where, expressions, hypotheses):
-    """The same of letters that a condition speaks of: they are those that are printed."""
+    """The same check for letters of a condition, which must be the printed ones."""
     printed = {}
     for x in expressions:
         for letter in kernels_letters(x):
@@ -85,7 +85,7 @@ def _check_letters(where, expressions, hypotheses):
 
 
 def kernels_letters(x):
-    """The letters of the kernel that an expression prints, or tells in a shape."""
+    """The kernel's letters that an expression prints, or shows in a shape."""
     families = x.atoms(Family)
     laws = {f.law for f in families if f.random}
     numbers = {size_term(s) if s.is_integer else scalar_letter(s) for s in x.free_scalars()}
@@ -94,7 +94,7 @@ def kernels_letters(x):
 
 
 def _cut(name):
-    """What stands before a subscript of a name, each of them; but nothing begins at 0."""
+    """The prefixes of a name that precede a subscript; but no index begins at 0."""
     cuts = [found.start() for found in re.finditer(r"_|(?<=[^0-9_])(?=[0-9])", name)]
     return [name[:at] for at in cuts if name[at:].strip("_") != "0"]
 
@@ -106,12 +106,12 @@ def _at_places(x):
 
 
 def _has_places(x):
-    """Whether it prints as a letter at a place."""
+    """Whether an expression prints as a letter at a place."""
     return x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
 
 
 def _meanings(expressions, nodes, entries):
-    """(a name, what it means, the complaint if one that looks like it means something else)."""
+    """(a name, its meaning, the complaint if a name that looks alike means something else)."""
     another = "the name {} is used with two shapes or kinds, or prints like another"
     own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
@@ -136,7 +136,7 @@ def _meanings(expressions, nodes, entries):
 
 
 def _of_operation(operation):
-    """The same of what an operation prints of itself."""
+    """The same for what an operation prints of itself."""
     function = operation.name.removeprefix("entrywise ")
     if operation.word or function != operation.name:
         complaint = f"the word {function} is used with two definitions, or called like a letter"
@@ -149,7 +149,7 @@ def _of_operation(operation):
 
 
 def check_indices(where, expressions):
-    """No index and no scalar is both free and bound, nor bound once more where it is bound."""
+    """Check that no index or scalar is both free and bound, or bound twice."""
     binders = {
         y for x in expressions for y in x.walk() if y.operation in (ops.OVER, ops.DERIVATIVE)
     }

@@ -1,4 +1,4 @@
-"""What must not vanish, as a reader says it: no row of A sums to zero."""
+"""What must not vanish, in a reader's words: no row of A sums to zero."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .sizes_told import telling_sizes
 
 @dataclass(frozen=True)
 class NonZero:
-    """How a reader says that every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
+    """Words for: every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
 
     expression: "Expression"
     positive: bool = False
     bound: tuple = ()
 
     def sides(self):
-        """The expressions it speaks of."""
+        """The expressions that it contains."""
         return [self.expression]
 
     def quantified(self, binder):
@@ -32,7 +32,7 @@ class NonZero:
         return NonZero(self.expression, self.positive, (*self.bound, binder))
 
     def substituted(self, substitution):
-        """The same for what a substitution puts for the letters."""
+        """The same after a substitution for the letters."""
         bound = []
         for binder in self.bound:
             binder, substitution = substitution.bind(binder, free_names(self.expression))

@@ -1,6 +1,6 @@
-"""Terms of the kernel, as a textbook writes them.
+"""Print terms of the kernel as a textbook writes them.
 
-What is bound gets a name here, and only here: positions k, l, …, numbers s, t, …, draws R, S, ….
+Only this module names bound variables: positions k, l, …, numbers s, t, …, draws R, S, ….
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .letters import Join, exact_number, scalar_term
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
-#: In what order the factors of a product stand.
+#: The order of the factors of a product.
 LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
 
 
 def show_term(style, term, names=None, tightness=0):
-    """A number in index form; ``names`` maps letters for free positions to what they print as."""
+    """A number in index form; ``names`` maps letters for free positions to their printed names."""
     piece, holds = _Printer(style, names or {}, term).show(term)
     return piece if holds >= tightness else style.brackets(piece)
 
@@ -31,7 +31,7 @@ def show_number(style, scalar):
 
 
 def show_place(style, index):
-    """An index of the reader, or the only position of its range."""
+    """A reader's index, or the only position of its range."""
     return style.name(index.name) if hasattr(index, "name") else show_number(style, index.size)
 
 
@@ -41,8 +41,11 @@ def show_position(style, term, names):
 
 
 def is_a_place_of_a_letter(mark, body):
-    """Whether a position stands among those of a letter, which tell its range."""
-    of_a_letter = body.op == "app" and body.args[0].op in ("let", "var")  # a draw is bound
+    """Whether a position is an index of a letter, which shows its range."""
+    of_a_letter = body.op == "app" and body.args[0].op in (
+        "let",
+        "var",
+    )  # a draw is a bound variable
     if of_a_letter and mark in body.args[1:]:
         return True
     return any(type(t) is k.Term and is_a_place_of_a_letter(mark, t) for t in body.args)
@@ -54,7 +57,7 @@ def _looks(names):
 
 
 def show_table(style, function, sizes=("", "")):
-    """A function of two positions, as the matrix that it is: (print, how tightly it holds)."""
+    """A function of two positions, printed as a matrix: (print, how tightly it binds)."""
     body, (i, j) = k.looked_into(function)
     taken = _looks(names_in(body) | style.reserved)
     names = chain("ijpqrstuvwxyz", (f"i_{number}" for number in count(1)))
@@ -71,18 +74,18 @@ def show_table(style, function, sizes=("", "")):
 
 
 def in_the_kernel(name):
-    """What the kernel calls a word of the book: it knows no blanks and no small digits."""
+    """The kernel's name for a word of the book, without blanks and small digits."""
     return name.replace(" ", "'").replace("₁", "'1")
 
 
 def in_the_book(name):
-    """What a reader calls a word of the kernel, and its index if any."""
+    """A reader's name for a word of the kernel, and its index if any."""
     index = "1" if name.endswith("'1") else None
     return name.removesuffix("'1").replace("'", " "), index
 
 
 def words_in(term):
-    """The words of the kernel in a term, and in the words in it."""
+    """The kernel's words in a term and in the definitions of those words."""
     found, todo = {term}, [term]
     while todo:
         below = {a for a in todo.pop().args if type(a) is k.Term} - found
@@ -92,7 +95,7 @@ def words_in(term):
 
 
 def heads_in(term):
-    """The words of the kernel that stand in a term, and not only in the definitions of others."""
+    """The kernel's words that occur in a term itself, not only in the definitions of others."""
     found, todo = {term}, [term]
     while todo:
         t = todo.pop()
@@ -103,23 +106,23 @@ def heads_in(term):
 
 
 def names_in(term):
-    """What the letters and the words of a term are called."""
+    """The names of the letters and words of a term."""
     called = {in_the_book(word.args[0])[0] for word in words_in(term)}
     return called | {x.args[0] for x in term.letters}
 
 
 class _Printer:
-    """``names`` are those given to letters; nothing bound is called like what is in ``term``."""
+    """``names`` are those given to letters; no bound variable gets a name that ``term`` contains."""
 
     def __init__(self, style, names, term):
         self.style, self.names = style, dict(names)
         self.reserved = _looks(names_in(term) | style.reserved)
 
     def show(self, t):
-        """(print, how tightly it holds together)."""
+        """(print, how tightly it binds)."""
         outside = dict(self.names)
         shown = getattr(self, f"_{t.op}")(*t.args)
-        self.names = outside  # what was bound inside has no name here
+        self.names = outside  # variables bound inside have no name out here
         return shown
 
     def tight(self, t, tightness=0):
@@ -127,7 +130,7 @@ class _Printer:
         return piece if holds >= tightness else self.style.brackets(piece)
 
     def opened(self, f):
-        """The body of a binder, and the print of what it binds."""
+        """The body of a binder, and the print of its bound variables."""
         body, marks = k.looked_into(f)
         for mark in marks:
             sort, taken = mark.args[1], {*self.names.values()}
@@ -135,7 +138,7 @@ class _Printer:
         return body, marks, [self.names[mark] for mark in marks]
 
     def _names_for(self, sort):
-        """A draw is called by its law, and counted where that is bound already; others by a pool."""
+        """Name a draw after its law, with a number if that name is bound already; others from a pool."""
         if sort.op == "DRAW":
             law = self.style.name(sort.args[0].args[0])
             return chain([law], (self.style.copy(law, str(number)) for number in count(2)))
@@ -220,7 +223,7 @@ class _Printer:
         return piece, SIGNED if piece.startswith(self.style.minus) else PRODUCT
 
     def product(self, factors, alone):
-        """Factors beside each other, sums last; ``alone`` is how tightly a single one must hold."""
+        """Factors side by side, sums last; ``alone`` is how tightly a single factor must bind."""
         factors = [f for f in factors if f != k.ONE]
         factors.sort(key=lambda f: LAST.get(f.op, 5))
         pieces = [self.tight(f, PRODUCT if len(factors) > 1 else alone) for f in factors]
@@ -261,7 +264,7 @@ class _Printer:
         data = [(self.tight if s.op == "NUM" else self.matrix)(a) for s, a in kinds
                 if s.op in ("NUM", "FUN") and s != k.fun(k.NUM)]  # fmt: skip
         taken, sizes = ", ".join(data), self.told_sizes(head, rest)
-        if sizes:  # among numbers nobody would know which they are
+        if sizes:  # between numbers nobody could tell which numbers are sizes
             said = self.style.text("sizes " if len(sizes) > 1 else "size ") + ", ".join(sizes)
             taken = f"{taken}; {said}" if taken else said
         name, index = in_the_book(head.args[0])
@@ -270,27 +273,27 @@ class _Printer:
         return self.entry(call, at)
 
     def told_sizes(self, head, arguments):
-        """The sizes that a word takes and that no matrix among its arguments tells."""
+        """The sizes that a word takes and that no matrix among its arguments shows."""
         marks = k.looked_into(head.args[1])[1]
         told = frozenset().union(*[m.args[1].letters for m in marks if m.args[1].op == "FUN"])
         of = zip(marks, arguments)
         return [self.size(a) for m, a in of if m.args[1] == k.SIZE and m not in told]
 
     def entry(self, name, at):
-        """What stands at some positions, of which that in a range of one is not said."""
+        """The print at some positions; a position in a range of size one is left out."""
         if len(at) == 1 and self.is_number(at[0]):
             return self.style.call(name, self.tight(at[0])), ATOM
         shown = [self.place_or_number(a) for a in at if not self.is_only(a)]
         return (self.style.at(name, *shown) if shown else name), ATOM
 
     def place_or_number(self, a):
-        """What stands in a place for a position, a size, or a number."""
+        """A position, a size or a number in an index."""
         if a.op in ("lit", "times", "join"):
             return self.size(a)
         return self.position(a) if a.op in ("move", "only", "last", "inl", "inr") else self.tight(a)
 
     def ranging(self, mark, body):
-        """What is bound, with its range where no letter that it is a place of tells that."""
+        """A bound variable, with its range unless a letter that it indexes shows that range."""
         name, sort = self.names[mark], mark.args[1]
         if sort.op != "POS" or is_a_place_of_a_letter(mark, body):
             return name
@@ -298,7 +301,7 @@ class _Printer:
 
     @staticmethod
     def is_number(a):
-        """Whether a function is taken at it: no position, and no size that counts a sequence."""
+        """Whether a function is applied to it: no position, and no size that counts a sequence."""
         if a.op == "let":
             return a.args[1].op == "NUM"
         return a.op not in ("only", "move", "inl", "inr", "last", "lit")
@@ -308,11 +311,11 @@ class _Printer:
         return p == k.ONLY or p.op == "let" and p.args[1] == k.pos(k.UNIT)
 
     def say_only(self, marks):
-        """The one place of a range of one is the first: no name would be told for it."""
+        """Print the only place of a range of size one as 1, because no row would explain a name."""
         self.names |= {m: "1" for m in marks if self.is_only(m)}
 
     def matrix(self, f):
-        """A function of positions, as a letter where it is one."""
+        """A function of positions, as a letter if it is one."""
         body, marks, names = self.opened(f)
         self.say_only(marks)
         if body.op == "app" and body.args[0].op == "let" and self.are(marks, body.args[1:]):
@@ -324,14 +327,14 @@ class _Printer:
         return self.style.transposed(table) if len(marks) > 1 and at == list(marks[1:]) else table
 
     def is_all_of_a_word(self, body, marks):
-        """Whether it is what a word makes, at all places: the call tells what it is."""
+        """Whether it is the result of a word at all places, so that the call shows what it is."""
         if body.op != "app" or body.args[0].op != "word":
             return False
         taken, at = body.args[: -len(marks)], body.args[-len(marks) :]
         return self.are(marks, at) and not any(m in a.letters for m in marks for a in taken)
 
     def are(self, marks, at):
-        """Whether places are those that are bound, in their order."""
+        """Whether places are the bound ones, in their order."""
         return [self.is_only(p) or p for p in at] == [self.is_only(m) or m for m in marks]
 
     def _sum(self, f):
@@ -368,7 +371,7 @@ class _Printer:
 
 
 def readable(error):
-    """A complaint of the kernel, its terms as a textbook writes them."""
+    """A complaint of the kernel, with its terms as a textbook writes them."""
     message, *parts = error.args
     return message.format(*[_in_text(part) for part in parts]) if parts else message
 
@@ -379,7 +382,7 @@ def _in_text(part):
     printer = _Printer(Text(), {}, part)
     try:
         return printer.matrix(part) if part.op == "abs" else printer.place_or_number(part)
-    except AttributeError:  # a sort, or what makes no sense
+    except AttributeError:  # a sort, or a term that makes no sense
         return part
 
 

@@ -1,7 +1,7 @@
 """The operations that expressions are made of: an entry, torch code and a print for each.
 
-An operation carries all there is to know about its expressions.  Its entry, a term of the kernel,
-is what is proved about; its torch code is what is run for every line.
+An operation carries everything about its expressions.  Proofs are about its entry, a term of the
+kernel; its torch code is run for every line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .shapes import of_scalar, of_sequence, of_stack, of_table, square
 
 
 class _LazyTorch:
-    """torch, imported when an operation first runs: the package works without it."""
+    """torch, imported when an operation first runs, so that the package works without it."""
 
     def __getattr__(self, name):
         import torch
@@ -34,23 +34,23 @@ class _LazyTorch:
 torch = _LazyTorch()
 
 
-_complete = []  # holds something once all of the book's own operations are made
+_complete = []  # non-empty once all of the book's own operations exist
 _known = weakref.WeakSet()
 
 
 def complete():
-    """From here on only ``define``, ``recursion`` and ``entrywise`` make operations."""
+    """From here on, allow only ``define``, ``recursion`` and ``entrywise`` to make operations."""
     _complete.append(True)
 
 
 def known(operation):
-    """The operation, which is one of the checker's from here on."""
+    """Register an operation as one of the checker's, and return it."""
     _known.add(operation)
     return operation
 
 
 def demand_known(operation):
-    """Raises TypeError for an operation of somebody's own."""
+    """Raise TypeError for an operation that is not the checker's."""
     if operation not in _known:
         raise TypeError("there is no other Operation: it could print what it likes; see define")
 
@@ -59,12 +59,12 @@ def demand_known(operation):
 class Operation:
     """One kind of expression.
 
-    ``axes(args, params, wanted)`` gives the two sizes, or refuses, see ``shapes``.
+    ``axes(args, params, wanted)`` returns the two sizes or refuses, see ``shapes``.
     ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
-    ``run(x, sample)`` its value as a float64 tensor; ``show(x, style, show)`` its print and
-    how tightly that holds together; ``needs(x)`` the expressions that must not vanish, as a reader says it.
-    An operation of a ``word``, which is what its user calls, is opaque until a line names its
-    definition; ``expand`` is its body where it abbreviates.
+    ``run(x, sample)`` is its value as a float64 tensor; ``show(x, style, show)`` is its print and
+    how tightly that binds; ``needs(x)`` are the expressions that must not vanish, in a reader's words.
+    An operation with a ``word``, which its user calls, is opaque until a line names its definition;
+    ``expand`` is its body if it is an abbreviation.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Operation:
             _known.add(self)
 
     def atoms(self, kind):
-        """Itself, of its own kind: an index form knows what it is made of."""
+        """This operation and its kind, because an index form records what it is made of."""
         return {self} if isinstance(self, kind) else set()
 
     @property
@@ -108,7 +108,7 @@ def _show_letter(x, style, show):
 
 
 def _product_entry(x, i, j):
-    """One sum for each inner axis."""
+    """A sum for each inner axis."""
     inner = [y.axes[0] for y in x.args[1:]]
     marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
     factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
@@ -124,7 +124,7 @@ def _show_product(x, style, show):
 
 
 def factor_tightness(x):
-    """How tightly a factor must hold together: one that is a product itself stands in brackets."""
+    """How tightly a factor must bind: a factor that is a product gets brackets."""
     return POWER if x.operation is PRODUCT_OF else PRODUCT
 
 
@@ -135,7 +135,7 @@ def _show_sum(x, style, show):
 def _show_scaled(x, style, show):
     if x.params[0] == -1:
         return style.minus + show(x.args[0], PRODUCT), SIGNED
-    if x.params[0] in (0, 1):  # beside a matrix both stand for columns of zeros and of ones
+    if x.params[0] in (0, 1):  # beside a matrix, both denote columns of zeros or ones
         times = r"0 \times " if isinstance(style, Latex) else "0*"
         return ("" if x.params[0] else times) + show(x.args[0], PRODUCT), PRODUCT
     scalar = show_number(style, x.params[0])
@@ -183,7 +183,7 @@ def _row_of(sequence, t, j):
 
 
 def _run_derivative(x, sample):
-    """Central differences of fourth order, of the step where they change least: no proof."""
+    """Central differences of fourth order, with the step at which they change least: no proof."""
 
     def difference(step):
         f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
@@ -199,7 +199,7 @@ def _show_derivative(x, style, show):
 
 
 def _show_sized(x, style, show):
-    """What has no letters, with the sizes that nothing beside it tells."""
+    """An expression without letters, with the sizes that nothing beside it shows."""
     x, said = x.args[0], x.params
     sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.axes)]
     if x.operation is ONES and x.axes != (1, 1):
@@ -213,7 +213,7 @@ def _show_sized(x, style, show):
 
 def _show_positions(x, style):
     if x.axes[0] == 1:
-        return "(1)" if isinstance(style, Latex) else "1[1]"  # not a bracketed 1, all ones
+        return "(1)" if isinstance(style, Latex) else "1[1]"  # a bracketed 1 could mean all ones
     last = show_number(style, x.axes[0])
     return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
 
@@ -395,7 +395,7 @@ def free_letter(free):
     return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
 
 
-HOLE = Operation(  # where one side of an equation stands, and the other one may be put
+HOLE = Operation(  # marks the place of one side of an equation, for the other side
     "hole",
     axes=lambda args, params, wanted: params[0].sizes[-2:],
     entry=lambda x, i, j: Term("app", x.params[0].term, *map(free_letter, x.params[1:]), i, j),

@@ -1,6 +1,6 @@
 """Two ways to print an expression: LaTeX for a page, plain text for a terminal.
 
-A printer says how each construct looks; an operation says which constructs it is made of.
+A printer decides how each construct looks; an operation decides of which constructs it consists.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import re
 from .kernel.terms import ProofError
 from .letters import name_parts
 
-#: How tightly a printed piece holds together; a looser piece inside a tighter one is bracketed.
+#: How tightly a printed piece binds; a looser piece inside a tighter one gets brackets.
 SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
 
 
 class Latex:
-    """LaTeX for MathJax.  Words in ``brief`` print without what they mean to keep to themselves."""
+    """LaTeX for MathJax.  Words in ``brief`` print without the arguments that they leave out."""
 
     def __init__(self, brief=None):
         self.brief, self.plain = brief or {}, Text(brief)
-        self.reserved = frozenset()  # what nothing bound is called
+        self.reserved = frozenset()  # names that no bound variable gets
 
     def name(self, name):
-        """A letter: italic, whatever it is called; what is applied to something is upright."""
+        """A letter: always italic; what is applied to something is upright."""
         return self._spelled(name, r"\mathit")
 
     def invented(self, name):
-        """A name that a print gives to a part of a long line: in a font that no letter has."""
+        """The name that a print gives to a part of a long line, in a font that no letter has."""
         return rf"\mathcal{{{name}}}"
 
     def _spelled(self, name, font):
@@ -115,14 +115,14 @@ class Latex:
     others_and, and_others = r"\dots;\, ", r",\, \dots"
 
     def text(self, words):
-        """Words, and formulas for the letters with subscripts among them."""
+        """Words, with the letters that have subscripts as formulas."""
         return rf"\text{{{_SUBSCRIPTED.sub(self._in_words, words)}}}"
 
     def _in_words(self, found):
         return f"${self.name(found[1])}{found[2]}$"
 
 
-#: A letter with a subscript, and what it is to the power of, in a sentence.
+#: A letter with a subscript or an exponent in a sentence.
 _SUBSCRIPTED = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*)((?:\^[a-z0-9])?)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -135,7 +135,7 @@ class Text:
         self.brief, self.plain, self.reserved = brief or {}, self, frozenset()
 
     def name(self, name):
-        """A letter; one of several characters in quotation marks, since no word stands in them."""
+        """A letter, in quotation marks if it has several characters, so that it reads as no word."""
         first, rest = _first(name)
         return (first if len(first) == 1 else f'"{first}"') + rest
 
@@ -230,18 +230,18 @@ _COMMANDS = {letter: name for name, letter in _LETTERS.items()}
 
 
 def in_greek(part):
-    """A part of a name as it prints: gamma is γ."""
+    """A part of a name as it prints: gamma as γ."""
     return _LETTERS.get(part, part)
 
 
 def _first(name):
-    """The letter of a name as it prints, and what follows it."""
+    """The letter of a name as it prints, and the rest."""
     first = name_parts(name)[0]
     return in_greek(first), name[len(first) :]
 
 
 def _with_commands(piece):
-    """Greek letters as TeX writes them, apart from the letters behind them."""
+    """Greek letters as TeX writes them, separated from the letters after them."""
     spelled = "".join(rf"\{_COMMANDS[c]} " if c in _COMMANDS else c for c in piece)
     return re.sub(r" (?![A-Za-z])", "", spelled).rstrip()
 
@@ -252,13 +252,13 @@ def superscript(number):
 
 
 def check_words(what, words):
-    """Refuses text that would print as more than itself: other rows, or mathematics."""
+    """Refuse text that would print as more than itself: new rows, or mathematics."""
     if type(words) is not str or not words.isprintable() or re.search(r"[\\{}$]", words):
         raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
 
 
 def beside(style, pieces):
-    """Factors beside each other; a dot between two digits."""
+    """Factors side by side, with a dot between two digits."""
     found = pieces[0]
     for piece in pieces[1:]:
         digits = found[-1:].isdigit() and re.match(r"\d+(?!\d|ᵀ|\[[^]]*\]ᵀ)|\\frac\{\d", piece)

@@ -1,7 +1,7 @@
-"""Derivations, inductions, and the refusal of a line that is not justified.
+"""Derivations, inductions, and the refusal of unjustified lines.
 
 A derivation is a chain of equal expressions.  Each line names its reasons: laws, definitions,
-theorems, hypotheses.  A line may use what it names and nothing else, and must need all of it.
+theorems, hypotheses.  A line may use only the reasons that it names, and must need all of them.
 Only ``qed`` makes a theorem.
 """
 
@@ -52,7 +52,7 @@ class Derivation:
 
     @property
     def hypotheses(self):
-        """What the lines so far assume."""
+        """The assumptions of the lines so far."""
         found = _hypotheses(self._proved, self._offered) if self._proved else ()
         return tuple(h for h in found if h not in self._local)
 
@@ -62,11 +62,11 @@ class Derivation:
         return tuple(dict.fromkeys(self._random))
 
     def by(self, claim, *reasons, note=""):
-        """The next expression in the chain, for the reasons given; none means plain algebra.
+        """Append the next expression of the chain, with its reasons; none means plain algebra.
 
-        A reason is a law, ``unfold(word)``, a theorem called with what its letters stand for,
-        or a hypothesis made by ``given``.  ``note`` is printed beside the checked reason.
-        The dots of Python, ``...``, stand for what is still to be written: a ProofError says so.
+        A reason is a law, ``unfold(word)``, a theorem called with the objects that replace its
+        letters, or a hypothesis made by ``given``.  ``note`` is printed beside the checked reason.
+        Python's ``...`` marks a part that is still to be written; a ProofError says so.
         """
         where = f"{self.name}, line {len(self.lines)}"
         check_words(f"{where}: a note", note)
@@ -138,14 +138,14 @@ def _theorem(name, label, lines, proved, proofs):
 
 
 class Induction:
-    """A proof for every natural number t: at 1, and at t + 1 if at t.
+    """A proof for every natural number t: at 1, and at t + 1 if it holds at t.
 
     >>> Induction("the running sum", t, total(t), closed(t)).base(
     ...     lambda line: line.by(...)).step(
     ...     lambda line, hypothesis: line.by(..., hypothesis)).qed()
 
-    The base starts from the left side at t = 1 and must end with the right side there; the
-    step likewise at t + 1, where the claim at t is a reason.
+    The base starts from the left side at t = 1 and must end with the right side there.  The step does
+    the same at t + 1, where the claim at t is a reason.
     """
 
     def __init__(self, name, t, lhs, rhs):
@@ -157,13 +157,13 @@ class Induction:
         self._parts = {}
 
     def base(self, write):
-        """Proves the claim at 1; ``write`` gets the derivation to continue."""
+        """Prove the claim at 1; ``write`` receives the derivation to continue."""
         at_one = Substitution(symbols={self._t: sp.S.One})
         self._parts["base"] = self._part("base", at_one, write)
         return self
 
     def step(self, write):
-        """Proves the claim at t + 1; ``write`` gets the derivation and the claim at t."""
+        """Prove the claim at t + 1; ``write`` receives the derivation and the claim at t."""
         hypothesis = Given(self._lhs, self._rhs, INDUCTION)
         after = Substitution(symbols={self._t: join(self._t, 1)})
         self._parts["step"] = self._part("step", after, write, hypothesis)
@@ -206,7 +206,7 @@ class Induction:
 
 
 class Refusal:
-    """What the checker says to a line that is not justified."""
+    """The checker's answer to an unjustified line."""
 
     def __init__(self, message):
         self.message = message
@@ -216,7 +216,7 @@ class Refusal:
 
 
 def refusal(write):
-    """The checker's refusal of what ``write()`` derives; AssertionError should it be accepted."""
+    """The checker's refusal of what ``write()`` derives; raises AssertionError if it is accepted."""
     if not callable(write):
         raise TypeError(f"refusal takes a function, as in refusal(lambda: ...), not {write!r}")
     try:
@@ -227,7 +227,7 @@ def refusal(write):
 
 
 def attempt(write):
-    """What the checker says to a proof that somebody is writing: what it returns, or a refusal.
+    """The checker's answer to an unfinished proof: what ``write()`` returns, or a refusal.
 
     >>> attempt(lambda: Derivation("twice", S + S).by(...).qed())
     twice, line 1: the expression is still to be written, in place of ...
@@ -236,16 +236,16 @@ def attempt(write):
         return write()
     except ProofError as error:
         return Refusal(str(error))
-    except Exception as error:  # no line of a proof yet
+    except Exception as error:  # not yet a line of a proof
         return Refusal(f"this is no proof that can be read: {error}")
 
 
 def proves(theorem, lhs, rhs, needs=()):
-    """Whether ``theorem`` was proved by this checker and says that lhs = rhs.
+    """Whether this checker proved ``theorem`` and it states lhs = rhs.
 
-    Each side may be written otherwise, as long as plain algebra shows it to be equal.  ``needs``
-    are the hypotheses that it may have, each in plain text as the theorem prints it, about letters
-    of these sides.
+    Each side may be written differently, as long as plain algebra shows that it is equal.  ``needs``
+    are the hypotheses that it may have, each in plain text as the theorem prints it, about letters of
+    these sides.
     Raises ProofError for sides that are no expressions.
     """
     for side in (lhs, rhs):
@@ -264,9 +264,9 @@ def proves(theorem, lhs, rhs, needs=()):
 
 
 def _needs_are_about(theorem, sides):
-    """Whether the hypotheses speak of the letters and words of the sides alone.
+    """Whether the hypotheses contain only letters and words of the sides.
 
-    Their text tells the shape and the kind of no other letter: one who asks may mean another.
+    Their text does not show the shape or kind of any other letter, so a caller may mean another one.
     """
     assumed = [x for h in theorem.hypotheses for x in h.sides()]
     letters = lambda xs: set().union(
@@ -283,18 +283,18 @@ def _needs_are_about(theorem, sides):
 
 
 def _condition_is_about(about, sides):
-    """The same of a condition for which nobody has words."""
+    """The same for a condition without words of its own."""
     known = set().union(*map(kernels_letters, sides))
     words = {t for x in sides for o in x.operations() if o.word for t in o.word.terms}
     plain = lambda x: x.args[1] in (SIZE, NUM) or x.args[1].args[:1] == ("any",)
     return all(map(plain, about.letters - known)) and words_in(about) <= words
 
 
-_BOOKS = (type(None), Word)  # no word, or one of the book's, which all readers share
+_BOOKS = (type(None), Word)  # no word, or one of the book's own, which all readers share
 
 
 def _says_no_more(theorem, mine, asked):
-    """Whether algebra shows two sides to be equal, under no other conditions than the theorem's."""
+    """Whether algebra shows that two sides are equal, under the theorem's conditions only."""
     if mine.axes != asked.axes:
         return False
     try:
@@ -305,7 +305,7 @@ def _says_no_more(theorem, mine, asked):
 
 
 def forget():
-    """What was worked out before is worked out anew: for who measures times, or plants mistakes."""
+    """Clear all caches, to measure times or to plant mistakes."""
     by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
     for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
         remembered.cache_clear()

@@ -1,4 +1,4 @@
-"""How much there is to read: lines of code, without blank lines, comments and docstrings."""
+"""How much there is to read: lines of code without blank lines, comments and docstrings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 
 
 def lines_of_code(source):
-    """How many lines of a source, a string, are neither blank, nor comment, nor docstring."""
+    """The number of lines of a source string that are no blank line, comment or docstring."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return len({t.start[0] for t in tokens if t.type not in LAYOUT} - _docstrings(source))
 
@@ -30,7 +30,7 @@ def _docstrings(source):
 
 
 def kernel():
-    """{module of the kernel: (its lines of code, what it says that it holds)}."""
+    """{module of the kernel: (its lines of code, its own summary)}."""
     sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in KERNEL}
     first = {name: ast.get_docstring(ast.parse(source)) for name, source in sources.items()}
     return {

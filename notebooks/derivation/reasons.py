@@ -1,4 +1,4 @@
-"""What a line may name as its reason: a definition, a hypothesis; and how a reason prints."""
+"""What a line may name as its reason, a definition or a hypothesis, and how a reason prints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HYPOTHESIS, INDUCTION = "hypothesis", "induction hypothesis"
 
 @dataclass(frozen=True)
 class Given:
-    """An equation assumed; every theorem whose proof uses it prints it as a hypothesis."""
+    """An assumed equation; every theorem whose proof uses it prints it as a hypothesis."""
 
     lhs: Expression
     rhs: Expression
@@ -56,11 +56,11 @@ class Given:
         return " = ".join(x.show(style, 0, names) for x in sides)
 
     def substituted(self, substitution):
-        """The equation for what a substitution puts for the letters."""
+        """The equation after a substitution for the letters."""
         return Given(substitution(self.lhs), substitution(self.rhs), self.title)
 
     def sides(self):
-        """The expressions it speaks of."""
+        """The expressions that it contains."""
         return [self.lhs, self.rhs]
 
     def met_in(self, sample):
@@ -100,7 +100,7 @@ class Reason:
 
 
 def title_of(reason):
-    """A reason in words; what its writer has named stands in quotation marks."""
+    """A reason in words; names that a reader chose are in quotation marks."""
     if isinstance(reason, Law):
         return reason.name
     return str(reason) if isinstance(reason, Definition) else reason.cited
@@ -108,14 +108,14 @@ def title_of(reason):
 
 def _check_expression(where, x):
     _check_written(where, "the expression", x)
-    if type(x) is not Expression:  # another kind would print what it likes
+    if type(x) is not Expression:  # a subclass could print anything
         raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
 
 
 def checked_title(what, title):
-    """A name that a reader gives, its white space made plain; it stands in quotation marks.
+    """A name that a reader chose, with normal white space, for use in quotation marks.
 
-    Refuses what would print as more than itself, or in letters that look like others.
+    Refuses a name that would print as more than itself, or in letters that look like others.
     """
     check_words(what, title)
     letters = [unicodedata.name(c, "").split()[:1] for c in title if c.isalpha()]
@@ -125,7 +125,7 @@ def checked_title(what, title):
 
 
 def check_label(label):
-    """Refuses a label of a theorem that is no number, such as "Theorem 3.2", or nothing."""
+    """Refuse a label that is neither empty nor numbered like "Theorem 3.2"."""
     check_words("the label of a theorem", label)
     if label and not re.fullmatch(r"[A-Z][a-z]+ [0-9A-Z]+(\.[0-9]+)*[a-z]?", label):
         raise ProofError(f'the label of a theorem is like "Theorem 3.2", not {label!r}')
@@ -137,7 +137,7 @@ def _check_written(where, what, x):
 
 
 def check_shapes(where, a, b):
-    """Refuses two sides that are no expressions of one shape."""
+    """Refuse two sides that are not expressions of the same shape."""
     _check_expression(where, a)
     _check_expression(where, b)
     if a.axes != b.axes:

@@ -1,7 +1,7 @@
-"""What each operation takes, and the shape of what it makes.
+"""The arguments of each operation, and the shape of its result.
 
-``axes(args, params, wanted)`` gives the two sizes, or refuses; ``wanted`` is what a builder asks
-for where they do not follow from the arguments.
+``axes(args, params, wanted)`` returns the two sizes or refuses; ``wanted`` are the sizes that the
+caller requests if they do not follow from the arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .printing import Text
 
 
 def shape_text(axes):
-    """A shape as it is said in a sentence."""
+    """A shape in words for a message."""
     return "(" + ", ".join(show_number(Text(), s) for s in axes) + ")"
 
 
@@ -26,7 +26,7 @@ def _demand(fits, what, *found):
 
 
 def of_one(args, params, wanted):
-    """The axes of the one expression that something is made of."""
+    """The axes of the only argument."""
     _demand(
         len(args) == 1 and not params,
         "this operation takes one expression and nothing else",
@@ -112,7 +112,7 @@ def of_letter(args, params, wanted):
 
 
 def of_sequence(args, params, wanted):
-    """One row, at the place that is among the parameters; or the first ones, as many as wanted."""
+    """One row, at the place given as a parameter; or the first rows, as many as wanted."""
     family, *at = params
     rows = type(family) is Family and family.kind == "sequence" and not args
     _demand(rows and (len(at) == 1 or wanted and not at), "rows are those of a sequence", *params)

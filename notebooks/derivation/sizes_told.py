@@ -1,7 +1,7 @@
-"""Which sizes a print does not tell: of ones, zeros, identities and tables that no letter fixes.
+"""Find the sizes that a print does not show: of ones, zeros, identities and tables without letters.
 
-The letters of a line have the shapes that their reader knows.  What is conformable with them has
-a size that follows; of what is left, one place says its size: exp(0[n×m]) exp(0) = m 11ᵀ.
+Readers know the shapes of the letters of a line.  Anything conformable with them has a size that
+follows.  Of the rest, one place prints its size: exp(0[n×m]) exp(0) = m 11ᵀ.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _SILENT = (
     ops.IDENTITY,
     ops.CAUSAL,
     ops.TABULATED,
-)  # they print alike at every size
+)  # these print alike at every size
 
 
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
-    """The same expressions, of one shape, for print: sizes stand where nothing else tells them.
+    """The same expressions, of one shape, with sizes printed where nothing else shows them.
 
-    A line is true of whatever shape its sides have, unless what stands ``beside`` it speaks of that
-    size, or a condition, in which these sizes are ``spoken_of``; a hypothesis is not, and says
-    ``all_of_them``.
+    A line is true for any shape of its sides, unless something ``beside`` it contains that size, or a
+    condition does, whose sizes are ``spoken_of``.  A hypothesis holds only for its own shape, and
+    passes ``all_of_them``.
     """
     axes = _Axes(all_of_them)
     axes.scalars |= set(spoken_of)
@@ -41,7 +41,7 @@ def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
 
 
 class _Axes:
-    """Rows (0) and columns (1) of all that stands at some path, united where a reader unites them."""
+    """Rows (0) and columns (1) of everything at a path, united where a reader unites them."""
 
     def __init__(self, all_of_them):
         self.all_of_them = all_of_them
@@ -49,11 +49,11 @@ class _Axes:
         self.told, self.scalars, self.transposed = set(), set(), set()
 
     def same(self, one, other):
-        """Both are of one size, as their print tells."""
+        """Record that both have one size, as their print shows."""
         self.above[self.find(one)] = self.find(other)
 
     def find(self, axis):
-        """What stands for all that is united with an axis."""
+        """The representative of everything united with an axis."""
         while axis in self.above and self.above[axis] != axis:
             axis = self.above[axis]
         return axis
@@ -81,12 +81,12 @@ class _Axes:
         if x.operation in (ops.STACK, ops.LAST_ROW):
             self.told.add((path, 0))
         if x.operation.expand:
-            self.told |= {(path, 0), (path, 1)}  # by its definition, and by what it takes
+            self.told |= {(path, 0), (path, 1)}  # by its definition and its arguments
 
     def _read_silent(self, x, path):
         if x.operation is ops.ONES and x.axes == (1, 1):
             if path not in self.transposed:
-                return  # it prints like a number, with whatever sizes
+                return  # it prints like a number, for any sizes
             self.silent[path] = x  # a number is not transposed: 1ᵀ would be a row
             return
         self.silent[path] = x
@@ -95,7 +95,7 @@ class _Axes:
                 self.told.add((path, axis))
 
     def to_say(self):
-        """{path: the axes whose size stands there}."""
+        """{path: the axes whose size is printed there}."""
         told, found = {self.find(axis) for axis in self.told}, {}
         for path in sorted(self.silent):
             for axis in (0, 1):
@@ -106,7 +106,7 @@ class _Axes:
         return found
 
     def _is_any_size(self, united):
-        """Whether it is the size of the whole, of which nothing in print depends."""
+        """Whether it is the size of the whole expression, on which nothing in print depends."""
         if self.all_of_them:
             return False
         outer = {self.find(((0,), axis)) for axis in (0, 1)}
@@ -118,7 +118,7 @@ class _Axes:
 
 def _axis_by_axis(x, path, below):
     if x.operation.expand:
-        return []  # a reader's word: what it takes need not conform
+        return []  # a reader's word, whose arguments need not conform
     return [((path, axis), (y, axis)) for y in below for axis in (0, 1)]
 
 
@@ -139,7 +139,7 @@ _LINKS = {
 
 
 def _shows_itself(x, axis):
-    """Whether a print tells the size of something without letters: a row, or what a table indexes."""
+    """Whether a print shows the size of an expression without letters: a row, or a table's range."""
     if x.operation is ops.ONES:
         return x.axes[axis] == 1
     if x.operation is not ops.TABULATED:

@@ -21,11 +21,11 @@ from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
 SEARCH_AFTER_A_REFUSAL = 400  # instances
-ENOUGH = 3_000  # steps: a reason without which a line takes more is needed
+ENOUGH = 3_000  # steps; a reason counts as needed if the line without it takes more
 
 
 class Step:
-    """One line: from an expression to the next, for reasons."""
+    """One line: from an expression to the next, with reasons."""
 
     def __init__(self, where, before, claim, reasons, rests_on=()):
         """``rests_on`` are the hypotheses and conditions of earlier lines."""
@@ -34,7 +34,7 @@ class Step:
         self.needs = any(not isinstance(h, Given) for h in rests_on)
 
     def check(self):
-        """The kernel's theorem of the line; raises unless the reasons justify it, each needed."""
+        """The kernel's theorem of the line; raises ProofError unless the reasons justify it, all needed."""
         proved = self._justified(self.reasons)
         if proved is None:
             raise ProofError(self._refusal())
@@ -67,7 +67,7 @@ class Step:
         return proved
 
     def _in_words(self, error):
-        """What the kernel complains of; what never holds, in the words of an operation."""
+        """The kernel's complaint; a condition that never holds is put in an operation's words."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
         never = next(filter(hypotheses.never_holds, phrases), None)
         return (
@@ -79,7 +79,7 @@ class Step:
         return [r.word for r in reasons if isinstance(r, Definition)]
 
     def offered(self):
-        """Words for what must not vanish for the line to make sense, and what it assumes."""
+        """Words for the conditions under which the line makes sense, and for its assumptions."""
         words = self._words(self.reasons)
         carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
         bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}
@@ -91,7 +91,7 @@ class Step:
         return [h for x in shown for h in offered_by(x, words)] + carried
 
     def random(self):
-        """The random letters of the line, and those of what it cites."""
+        """The random letters of the line and of what it cites."""
         found = [f for r in equations_among(self.reasons) for f in r.random]
         sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
@@ -120,7 +120,7 @@ class Step:
         return "\n  ".join(row for row in rows if row)
 
     def _unmatched(self):
-        """A sentence for each equation whose left side stands nowhere in the line."""
+        """A sentence for each equation whose left side does not occur in the line."""
         stage = self.before
         for reason in equations_among(self.reasons):
             after = justify.rewritten(stage, reason.lhs, reason.rhs)
@@ -135,7 +135,7 @@ class Step:
             return "A counterexample was not looked for: the line rests on hypotheses."
         try:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
-        except Exception:  # a claim that the search cannot read is refused all the same
+        except Exception:  # if the search cannot read a claim, the claim is refused anyway
             return "A counterexample could not be looked for."
         if not found:
             return f"These reasons do not suffice in one step. {found!r} The line may be true."

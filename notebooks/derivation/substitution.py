@@ -1,7 +1,7 @@
-"""Putting terms for letters: the one way in which a theorem is instantiated.
+"""Replace letters by terms: the only way to instantiate a theorem.
 
-A substitution is simultaneous, re-typechecked, and avoids capture: an index bound by a sum or
-the scalar of a derivative is renamed when something put in mentions its name.
+A substitution is simultaneous, checks sorts again, and avoids capture: the index of a sum or the
+scalar of a derivative is renamed if a substituted term contains its name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .symbols import Heads, Sequence
 
 
 class Substitution:
-    """What stands for each family, permutation, symbol (size or scalar) and free index."""
+    """The replacement of each family, permutation, symbol (size or scalar) and free index."""
 
     def __init__(self, families=None, permutations=None, symbols=None, indices=None):
         self.families, self.permutations = families or {}, permutations or {}
@@ -32,14 +32,14 @@ class Substitution:
         self.taken |= set().union(*[free_names(v) for v in values if isinstance(v, Expression)])
 
     def values(self):
-        """The expressions put in; a scalar as the 1 × 1 matrix it makes."""
+        """The substituted expressions; a scalar as a 1 × 1 matrix."""
         letters = [*self.families.values(), *self.permutations.values()]
         numbers = [s for old, s in self.symbols.items() if not old.is_integer]
         return [v for v in letters if isinstance(v, Expression)] + [
             Expression.number(s) for s in numbers
         ]
 
-    # -- applied
+    # -- applying
 
     def __call__(self, x):
         operation = x.operation
@@ -60,8 +60,8 @@ class Substitution:
     def bind(self, binder, inside):
         """A binder with its new range, and the substitution below it.
 
-        It is renamed when its name is taken: by what is put in, or by what stays as it is among
-        the names free ``inside`` its scope.
+        It is renamed if its name is taken, by a substituted term or by a name that is free ``inside`` its
+        scope.
         """
         taken = self.taken | {self._kept(name) for name in inside if name != binder}
         if isinstance(binder, Index):
@@ -95,7 +95,7 @@ class Substitution:
         return Expression(ops.LETTER, params=[family, *map(self._position, heads)])
 
     def family(self, family):
-        """What a family becomes: another one, or itself with new sizes."""
+        """The replacement of a family: another one, or itself with new sizes."""
         meant = self.families.get(family)
         if meant is not None:
             return meant.params[0] if isinstance(meant, Expression) else meant.family
@@ -136,7 +136,7 @@ class Substitution:
         return Table(k.put(table.function, self.meant()), frozenset().union(*used))
 
     def _used(self, letter):
-        """What stands in a table for a letter that it uses."""
+        """The replacement, in a table, of a letter that the table uses."""
         if isinstance(letter, Family):
             x = self.families.get(letter)
             return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
@@ -149,11 +149,13 @@ class Substitution:
         return {self._position(letter)}
 
     def meant(self):
-        """What the kernel puts for its letters."""
+        """The kernel's replacements of its letters."""
         found = {
             f.term: self._function(f, value) for f, value in self.families.items() if not f.random
         }
-        drawn = [f for f in self.families if f.random]  # they are bound; their laws are not
+        drawn = [
+            f for f in self.families if f.random
+        ]  # their letters are bound, but not their laws
         found |= {f.law: self.family(f).law for f in drawn}
         for symbol, value in self.symbols.items():
             if symbol.is_integer:
@@ -170,21 +172,21 @@ class Substitution:
             return value.family.function
         if family.kind != "mask":
             return value.function
-        body, marks = k.looked_into(value.function)  # a mask's form is seen once it is worked out
+        body, marks = k.looked_into(value.function)  # the form of a mask shows once it is evaluated
         return k.abstract(marks, Normal().canonical(body))
 
-    # -- checked
+    # -- checking
 
     @classmethod
     def checked(cls, theorem, meant):
-        """The substitution that keywords describe; ProofError says what does not fit."""
+        """The substitution that keywords describe; raises ProofError for what does not fit."""
         return _Matching(theorem).match(meant)
 
 
 def over(index, body):
     """The sum of ``body`` over an index made by ``head``, as in multi-head attention.
 
-    Where a sum inside is over an index of the same name, this one gets a prime.
+    If an inner sum has an index of the same name, this index gets a prime.
     """
     index = unsealed(index)
     if not isinstance(index, (Index, End)):
@@ -205,13 +207,13 @@ def _matrix_of(bijection):
 
 
 def permuting(x):
-    """The kernel's function of a permutation matrix: where its rows come from."""
+    """The kernel's function for a permutation matrix, which maps each row to its source."""
     mark = k.fresh(k.pos(size_term(x.axes[0])))
     return k.abstract([mark], _moved(x, 1, mark))
 
 
 def _moved(x, way, place):
-    """Where a permutation matrix sends a position; (P Q) X has the rows of X at π_Q(π_P(i))."""
+    """The image of a position; (P Q) X has the rows of X at π_Q(π_P(i))."""
     if x.operation is ops.PERMUTATION:
         return Term("move", x.params[0].term, way, place)
     if x.operation is ops.IDENTITY:
@@ -224,17 +226,17 @@ def _moved(x, way, place):
 
 
 def _rebuilt(scalar, symbols):
-    """Simultaneous replacement of symbols in a scalar, where a joined size counts as a number."""
+    """Replace symbols simultaneously in a scalar, where a joined size counts as a number."""
     return scalar.xreplace({symbol: number(value) for symbol, value in symbols.items()})
 
 
 def _is_drawn(x):
-    """Whether an expression speaks of a draw that no mean in it binds."""
+    """Whether an expression contains a draw that no mean in it binds."""
     return any(y.args[1].op == "DRAW" for y in x.function.letters)
 
 
 class _Matching:
-    """Reads what keywords say the letters of a theorem stand for."""
+    """Reads the keywords that replace the letters of a theorem."""
 
     def __init__(self, theorem):
         self.title = theorem.title
@@ -330,7 +332,7 @@ class _Matching:
                 self._later.append((letter, pattern, size))
 
     def _refuse_dependent_draws(self):
-        """Independent letters must stay independent, and keep their variances."""
+        """Check that independent letters stay independent and keep their variances."""
         draws = self.draws
         images = [self.families[f].params[0] if f in self.families else f for f in draws]
         if len({i.name for i in images}) < len(images):

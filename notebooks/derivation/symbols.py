@@ -22,7 +22,7 @@ def join(first, second):
 
 
 def scalars(names, positive=False):
-    """Real scalars; a positive one may be divided by and may stand for positive ones only."""
+    """Real scalars; a positive scalar may be a divisor, and only positive scalars may replace it."""
     return _symbols(names, positive=True) if positive else _symbols(names, real=True)
 
 
@@ -33,7 +33,7 @@ def _symbols(names, **assumptions):
 
 
 def matrix(name, rows, columns=1):
-    """An arbitrary real matrix of symbolic shape; a column vector without ``columns``."""
+    """An arbitrary real matrix of symbolic shape, or a column vector if ``columns`` is missing."""
     return _letter(Family(name, "matrix", (rows, columns)))
 
 
@@ -43,9 +43,9 @@ def mask(name, rows, columns):
 
 
 def random_matrix(name, rows, columns, variance):
-    """A matrix of independent entries, of mean 0 and of the variance given.
+    """A matrix of independent entries with mean 0 and the given variance.
 
-    Random matrices of different names are independent of each other.
+    Random matrices with different names are independent of each other.
     """
     return _letter(Family(name, "random", (rows, columns), variance))
 
@@ -85,7 +85,7 @@ class Heads(Sealed):
 
     @property
     def shape(self):
-        """The numbers of heads, of rows and of columns, to be written with."""
+        """The numbers of heads, rows and columns, which a definition may write with but not look at."""
         return tuple(map(Scalar, self.family.sizes))
 
 
@@ -99,12 +99,12 @@ def _wrapped(cls, family):
 
 
 def head(name, count):
-    """An index over heads, to be summed over with ``over``."""
+    """An index over heads, over which ``over`` sums."""
     return _sealed_like(Index(name, count), count)
 
 
 def _sealed_like(made, *parts):
-    """What is made of something sealed is sealed as well."""
+    """Seal what is made of sealed objects."""
     return Scalar(made) if any(type(p) is Scalar for p in parts) else made
 
 

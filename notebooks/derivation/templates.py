@@ -1,7 +1,7 @@
-"""What a definition is read on: letters of the most general kind, and what is put into them.
+"""Read definitions on letters of the most general kind, and substitute arguments.
 
-A body is Python, and Python can branch.  It is called with letters that tell nothing, neither
-a size nor a number, so that what it returns is one formula for all that it may ever be called with.
+A body is Python, and Python can branch.  The body is therefore called with letters that reveal neither
+a size nor a number, so that its result is one formula for all arguments.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MOST_READINGS = 100
 
 
 class Template:
-    """A body on fresh letters, and how arguments are put into it.
+    """A body read on fresh letters, and the substitution of arguments.
 
-    ``args`` and ``params`` are the letters, ``sizes`` those in their shapes, and ``result`` is what
-    the body makes of them; for a recursion ``result`` is its first row, ``after`` the row after
-    ``before``.  All sizes differ at first; where the body wants two of them to be one, they are
-    made one, and it is read again.  A letter is a mask, and a number a size, only where the body
-    wants one.
+    ``args`` and ``params`` are the letters, ``sizes`` are those in their shapes, and ``result`` is the
+    body's result; for a recursion, ``result`` is its first row, and ``after`` is the row after
+    ``before``.  At first all sizes differ; if the body requires two of them to be equal, they are
+    united and the body is read again.  A letter is a mask, and a number a size, only if the body
+    requires it.
     """
 
     def __init__(self, name, args, params, body, step=None):
@@ -65,7 +65,7 @@ class Template:
         raise ProofError(f"the definition of {self.name} wants too many sizes to be one")
 
     def _make_one(self, mismatch):
-        """Has two sizes be one from here on; raises the mismatch where they cannot be."""
+        """Unite two sizes from here on; raises the Mismatch if they cannot be equal."""
         one, other = mismatch.sizes
         if one not in self.sizes:
             one, other = other, one
@@ -130,7 +130,7 @@ class Template:
             raise ProofError(f"the definition of {self.name} hides {names}: make it an argument")
 
     def _letter(self, k, kind):
-        if isinstance(kind, tuple):  # a family: its kind, and how many axes it has
+        if isinstance(kind, tuple):  # a family: its kind, and the number of its axes
             return Family(f"parameterʼ{k}", kind[0], self._sizes(*kind))
         if kind is Index:
             return Index(f"parameterʼ{k}", self._size())
@@ -144,14 +144,14 @@ class Template:
         return [S.Naturals, *sizes[1:]] if kind == "sequence" else sizes
 
     def _size(self):
-        """A size that nothing is known of, but what the body wants it to be."""
+        """A size about which nothing is known except what the body requires."""
         size = sp.Symbol(f"sizeʼ{next(self._made)}", integer=True, positive=True)
         return self._known.get(size, size)
 
     # ── Use ──────────────────────────────────────────────────────────────────────────────────
 
     def read_again(self, args, params, at=None):
-        """Refuses a body that says something else of these arguments: it looks, or has changed."""
+        """Refuse a body whose result differs on these arguments: it looks at them, or has changed."""
         data = [*args, *map(argument_of, params)]
         with read_blindly(False):
             first = self.filled(self.result, args, params)
@@ -168,7 +168,7 @@ class Template:
             )
 
     def filled(self, expression, args, params, step=None, before=None):
-        """A part of the template with arguments in the place of its letters."""
+        """A part of the template with arguments in place of its letters."""
         families, symbols, indices = self._meant(args, params)
         if step is not None:
             symbols[STEP] = step
@@ -176,12 +176,12 @@ class Template:
         return Substitution(families, {}, symbols, indices)(expression)
 
     def axes(self, args, params, wanted=None):
-        """The shape of what a call makes."""
+        """The shape of the result of a call."""
         symbols = self._meant(args, params)[1]
         return tuple(s.xreplace(symbols) for s in self.result.axes)
 
     def _meant(self, args, params):
-        """What stands for the families, the sizes and numbers, and the indices; or a refusal."""
+        """The replacements of families, sizes, numbers and indices; raises ProofError if they do not fit."""
         given = [*args, *params]
         if len(given) != len(self._kinds):
             raise ProofError(f"{self.name} takes {len(self._kinds)} arguments, not {len(given)}")
@@ -208,7 +208,7 @@ class Template:
         return families, symbols, indices
 
     def _refuse_what_it_binds(self, given):
-        """An argument that speaks of what the body binds could mean that one, or another."""
+        """Refuse an argument with a name that the body binds, because it could be captured."""
         names = {x.name for y in given for x in _names_of(y)}
         for name in sorted(self._bound & names):
             raise ProofError(
@@ -223,7 +223,7 @@ class Template:
             )
 
     def _put_sizes(self, symbols, pairs):
-        """Sizes that are letters first; then the others must come to what they are."""
+        """Match sizes that are letters first; then the other sizes must agree."""
         for mine, size in pairs:
             if mine in self.sizes:
                 self._conform(symbols.setdefault(mine, size), size)
@@ -237,7 +237,7 @@ class Template:
 
 
 def _kind(x):
-    """Of what kind an argument is, as far as a definition takes one kind in one place."""
+    """The kind of an argument, as far as a definition accepts one kind in one place."""
     if isinstance(x, Expression):
         return Expression
     if isinstance(x, Family):
@@ -248,7 +248,7 @@ def _kind(x):
 
 
 def _names_of(x):
-    """What an argument speaks of: all that has a name and that something could bind."""
+    """The names in an argument that something could bind."""
     if isinstance(x, Expression):
         return free_names(x)
     return {x for x in (x, *x.free_symbols) if isinstance(x, (sp.Symbol, Index, Family))}

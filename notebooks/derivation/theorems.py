@@ -1,4 +1,4 @@
-"""Theorems, what they rest on in print, and their instances."""
+"""Theorems, their hypotheses in print, and their instances."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Theorem:
     """An equation proved for all sizes and all values of its letters; immutable.
 
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
-    (what must not vanish, what is assumed), ``random`` (the letters whose moments were used),
-    ``lines`` ((expression, reasons, note); the first has no reason) and ``proved``, the theorem
-    of the kernel that it prints.  Call it with what its letters stand for to cite it:
+    (what must not vanish, and what is assumed), ``random`` (the letters whose moments were used),
+    ``lines`` ((expression, reasons, note); the first line has no reason) and ``proved``, the kernel's
+    theorem that it prints.  To cite it, call it with the objects that replace its letters:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
@@ -55,7 +55,7 @@ class Theorem:
 
     @property
     def title(self):
-        """The number and the name, or the name alone."""
+        """The number and the name, or only the name."""
         return f"{self.label} ({self.name})" if self.label else self.name
 
     @property
@@ -64,7 +64,7 @@ class Theorem:
         return f"{self.label} (“{self.name}”)" if self.label else f"“{self.name}”"
 
     def __call__(self, /, *unnamed, **meant):
-        """An instance: each keyword says what a letter, permutation, scalar or size stands for."""
+        """An instance: each keyword replaces a letter, permutation, scalar or size."""
         if unnamed:
             raise ProofError(f"{self.title}: say which letter it stands for, as in theorem(X=...)")
         put = Substitution.checked(self, meant)
@@ -81,7 +81,7 @@ class Theorem:
             raise ProofError(f"{self.title}: {readable(error)}") from None
         needed = [h for value in put.values() for h in offered_by(value, ())]
         hypotheses = _hypotheses(proved, [*[h for _, h in offered], *needed])
-        # what is put in may be called like what is bound
+        # a substituted name may equal a bound one
         check_names(self.title, [lhs, rhs], hypotheses)
         check_indices(self.title, [lhs, rhs, *[side for h in hypotheses for side in h.sides()]])
         draws = {f: None for x in (lhs, rhs) for f in _draws_in(x)}
@@ -96,7 +96,7 @@ class Theorem:
 
 
 class Instance(Theorem):
-    """A theorem with something put for its letters; a reason in a line."""
+    """A theorem with its letters replaced; a reason of a line."""
 
     __slots__ = ()
     title = cited = property(lambda self: self.name)
@@ -126,12 +126,12 @@ def _draws_in(x):
 
 
 def equations_among(reasons):
-    """Of a line's reasons those that are equations: theorems at their letters, and hypotheses."""
+    """The equations among a line's reasons: instances of theorems, and hypotheses."""
     return [r for r in reasons if isinstance(r, (Instance, Given))]
 
 
 def _hypotheses(proved, offered):
-    """What a theorem of the kernel rests on, in the words offered."""
+    """The conditions of a kernel theorem, in the offered words."""
     assumed = {(h.lhs.function, h.rhs.function): h for h in offered if isinstance(h, Given)}
     phrases = [h for h in offered if isinstance(h, NonZero)]
     equations = [assumed[pair] for pair in assumed if pair in proved.hypotheses]
@@ -139,14 +139,14 @@ def _hypotheses(proved, offered):
 
 
 def _conditions_of(hypothesis):
-    """The conditions of the kernel that a hypothesis says in print."""
+    """The kernel's conditions that a printed hypothesis expresses."""
     if isinstance(hypothesis, hypotheses.Condition):
         return {(hypothesis.relation, hypothesis.about)}
     return hypotheses.says(hypothesis) or set() if isinstance(hypothesis, NonZero) else set()
 
 
 def _check_that_it_prints(theorem):
-    """Refuses a print that is not what the kernel has proved."""
+    """Refuse a print that differs from what the kernel has proved."""
     proved, printed = theorem.proved, {(theorem.lhs.function, theorem.rhs.function)}
     assumed = {(h.lhs.function, h.rhs.function) for h in theorem.hypotheses if isinstance(h, Given)}
     said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])

@@ -1,7 +1,7 @@
-"""Every line is also run in torch float64, at several sizes drawn at random.
+"""Run every line in torch float64 as well, at several random sizes.
 
-It proves nothing, and says where a fault in the checker let a false line pass: where the two sides
-differ in torch, and in many digits too.
+A run proves nothing.  It reveals a fault of the checker that let a false line pass, if the two sides
+differ in torch and in many digits too.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .operations import DERIVATIVE, EXPECTATION, Operation, torch
 
 RUNS = 4
 ATTEMPTS = 100
-STEPS = 60  # towards letters that fulfil an equation
-TINY = 1e-9  # a number that a step has moved so near 0 is 0
-MOST_UNSOLVED = 6  # samples of which none meets the equations
-FARTHEST = 20.0  # a letter's entry that a step may lead to: exp(-20) is no zero in float64
-NEAR = 1e-5  # what remains of the equation is enlarged by what is made of it
+STEPS = 60  # towards letters that satisfy an equation
+TINY = 1e-9  # a number that a step has moved this close to 0 counts as 0
+MOST_UNSOLVED = 6  # samples tried without satisfying the equations
+FARTHEST = 20.0  # the largest entry that a step may produce: exp(-20) is not zero in float64
+NEAR = 1e-5  # the remaining error of an equation, which later operations enlarge
 LONGEST_SEQUENCE = 32
 LARGEST_TABLE = 1024  # entries of an index form
 MOST_RANDOM_ENTRIES = 12
 MOST_ENTRIES = 10**6  # of a matrix
-DIGITS = 60  # of the second look at what differs in torch
+DIGITS = 60  # of the second evaluation, if the sides differ in torch
 
 
 def torch_is_here():
-    """Whether torch can be imported; without it lines are not run."""
+    """Whether torch can be imported; without it, lines are not run."""
     try:
         import torch  # noqa: F401
     except ImportError:
@@ -45,19 +45,19 @@ def torch_is_here():
 
 
 class HypothesesNotMet(Exception):
-    """A sample that violates a hypothesis of the line, or is too large: draw another."""
+    """A sample that violates a hypothesis of the line or is too large; draw another."""
 
 
 class NotSolved(HypothesesNotMet):
-    """No letters were found that meet the equations of a line."""
+    """No letters were found that satisfy the equations of a line."""
 
 
 class NotRun(Exception):
-    """No sample could be made, for the reason said."""
+    """No sample could be made, for the stated reason."""
 
 
 class Sample:
-    """One draw of sizes and of everything that has a size, with the values computed from it."""
+    """Random sizes and everything that has a size, with the values computed from them."""
 
     def __init__(self, seed, symbols, largest=7, basics=()):
         self._random = random.Random(seed)
@@ -69,10 +69,10 @@ class Sample:
         self._symbols, self._basics = symbols, basics
         self._scalars, self._families, self._permutations, self._indices = {}, {}, {}, {}
         self._functions, self._fixed, self.values = {}, {}, {}
-        self._averaged = 0  # entries of draws, by the means around
+        self._averaged = 0  # entries of draws, counted over the surrounding means
 
     def _drawn_sizes(self, symbols, seed, largest):
-        """Distinct sizes where there are enough, in both orders; every other draw has a 1."""
+        """Distinct sizes if there are enough, in both orders; every other draw contains a 1."""
         pool, drawn = range(2, largest + 1), []
         while len(drawn) < len(symbols):
             drawn += self._random.sample(pool, len(pool))
@@ -84,14 +84,14 @@ class Sample:
     def fixing(self, values):
         """The same sample, with values for some indices, scalars or families.
 
-        What is drawn on the way is drawn for both, so that nothing else differs.
+        Anything drawn later is drawn for both samples, so that nothing else differs.
         """
         child = copy.copy(self)
         child._fixed, child.values = {**self._fixed, **values}, {}
         return child
 
     def holding(self, expression, value):
-        """The same sample with the value of one expression known."""
+        """The same sample, with the value of one expression given."""
         child = self.fixing({})
         child.values[expression] = value
         return child
@@ -101,7 +101,7 @@ class Sample:
         return int(number(size).xreplace(self._sizes))
 
     def shape(self, x):
-        """A shape as ints, of a matrix that can be kept."""
+        """A shape as ints, if such a matrix can be stored."""
         return self._kept([*map(self.size, x.axes)])
 
     @staticmethod
@@ -111,7 +111,7 @@ class Sample:
         return tuple(shape)
 
     def scalar(self, scalar):
-        """A scalar as a float; free symbols of both signs, positive ones positive."""
+        """A scalar as a float; free symbols take both signs, positive symbols are positive."""
         for symbol in sorted(scalar.free_symbols - set(self._sizes) - set(self._fixed), key=str):
             if symbol not in self._scalars:
                 drawn = self._random.uniform(0.3, 1.5)
@@ -134,7 +134,7 @@ class Sample:
         return self._indices[p]
 
     def family(self, family):
-        """A tensor for a letter: normal entries, or zeros and ones with a one in each row."""
+        """A tensor for a letter: normal entries, or zeros and ones with at least one 1 in each row."""
         if family in self._fixed:
             return self._fixed[family]
         if family not in self._families:
@@ -155,7 +155,7 @@ class Sample:
         return self.family(family)[:count]
 
     def permutation(self, permutation):
-        """A permutation matrix, drawn at random: row i has its one in column π(i)."""
+        """A random permutation matrix: row i has its one in column π(i)."""
         if permutation not in self._permutations:
             n = self.size(permutation.size)
             order = torch.randperm(n, generator=self._generator)
@@ -163,7 +163,7 @@ class Sample:
         return self._permutations[permutation]
 
     def function(self, name):
-        """The function of that name; an unknown one is drawn at random."""
+        """The function with that name; an unknown function is drawn at random."""
         if name in KNOWN:
             return getattr(torch, name)
         if name not in self._functions:
@@ -175,7 +175,7 @@ class Sample:
         return self._functions[name]
 
     def expectation(self, x):
-        """The exact mean over independent random signs, one distribution that the moments allow."""
+        """The exact mean over independent random signs, a distribution with the right moments."""
         families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
         shapes = [[self.size(s) for s in f.sizes] for f in families]
         counts = [shape[0] * shape[1] for shape in shapes]
@@ -206,7 +206,7 @@ class Sample:
         meant, number_of = {}, mpmath.mpf if functions is PRECISE else float
         for used in self._basics | self._symbols if uses is None else uses:
             if isinstance(used, Operation):
-                continue  # the term has it written out
+                continue  # the term contains it written out
             if isinstance(used, Family):
                 meant[used.term] = _lookup(self, used, number_of)
             elif isinstance(used, Bijection):
@@ -232,11 +232,11 @@ def _lookup(sample, family, number_of):
 
 
 def run_in_torch(lhs, rhs, hypotheses=()):
-    """Runs a line; returns None, or a sentence that says at which sizes it fails.
+    """Run a line; returns None, or a sentence with the sizes at which it fails.
 
-    Each of the ``hypotheses`` is ``met_in`` a sample or not; where one side of an equation is
-    not the other, letters are looked for that make it so.  Raises NotRun where no sample could
-    be made: that says nothing about the line.
+    Each of the ``hypotheses`` is ``met_in`` a sample or not; if the sides of an assumed equation
+    differ, letters are searched that satisfy it.  Raises NotRun if no sample could be made, which says
+    nothing about the line.
     """
     everything = [lhs, rhs, *[x for h in hypotheses for x in h.sides()]]
     symbols = set().union(*[x.free_scalars() for x in everything])
@@ -253,7 +253,7 @@ def run_in_torch(lhs, rhs, hypotheses=()):
             met = _meeting(sample, hypotheses)
             left, right = lhs.run(met), rhs.run(met)
             if not torch.stack([left.sum(), right.sum()]).isfinite().all():
-                raise HypothesesNotMet  # what was moved to 0 is divided by, or a number is too large
+                raise HypothesesNotMet  # a divisor was moved to 0, or a number is too large
         except IndexError:
             raise NotRun(f"sequences are run up to their term {LONGEST_SEQUENCE}") from None
         except TooLong:
@@ -263,7 +263,11 @@ def run_in_torch(lhs, rhs, hypotheses=()):
             if unsolved == MOST_UNSOLVED:
                 break
             continue
-        except (HypothesesNotMet, ZeroDivisionError, OverflowError):  # or undefined, or too large
+        except (
+            HypothesesNotMet,
+            ZeroDivisionError,
+            OverflowError,
+        ):  # violated, undefined or too large
             continue
         if _differ(lhs, rhs, met, tolerance if met is sample else NEAR):
             sizes = ", ".join(f"{s} = {n}" for s, n in sample._sizes.items()) or "its only size"
@@ -277,9 +281,9 @@ def run_in_torch(lhs, rhs, hypotheses=()):
 
 
 def _differ(lhs, rhs, sample, allowed):
-    """Whether the two sides differ by more than is allowed of a number near 1.
+    """Whether the two sides differ by more than rounding allows for numbers near 1.
 
-    Where large numbers cancel, or a slope is steep, floats differ: a second look has more digits.
+    Floats also differ where large numbers cancel or a slope is steep, so more digits decide.
     """
     left, right = lhs.run(sample), rhs.run(sample)
     if left.shape != right.shape:
@@ -290,19 +294,19 @@ def _differ(lhs, rhs, sample, allowed):
 
 
 def _differ_precisely(lhs, rhs, sample, allowed):
-    """Whether the two sides differ also in many digits."""
+    """Whether the two sides also differ in many digits."""
     with mpmath.workdps(DIGITS):
         try:
             left, right = (sample.value(x.function, functions=PRECISE) for x in (lhs, rhs))
             places = itertools.product(*[range(1, n + 1) for n in sample.shape(lhs)])
             pairs = [(left(*at), right(*at)) for at in places]
         except (TooLong, ZeroDivisionError, OverflowError, KeyError):
-            return True  # there is no second look
+            return True  # a second evaluation is impossible
         return any(not abs(a - b) <= allowed * max(1, abs(a), abs(b)) for a, b in pairs)
 
 
 def _meeting(sample, hypotheses):
-    """A sample that meets the hypotheses, made from this one; HypothesesNotMet if none is found."""
+    """A sample made from this one that meets the hypotheses; raises HypothesesNotMet if none is found."""
     equations = [h for h in hypotheses if len(h.sides()) == 2]
     if not all(h.met_in(sample) for h in equations):
         sample = _solved(sample, equations)
@@ -314,7 +318,7 @@ def _meeting(sample, hypotheses):
 
 
 def _solved(sample, equations):
-    """The sample with its matrices moved, by Gauss and Newton's steps, to where equations hold."""
+    """The sample with its matrices moved by Gauss–Newton steps until the equations hold."""
     sides = [x for h in equations for x in h.sides()]
     families = sorted({f for x in sides for f in x.atoms(Family) if f.kind == "matrix"}, key=str)
     start = [sample.family(f) for f in families]
@@ -336,6 +340,6 @@ def _solved(sample, equations):
         if gap.abs().max().item() < 1e-13 or not slopes.isfinite().all():
             break
         flat = flat - torch.linalg.pinv(slopes) @ gap
-    if flat.abs().max().item() > FARTHEST:  # towards infinity exp(A) = 0 is met, and nowhere else
+    if flat.abs().max().item() > FARTHEST:  # exp(A) = 0 would be satisfied only at infinity
         raise NotSolved
     return at(torch.where(flat.abs() < TINY, 0.0, flat).detach())

@@ -1,7 +1,7 @@
-"""Which versions of SymPy and torch this package has been tried with, and what it says of others.
+"""The versions of SymPy and torch that this package has been tried with, and warnings about others.
 
-The first cell of a notebook meets this: a version that is missing or too old stops it in one
-sentence; one that nobody has tried is named, and the notebook goes on.
+The first cell of a notebook runs this module.  A missing or too old version stops it with one sentence;
+an untried version is named, and the notebook continues.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import os
 import re
 import sys
 
-#: The oldest minor version that is taken, and those that the tests have passed on.  Of torch, the
-#: oldest is that of the library `transformers`, with which some chapters run.
+#: The oldest accepted minor version, and the versions that the tests have passed on.  torch's oldest is
+#: that of the library `transformers`, which some chapters use.
 OLDEST = {"sympy": (1, 13), "torch": (2, 6)}
 TRIED = {"sympy": {(1, 13), (1, 14)}, "torch": {(2, 13)}}
 SHOWN = {"sympy": "SymPy", "torch": "torch"}
-#: Set to "quiet" where outputs are compared: what is untried is then not named.
+#: Set to "quiet" where outputs are compared, so that untried versions are not named.
 VARIABLE = "UNTRIED_VERSIONS"
 
 
 class Unsuitable(ImportError):
-    """A library is missing or too old; a notebook shows the sentence, without a traceback."""
+    """A library is missing or too old; a notebook shows the sentence without a traceback."""
 
     def _render_traceback_(self):
         return [str(self)]
 
 
 def require(name):
-    """Import a library.  Raises Unsuitable where it is missing or too old; names what is untried."""
+    """Import a library.  Raises Unsuitable if it is missing or too old; warns about an untried version."""
     oldest = ".".join(map(str, OLDEST[name]))
     cure = f"install it, as in: pip install --upgrade {name}"
     try:
         version = importlib.import_module(name).__version__
     except ModuleNotFoundError as error:
-        if error.name != name:  # it is here, and lacks something itself
+        if error.name != name:  # the library is there but lacks one of its own dependencies
             raise
         needed = f"needs {SHOWN[name]} {oldest} or newer"
         raise Unsuitable(

@@ -25,14 +25,14 @@ from .words import Definition, Generic
 
 
 class Word:
-    """A defined operation: call it to build an expression, name it in a line to unfold it.
+    """A defined operation: call it to build an expression; name it in a line to unfold it.
 
     Expressions come first in a call, then parameters (scalars, positions, heads, sequences).
-    Each word is a meaning of its own: a name used anew never touches what was proved of the old.
+    Each word has its own identity: a second word with the same name does not affect earlier proofs.
     """
 
-    shown = None  # how many arguments a print always shows; None for all
-    places = 0  # how many parameters say where it is, and are no part of a call
+    shown = None  # the number of arguments that a print always shows; None for all
+    places = 0  # the number of parameters that give its position and are not part of a call
 
     def __init__(self, name, takes, shape, written, **parts):
         self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
@@ -62,7 +62,7 @@ class Word:
         return self._shape_of(args)
 
     def always_shows(self, k, slot):
-        """Whether a print shows what a call has in its k-th place, the same everywhere or not."""
+        """Whether a print always shows the k-th argument of a call."""
         return isinstance(slot, Expression) and (self.shown is None or k < self.shown)
 
     @property
@@ -80,13 +80,13 @@ class Word:
 
 
 def taken_by(name, arguments):
-    """What a call hands to a word: the expressions, which come first, and the parameters."""
+    """The arguments of a word: the expressions, which come first, and the parameters."""
     args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
     return args, [parameter_of(name, a) for a in arguments[len(args) :]]
 
 
 def parameter_of(name, a):
-    """What is stored of an argument that is no expression."""
+    """What is stored of an argument that is not an expression."""
     if isinstance(a, Expression):
         raise ProofError(f"{name} takes its expressions first and its parameters after them")
     if isinstance(a, (Heads, Sequence)):
@@ -98,7 +98,7 @@ def parameter_of(name, a):
 
 
 def argument_of(parameter):
-    """The object that a stored parameter stands for."""
+    """The object for a stored parameter."""
     if isinstance(parameter, Family):
         return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
     return Scalar(parameter)
@@ -109,11 +109,11 @@ def _call(x, style, show):
 
 
 def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=None):
-    """A word by its entry and its torch code.  Each one enlarges what has to be read.
+    """A word with its entry and its torch code.  Each one adds to what has to be read.
 
-    ``entry(x, i, j, *entries)`` gets the expression x and the entries of its arguments as
-    functions of two positions, and makes a ``Number``; ``run(*tensors, *scalars)`` computes in
-    torch; ``takes`` says how many expressions and how many scalars a call has.
+    ``entry(x, i, j, *entries)`` receives the expression x and the entries of its arguments as
+    functions of two positions, and returns a ``Number``; ``run(*tensors, *scalars)`` computes in
+    torch; ``takes`` gives the numbers of expressions and of scalars in a call.
     """
 
     def written(x, i, j):
@@ -132,9 +132,9 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
 
 
 def entrywise(name):
-    """A function of one number, applied to each entry; unless it is known, any function whatever.
+    """A function of one number, applied to each entry; an unknown name means an arbitrary function.
 
-    Known are tanh, relu, cos and sin.
+    tanh, relu, cos and sin are known.
     """
     if name not in KNOWN:
         check_word("a function", name)
@@ -189,7 +189,7 @@ def exp(x):
 
 
 def log(x):
-    """The natural logarithm of each entry, which has to be above 0."""
+    """The natural logarithm of each entry; every entry must be positive."""
     return Expression(_LOG, [expression(x, "log")])
 
 
@@ -201,7 +201,7 @@ sigmoid = word(
 sigmoid.__doc__ = "The logistic function of each entry, 1 / (1 + exp(-s_ij))."
 
 
-# ── Softmax and what stands in its place ──────────────────────────────────────────────────
+# ── Softmax and its variants ──────────────────────────────────────────────────────────────
 
 
 def _over_keys(x, body):
@@ -229,7 +229,7 @@ def _masked(args):
 
 
 def _mask(style, shown):
-    """In brackets where it looks like the 1 of softmax off by one."""
+    """In brackets if it would look like the 1 of softmax off by one."""
     return style.brackets(shown) if shown in ("1", style.ones(2, 1)) else shown
 
 

@@ -1,6 +1,6 @@
-"""What the letters of a print are: the shape of each, and its kind.
+"""The "where" rows of a print: the shape and the kind of each letter.
 
-``softmax(X) = 1`` is true of an X with one column, and false of others: a reader has to see which.
+``softmax(X) = 1`` is true of an X with one column and false of others, so readers must see the shape.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .names import kernels_letters
 from .notation import show_number
 from .printing import Latex
 
-#: Letters of a row without blanks: on a phone, beside the word before them, and in a terminal.
+#: Characters of a row without blanks, on a phone beside the word before them, and in a terminal.
 WIDEST, WIDEST_IN_TEXT = 26, 40
 
 
 def where_rows(proof, style, printed):
-    """Rows that tell the letters of a proof; ``printed`` is its text, in which sizes are looked for."""
+    """Rows that explain the letters of a proof; ``printed`` is its text, which is searched for sizes."""
     groups = {}
     for name, what in sorted(_kinds(proof, style, printed).items()):
         groups.setdefault(what, []).append(style.name(name))
@@ -35,7 +35,7 @@ def where_rows(proof, style, printed):
 
 
 def draws_rows(families, style):
-    """What the moments of random letters rest on."""
+    """The assumptions behind the moments of random letters."""
     of = {}
     for f in families:
         of.setdefault(show_number(style, f.variance), []).append(style.name(f.name))
@@ -49,7 +49,7 @@ def draws_rows(families, style):
 
 
 def _kinds(proof, style, printed):
-    """{name: what it is, in print}."""
+    """{name: its shape or kind, in print}."""
     hypotheses = getattr(proof, "hypotheses", ())
     expressions = [x for x, *_ in proof.lines] + [x for h in hypotheses for x in h.sides()]
     letters = set().union(*map(kernels_letters, expressions))
@@ -71,7 +71,7 @@ def _of_several(what, names):
 
 
 def _kind(sort, style):
-    """What a letter of a sort is; None where its print tells that already."""
+    """What the sort of a letter says; None if the letter's print already shows it."""
     if sort == k.POSITIVE:
         return f"{style.greater}0"
     if sort == k.NUM:
@@ -104,6 +104,6 @@ def _factor(style, size):
 
 
 def _length(row):
-    """About how many letters wide a row of either style prints."""
+    """The approximate width of a row, in characters, in either style."""
     words = re.sub(r"\\(text|mathrm|mathit|left|right)\b", "", row)
     return len(re.sub(r"[{}^_ ]", "", re.sub(r"\\[A-Za-z]+", "x", words)))

@@ -1,7 +1,7 @@
-"""Words of the book as words of the kernel: closed functions of all that they depend on.
+"""Words of the book as words of the kernel: closed functions of everything that they depend on.
 
-What a word takes are the functions that its body names, its sizes, its matrices, its parameters,
-and the position of the entry.  Nothing here is trusted.
+A word takes the functions that its body names, its sizes, its matrices, its parameters, and the
+position of the entry.  Nothing here is trusted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .letters import Family, Index, eta, is_size, letter, scalar_letter, scalar_
 from .notation import in_the_kernel
 from .symbols import mask
 
-#: The step of a recursion, where it is read, and the row before.
+#: The step of a recursion while it is read, and the previous row.
 STEP = sp.Symbol("stepʼnumber", integer=True, positive=True)
 BEFORE = "rowʼbefore"
 
 
 class Generic:
-    """The letters that a word of the vocabulary is read on: matrices of one shape, and scalars."""
+    """The letters on which a word of the vocabulary is read: matrices of one shape, and scalars."""
 
     def __init__(self, expressions, scalars):
         m, n = sp.symbols("m n", integer=True, positive=True)
@@ -30,7 +30,7 @@ class Generic:
 
 
 class Definition:
-    """The word of the kernel for a template: letters, parameters, and an entry made of them.
+    """The kernel's word for a template: letters, parameters, and an entry made of them.
 
     ``template`` has ``sizes``, ``args`` (letters) and ``params``; ``entry(i, j)`` is its entry.
     """
@@ -57,14 +57,14 @@ class Definition:
         return [k.fresh(k.pos(k.UNIT)) if p == ONLY else p for p in at]
 
     def _closed(self, body, more):
-        """The function of all that a body depends on; of matrices of any kind, and any numbers."""
+        """The function of everything that a body depends on: matrices of any kind, and any numbers."""
         own = {x: _of_any_kind(x) for x in [*[f.term for f in self._letters], *self._data()]}
         sizes = map(size_term, self._sizes)
         letters = [*self._functions, *sizes, *own.values(), *more]
         return k.abstract(letters, k.put(body, own))
 
     def _data(self):
-        """The letters of the parameters that are no sizes."""
+        """The letters of the parameters that are not sizes."""
         kept = [p for p in self._params if not is_size(p)]
         return [p.term if isinstance(p, (Family, Index)) else scalar_letter(p) for p in kept]
 
@@ -73,7 +73,7 @@ class Definition:
         return Term("app", self.term, *self._arguments(x, x.params), i, j)
 
     def _arguments(self, x, params):
-        """What stands for the functions, the sizes, the letters and the parameters."""
+        """The replacements of the functions, sizes, letters and parameters."""
         meant = {}
         for mine, y in zip(self._letters, x.args):
             meant |= dict(zip(mine.sizes, y.axes))
@@ -93,7 +93,7 @@ class Definition:
 
 
 class RecursiveDefinition(Definition):
-    """A row that is defined along the natural numbers, as a recursion of the kernel."""
+    """A row defined along the natural numbers, as a recursion of the kernel."""
 
     def __init__(self, name, template):
         self._read(template)
@@ -116,7 +116,7 @@ class RecursiveDefinition(Definition):
 
 
 def _functions_in(*bodies):
-    """The letters for any function whatever that bodies name."""
+    """The letters for arbitrary functions that bodies name."""
     letters = frozenset().union(*[body.letters for body in bodies])
     return sorted((x for x in letters if x.args[1] == k.fun(k.NUM)), key=lambda x: x.args[0])
 
