@@ -1,16 +1,16 @@
 """Which directions of a model's parameters are redundant: numbers only, torch only.
 
 ``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts and
-measures them for every parameter that a model adds, ``compare`` says in which numbers a port
-differs, and ``fold`` takes redundant ones away.
+measures them for every parameter that a model adds, ``compare`` finds the numbers in which a port
+differs, and ``fold`` removes redundant parameters.
 
-To read it, module by module: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
+Read the modules in this order: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
 how it is run); ``shift`` (the calculus: moves, rules, following, freedom, uses); ``measuring`` and
-``checking`` (prediction beside measurement); ``report`` and ``auditing``; ``what_can_go`` (the one table
-of answers, each built, measured and predicted); ``fold`` (what is moved, and that nothing changes);
+``checking`` (measurement against prediction); ``report`` and ``auditing``; ``what_can_go`` (the one table
+of answers, each built, measured and predicted); ``fold`` (removal, and the check that nothing changes);
 ``aligning`` and ``comparing``; ``command`` and ``expecting``.
-``models`` loads models of the library `transformers`, makes small ones, and, with ``inputs``, draws what
-they are run on; the rest needs torch alone.
+``models`` loads models of the library `transformers`, makes small ones, and, with ``inputs``, draws their
+inputs; everything else needs only torch.
 """
 
 from .auditing import audit

@@ -1,7 +1,7 @@
-"""The numbers of two models beside each other: those that are used in the same place, in pairs.
+"""Pair the numbers of two models that are used in the same place.
 
-In attention a place is a layer and a part (query, key, value, output), and numbers stand head by head;
-elsewhere numbers are paired in the order of their use, by their kind and shape.
+In attention, a place is a layer and a part (query, key, value, output), and numbers are ordered by head.
+Elsewhere, numbers are paired in the order of their use, by kind and shape.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ PARTS = ("query", "key", "value", "output")
 
 
 class CannotCompare(ValueError):
-    """The two models are not built alike; says where."""
+    """The two models are not built alike; the message says where."""
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """Some numbers of a model in the order in which they are used: rows of a matrix, or of a bias.
 
-    ``kind`` is "biases" (the calculus moves them), "weights" (of a matrix) or "numbers", and
-    ``index`` says which ``rows`` of the parameter ``name`` they are.
+    ``kind`` is "biases" (which the calculus moves), "weights" (of a matrix) or "numbers"; ``index`` selects
+    the ``rows`` of the parameter ``name``.
     """
 
     kind: str
     name: str
     index: torch.Tensor | slice
     rows: torch.Tensor
-    there: bool = True  # not zeros that were put there to compare
+    there: bool = True  # False for zeros added only for the comparison
 
     @property
     def values(self):
@@ -41,7 +41,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The numbers that two models have at one place; None where a model has none."""
+    """The numbers that two models have at one place; None if a model has none."""
 
     place: str
     layer: int | None
@@ -54,7 +54,7 @@ class Pair:
 
     @property
     def has(self):
-        """Which of the models has numbers here, and not zeros that were put there to compare."""
+        """Which of the models has numbers here, apart from zeros added for the comparison."""
         return [n is not None and n.there for n in self.both]
 
     @property
@@ -63,13 +63,13 @@ class Pair:
 
     @property
     def gap(self):
-        """The numbers of the second model less those of the first."""
+        """The numbers of the second model minus those of the first."""
         one, other = (n.values if n else 0 for n in self.both)
         return other - one
 
 
 class Reader:
-    """Reads the numbers of a subject where one run of it used them; ``biases`` names what may move."""
+    """Reads the numbers of a subject in the order of one run; ``biases`` names the movable ones."""
 
     def __init__(self, subject, uses, biases):
         self.subject, self.uses, self.biases = subject, uses, biases
@@ -82,13 +82,13 @@ class Reader:
         return [n for n in found if n.kind in kinds]
 
     def rest(self):
-        """The numbers that stand in no part of attention, in the order of their first use."""
+        """The numbers outside attention, in the order of their first use."""
         parts = [part for layer in self.uses.layers for part in layer.parts.values()]
         for key in self.uses.order:
             left = torch.ones(len(self._rows(key)), dtype=torch.bool)
             for part in parts:
                 left[part.get(key, [])] = False
-            if left.any():  # a slice costs no copy of what is large
+            if left.any():  # a slice does not copy what is large
                 yield self._numbers(key, slice(None) if left.all() else left.nonzero()[:, 0])
 
     def _numbers(self, key, index):
@@ -99,7 +99,7 @@ class Reader:
         return Numbers("weights" if key[0] else "numbers", name, index, rows)
 
     def _rows(self, key):
-        """The numbers of a bias, the rows of a matrix, or the whole of another factor."""
+        """The numbers of a bias, the rows of a matrix, or all numbers of another factor."""
         if key in self.subject.tensors:
             return self.subject.tensors[key].detach().flatten()
         return self.uses.factors[key] if key[0] else self.uses.factors[key][None]

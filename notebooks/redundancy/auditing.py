@@ -1,4 +1,4 @@
-"""Ask a model which of its biases are redundant: predict from its operations, then measure.
+"""Find out which biases of a model are redundant: predict from its operations, then measure.
 
     report = audit(model, inputs)          # any module: the model itself
     report = audit(config)                 # a configuration, or the name or folder of a
@@ -6,10 +6,10 @@
     print(report)                          # a table: bias, answer, counts, parameter
     report.disagreements                   # the rows in which theory and model differ
 
-All parameters that the model adds are moved together, and each operation that it runs passes the
-change on, cancels it or depends on it (`shift`).  Then the Jacobian of what the model returns is
-computed in float64 and its null space counted, at a generic point, and finite moves are made
-(`measuring`).  The two ways share no step.  No number of the model given is changed.
+All parameters that the model adds are moved together.  Each operation that it runs passes the change on,
+cancels it or depends on it (`shift`).  Then the Jacobian of the model's outputs is computed in float64
+at a generic point, its null space is counted, and finite moves are made (`measuring`).  The two methods
+share no step.  The given model is not changed.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from .report import AGREE, UNCLEAR
 from .shift.freedom import Unclear
 from .subject import Subject, unwrapped
 
-#: At so many points an audit is tried, as long as some answer is not clear.
+#: The number of points at which an audit is tried while some answer is unclear.
 POINTS = 4
 
 
 def audit(model, inputs=None, inject=False, weights="random", seed=0, training=False, tables=False):
     """Predict and measure which added parameters of a model are redundant; an `Audit`.
 
-    ``model`` is a module; or a configuration of transformers, the name or folder of a checkpoint,
-    or a configuration's file: of these the structure is audited, shrunk to a small model with
-    random weights (`models.shrinking`), in seconds for a model of any size; the report says what
-    was shrunk.  ``inputs`` is a dict, a tuple or a tensor, by default random ones of the kind it takes.
-    ``training`` asks about the mode in which BatchNorm takes its statistics from the batch and dropout
-    acts.  ``inject`` also asks about the biases that linear maps and convolutions do not have, as if they
-    were zero; ``tables`` about added parameters that differ from token to token, like positions.
-    A model of transformers with many biases is answered for by a small one in the same way, and its
-    own biases are moved along what was said.
-    ``weights`` says where the Jacobian is taken: "random" replaces every matrix of a copy, so
-    that the answer is the architecture's; "own" keeps them, and loads those of a checkpoint.
-    Biases, gains and sinks are moved off their special values in both.
+    ``model`` is a module, a configuration of transformers, the name or folder of a checkpoint, or a
+    configuration file.  Except for a module, the structure is audited: it is shrunk to a small model with
+    random weights (`models.shrinking`), which takes seconds for any size; the report says what was
+    shrunk.  ``inputs`` is a dict, a tuple or a tensor, by default random inputs of a suitable kind.
+    ``training`` selects the mode in which BatchNorm uses batch statistics and dropout acts.  ``inject``
+    adds zero biases to linear maps and convolutions without one and audits these too; ``tables`` audits
+    added parameters that differ from token to token, such as positions.
+    A transformers model with many biases is represented by a small model in the same way, and its own
+    biases are moved along the predictions.
+    ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so that
+    the answer concerns the architecture; "own" keeps them, and loads those of a checkpoint.  Both move
+    biases, gains and sinks off their special values.
 
-    Raises CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs, NoCheckpoint; Unclear or
-    UnclearRank where rounding leaves everything unclear at each of some points.
+    Raises CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs, NoCheckpoint, and
+    Unclear or UnclearRank if rounding leaves every answer unclear at each of several points.
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights must be "random" or "own", not {weights!r}')
@@ -86,13 +86,13 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
 
 
 def _is_large(model):
-    """Whether a model of transformers has so many vectors that a small one like it is asked instead."""
+    """Whether a transformers model has so many vectors that a small model represents it."""
     vectors = sum(p.numel() for p in model.parameters() if p.dim() == 1)
     return vectors > 2 * LARGE and hasattr(model, "config")
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The report at the first generic point where all is clear; at some a unit is off for all inputs."""
+    """The report at the first generic point where all is clear; at some points a unit is always off."""
     best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)
@@ -114,7 +114,7 @@ def _clearest(model, call, training, weights, inject, seed, tables):
 
 
 def _cleared(best, other):
-    """The report, where rows that are not clear are taken from another point that predicts the same."""
+    """The report, with unclear rows replaced by those from another point with the same prediction."""
     agree = {(r.name, r.part, r.alone, r.together): r for r in (other.rows if other else ())
              if r.verdict == AGREE}  # fmt: skip
     clear = lambda r: agree.get((r.name, r.part, r.alone, r.together), r)

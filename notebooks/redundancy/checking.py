@@ -1,12 +1,12 @@
-"""Compare what the operations predict with what is measured, bias by bias.
+"""Compare prediction with measurement, bias by bias.
 
-Predicted are the directions N that no operation depends on; measured is the null space V of the
-Jacobian, by autograd, and finite moves.  Three things are asked of each bias:
+The prediction is the space N of directions on which no operation depends.  The measurement is the null
+space V of the Jacobian, by autograd, and finite moves.  Three questions are asked about each bias:
 
-1. A finite move along what N says of it changes no output.
-2. V has no more directions than N; or a finite move along the others is seen, so that they are flat to
-   first order only (a unit that is off for all inputs, a table that few inputs reach).
-3. A finite move along the rest of it is seen.
+1. Does a finite move along its part of N leave all outputs unchanged?
+2. Has V no more directions than N?  Or does a finite move along the extra directions change an output, so
+   that they are flat to first order only (a unit that is always off, a table that few inputs reach)?
+3. Does a finite move along the rest of the bias change an output?
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .shift.rules.seeing import CORNERS
 from .subject import exactly
 from .tables import listed
 
-#: Sizes of a move that turns a unit on or off which is off or on for all inputs.
+#: Sizes of a move that switches a unit on or off which is off or on for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0
-#: With more added numbers a Jacobian takes too long: finite moves alone confirm what is predicted.
+#: With more added numbers, a Jacobian takes too long; finite moves alone confirm the prediction.
 LARGE = 2500
 
 
 class Check:
-    """Prediction and measurement of a `Subject`, run as a call says."""
+    """Predicts and measures for a `Subject`, run with given inputs."""
 
     def __init__(self, subject, call, tables=False):
         self.subject, self.call, self.known, self.tables = subject, call, {}, tables
@@ -72,7 +72,7 @@ class Check:
         except (
             RuntimeError,
             NotImplementedError,
-        ) as problem:  # autograd's, as of what is done in place
+        ) as problem:  # from autograd, for an in-place operation for example
             self.large, self.refused = True, first_line(problem)
             calls = variations(self.subject.model, self.call, self.subject.seed)
             self.measurement = Measurement(self.subject, calls, self.parameters, ranks=False)
@@ -99,7 +99,7 @@ class Check:
     # --- one bias
 
     def _questions(self):
-        """(parameter, part, index) of every bias; a fused one part by part."""
+        """(parameter, part, index) of every bias; a fused bias has one for each part."""
         for name in self.parameters:
             rest = self.used[name].clone()
             if not rest.any():
@@ -114,7 +114,7 @@ class Check:
                 yield name, "", left
 
     def _row(self, name, part, index):
-        """The row of one bias, while biases that the model does not have stay zero."""
+        """The row of one bias; biases that the model does not have stay zero."""
         others, counts = frozenset(self.subject.injected) - {name}, (None, None)
         row = Row(name, part, int(index.sum()), 0, 0, (), self._why(name, index),
                   name in self.subject.injected)  # fmt: skip
@@ -139,7 +139,7 @@ class Check:
         return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
-        """What is free while others stay as they are, of all parameters, or of one family."""
+        """The free directions if other parameters stay fixed, of all parameters or of one family."""
         freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom
@@ -149,7 +149,7 @@ class Check:
         return self.known[key]
 
     def _why(self, name, index):
-        """The events that the numbers met first-hand, the most frequent first; and the kinds of them."""
+        """The events that the numbers met directly, the most frequent first, and the kinds of events."""
         met = Counter()
         for event, labels in self.run.labels.items():
             if name in labels and (many := int(labels[name][index].sum())):
@@ -176,14 +176,14 @@ class Check:
         return AGREE
 
     def _changes(self, freedom, name, index, sizes=(1.0,), more=False):
-        """Whether a finite move that moves these numbers as freely as can be changes an output."""
+        """Whether a finite move along all free directions of these numbers changes an output."""
         if not freedom.together(name, index):
             return False
         moves = [{n: size * t for n, t in freedom.move(name, index).items()} for size in sizes]
         return any(self._shows(move, more) for move in moves)
 
     def _shows(self, move, more=False):
-        """Whether a finite move that should go changes an output; Unclear where rounding may do so."""
+        """Whether a finite move of redundant numbers changes an output; Unclear if rounding may do so."""
         if not self.measurement.shows(move, unseen(move), more):
             return False
         rounding = unseen(move) * self.measurement.sensitivity
@@ -192,7 +192,7 @@ class Check:
         return self.measurement.shows(move, rounding, more)
 
     def _seen(self, name, move):
-        """Whether a finite move of one bias that should stay changes an output."""
+        """Whether a finite move of one bias that acts changes an output."""
         heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
         return self.measurement.shows(move, max(SEEN * min(1.0, heard), unseen(move)), more=True)
 

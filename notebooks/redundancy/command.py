@@ -3,12 +3,12 @@
     bias-audit config.json                 a configuration: its structure, shrunk, in seconds
     bias-audit FOLDER                      a checkpoint's folder, or its name on the hub: the same
     bias-audit FOLDER --weights            the weights themselves
-    bias-audit models.py:make              what a function of a Python file, or of a module, makes:
-    bias-audit package.module:make         a model, or (model, inputs)
-    bias-audit PORT --expect former.json   what differs from a former --json
+    bias-audit models.py:make              the result of a function of a Python file, or
+    bias-audit package.module:make         of a module: a model, or (model, inputs)
+    bias-audit PORT --expect former.json   the differences from an earlier --json
 
-The exit status is 0 where prediction and measurement agree and nothing differs, 1 where they disagree
-or something differs, 2 where nothing could be audited; a sentence says why.
+The exit status is 0 if prediction and measurement agree and nothing differs, 1 if they disagree or
+something differs, and 2, with a sentence that says why, if nothing could be audited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .inputs import WrongInputs, first_line
 from .nullity import UnclearRank
 from .shift.freedom import Unclear
 
-#: What may be wrong with what was asked; anything else is a mistake of ours, and is shown whole.
+#: Errors in the user's request; any other error is ours and is shown with its traceback.
 REFUSED = (OSError, TypeError, ValueError, ImportError, Unclear, UnclearRank)
 
 
@@ -86,7 +86,7 @@ def _audited(asked):
 
 
 def _model(name):
-    """(what is to be audited, its inputs)."""
+    """(the object to audit, its inputs)."""
     place, _, function = name.rpartition(":")
     if place and function.isidentifier() and not Path(name).exists():
         return _made(place, function)
@@ -99,7 +99,7 @@ def _model(name):
 
 
 def _made(place, function):
-    """(a model, its inputs or None) from a function of a Python file or of a module."""
+    """(a model, its inputs or None) from a function in a Python file or module."""
     if place.endswith(".py") and not Path(place).is_file():
         raise OSError(f"{place} is no file")
     found = getattr(_run(place, lambda: _module(place)), function, None)
@@ -125,10 +125,10 @@ def _module(place):
 
 
 def _run(name, function):
-    """What a function of the user's returns; ValueError, with the line, where it fails."""
+    """The result of the user's function; raises ValueError with the line at which it fails."""
     try:
         return function()
-    except (Exception, SystemExit) as problem:  # whatever a program of the user's raises
+    except (Exception, SystemExit) as problem:  # whatever the user's program raises
         frames = traceback.extract_tb(problem.__traceback__)
         ours = (__file__, importlib.__file__)
         theirs = [f for f in frames if f.filename not in ours and f.filename[0] != "<"]
@@ -138,7 +138,7 @@ def _run(name, function):
 
 
 def _former(path):
-    """A former report; ValueError where the file holds none."""
+    """An earlier report; raises ValueError if the file holds none."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
         fields = {"name", "part", "size", "alone", "together", "into", "verdict", "injected"}

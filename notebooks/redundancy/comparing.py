@@ -1,15 +1,15 @@
-"""Compare what two models compute, number by number: a port with its original, say.
+"""Compare what two models compute, number by number, for example a port and its original.
 
     found = compare(original, port)
-    print(found)            # a sentence for each difference, and how far the outputs are apart
+    print(found)            # a sentence for each difference, and how far the outputs differ
     found.same              # whether they compute the same, up to rounding
 
-A number is compared with the one that is used in the same place, whatever parameters are called and
-however they are stored (`aligning`).  Where biases differ, their difference is a move of the first
-model's biases to the second's.  It is followed through every operation (`shift`) and then made: alone,
-and together with the other differences, which may make up for it.  So a key bias that was loaded as
-zeros, or a b_V that went into b_O, is told from one that is lost.  A redundant bias may still be so
-large that it costs digits (chapter 15).
+A number is compared with the one that is used in the same place, regardless of the names of parameters
+and of how they are stored (`aligning`).  If biases differ, their difference is a move of the first
+model's biases to the second's.  The move is followed through every operation (`shift`) and then made,
+alone and together with the other differences, which may compensate it.  This distinguishes a key bias
+that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A redundant bias
+may still be so large that it costs digits (chapter 15).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .tables import grouped, listed, starred
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
 
-#: So many units in the last place, of the dtype in which sums are made, rounding leaves of a sum of 4096
+#: Units in the last place, of the dtype in which sums are computed, that rounding leaves of a sum of 4096
 #: terms: its errors add up like a random walk.
 SUMMED = 64
 
 
 @dataclass(frozen=True)
 class Difference:
-    """At a ``place``, ``what`` differs by ``size``; ``seen`` says who sees it, ``counts`` if an output does."""
+    """At a ``place``, ``what`` differs by ``size``; ``seen`` says what depends on it, ``counts`` if outputs do."""
 
     place: str
     what: str
@@ -59,10 +59,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The report of `compare`: the ``differences``, and {dtype: how far the outputs are ``apart``}.
+    """The report of `compare`: ``differences``, and {dtype: how far the outputs are ``apart``}.
 
-    That is relative, in the models' own dtypes, and in float64 at numbers that both can store; empty where no
-    inputs suit both.  ``rounding`` is what the own dtype alone makes of the outputs.
+    ``apart`` is relative, in the models' own dtypes, and in float64 at numbers that both can store; it is
+    empty if no inputs suit both.  ``rounding`` is the effect of their own dtype alone on the outputs.
     """
 
     differences: tuple[Difference, ...]
@@ -89,11 +89,11 @@ class Comparison:
 
 
 def compare(one, other, inputs=None):
-    """A `Comparison` of what two models compute in evaluation, on some inputs; neither is changed.
+    """A `Comparison` of what two models compute in evaluation; neither model is changed.
 
     They are modules, or names or folders of checkpoints, with the same layers in the same order.
-    ``inputs`` are as for `audit`.  Raises CannotCompare where the models are not built alike, CannotRead
-    where one has no plain numbers, and WrongInputs where one does not run.
+    ``inputs`` are as for `audit`.  Raises CannotCompare if the models are not built alike, CannotRead if
+    one has no plain numbers, and WrongInputs if one does not run.
     """
     models = [unwrapped(load(m) if is_name(m) else m) for m in (one, other)]
     for model in models:
@@ -110,7 +110,7 @@ def compare(one, other, inputs=None):
 
 
 def _calls(models, inputs):
-    """Inputs for each model, and whether they are the same."""
+    """Inputs for each model, and whether they are the same inputs."""
     try:
         first = as_call(models[0], inputs)
     except WrongInputs:
@@ -138,7 +138,7 @@ def _returned(model, call):
 
 
 def _apart(found, expected):
-    """The largest relative difference of two models' outputs, as far as both return them."""
+    """The largest relative difference of two models' outputs, for the outputs that both return."""
     both = [
         (a.cpu().double(), b.cpu().double()) for a, b in zip(found, expected) if a.shape == b.shape
     ]
@@ -156,12 +156,12 @@ def _signs(like):
 
 
 def _rounded(tensor, dtype):
-    """The numbers of a tensor as another dtype stores them; `exactly` leaves this copy alone."""
+    """The numbers of a tensor as another dtype stores them; inside `exactly` this copy is not patched."""
     return torch.empty(tensor.shape, dtype=dtype).copy_(tensor).double()
 
 
 def _known(model, stored, others):
-    """{id of a parameter: the one of the other tensors with the same numbers}, each of them once."""
+    """{id of a parameter: a tensor of the other side with the same numbers}, each used once."""
     found = {}
     for parameter in filter(torch.is_floating_point, model.parameters()):
         mine = _rounded(parameter.detach(), stored)
@@ -171,15 +171,15 @@ def _known(model, stored, others):
     return found
 
 
-class _Seen(BaseException):  # no model may catch it
-    """An operation depends on the move that is followed."""
+class _Seen(BaseException):  # so that no model catches it
+    """An operation depends on the move being followed."""
 
 
 class Along(Following):
-    """A run along one move {parameter: numbers}, as far as to the first operation that depends on it.
+    """A run along one move {parameter: numbers}, up to the first operation that depends on it.
 
-    What is below ``rounding`` counts as zero; ``plan`` is that of `dead`; ``erased`` lists the events
-    in which an operation cancels the move.
+    Changes below ``rounding`` count as zero; ``plan`` is that of `dead`; ``erased`` lists the events in
+    which an operation cancels the move.
     """
 
     def __init__(self, parameters, move, rounding, plan):
@@ -213,8 +213,8 @@ class Along(Following):
 class _Side:
     """One of the models: its numbers, and whether an output depends on a move of its biases.
 
-    The numbers are rounded to the dtype in which both can be ``stored``; those that ``others``, the
-    tensors of the other side, hold as well are kept once.
+    The numbers are rounded to the dtype in which both can be ``stored``; numbers that ``others``, the
+    tensors of the other side, also contain are stored once.
     """
 
     def __init__(self, model, call, stored, others=()):
@@ -237,7 +237,7 @@ class _Side:
         self.numbers = Reader(self.own, self.uses, self.generic.uses(self.call).added)
 
     def _with_other_biases(self):
-        """The same model at a generic point: biases of zero, or of 1e30, hide what depends on them."""
+        """The same model at a generic point, because a bias of zero or of 1e30 can hide a dependence."""
         made, chance = self.own.twin(), torch.Generator().manual_seed(0)
         for name in self.uses.added:
             drawn = torch.randn(made.tensors[name].shape, generator=chance, dtype=torch.float64)
@@ -253,10 +253,10 @@ class _Side:
         return dead(lambda: self.generic.run(self.call))
 
     def unseen(self, moves, rounding):
-        """Why no output depends on a move [(`Numbers`, by how much)], in words; None if one does.
+        """Why no output depends on a move [(`Numbers`, amounts)], in words, or None if one does.
 
-        The move is known up to ``rounding``, and its largest number is about one.  No operation may
-        depend on it, and when it is made outputs may change by no more than rounding changes them.
+        The move is known up to ``rounding``, and its largest number is about one.  No operation may depend on
+        it, and making it may change the outputs by no more than rounding does.
         """
         move, noise = {}, {}
         for numbers, by in moves:
@@ -275,10 +275,10 @@ class _Side:
             return _apart(self.generic.run(self.call), self.before)
 
     def idle(self, numbers, by):
-        """Whether these inputs do not use some numbers: a change of them leaves every bit of the outputs."""
+        """Whether these inputs do not use some numbers: changing them leaves every output bit unchanged."""
         rows, index = numbers.rows, numbers.index
         stores = {t.untyped_storage()._cdata for t in self.own.tensors.values()}
-        if rows.untyped_storage()._cdata not in stores:  # they are made anew in each run
+        if rows.untyped_storage()._cdata not in stores:  # each run creates them anew
             return False
         before, kept = self.own.run(self.call), rows[index].clone()
         rows[index] = kept + by
@@ -288,7 +288,7 @@ class _Side:
 
 
 class _Judge:
-    """Finds what differs between two sides, and says what of it an output sees."""
+    """Finds the differences between two sides, and whether outputs depend on each."""
 
     def __init__(self, sides, given, same, stored):
         self.sides, self.unseen, self.because, self.moved = sides, {}, {}, 0.0
@@ -305,7 +305,7 @@ class _Judge:
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
 
     def _differs(self, pair):
-        """Whether numbers differ by more than the rounding of each, and of the sums that they may be."""
+        """Whether numbers differ by more than rounding, of each number and of the sums behind it."""
         values = [n.values for n in pair.both if n]
         if torch.equal(values[0], values[-1]) and all(pair.both):
             return False
@@ -313,13 +313,13 @@ class _Judge:
         return bool((pair.gap.abs() > self.unit * each + self.summed * each.max()).any())
 
     def differences(self):
-        """Every `Difference`: of numbers, and of outputs where no numbers explain it."""
+        """Every `Difference`: of numbers, and of outputs if no numbers explain it."""
         asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
         biases = [p for p in self.differing if p.kind == "biases" and all(p.both)]
         left = lambda some: [p for p in some if p not in self.unseen]
         for some in grouped(biases, lambda p: (starred(p.place), p.what)):
             self._try([[p] for p in some])
-        for parts in (PARTS[2:], ("", *PARTS)):  # b_V may have gone into b_O alone
+        for parts in (PARTS[2:], ("", *PARTS)):  # b_V may have been folded into b_O alone
             some = [p for p in biases if p.part in parts]
             self._try([left(layer) for layer in grouped(some, lambda p: p.layer)])
         self._try([left(biases)])
@@ -330,9 +330,9 @@ class _Judge:
         return found if any(d.counts for d in found) else [*found, *self._unexplained()]
 
     def _try(self, groups):
-        """Enter each group on whose differences together no output depends.
+        """Record each group of differences on which, taken together, no output depends.
 
-        The moves that pass are a linear space: if a random sum of several passes, each of them does.
+        Moves without effect form a linear space: if a random sum of several has no effect, none of them has.
         """
         groups = [g for g in groups if g and frozenset(g) not in self.depend]
         if not groups:
@@ -355,19 +355,19 @@ class _Judge:
 
     @property
     def _asked(self):
-        """The sides that are asked: one, where all but biases is the same, and so are the outputs."""
+        """The sides to ask: only one if they differ in biases alone and their outputs agree."""
         same = all(p.kind == "biases" and all(p.both) for p in self.differing)
         same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
         return [*enumerate(self.sides)][: 1 if same else 2]
 
     @staticmethod
     def _moves(group, side, weight):
-        """The move from one model to the other, in units of the largest number in a group."""
+        """The move from one model to the other, in units of the largest number of a group."""
         largest = max(max(_largest(n.values) for n in p.both) for p in group)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 
     def _what(self, pair):
-        """What differs: whose numbers they are, or that they stand in another order."""
+        """What differs: which model has the numbers, or that their order differs."""
         if pair.has[0] != pair.has[1]:
             return f"only {(FIRST, SECOND)[pair.has.index(True)]} has {pair.what}"
         beside = [pair]
@@ -382,7 +382,7 @@ class _Judge:
         return f"the {pair.what} differ" + order * torch.equal(*(x.sort().values for x in every))
 
     def _seen(self, pair):
-        """(who sees a difference, whether it counts)."""
+        """(what depends on a difference, whether it counts)."""
         if others := [p for p in self.unseen.get(pair, ()) if p is not pair]:
             names = listed(f"the {p.what}" if p.part else p.place for p in others)
             return f"{names} make up for it", False
@@ -405,7 +405,7 @@ class _Judge:
         return "outputs depend on them", True
 
     def _cost(self, pair):
-        """That a redundant bias makes scores so large that they have few digits; "" where it does not."""
+        """A warning that a redundant bias makes scores too large for their digits, or ""."""
         weights = [p for p in self.differing if p.layer == pair.layer and p.kind != "biases"]
         if pair.part not in PARTS[:2] or any(p.part in PARTS[:2] for p in weights):
             return ""
@@ -419,11 +419,11 @@ class _Judge:
                 "the values [15.4]")  # fmt: skip
 
     def _alike(self, moved, rounded):
-        """Whether outputs in float64 differ by no more than a move of biases, and rounded numbers, explain."""
+        """Whether moved biases and rounding explain how far outputs in float64 differ."""
         return bool(self.apart) and self.apart["float64"] <= BOUND * (1 + moved) + rounded
 
     def _unexplained(self):
-        """The `Difference` of outputs where all numbers do the same."""
+        """The `Difference` of outputs, although all numbers agree."""
         size = max(self.apart.values(), default=0.0)
         rounded = LOSS * self.rounding * any(p.gap.any() for p in self.pairs)
         if self.apart and not self._alike(self.moved, rounded):

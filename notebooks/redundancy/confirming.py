@@ -1,8 +1,8 @@
-"""Move a large model along what was said of a small one that has its structure.
+"""Move a large model along the predictions made for a small model with its structure.
 
-A model with many biases is answered for by a small one.  Here its own numbers move: along random
-directions of what goes, where no output may change, and, bias by bias, of what stays, where one must.
-What a bias gives to one that is added later is read where that one is added.
+A small model represents a model with many biases.  This module moves the large model's own numbers: along
+random directions that should change no output, and, bias by bias, along directions that should change
+one.  An absorber that is added later in the model is found when it is added.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):
-    """A run along one move, where ``absorbers`` {name: tensor} take what meets them, if they can.
+    """A run along one move, in which ``absorbers`` {name: tensor} absorb what they meet, if they can.
 
-    ``found`` is {absorber: the numbers that do}.
+    ``found`` is {absorber: the numbers that it absorbs}.
     """
 
     def __init__(self, parameters, along, absorbers):
@@ -43,7 +43,7 @@ class Absorbing(Following):
 
 
 def confirm(model, call, report, seed=0):
-    """The report of a small model with a note on how the model itself moved; DISAGREE where it did not."""
+    """The report of a small model with a note on the large model's own moves; DISAGREE if they differ."""
     subject = Subject(model, weights=False, seed=seed)
     with exactly():
         uses = subject.uses(call)
@@ -66,7 +66,7 @@ def confirm(model, call, report, seed=0):
 
 
 def _alike(rows):
-    """The rows of one bias in all layers, where these have the same answer."""
+    """The rows of one bias in all layers, if these have the same answer."""
     share = lambda row: (row.alone == row.size, row.together == row.size, bool(row.together))
     kinds = grouped(rows, lambda row: (starred(row.name), row.part))
     return [some for some in kinds if len({share(row) for row in some}) == 1]
@@ -103,7 +103,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if not run.failed:  # or what makes up for it is added before, and has a row of its own
+        if not run.failed:  # otherwise its absorber is added earlier, and has a row of its own
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):
@@ -125,6 +125,6 @@ class _Confirming:
 
 
 def _beside(other, name, mine):
-    """The parameter that stands to ``mine`` as another does to ``name``: so many layers after it."""
+    """The parameter whose layer differs from ``mine`` as another's differs from ``name``."""
     first = lambda text: int((NUMBER.findall(text) or [0])[0])
     return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

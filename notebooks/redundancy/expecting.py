@@ -1,8 +1,8 @@
-"""What a report says that a former one did not: for CI, in sentences.
+"""How a report differs from an earlier one, in sentences, for CI.
 
-Rows are matched by the name of the parameter and its part.  A bias is lost that the former model had
-and this one has not, and an answer is lost that was given; sizes may differ, as long as what can go is
-still all, nothing or a part.
+Rows are matched by the name and part of the parameter.  A bias is lost if only the earlier model has it,
+and an answer is lost if only the earlier report gives it.  Sizes may differ, as long as "all", "none" or
+"a part" of each bias is redundant in both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .tables import grouped, listed, starred
 
 
 def differences(former, report):
-    """Sentences on what differs from a former report; both as `Audit.as_dict` gives them."""
+    """Sentences on the differences from an earlier report; both are results of `Audit.as_dict`."""
     if former["mode"] != report["mode"]:
         return [f"the earlier report is for {former['mode']}, this one for {report['mode']}"]
     before, after = (
@@ -26,7 +26,7 @@ def differences(former, report):
 
 
 def _differs(row, now):
-    """What differs of one bias, as a sentence; None if nothing does."""
+    """The difference of one bias, as a sentence, or None."""
     if now is None:
         return f"this model lost {_bias(row)}; {_mattered(row)}"
     if row is None:
@@ -41,7 +41,7 @@ def _bias(row):
 
 
 def _mattered(row):
-    """Whether outputs depend on a bias that is lost."""
+    """Whether outputs depend on a lost bias."""
     if row["verdict"] != AGREE:
         return "outputs may depend on it"
     if row["alone"] == row["size"]:
@@ -52,7 +52,7 @@ def _mattered(row):
 
 
 def _answer(row, other):
-    """What was said: the counts; where sizes differ, whether all can go, nothing, or a part."""
+    """The answer: the counts or, if sizes differ, whether all, nothing or a part is redundant."""
     counts = row["alone"], row["together"]
     if row["size"] != other["size"]:
         counts = tuple({0: "nothing", row["size"]: "all"}.get(n, "a part") for n in counts)
@@ -68,7 +68,7 @@ def _said(row):
 
 
 def _places(names):
-    """Some parameters, those that differ by the number of a layer once."""
+    """Some parameters; those that differ only in the number of a layer are listed once."""
     if len(names) == 1:
         return names[0]
     return f"{len(names)} times: {', '.join(dict.fromkeys(map(starred, names)))}"

@@ -1,8 +1,8 @@
-"""Measure, at a generic point, which directions of the added parameters a model does not see.
+"""Measure, at a generic point, which directions of the added parameters change no output.
 
-The Jacobian of everything that the model returns, by all added parameters at once, in float64; its
-null space; and finite moves along it and beside it.  Nothing that was predicted is read here, and
-no rule of an operation is known: the Jacobian is autograd's.
+The measurement computes the Jacobian of all outputs by all added parameters in float64, its null space,
+and finite moves inside and outside that space.  It uses no prediction and no rule of the calculus: the
+Jacobian is autograd's.
 """
 
 from __future__ import annotations
@@ -16,30 +16,29 @@ from torch.overrides import TorchFunctionMode
 
 from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
-#: So many rows of the Jacobian are computed at a time.
+#: The number of rows of the Jacobian that are computed at a time.
 CHUNK = 128
-#: A finite move is tried at so many of the inputs, and at so many where none of these shows it.
+#: The number of inputs at which a finite move is tried, and the number if none of them shows it.
 TRIED, MANY = 2, 60
-#: A move that is seen changes the outputs by more than this share of the largest.
+#: A visible move changes the outputs by more than this share of the largest.
 SEEN = 1e-7
 
 
 def unseen(move):
     """The share of the largest output that rounding leaves of a redundant move {parameter: numbers}.
 
-    What is added in one place and taken away in another makes the numbers between longer by the
-    move, and their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|), as in
-    `shift.moves`.
+    A number that is added in one place and subtracted in another makes the numbers in between longer, and
+    their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|), as in `shift.moves`.
     """
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
 
-#: A relative change of the parameters that shows how much a model enlarges small errors.
+#: A relative change of the parameters that shows how much a model amplifies small errors.
 SMALL = 2.0**-30
 
 
 class DifferentiableStatistics(TorchFunctionMode):
-    """Write out a batch norm in evaluation: PyTorch has no derivative by a running mean."""
+    """Write out a batch norm in evaluation, because PyTorch cannot differentiate by a running mean."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -61,10 +60,10 @@ def _normalised(input, running_mean, running_var, weight, bias, training, moment
 class Measurement:
     """The Jacobian of what a model returns, by its added parameters.
 
-    ``subject`` is a `Subject`, ``parameters`` are some of its tensors by name, and ``calls`` inputs
-    without end, the ones given first.  Rows are random mixtures of the outputs at one
-    input; they are drawn until they outnumber the parameters by a quarter, and then until a
-    quarter as many again leave the rank as it was.  Without ``ranks`` there are finite moves only.
+    ``subject`` is a `Subject`, ``parameters`` are some of its tensors by name, and ``calls`` is an endless
+    iterator of inputs, the given ones first.  Rows are random mixtures of the outputs at one input.  They
+    are drawn until they outnumber the parameters by a quarter, and then until another quarter leaves the
+    rank unchanged.  Without ``ranks``, only finite moves are made.
     """
 
     def __init__(self, subject, calls, parameters, ranks=True):
@@ -88,9 +87,9 @@ class Measurement:
     def _decompose(self, rows):
         """Find the null space of these rows, with the columns of each parameter in units of its own.
 
-        One layer may be heard a million times less than another: beside the whole Jacobian all
-        of it would count as zero.  So each parameter's longest column is made 1, unless it is below
-        what rounding leaves of zero, n u of the whole, or of the outputs, for n rows or columns.
+        Outputs may depend on one layer a million times less than on another, and beside the whole Jacobian
+        its columns would count as zero.  So each parameter's longest column is scaled to 1, unless it is
+        below rounding: n u of the whole, or of the outputs, for n rows or columns.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
         norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()
@@ -103,16 +102,18 @@ class Measurement:
             if (largest := norms[mine].max().item()) > noise * whole:
                 self.units[mine], self.heard[name] = largest, largest / whole
         self.values, self.right = singular_directions(triangle / self.units)
-        self.largest = max(self.values[0].item(), 1.0)  # below one where no parameter is heard
+        self.largest = max(
+            self.values[0].item(), 1.0
+        )  # below one if no output depends on a parameter
         self.cut = CUT * self.largest
         self.null = self.right[int((self.values > self.cut).sum()) :]
 
     def outputs(self, call):
-        """All outputs at these inputs, one long vector."""
+        """All outputs at these inputs, as one long vector."""
         return torch.cat([t.flatten() for t in self.subject.run(call)])
 
     def _more(self, wanted):
-        """So many rows of the Jacobian, or a few more."""
+        """The requested number of rows of the Jacobian, or a few more."""
         found, count = [], 0
         while count < wanted:
             found += self._rows(wanted - count)
@@ -120,14 +121,14 @@ class Measurement:
         return torch.cat(found)
 
     def _at(self):
-        """The outputs at the next inputs; at those given, where the model does not take the next.
+        """The outputs at the next inputs, or at the given ones if the model rejects the next.
 
-        ``stuck`` is true as long as no others than those given first were taken.
+        ``stuck`` is true until the model has accepted inputs other than the given ones.
         """
         call = next(self.calls)
         try:
             outputs = self.outputs(call)
-        except Exception:  # whatever a model raises: an image's place in a text was moved, say
+        except Exception:  # whatever a model raises, for example for an image in the wrong place
             outputs = None
         if outputs is None or not outputs.isfinite().all():
             if not self.drawn:
@@ -139,11 +140,13 @@ class Measurement:
         return outputs
 
     def _rows(self, wanted):
-        """Blocks of rows at one input: mixtures of its outputs, at most half of all that is asked for."""
+        """Blocks of rows at one input: mixtures of its outputs, at most half of all requested rows."""
         for parameter in self.parameters.values():
             parameter.requires_grad_()
         try:
-            with DifferentiableStatistics():  # a checkpoint runs parts of the model once more
+            with (
+                DifferentiableStatistics()
+            ):  # a checkpointed part runs once more in the backward pass
                 yield from self._mixed(wanted)
         finally:
             for parameter in self.parameters.values():
@@ -152,7 +155,7 @@ class Measurement:
     def _mixed(self, wanted):
         outputs = self._at()
         count = min(math.ceil(self.size / 2), len(outputs), wanted)
-        if not outputs.requires_grad:  # no parameter is reached
+        if not outputs.requires_grad:  # the outputs depend on no parameter
             yield outputs.new_zeros(count, self.size)
             return
         for start in range(0, count, CHUNK):
@@ -163,7 +166,7 @@ class Measurement:
             yield self._pulled_back(outputs, mixture.to(outputs) / len(outputs) ** 0.5)
 
     def _pulled_back(self, outputs, mixture):
-        """The rows of some mixtures of the outputs; one by one where they cannot be batched."""
+        """The rows of some mixtures of the outputs, one by one if they cannot be batched."""
         if self.batched:
             try:
                 return self._gradients(outputs, mixture, is_grads_batched=True)
@@ -190,9 +193,9 @@ class Measurement:
 
     @functools.cached_property
     def sensitivity(self):
-        """How many times larger than a relative error of all parameters that of the outputs is; one at least.
+        """How much larger the relative error of the outputs is than that of all parameters; at least 1.
 
-        A BatchNorm over two numbers that are nearly the same, say, makes much of their rounding.
+        For example, a BatchNorm over two numbers that are nearly equal amplifies their rounding.
         """
         (call, before), chance = self.drawn[0], torch.Generator().manual_seed(0)
         kept = [(p, p.detach().clone()) for p in self.subject.model.parameters()]
@@ -205,12 +208,12 @@ class Measurement:
                 parameter.copy_(value)
         return max(1.0, change.item() / SMALL)
 
-    # --- what is asked
+    # --- questions
 
     def basis(self):
         """An orthonormal basis (directions x numbers) of all redundant directions together.
 
-        Raises UnclearRank where there is no clear gap between the singular values.
+        Raises UnclearRank if there is no clear gap between the singular values.
         """
         demand_gap(self.values / self.largest)
         return torch.linalg.qr((self.null / self.units).T).Q.T
@@ -218,14 +221,14 @@ class Measurement:
     def shows(self, move, share, more=False):
         """Whether a move changes the outputs at some inputs by more than a share of the largest.
 
-        A few inputs are tried; with ``more`` many, one after the other, until one shows it.
+        A few inputs are tried; with ``more``, many, one after the other, until one shows the change.
         """
         self.kept = MANY if more else TRIED
         with torch.no_grad():
             for i in range(self.kept):
                 if i == len(self.drawn):
                     self._at()
-                if i == len(self.drawn):  # the model takes no other inputs
+                if i == len(self.drawn):  # the model accepts no other inputs
                     break
                 call, before = self.drawn[i]
                 with self.subject.moved(move):

@@ -1,35 +1,35 @@
 """Redundant directions of parameters, counted by the rank of a Jacobian.
 
-A direction of the parameters is redundant when moving along it leaves the function unchanged.
-To first order these directions are the null space of the Jacobian of all outputs by all
+A direction of the parameters is redundant if moving along it leaves the function unchanged.
+To first order, these directions are the null space of the Jacobian of all outputs by all
 parameters, so their number is
 
     nullity = parameters - rank(d outputs / d parameters).
 
-The rank is taken in float64, at the parameters given and at random inputs.  What counts as zero
-is absolute: a singular value below 1e-9 of the largest one of the *whole* Jacobian.  A part of
-the parameters that is wholly redundant has only rounding noise of its own to compare with, so
-a cut relative to the part alone would call the noise signal.
+The rank is computed in float64, at the given parameters and at random inputs.  The threshold for zero
+is absolute: a singular value below 1e-9 of the largest one of the *whole* Jacobian.  A part of the
+parameters that is wholly redundant consists of rounding noise, so a threshold relative to that part
+alone would count the noise as signal.
 
-How much noise?  QR of m rows and p columns leaves every singular value within about u sqrt(m p) of
-the Frobenius norm where rounding errors are independent (u = 2^-53; the sure bound has m p in the
-place of the root), and that norm is at most sqrt(p) times the largest value: 4 u p sqrt(m) of the
-largest, with the factor 4 of `checks`; the derivatives add what `checks.tolerance` says.  That is
-below 1e-11 for p = 400 and m = 1500, and below the cut for p = 7500 and m = 19000.
+How much noise is there?  QR of m rows and p columns changes every singular value by at most about
+u sqrt(m p) times the Frobenius norm if rounding errors are independent (u = 2^-53; the guaranteed bound
+has m p instead of the root).  That norm is at most sqrt(p) times the largest value, which yields
+4 u p sqrt(m) of the largest with the factor 4 of `checks`; the derivatives add what `checks.tolerance`
+says.  That is below 1e-11 for p = 400 and m = 1500, and below the threshold for p = 7500 and m = 19000.
 
-How many inputs are enough?  Outputs that outnumber parameters are not: attention over two
-tokens says little about its keys, however wide its output is.  But as long as some input would
-raise the rank, a random one does so almost surely, where the function is analytic and its
-inputs have a density.  So inputs are drawn until outputs outnumber parameters by a quarter,
-and then until a quarter as many again leave the rank as it was.
+How many inputs are enough?  It is not enough that outputs outnumber parameters: attention over two
+tokens reveals little about its keys, however wide its output is.  But as long as some input would
+raise the rank, a random input does so almost surely if the function is analytic and its inputs have a
+density.  So inputs are drawn until outputs outnumber parameters by a quarter, and then until another
+quarter leaves the rank unchanged.
 
-The rows are computed in chunks and folded into a triangle R with R^T R = J^T J, one QR step
-at a time.  The columns of R have the singular values of the columns of J, so one pass answers
-for every choice of parameters, and memory grows with the square of their number only.
+The rows are computed in chunks and folded into a triangle R with R^T R = J^T J, one QR step at a time.
+The columns of R have the singular values of the columns of J, so one pass answers for every choice of
+parameters, and memory grows only with the square of their number.
 
-Sources: T. J. Rothenberg, "Identification in Parametric Models", Econometrica 39 (1971), for
-nullity as a count of what cannot be identified; G. H. Golub and C. F. Van Loan, "Matrix
-Computations", for QR with rows that arrive one after the other.
+Sources: T. J. Rothenberg, "Identification in Parametric Models", Econometrica 39 (1971), for nullity
+as a count of what cannot be identified; G. H. Golub and C. F. Van Loan, "Matrix Computations", for QR
+with rows that arrive one after the other.
 """
 
 from __future__ import annotations
@@ -46,25 +46,24 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 #: A singular value below this share of the largest of the whole Jacobian counts as zero.
 CUT = 1e-9
-#: No singular value may lie within this factor of the cut, on either side of it.
+#: No singular value may lie within this factor of the threshold, on either side.
 GAP = 10
-#: Outputs outnumber parameters by this share, before the rank is looked at and each time again.
+#: Outputs outnumber parameters by this share before the rank is computed, and before each repetition.
 MARGIN = 0.25
-#: So often is a matrix turned whose singular values do not converge.
+#: How often a matrix whose singular values do not converge is rotated.
 TURNS = 3
 
 
 class UnclearRank(ArithmeticError):
-    """A singular value lies so near the cut that the rank is not certain; says which."""
+    """A singular value is so close to the threshold that the rank is uncertain; the message says which."""
 
 
 @dataclass(frozen=True)
 class Nullity:
     """How many of ``parameters`` directions are redundant, and how wide the gap was.
 
-    ``kept`` is the smallest singular value that counts and ``dropped`` the largest that does
-    not, both as shares of the largest singular value of the whole Jacobian; None where there
-    is no such value.
+    ``kept`` is the smallest singular value that counts and ``dropped`` the largest that does not, both as
+    shares of the largest singular value of the whole Jacobian; None if there is no such value.
     """
 
     parameters: int
@@ -81,10 +80,10 @@ class Nullity:
 
 
 class Jacobian:
-    """The Jacobian of a function by its named parameters, as far as its rank needs it.
+    """The part of the Jacobian of a function by its named parameters that its rank depends on.
 
-    Made by `jacobian`.  ``triangle`` is a float64 matrix (parameters x parameters) with the
-    singular values and the null space of the Jacobian.
+    `jacobian` makes it.  ``triangle`` is a float64 matrix (parameters x parameters) with the singular
+    values and the null space of the Jacobian.
     """
 
     def __init__(self, triangle, shapes):
@@ -103,7 +102,7 @@ class Jacobian:
         return singular_values(self.triangle)
 
     def columns(self, *chosen):
-        """The places of the parameters chosen: each a name or a pair (name, index)."""
+        """The columns of the chosen parameters: each a name or a pair (name, index)."""
         named = [(c, ...) if isinstance(c, str) else c for c in chosen or self.places]
         for name, _ in named:
             if name not in self.places:
@@ -112,9 +111,9 @@ class Jacobian:
         return torch.cat([self.places[name][index].flatten() for name, index in named])
 
     def nullity(self, *chosen):
-        """The `Nullity` of the parameters chosen, the others held fixed; of all, if none is.
+        """The `Nullity` of the chosen parameters with the others fixed; of all if none is chosen.
 
-        Raises KeyError for an unknown name and UnclearRank where there is no clear gap.
+        Raises KeyError for an unknown name and UnclearRank if there is no clear gap.
         """
         columns = self.columns(*chosen)
         values = singular_values(self.triangle[:, columns]) if chosen else self.values
@@ -139,11 +138,11 @@ def jacobian(function, draw, parameters=None, chunk=256):
     """The `Jacobian` of a function by its parameters, at enough random inputs.
 
     ``function`` is a module, or a callable ``f(parameters, *inputs)`` of a dict of tensors.
-    ``draw(seed)`` gives one tuple of inputs; seeds 0, 1, … are drawn until more of them do not
-    raise the rank.  ``parameters`` are the float64 tensors to differentiate by, by name: those
-    of the module, if left out.  ``chunk`` rows are computed at a time.
+    ``draw(seed)`` returns one tuple of inputs; seeds 0, 1, … are drawn until more of them do not raise
+    the rank.  ``parameters`` are the float64 tensors to differentiate by, by name; by default those of
+    the module.  ``chunk`` rows are computed at a time.
 
-    Raises ValueError where a parameter is not float64, or the inputs drawn give no output.
+    Raises ValueError if a parameter is not float64 or if the drawn inputs produce no output.
     """
     if isinstance(function, nn.Module):
         function, parameters = functional(function, parameters)
@@ -153,7 +152,7 @@ def jacobian(function, draw, parameters=None, chunk=256):
     inputs = map(draw, count())
 
     def folded(triangle, wanted):
-        """The triangle with so many rows more."""
+        """The triangle after adding this many rows."""
         seen, pending = 0, triangle[:0]
         while seen < wanted:
             for rows in row_blocks(function, parameters, next(inputs), chunk):
@@ -174,7 +173,7 @@ def jacobian(function, draw, parameters=None, chunk=256):
 def singular_values(matrix):
     """The singular values of a matrix, the largest first.
 
-    Raises what `torch.linalg.svdvals` raises, where turning the matrix does not help either.
+    Raises the error of `torch.linalg.svdvals` if rotating the matrix does not help either.
     """
     return _converged(torch.linalg.svdvals, matrix)[0]
 
@@ -192,7 +191,7 @@ def svd(matrix, full=False):
 
 
 def demand_gap(values):
-    """Raises UnclearRank where a singular value, as a share of the largest, lies near the cut."""
+    """Raise UnclearRank if a singular value, as a share of the largest, is close to the threshold."""
     near = values[(values > CUT / GAP) & (values < CUT * GAP)]
     if len(near):
         raise UnclearRank(
@@ -202,12 +201,11 @@ def demand_gap(values):
 
 
 def _converged(decompose, matrix):
-    """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged: None, if none.
+    """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged (None for no rotation).
 
-    LAPACK divides and conquers (gesdd), and where singular values lie sixteen powers of ten apart,
-    as they do here, it gives up now and then: on which matrix depends on the processor.  Turned
-    from the right the matrix keeps its singular values, but for the rounding of one product,
-    which is less than that of QR.
+    LAPACK's divide and conquer (gesdd) sometimes fails if singular values are sixteen powers of ten
+    apart, as they are here; on which matrix depends on the processor.  Rotated from the right, the matrix
+    keeps its singular values up to the rounding of one product, which is less than that of QR.
     """
     size, turned = matrix.shape[-1], None
     generator, product = torch.Generator().manual_seed(0), matrix
@@ -224,7 +222,7 @@ def _converged(decompose, matrix):
 def functional(module, parameters=None):
     """The module as a function of its parameters (tied ones once), and these parameters.
 
-    Where the module returns more than one tensor, the function returns the first.
+    If the module returns more than one tensor, the function returns the first.
     """
 
     def function(values, *inputs):
@@ -238,13 +236,13 @@ def functional(module, parameters=None):
 def row_blocks(function, parameters, inputs, chunk):
     """The rows of the Jacobian at these inputs: blocks of at most (chunk x parameters).
 
-    Where a GPU has no room for so many at a time, a line says so, and half as many are tried.
+    If a GPU has too little memory for a chunk, a line says so, and half as many rows are tried.
     """
 
     def outputs(values):
         return function(values, *inputs).flatten()
 
-    # The fused attention kernels have no batched derivative: the plain formula has one.
+    # The fused attention kernels have no batched derivative; the plain formula has one.
     with sdpa_kernel(SDPBackend.MATH):
         found, pull_back = torch.func.vjp(outputs, parameters)
         if not len(found):

@@ -1,13 +1,13 @@
 """A copy of a model at a generic point, in float64 throughout.
 
     model = float64_copy(model)             # float64, eval, eager attention
-    with double_precision() as patch:       # what the code computes in float32 all the same,
-        outputs = model(**inputs)           # it computes in float64 here
-    patch.caught                            # where it would have been float32
+    with double_precision() as patch:       # what the code would compute in float32
+        outputs = model(**inputs)           # is computed in float64 here
+    patch.caught                            # the places where this happened
 
-Many models ask for float32 in so many words: `softmax(…, dtype=torch.float32)`, `.float()`,
-`.to(torch.float32)` in a norm.  In a float64 model that is a rounding to 24 bits in the middle,
-and every exact identity is then seen only to about 1e-7.
+Many models request float32 explicitly: `softmax(…, dtype=torch.float32)`, `.float()`, or
+`.to(torch.float32)` in a norm.  In a float64 model this rounds to 24 bits in the middle, and every exact
+identity then holds only to about 1e-7.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-#: A model of fewer numbers than this is small.
+#: A model with fewer numbers than this is small.
 FEW_NUMBERS = 5_000_000
 _NARROW = {torch.float32, torch.bfloat16, torch.float16}
 _ROUNDING = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16}
 
 
 class CannotRead(TypeError):
-    """The parameters have no values that can be read: a meta device, or quantised."""
+    """The parameters have no readable values: they are on a meta device, or quantised."""
 
 
 def demand_values(model):
@@ -49,17 +49,17 @@ def demand_values(model):
                 f"{name} is stored as {str(parameter.dtype).removeprefix('torch.')}: the model is "
                 "quantised; load it in float32 or bfloat16, then ask again"
             )
-        if parameter.sum().isnan() and parameter.isnan().any():  # a sum is quick
+        if parameter.sum().isnan() and parameter.isnan().any():  # a sum is quick to compute
             raise CannotRead(f"{name} holds NaN: the weights were not loaded, or training diverged")
     for name, module in model.named_modules():
         if "quantized" in type(module).__module__ or hasattr(module, "_packed_params"):
             raise CannotRead(f"{name or 'the model'} is quantised: load it in float32, then ask")
 
 
-class double_precision(TorchFunctionMode):  # noqa: N801, used as a function
-    """Inside this context a float64 tensor is not rounded to fewer bits by a change of dtype.
+class double_precision(TorchFunctionMode):  # noqa: N801, used like a function
+    """A context in which no change of dtype rounds a float64 tensor to fewer bits.
 
-    ``caught`` holds where that would have happened, as in "LlamaRMSNorm.forward".
+    ``caught`` lists where that would have happened, for example "LlamaRMSNorm.forward".
     """
 
     def __init__(self):
@@ -104,15 +104,15 @@ def _is_dtype(value):
 def float64_copy(model, known=None):
     """A deep copy in float64 and eval mode, with eager attention, gradients off.
 
-    ``known`` {id of a parameter: what stands for it in the copy} saves memory.  The model itself is not
-    touched.  Raises CannotRead as `demand_values` does.
+    ``known`` {id of a parameter: its replacement in the copy} saves memory.  The model itself is not
+    changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
-    with torch.no_grad():  # what a scripted module converts would not be a leaf otherwise
+    with torch.no_grad():  # otherwise tensors converted in a scripted module would not be leaves
         copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
-    for module in copied.modules():  # what a run has left behind, such as a table
+    for module in copied.modules():  # remove what a run has left behind, such as a table
         for name, value in vars(module).items():
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 setattr(module, name, value.detach().double())
@@ -120,9 +120,9 @@ def float64_copy(model, known=None):
 
 
 def plainly_attending(copied):
-    """The model, changed: eager attention, plain experts, no caches."""
+    """The model, changed to eager attention, plain experts and no caches."""
     for switch in ("set_attn_implementation", "set_experts_implementation"):
-        with contextlib.suppress(Exception):  # some models have one implementation only
+        with contextlib.suppress(Exception):  # some models have only one implementation
             getattr(copied, switch)("eager")
     if hasattr(copied, "config"):
         for config in _configs(copied.config):
@@ -139,9 +139,9 @@ def _configs(config):
 
 
 def with_every_bias_random(model, seed=0):
-    """The model, every vector in it moved off its special value: biases, gains, sinks, tables.
+    """The model with every vector moved off its special value: biases, gains, sinks, tables.
 
-    Biases start at zero and gains at one, where a check passes whatever the truth is.
+    Biases are initialised to zero and gains to one, where a check passes whether or not it should.
     """
     generator = torch.Generator().manual_seed(seed)
     tables = {
@@ -157,9 +157,9 @@ def with_every_bias_random(model, seed=0):
 
 
 def with_every_weight_random(model, seed=0):
-    """The model, every matrix in it replaced by normal numbers of variance 1 / fan-in.
+    """The model with every matrix replaced by normal numbers of variance 1 / fan-in.
 
-    Freshly made models have small weights, and scores so near zero that softmax is uniform.
+    Newly created models have small weights, and scores so close to zero that softmax is uniform.
     """
     generator = torch.Generator().manual_seed(seed + 1)
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
@@ -175,7 +175,7 @@ def with_every_weight_random(model, seed=0):
 
 
 def halve_matrices(model):
-    """Every matrix of the model times one half, in place: softmax is then less sure of itself."""
+    """Halve every matrix of the model in place, so that softmax is less saturated."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim >= 2 and not _is_vector(parameter):
@@ -192,9 +192,9 @@ def _normal(parameter, generator):
 
 
 def floor(model, *positional, **named):
-    """The relative error that float32 inside a float64 model leaves in what it returns.
+    """The relative error that float32 inside a float64 model leaves in its outputs.
 
-    ``model`` is in float64 (`float64_copy`).  Zero where nothing inside asks for fewer bits.
+    ``model`` is in float64 (`float64_copy`).  Zero if nothing inside requests fewer bits.
     """
     with torch.no_grad(), plain_kernels():
         rounded = _first(model(*positional, **named))
@@ -209,7 +209,7 @@ def _first(outputs):
 
 @contextlib.contextmanager
 def one_thread_if_small(model):
-    """A context in which a small model uses one thread: many would wait for each other."""
+    """A context in which a small model uses one thread, because many would wait for each other."""
     threads = torch.get_num_threads()
     if sum(p.numel() for p in model.parameters()) < FEW_NUMBERS:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""A line on the error stream that says how far long work has come; nothing for short work.
+"""A line on the error stream with the progress of long work; nothing for short work.
 
 for row in progress(rows, "biases"): ...       # "redundancy: 3 of 12 biases"
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 import time
 
-#: Work is long after so many seconds, and then so many pass between two lines.
+#: Seconds after which work counts as long, and seconds between two lines.
 QUIET, EVERY = 20.0, 10.0
 
 
 def progress(things, what):
-    """The things one by one, and after some seconds a line on how many are done."""
+    """The items one by one; after some seconds, a line says how many are done."""
     things = list(things)
     next_line = time.monotonic() + QUIET
     for done, thing in enumerate(things):

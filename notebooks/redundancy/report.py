@@ -1,8 +1,8 @@
 """The report of an audit: a table in words, in a notebook with a link to each theorem, as JSON or CSV.
 
-Two counts say how many numbers of a bias can go: ``alone``, while every other parameter stays as it is,
-and ``together``, while others make up for it.  The second is not to be added up: what b_V gives to
-b_O, b_O may give to b_V.  ``redundant`` counts all directions together, once.
+Two counts say how many numbers of a bias are redundant: ``alone``, while every other parameter stays
+fixed, and ``together``, while others compensate.  The second count must not be added up, because b_O can
+absorb b_V and b_V can absorb b_O.  ``redundant`` counts all directions together, once.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from .what_can_go.theorems import LINKS
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
-#: Why an answer is unknown where no event of its own says so.
+#: Why an answer is unknown if no event of its own says so.
 UNSEEN = "outputs depend on it, but no operation of PyTorch that was recorded does"
-#: Why something goes that no event explains: it is cancelled by a difference, say, or not used.
+#: Why a bias is redundant if no event explains it: a difference cancels it, or it is not used.
 CANCELS = "no operation depends on it"
 FAINT = "some softmax weights are so small that the measurement may miss a dependence"
 ELSEWHERE = "what might absorb it meets an operation without a rule"
-#: Sentences in the report are broken into lines of so many characters.
+#: The width to which sentences in the report are wrapped.
 WIDE = 72
 HEAD = ("bias", "answer", "alone", "together", "measured", "size", "parameter")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One bias: what was predicted of it, what was measured, and why.
+    """One bias: its prediction, its measurement, and the reasons.
 
-    ``part`` is the part of attention that it belongs to ("query", "key", "value", "output", or ""), and a
-    fused bias has a row for each.  ``into`` names the parameters that make up for what goes only
-    together with others, and ``why`` are the `Event` that it met first-hand.  ``measured`` are
-    both counts again, from the Jacobian.
+    ``part`` is its part of attention ("query", "key", "value", "output", or ""); a fused bias has a row
+    for each part.  ``into`` names the parameters that compensate if it is redundant only together with
+    others; ``why`` are the `Event` that it met directly.  ``measured`` are both counts from the
+    Jacobian.
     """
 
     name: str
@@ -60,22 +60,22 @@ class Row:
 
     @property
     def bias(self):
-        """b_Q, b_K, b_V or b_O; other biases by the end of their names."""
+        """b_Q, b_K, b_V or b_O; for other biases, the end of the parameter's name."""
         return SYMBOLS.get(self.part) or ".".join(self.name.split(".")[-2:])
 
     @property
     def own(self):
-        """Whether the model has this number as a parameter: not a bias put there to ask, nor a mean."""
+        """Whether the model has this number as a parameter: not an injected bias, and not a mean."""
         return not self.injected and "running_mean" not in self.name
 
     @property
     def flat(self):
-        """How many directions more no output shows to first order, though a finite move does."""
+        """How many more directions are flat to first order, although a finite move changes an output."""
         return max(0, (self.measured[1] or 0) - self.together)
 
     @property
     def reasons(self):
-        """The events that explain the answer: what cancels where something goes, what depends where not."""
+        """The events that explain the answer: what cancels the bias, or what depends on it."""
         if self.verdict == UNKNOWN:
             doubts = [e for e in self.why if e.kind in ("unknown", "corner")]
             return doubts or [e for e in self.why if e.operation in CORNERS][:1]
@@ -87,14 +87,14 @@ class Row:
 
     @property
     def obstacles(self):
-        """The events that keep what does not go alone: where it is turned, or else who depends on it."""
+        """The events that keep a bias from being redundant alone: a rotation, or whatever depends on it."""
         turned = [e for e in self.why if e.kind == "turned"]
         known = turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")]
         return (known or [e for e in self.why if e.kind == "unknown"])[:2]
 
     @property
     def theorems(self):
-        """The numbers of the theorems that say so."""
+        """The numbers of the theorems behind the reasons."""
         found = [e.theorem for e in self.reasons if e.theorem]
         if self.part == "value" and "4.2" in found:
             found.append("4.3")
@@ -102,7 +102,7 @@ class Row:
 
     @property
     def answer(self):
-        """What becomes of the bias, in words: "can go: softmax cancels it"."""
+        """The answer in words, for example "can go: softmax cancels it"."""
         because = "; ".join(e.words for e in self.reasons)
         if self.verdict == UNKNOWN:
             return f"{UNKNOWN}: {because or self.problem or (FAINT if self.why else UNSEEN)}"
@@ -119,7 +119,7 @@ class Row:
 
 
 def _listed(names, own):
-    """Names without what they share with one of their own model's."""
+    """Names without the prefix that they share with their own model's parameter."""
     parts = own.split(".")
     short = []
     for name in names:
@@ -133,9 +133,9 @@ def _listed(names, own):
 class Audit:
     """The report of `audit`: ``rows``, and ``notes`` on how it was made.
 
-    ``numbers`` counts all added numbers, ``redundant`` the directions of them that change no
-    output: so many numbers fewer do the same.  ``shrunk`` lists (field, before, after) of the
-    configuration where a small model stood for a large one: all sizes are then those of the small one.
+    ``numbers`` counts all added numbers, and ``redundant`` the directions among them that change no
+    output.  ``shrunk`` lists (field, before, after) of the configuration if a small model represented a
+    large one; all sizes are then those of the small model.
     """
 
     model: str
@@ -152,11 +152,11 @@ class Audit:
 
     @property
     def alone(self):
-        """How many of the ``numbers`` are redundant while every other parameter stays as it is."""
+        """How many of the ``numbers`` are redundant while every other parameter stays fixed."""
         return sum(row.alone for row in self.rows if row.verdict == AGREE and row.own)
 
     def row(self, bias, name=""):
-        """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name has ``name``."""
+        """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name contains ``name``."""
         for row in self.rows:
             named = bias in (row.bias, row.part) or f".{row.name}".endswith(f".{bias}")
             if named and name in row.name:
@@ -205,14 +205,14 @@ class Audit:
             lines.append("  ".join(cells).rstrip())
         lines += ["", *textwrap.wrap(self._sum(), WIDE), ""]
         many = Counter(rows[0].bias for rows in groups)
-        for rows in groups:  # a name that several have is told in full
+        for rows in groups:  # print a name that several rows share in full
             name = rows[0].bias if many[rows[0].bias] == 1 else starred(rows[0].name)
             lines += textwrap.wrap(_sentence(rows[0], name), WIDE, subsequent_indent="     ")
         notes = [line for note in self.notes for line in textwrap.wrap(note, WIDE)]
         return "\n".join([*lines, "", *notes] if notes else lines)
 
     def _repr_markdown_(self):
-        """The report for a notebook, where each reason links to its theorem, beside the notebook."""
+        """The report for a notebook; each reason links to its theorem in the same folder."""
         lines = []
         for rows in self._groups():
             bias, answer, *counts, name = map(str, _cells(rows))
@@ -227,13 +227,13 @@ class Audit:
         return f"{self.model}, in {self.mode}: {self.numbers} numbers in biases and shifts"
 
     def _sum(self):
-        """How many numbers can go."""
+        """How many numbers are redundant."""
         said = f"{self.redundant} of {self.numbers} numbers are redundant"
         alone = f"{said}; {self.alone} of them can go while all others stay"
         return alone if self.alone != self.redundant else said
 
     def _groups(self):
-        """Rows that differ only in the numbers of their layers and agree in everything else, together."""
+        """Rows grouped if they agree in everything except the numbers of their layers."""
         same = attrgetter("bias", "part", "size", "alone", "together", "measured", "verdict")
         key = lambda row: (starred(row.name), starred(row.answer), same(row))
         return grouped(self.rows, key)

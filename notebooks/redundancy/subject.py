@@ -1,4 +1,4 @@
-"""A copy of a model at a generic point, in float64, and how it is run: exactly, and the same each time."""
+"""A float64 copy of a model at a generic point, with runs that are exact and repeatable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .shift.uses import Uses
 
 
 def unwrapped(model):
-    """The module that a wrapper of PyTorch runs: a compiled one, or one on several devices."""
+    """The module inside a wrapper of PyTorch: a compiled module, or one on several devices."""
     while isinstance(model, nn.Module):
         if hasattr(model, "_orig_mod"):
             model = model._orig_mod
@@ -36,7 +36,7 @@ def unwrapped(model):
 
 @contextlib.contextmanager
 def exactly():
-    """Every operation is one of ATen's own, in float64, and no compiled or fused kernel runs."""
+    """A context in which every operation is ATen's own, in float64, without compiled or fused kernels."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -52,8 +52,8 @@ def exactly():
 
 @contextlib.contextmanager
 def seeded(seed):
-    """What PyTorch, Python and NumPy draw follows from a seed; afterwards they go on as before."""
-    numpy = getattr(sys.modules.get("numpy"), "random", None)  # who draws with it has loaded it
+    """A context in which a seed determines the random numbers of PyTorch, Python and NumPy."""
+    numpy = getattr(sys.modules.get("numpy"), "random", None)  # only if something has loaded it
     states = random.getstate(), numpy and numpy.get_state()
     random.seed(seed), numpy and numpy.seed(seed)
     try:
@@ -65,12 +65,12 @@ def seeded(seed):
 
 
 class Subject:
-    """A model to be asked: ``model`` is a copy in float64 at a generic point.
+    """A model to be audited: ``model`` is a float64 copy at a generic point.
 
     ``weights`` says whether its matrices are random as well; ``inject`` gives every linear map and
-    convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by
-    name, tied ones once, and in evaluation the running means.  With ``own`` it is no generic point: every
-    number stays as it is, and every module in its mode; ``known`` is that of `float64_copy`.
+    convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by name,
+    tied ones once, and in evaluation the running means.  With ``own``, every number and every module's
+    mode stays as it is; ``known`` is that of `float64_copy`.
     """
 
     def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False,
@@ -88,7 +88,7 @@ class Subject:
     def _at_random(self, weights, halved):
         if weights:
             with_every_weight_random(self.model, self.seed)
-        if weights and halved:  # softmax is then less sure of itself
+        if weights and halved:  # so that softmax is less saturated
             halve_matrices(self.model)
         with_every_bias_random(self.model, self.seed)
 
@@ -99,7 +99,7 @@ class Subject:
         self.tensors |= {n: b for n, b in means if "running_mean" in n}
 
     def twin(self):
-        """The same subject again, whose numbers may be set (``tensor.data = …``) and these stay as they are."""
+        """This subject with numbers of its own, which may be set (``tensor.data = …``)."""
         other, given = copy.copy(self), self.model.parameters()
         own = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in given}
         other.model = copy.deepcopy(self.model, own)
@@ -107,9 +107,9 @@ class Subject:
         return other
 
     def run(self, call, values=None, seed=None):
-        """The tensors of numbers that the model returns, with other ``values`` of some tensors.
+        """The tensors of numbers that the model returns, with other ``values`` for some tensors.
 
-        What a run changes is as it was afterwards.
+        The run leaves the model's state unchanged.
         """
         args, kwargs = fresh(call)
         with seeded(self.seed if seed is None else seed), self._own_buffers():
@@ -146,7 +146,7 @@ class Subject:
                     self.tensors[name].copy_(value)
 
     def uses(self, call):
-        """Which tensors the model adds, and in what part of attention: the `Uses` of one run."""
+        """The tensors that the model adds, and their parts of attention: the `Uses` of one run."""
         found = Uses(self.tensors, call)
         with torch.no_grad(), found:
             self.run(call)
@@ -154,7 +154,7 @@ class Subject:
 
 
 def _inject(model):
-    """Give every map without a bias one, of zeros; returns their names."""
+    """Give every map without a bias a bias of zeros; returns their names."""
     made = []
     for name, module in model.named_modules():
         maps = nn.Linear | nn.modules.conv._ConvNd

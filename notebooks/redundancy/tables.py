@@ -1,4 +1,4 @@
-"""A table that Jupyter, Colab, GitHub and the built book all show with its links."""
+"""A table whose links work in Jupyter, Colab, GitHub and the built book."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Lines of words under a ``head``; in a notebook Markdown in the words is set."""
+    """Lines of words under a ``head``; a notebook renders Markdown in the words."""
 
     head: tuple[str, ...]
     rows: tuple[tuple, ...]
@@ -25,32 +25,32 @@ class Table:
 
 
 def _plain(cell):
-    """A cell without the marks of Markdown: the words of a link, the name in backticks."""
+    """A cell without Markdown: a link's words, a name without backticks."""
     return re.sub(r"\[([^]]+)\]\([^)]*\)|`([^`]*)`", r"\1\2", str(cell))
 
 
 def _line(cells):
-    # a bar within a cell would end it
+    # a bar inside a cell would end it
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-#: The number of a layer: in words, or in a name, where more than a parameter's own name follows.
+#: The number of a layer in words, or in a name that continues after it.
 NUMBER = re.compile(r"(?<=layer )\d+|\b\d+(?=\.(?!(?:bias|weight|running_\w+)\b)[A-Za-z_])")
 
 
 def starred(text):
-    """Words in which "*" stands for the number of each layer, so that layers are named alike."""
+    """Words with "*" in place of layer numbers, so that layers get the same name."""
     return NUMBER.sub("*", text)
 
 
 def listed(words):
-    """Words as a sentence has them: "a", "a and b", "a, b and c"."""
+    """A list in a sentence: "a", "a and b", "a, b and c"."""
     *most, last = [*words] or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def grouped(things, key):
-    """Things of the same key together, in lists, in the order of their first."""
+    """Items grouped by key, in the order of first appearance."""
     found = {}
     for thing in things:
         found.setdefault(key(thing), []).append(thing)
