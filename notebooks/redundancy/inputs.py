@@ -1,4 +1,4 @@
-"""What a model is run on: given in any form, or drawn; what it returns, and what may be wrong with it."""
+"""A model's inputs, given in any form or drawn; its outputs; and what may be wrong with them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch.utils._pytree import tree_map
 
 from .models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of, suitable_inputs
 
-#: What a model of transformers returns under such names are its means on the way, no outputs to compare.
+#: transformers returns intermediate means under such names, which are no outputs to compare.
 INNER = re.compile(r"(^|_)(hidden_states|attentions|past_key_values)$|^loss$|^cache_params$")
 
-#: A sum of numbers in float32 that differs from one by less than this is one.
+#: A sum of float32 numbers that differs from one by less than this counts as one.
 ALIKE = 1e-5
 
 
 class WrongInputs(ValueError):
-    """The model does not run on the inputs given, or cannot be judged on them."""
+    """The model does not run on the given inputs, or cannot be judged on them."""
 
 
 def as_call(model, inputs):
-    """Positional and named inputs, whatever form they were given in."""
+    """Positional and named inputs, from whatever form they were given in."""
     if inputs is None:
         inputs = inputs_of_pytorch(model)
     if inputs is None:
@@ -47,7 +47,7 @@ def as_call(model, inputs):
 
 
 def in_float64(call):
-    """The same inputs with all floating-point tensors in float64; weights sum to one in it, too."""
+    """The same inputs with all floating-point tensors in float64, in which weights also sum to one."""
     return tree_map(lambda x: _doubled(x.detach()) if _is_numbers(x) else x, fresh(call))
 
 
@@ -57,13 +57,13 @@ def _doubled(value):
 
 
 def _are_weights(value):
-    """Whether there is more than one row of numbers, and each sums to one, as far as float32 says."""
+    """Whether there are several rows of numbers, each of which sums to one in float32."""
     sums = value.double().sum(-1) if value.dim() > 1 else torch.zeros(1)
     return sums.numel() > 1 and bool((sums - 1).abs().max() <= ALIKE)
 
 
 def fresh(call):
-    """A copy of the inputs that a model may write into, like a cache that grows.
+    """A copy of the inputs that a model may change, such as a growing cache.
 
     A tensor inside an object, such as a cache, is copied without its history.
     """
@@ -72,7 +72,7 @@ def fresh(call):
 
 
 def _copied(thing):
-    """A deep copy in which tensors are leaves, as `copy.deepcopy` wants them."""
+    """A deep copy in which tensors are leaves, as `copy.deepcopy` requires."""
     memo, held, seen = {}, [thing], set()
     while held:
         one = held.pop()
@@ -86,22 +86,22 @@ def _copied(thing):
 
 
 def placed(call, device, dtype=None):
-    """A copy of the inputs on a device, the numbers among them in a dtype."""
+    """A copy of the inputs on a device, with its numbers in a dtype."""
     move = lambda x: x.to(device, dtype if x.is_floating_point() else None)
     return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
 
 
 def tensors(outputs):
-    """All that a model returns, a list of tensors of real numbers, whatever holds them.
+    """All that a model returns, as a list of tensors of real numbers, whatever contains them.
 
-    Places and choices are numbers, too.  Of an output of transformers, states on the way, weights and
-    caches are left out.
+    Indices and choices are numbers, too.  Intermediate states, attention weights and caches of a
+    transformers output are left out.
     """
     if type(outputs).__module__ == "numpy":
         outputs = torch.as_tensor(outputs)
     if isinstance(outputs, torch.Tensor):
         outputs = outputs.to_dense() if outputs.layout != torch.strided else outputs
-        if outputs.is_complex():  # a product, whose gradient has a memory of its own
+        if outputs.is_complex():  # multiplying makes a new memory for the gradient
             return [1 * torch.view_as_real(outputs.resolve_conj())]
         return [outputs if outputs.is_floating_point() else outputs.double()]
     if hasattr(outputs, "to_tuple"):
@@ -121,9 +121,9 @@ def _is_numbers(value):
 
 
 def first_line(problem):
-    """The first line of what an error says; with the next, where it ends in a colon.
+    """The first line of an error message; with the next line, if it ends in a colon.
 
-    A single word, such as a missing key, comes with the error's type.
+    A single word, such as a missing key, is preceded by the error's type.
     """
     lines = [*str(problem).strip().splitlines(), "", ""]
     text = " ".join(line.strip() for line in lines[: 1 + lines[0].endswith(":")])
@@ -131,7 +131,7 @@ def first_line(problem):
 
 
 def demand_runs(model, call, times=2):
-    """Raises WrongInputs unless the model runs, the same way each time, and returns finite numbers."""
+    """Raise WrongInputs unless the model runs, repeatably, and returns finite numbers."""
     found, name = [], type(model).__name__
     for _ in range(times):
         if problem := problem_of(model, *fresh(call), keep=lambda out: found.append(tensors(out))):
@@ -156,7 +156,7 @@ def demand_runs(model, call, times=2):
 
 
 def variations(model, call, seed=0):
-    """The inputs given, and then others like them without end: other tokens, other pixels."""
+    """The given inputs, and then endless others like them: other tokens, other pixels."""
     try:
         words = getattr(model.get_input_embeddings(), "num_embeddings", None)
     except (AttributeError, NotImplementedError):
@@ -173,32 +173,32 @@ def variations(model, call, seed=0):
 
 
 def is_kept(name, value):
-    """Whether an input stays as it is given: a mask, weights, or whole numbers that are no words."""
+    """Whether an input stays as given: a mask, weights, or integers that are no words."""
     if "mask" in name or not value.is_floating_point():
         words = value.dtype == torch.long and (name.endswith("input_ids") or not name)
         return "mask" in name or not words
-    two = value.numel() > 2 and len(value.unique()) <= 2  # a mask that is not called one
+    two = value.numel() > 2 and len(value.unique()) <= 2  # a mask under another name
     return two or not value.isfinite().all() or _are_weights(value)
 
 
 def kept(call):
-    """The names, or the places, of the tensors of numbers among the inputs that stay as they are."""
+    """The names, or the positions, of the numeric input tensors that stay as they are."""
     tensor = lambda x: isinstance(x, torch.Tensor)
     placed = [f"input {i}" for i, x in enumerate(call[0], 1) if tensor(x) and is_kept("", x)]
     return placed + [n for n, x in call[1].items() if tensor(x) and is_kept(n, x)]
 
 
 def _varied(name, value, generator, words, places):
-    """Other numbers, or other tokens, of the same shape; masks, and places of images, stay as they are."""
+    """Other numbers or tokens of the same shape; masks and image positions stay as they are."""
     if not isinstance(value, torch.Tensor) or is_kept(name, value):
         return value
     if value.is_floating_point():
         return torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)
     low, high = int(value.min()), int(value.max()) + 1
-    if high - low < 4 and words and words > high:  # too little variety: zeros, for instance
+    if high - low < 4 and words and words > high:  # too little variety, for example only zeros
         low, high = 0, words
     other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
     held = torch.isin(torch.stack([value, other]), places.to(value.device)).any(0)
     other[held] = value[held]
-    other[..., -1:] = value[..., -1:]  # some models read from the last token, the end
+    other[..., -1:] = value[..., -1:]  # some models read from the last token, the end of the text
     return other

@@ -1,4 +1,4 @@
-"""What meets numbers that depend on the inputs, in order: for a comparison with another model."""
+"""List the parameters that meet numbers depending on the inputs, in order, to compare two models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from .uses import BESIDE, SUMS, Uses, _factors, _numbered, _slots
 
 
 class Factors(Uses):
-    """The mode; after a run ``order`` lists names of what is added, and keys of ``factors``.
+    """The mode; after a run, ``order`` lists names of added parameters and keys of ``factors``.
 
-    These are matrices (results x summands), gains, embeddings: all of parameters that meets such numbers.
+    Factors are matrices (results x summands), gains and embeddings: everything made of parameters that
+    multiplies such numbers.
     """
 
     def __init__(self, tensors, inputs):
@@ -27,7 +28,7 @@ class Factors(Uses):
             self.images.setdefault(outs[0], {})[_key(fixed, True)] = image.expand(outs[0].shape)
 
     def _meet(self, name, args, leaves):
-        """Enter what this operation adds to such numbers, and what else of parameters meets them."""
+        """Record what this operation adds to such numbers, and which factors it multiplies them by."""
         adds = [args[i] for i in _slots(name, args)]
         fixed, matrix, _ = self._matrix(name, args)
         for a in leaves:
@@ -39,11 +40,11 @@ class Factors(Uses):
                 self.factors.setdefault(key, matrix if a is fixed else a)
 
     def _fixed(self, tensor):
-        """Whether a tensor is made of parameters, and does not depend on the inputs."""
+        """Whether a tensor is made of parameters and does not depend on the inputs."""
         return not self._depends(tensor) and (tensor in self.names or tensor in self.data)
 
     def _matrix(self, name, args):
-        """(the fixed factor, the same as a matrix (results x summands), its rows' image) or Nones."""
+        """(the fixed factor, the same as a matrix (results x summands), its rows' image), or Nones."""
         one, other = _factors(name, args)
         if one is None or self._fixed(one) == self._fixed(other):
             return None, None, None
@@ -62,5 +63,5 @@ class Factors(Uses):
 
 
 def _key(tensor, matrix):
-    """What tells a factor from others: they stay where they are, while `Uses` holds them."""
+    """An identity for a factor; addresses are stable because `Uses` holds the tensors."""
     return matrix, tensor.data_ptr(), *tensor.shape, *tensor.stride()

@@ -1,9 +1,8 @@
 """Run a module once and follow the shifts of its added parameters through every operation.
 
-`Following` is a mode of PyTorch's dispatcher: it sees each ATen operation with the tensors that it
-really gets, runs it, and asks the rule of the operation (`rules`) how the results respond.  It
-never sees the name of a module.  An operation without a rule makes every parameter that arrives
-there unknown.
+`Following` is a mode of PyTorch's dispatcher: it sees each ATen operation with its actual tensors, runs
+it, and asks the operation's rule (`rules`) how the results respond.  It never reads the name of a module.
+An operation without a rule makes every parameter that arrives there unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .rules import RULES, SHAPES_ONLY, factored, scaled
 from .solving import UnclearShift
 from .uses import VIEWS
 
-#: What makes of cosines and sines a table of rotations.
+#: Functions that make a table of rotations from angles.
 ANGLES = set(
     "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
     "transpose repeat_interleave reshape split alias detach unbind squeeze gather index_select "
@@ -35,10 +34,10 @@ ANGLES = set(
 class Event:
     """What an operation did to a shift.
 
-    ``kind`` is "erased" (what is left of it goes no further), "passed" or "turned" (it goes on),
-    "seen" (it must be zero), "corner" (seen, but for the inputs of this run one side was taken
-    throughout), "bent" (two factors move) or "unknown" (no rule covers the operation).
-    ``theorem`` is the number of the book's theorem, None where no theorem speaks of it.
+    ``kind`` is "erased" (the rest goes no further), "passed" or "turned" (it continues), "seen" (it must
+    be zero), "corner" (seen, but this run's inputs stay on one side of a corner throughout), "bent" (two
+    factors move) or "unknown" (no rule covers the operation).  ``theorem`` is the number of the book's
+    theorem, or None if there is none.
     """
 
     kind: str
@@ -49,7 +48,7 @@ class Event:
 
 @dataclass
 class Call:
-    """One operation: its arguments as they were before it, its results, and the shifts that arrive."""
+    """One operation: its arguments before it ran, its results, and the shifts that arrive."""
 
     name: str
     op: object
@@ -75,16 +74,16 @@ class Call:
 
 
 class Following(TorchDispatchMode):
-    """The mode; ``moves`` is the space of shifts that nothing has seen so far.
+    """The mode; ``moves`` is the space of shifts on which nothing has depended so far.
 
-    ``labels`` tells for each event and parameter which of its numbers it met first-hand, ``used`` which
-    numbers any operation used, and ``products`` holds pairs of factors that both move, to be looked at in the end.
+    ``labels`` records, for each event and parameter, the numbers that it met directly; ``used``, the numbers
+    that any operation used; and ``products``, pairs of factors that both move, to be examined at the end.
     """
 
     supports_higher_order_operators = True
 
     def __init__(self, parameters, along=None):
-        """``along`` {parameter: numbers}: follow this one move, exactly, and nothing else."""
+        """``along`` {parameter: numbers} makes it follow only this one move, exactly."""
         super().__init__()
         self.keys = (
             torch._C._dispatch_tls_local_include_set(),
@@ -95,7 +94,7 @@ class Following(TorchDispatchMode):
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
         self.faint, only, self.pending, self.doubts = False, Group(1), [], []
-        self.plan, self.idle = iter(()), False  # which operations no output depends on
+        self.plan, self.idle = iter(()), False  # the operations on which no output depends
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -109,10 +108,10 @@ class Following(TorchDispatchMode):
         """Why some condition could not be solved, or None."""
         return next(iter(self.doubts), None)
 
-    # --- what the rules call
+    # --- called by the rules
 
     def see(self, shift, call, words, theorem=None, kind="seen"):
-        """The operation sees this shift: only those t are left for which it vanishes."""
+        """The operation depends on this shift: keep only those t for which the shift vanishes."""
         event = Event(kind, call.name, words, theorem)
         if self.idle:
             self.note("erased", shift, call, "no output uses it")
@@ -122,7 +121,7 @@ class Following(TorchDispatchMode):
             return
         try:
             self._bind(event, self.moves.require(shift))
-        except UnclearShift:  # it may be clear when others are fulfilled
+        except UnclearShift:  # other conditions may make it clear later
             self.pending.append((event, shift))
 
     def _bind(self, event, bound):
@@ -130,7 +129,7 @@ class Following(TorchDispatchMode):
             self._label(event, group, touched)
 
     def settle(self):
-        """Pose once more what was not clear; what still is not is unknown, and binds as far as it is."""
+        """Pose unclear conditions again; those that stay unclear make their parameters unknown."""
         for event, shift in self.pending:
             try:
                 self._bind(event, self.moves.require(shift))
@@ -141,12 +140,12 @@ class Following(TorchDispatchMode):
         self.pending = []
 
     def note(self, kind, shift, call, words, theorem=None):
-        """Note what becomes of a shift that no condition binds."""
+        """Record what happens to a shift that no condition restricts."""
         for group, block in self.moves.now(shift).blocks.items():
             self._label(Event(kind, call.name, words, theorem), group, block.touched())
 
     def both(self, shift, other, product):
-        """Two factors move: the shift by their product, along one move; else a question for `finish`."""
+        """Two factors move: the shift of their product along one move, else a question for `finish`."""
         if self.idle:
             return Shift()
         if not self.exact:
@@ -164,7 +163,7 @@ class Following(TorchDispatchMode):
             self.used[group.parameter] |= mask
 
     def _use(self, shift):
-        """Note which numbers arrive in a result: these are used, even if they cancel later."""
+        """Record which numbers arrive in a result: they are used, even if they cancel later."""
         for group, block in shift.blocks.items():
             if group.index is not None and not self.used[group.parameter][group.index].all():
                 self.used[group.parameter][group.index[block.touched()]] = True
@@ -172,20 +171,20 @@ class Following(TorchDispatchMode):
     # --- the run
 
     def follow(self, run):
-        """Follow the shifts through a run, a function that returns tensors; these must not move."""
+        """Follow the shifts through a run, a function whose returned tensors must not move."""
         self.plan = iter(dead(run))
         with self:
             outputs = run()
         self.outputs(outputs)
 
     def outputs(self, tensors):
-        """What is returned must not move."""
+        """Require that the returned tensors do not move."""
         call = Call("output", None, (), {}, [], {})
         for tensor in tensors:
             self.see(self.of(tensor), call, "the model returns it")
 
     def of(self, tensor):
-        """The shift of a tensor, in the groups that there are now."""
+        """The shift of a tensor, in the current groups."""
         if tensor not in self.shifts:
             return Shift()
         shift = self.moves.now(self.shifts[tensor])
@@ -220,7 +219,7 @@ class Following(TorchDispatchMode):
             self.angles.update(dict.fromkeys(outs, True))
         if shifts:
             call = Call(name, op, *before, outs, shifts)
-            with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule may use vmap
+            with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule can use vmap
                 self.idle = idle
                 made = self._rule(call)
                 self.idle = False
@@ -231,10 +230,10 @@ class Following(TorchDispatchMode):
         return result
 
     def _rule(self, call):
-        """The shift of each result; a rule that fails knows nothing."""
+        """The shift of each result; if a rule fails, the result is unknown."""
         try:
             made = self._ruled(call)
-        except Exception as problem:  # whatever PyTorch raises on arguments that no rule foresaw
+        except Exception as problem:  # whatever PyTorch raises for arguments that no rule foresaw
             made = self.unknown(call, f"the rule for {call.name} failed: {problem}".splitlines()[0])
         made = [made] if isinstance(made, Shift) else list(made)
         return [*made, *[Shift()] * (len(call.outs) - len(made))]
@@ -255,10 +254,10 @@ class Following(TorchDispatchMode):
             return RULES[call.name](self, call)
         return self.unknown(call, f"no rule covers {call.name}")
 
-    # --- memory that several tensors share
+    # --- tensors that share memory
 
     def _know(self, tensor):
-        """Remember whose memory a tensor shares."""
+        """Record which memory a tensor uses."""
         self.known[tensor] = True
         with contextlib.suppress(NotImplementedError):  # a tensor without memory
             place = tensor.untyped_storage()._cdata
@@ -268,7 +267,7 @@ class Following(TorchDispatchMode):
         """The other tensors that share its memory."""
         place = tensor.untyped_storage()._cdata
         others = [r() for r in self.aliases.get(place, ())]
-        # a tensor may have got another memory since, whose place was given away again
+        # a tensor may have moved to other memory since, whose old address was reused
         there = [o for o in others if o is not None and o.untyped_storage()._cdata == place]
         return list({id(o): o for o in there if o is not tensor}.values())
 
@@ -282,7 +281,7 @@ class Following(TorchDispatchMode):
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
-        """A tensor was changed in place: so are all that share its memory."""
+        """A tensor was changed in place, and with it all tensors that share its memory."""
         self._put(tensor, shift)
         if others := self._beside(tensor):
             shared = [(o, self._sum(o)) for o in (*others, tensor)]
@@ -291,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """The shift of a tensor that shares its memory: what it is multiplied by is not followed."""
+        """The shift of a tensor that shares memory; a common factor is not followed."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:
@@ -299,7 +298,7 @@ class Following(TorchDispatchMode):
         return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
-        """Of the first product whose factors both move, keep the first factor still; False if there is none."""
+        """Fix the first factor of the first product whose factors both move; False if there is none."""
         call = Call("product", None, (), {}, [], {})
         while self.products:
             one, other, product = self.products.pop(0)
@@ -324,7 +323,7 @@ def _vanishes(one, other, product):
 def _is_table_of_rotations(tensor):
     """Whether a stored tensor looks like cosines and sines: zeros and ones at position 0, then less.
 
-    Only the words of a report depend on it.
+    Only the wording of a report depends on it.
     """
     if tensor.dim() < 2 or not tensor.is_floating_point() or len(tensor) < 2:
         return False
@@ -335,7 +334,7 @@ def _is_table_of_rotations(tensor):
 
 
 def _memory(tensors, like):
-    """{group: (numbers in memory, peak)} of tensors (with their shifts) that share a memory, the last on top."""
+    """{group: (numbers in memory, peak)} of tensors that share memory, the last ones on top."""
     size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
     made = {}
     for group in {g for _, shift in tensors for g in shift.blocks}:
@@ -372,17 +371,17 @@ def _written(op, args, kwargs):
     return found
 
 
-#: So many runs in a row must pose no new condition, before no more are made; and at most so many are.
+#: The number of successive runs without a new condition that suffice, and the largest number of runs.
 CALM, MOST = 8, 60
 
 
 def follow(runs, parameters):
-    """The `Following` of some runs: functions without arguments that return tensors.
+    """The `Following` of some runs, which are functions without arguments that return tensors.
 
-    Runs are made until some of them in a row pose no new condition, or there are no more.
-    Every condition that an operation poses is linear but for products of two factors that both
-    move.  Their linear part is followed; that the rest is erased as well is seen by following
-    one random move of those that are left, exactly, and otherwise one factor must stay.
+    Runs are made until several in a row pose no new condition, or until there are no more.
+    Every condition is linear, except for products of two factors that both move.  Their linear part is
+    followed; to find out whether the rest also vanishes, one random remaining move is followed exactly,
+    and if it does not, one factor has to stay fixed.
     """
     mode, made, calm = Following(parameters), [], 0
     for run in itertools.islice(runs, MOST):
@@ -400,9 +399,9 @@ def follow(runs, parameters):
 
 
 def _passes(runs, parameters, moves):
-    """Whether one random move of those that are left, followed exactly, passes every operation unseen.
+    """Whether one random remaining move, followed exactly, passes every operation without effect.
 
-    One is enough: the moves that pass make a subspace, and a random one lies in no smaller subspace.
+    One move is enough: moves that pass form a subspace, and a random one lies in no proper subspace.
     """
     one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:

@@ -1,11 +1,11 @@
-"""What a space of redundant directions says of each parameter: linear algebra, and no theorem.
+"""What a space of redundant directions says about each parameter: linear algebra without theorems.
 
-The space is a matrix N with orthonormal columns, one row for each number of the parameters.  Some
+The space is a matrix N with orthonormal columns and one row for each number of the parameters.  Some
 numbers P of a parameter
 
-- go *alone* in as many directions as N has with no part outside of P,
-- go *together* with others in as many as the rank of the rows P, and
-- are *absorbed* by a set Q if moving Q makes up for all of them: if N restricted to P and Q has that rank.
+- are redundant *alone* in as many directions as N has without a part outside P,
+- are redundant *together* with others in as many directions as the rank of the rows P, and
+- are *absorbed* by a set Q if N restricted to P and Q has that rank: moving Q then compensates them all.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ import torch
 from ..nullity import svd
 from .solving import components
 
-#: A direction lies in a set of rows if the part of it outside is below the first number, and has a
-#: part there if that is above the second.  None may lie between.  Squares of such parts are known up to
+#: A direction lies in a set of rows if its part outside is below the first number, and has a part in the
+#: set if that part is above the second.  None may lie between.  Squares of such parts are known to within
 #: some hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
-#: A direction moves nothing else if the part of it outside, which is known to some units of 2^-53 over the
-#: smallest singular value of a condition, is below the first number, and something if it is above the second.
+#: A direction moves nothing else if its part outside, known to within some units of 2^-53 over the smallest
+#: singular value of a condition, is below the first number, and something if it is above the second.
 NOTHING, SOMETHING = 1e-9, 1e-8
 #: A direction whose squared part inside is above this may lie there.
 NEAR = 1 - 1e-6
-#: Small components are looked at together, about so many numbers at a time.
+#: Small components are treated together, about this many numbers at a time.
 CHUNK = 128
 NONE = torch.zeros(0, dtype=torch.long)
 
 
 class Unclear(ArithmeticError):
-    """A direction has a part so small that it may be zero or not."""
+    """A direction has a part so small that it may or may not be zero."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Directions, orthonormal columns, of some numbers, the rows: {name: (its numbers, their rows)}."""
+    """Directions (orthonormal columns) of some numbers (rows): {name: (its numbers, their rows)}."""
 
     basis: torch.Tensor
     places: dict
 
     def rows(self, name, index=...):
-        """The rows of those numbers of a parameter that the index chooses."""
+        """The rows of a parameter's numbers that the index selects."""
         return self.basis[self.chosen(name, index)[1]]
 
     def chosen(self, name, index=...):
-        """(numbers of a parameter that the index, a mask or a list of places, chooses; their rows)."""
+        """(numbers of a parameter that an index, a mask or a list of places selects; their rows)."""
         numbers, rows = self.places.get(name, (NONE, NONE))
         if index is ... or not len(rows):
             return numbers, rows
@@ -61,7 +61,7 @@ class Part:
 class Family:
     """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
 
-    ``places`` is {name: which rows of the basis are its numbers}.  ``parts`` are the same, in
+    ``places`` is {name: which rows of the basis are its numbers}.  ``parts`` are the same directions in
     pieces that share no direction.
     """
 
@@ -107,17 +107,17 @@ class Family:
         return self.basis[self.places[name][index]]
 
     def __len__(self):
-        """How many directions there are."""
+        """The number of directions."""
         return sum(part.basis.shape[1] for part in self.parts)
 
 
 def _parts(row, column, value, shape, starts, sizes):
-    """The parts of a sparse basis: its components, some small ones together."""
+    """The parts of a sparse basis: its components, with small ones joined."""
     mine, theirs, pieces = *components(row, column, *shape), [([], [])]
     for rows, columns in zip(mine, theirs):
         if len(pieces[-1][0]) > CHUNK:
             pieces.append(([], []))
-        if columns:  # or these numbers do not move
+        if columns:  # otherwise these numbers do not move
             pieces[-1][0].extend(rows)
             pieces[-1][1].extend(columns)
     of_row = torch.full(shape[:1], -1)
@@ -144,7 +144,7 @@ class Freedom:
 
     @classmethod
     def of(cls, moves):
-        """Of the moves that a run has left."""
+        """The remaining moves of a run."""
         matrices = moves.basis()
         shapes = {n: moves.parameters[n].size for n in matrices}
         return cls({n: f for names in _families(matrices)
@@ -153,7 +153,7 @@ class Freedom:
 
     @classmethod
     def whole(cls, basis, shapes):
-        """Of one basis for all parameters, whose numbers follow each other; {name: how many}."""
+        """One basis for all parameters, whose numbers are concatenated; {name: how many numbers}."""
         starts = itertools.accumulate(shapes.values(), initial=0)
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
@@ -171,7 +171,7 @@ class Freedom:
         return torch.cat(made, 1)
 
     def fixing(self, names, of=None):
-        """The directions that leave these parameters as they are; of one family, where ``of`` is named."""
+        """The directions that leave these parameters fixed, in the family of ``of`` if given."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
             fixed = Family.__new__(Family)
@@ -183,21 +183,21 @@ class Freedom:
         return sum(map(len, self._each()))
 
     def together(self, name, index=...):
-        """How many directions of these numbers are redundant if others may make up for them."""
+        """How many directions of these numbers are redundant if others may compensate."""
         return sum(_rank(part.rows(name, index)) for part in self.families[name].parts)
 
     def alone(self, name, index=...):
-        """How many are if all others stay as they are."""
+        """How many directions of these numbers are redundant while all others stay fixed."""
         return self.within((name, index))
 
     def within(self, *chosen):
-        """How many directions move none but these: (parameter, index) each."""
+        """How many directions move only these: (parameter, index) each."""
         families = {id(self.families[name]): self.families[name] for name, _ in chosen}
         return sum(_inside(part, *chosen).shape[1]
                    for family in families.values() for part in family.parts)  # fmt: skip
 
     def move(self, name, index=...):
-        """A random redundant move {parameter: numbers}, in all directions that touch these numbers."""
+        """A random redundant move {parameter: numbers} along all directions that touch these numbers."""
         family, largest = self.families[name], 0.0
         move = {n: torch.zeros(len(p), dtype=torch.float64) for n, p in family.places.items()}
         for seed, part in enumerate(family.parts):
@@ -210,7 +210,7 @@ class Freedom:
         return {n: t / largest for n, t in move.items()}
 
     def apart(self, name, index=...):
-        """A random move of these numbers alone, in two: what of it goes alone, and the rest."""
+        """A random move of these numbers alone, split into its redundant part and the rest."""
         rest = torch.zeros(self.shapes[name], dtype=torch.float64)
         rest[index] = _drawn(len(rest[index]), 0)
         free = torch.zeros_like(rest)
@@ -222,10 +222,10 @@ class Freedom:
         return [{name: t / max(t.abs().max(), NOTHING)} for t in (free, rest - free)]
 
     def absorbers(self, name, index=..., order=()):
-        """A set of parameters, as small as is found, that make up for all that goes together.
+        """A set of parameters, as small as we find, that compensates all that is redundant together.
 
-        Tried are single ones, in the ``order`` given; then a set of which none can be left out.  Other
-        numbers of the same parameter may be needed besides.
+        Single parameters are tried in the given ``order``, then a set from which none can be left out.  Other
+        numbers of the same parameter may be needed as well.
         """
         goal, family, mine = self.together(name, index), self.families[name], (name, index)
         if goal == self.alone(name, index):
@@ -243,9 +243,9 @@ class Freedom:
             if makes_up([other]):
                 return (other,)
         rest, chosen = linked if makes_up(linked) else others, []
-        if not makes_up(rest):  # it takes other numbers of the same parameter as well
+        if not makes_up(rest):  # other numbers of the same parameter are needed as well
             return tuple(linked)
-        while not makes_up(chosen):  # the shortest beginning that does wants its last one
+        while not makes_up(chosen):  # the shortest sufficient beginning needs its last member
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
             )
@@ -270,14 +270,14 @@ def _linked(rows, others):
 
 
 def _inside(part, *chosen):
-    """The directions of a part, in its coordinates, that move none but these: (parameter, index) each."""
+    """The directions of a part, in its coordinates, that move only these: (parameter, index) each."""
     there = torch.zeros(len(part.basis), dtype=torch.bool)
     for one in chosen:
         there[part.chosen(*one)[1]] = True
     rows = part.basis[there]
     wide = len(rows) < rows.shape[1]
     gram = rows @ rows.T if wide else rows.T @ rows
-    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():  # cheaper than vectors
+    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():  # cheaper than eigenvectors
         return rows.new_zeros(rows.shape[1], 0)
     squares, vectors = torch.linalg.eigh(gram)
     near = vectors[:, squares > NEAR]

@@ -1,7 +1,7 @@
-"""Which operations of a run reach its outputs: what the others depend on, no one sees.
+"""Find the operations of a run that reach its outputs; no output depends on the others.
 
-A model may compute what it does not return: a loss for training, the words of all places where the
-last alone is read.  `dead` runs it once and goes back from the outputs, memory by memory.
+A model may compute what it does not return: a loss for training, or words at every place although only
+the last is read.  `dead` runs it once and goes back from the outputs, memory by memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: Python may read the shape of what these return.
+#: Python may read the shape of the results of these.
 SHAPES = {
     "nonzero",
     "masked_select",
@@ -28,7 +28,7 @@ def name_of(op):
 
 
 class Record(TorchDispatchMode):
-    """The mode; ``calls`` lists (name, memory read, memory written, memory that is new)."""
+    """The mode; ``calls`` lists (name, memory read, memory written, new memory)."""
 
     supports_higher_order_operators = True
 
@@ -51,13 +51,13 @@ def _memory(values):
         if isinstance(tensor, torch.Tensor):
             try:
                 found.add(tensor.untyped_storage()._cdata)
-            except NotImplementedError:  # a tensor without memory: of everything
+            except NotImplementedError:  # a tensor without memory may depend on everything
                 found.add(None)
     return found
 
 
 def dead(run):
-    """The operations, (name, whether none of its results reaches an output), of a run."""
+    """The operations of a run: (name, whether none of its results reaches an output)."""
     record = Record()
     with record:
         outputs = run()

@@ -1,14 +1,13 @@
-"""Moves of the added parameters: what is still free to move, and how a tensor responds to it.
+"""Moves of the added parameters: which are still free, and how a tensor responds to them.
 
-All added parameters are moved at once, by t.  The coordinates of t are kept in groups: at first one
-for each parameter.  A condition on t (a linear equation) is solved at once for the groups that it
-touches, which become one new group, whose coordinates are those of the solutions.  What no condition
-touches stays apart, so that everything remains sparse and the groups at the end are the separate
-families of redundant directions.
+All added parameters are moved at once, by t.  The coordinates of t are kept in groups, at first one for
+each parameter.  A condition on t (a linear equation) is solved at once for the groups that it involves,
+which become one new group whose coordinates are those of the solutions.  Other groups stay separate, so
+everything remains sparse, and the groups at the end are the separate families of redundant directions.
 
-How a tensor x responds is a `Shift`: for each group a block G of shape (coordinates, *x.shape), so that
-x becomes x + sum G t.  A block is constant along the axes along which its stride is 0: that is the
-*form* of the shift, "the same for every token, and a linear map of t along the features".
+The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape), so
+that x becomes x + sum G t.  A block is constant along the axes whose stride is 0: that is the *form* of
+the shift, "the same for every token, and a linear map of t along the features".
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ import torch
 
 from .solving import NOISE, solutions
 
-#: Components with so many unknowns times solutions, or fewer, are kept as places and factors.
+#: Components with at most this many unknowns times solutions are stored as places and factors.
 SPARSE = 16
 
 
 @dataclass(eq=False)
 class Group:
-    """Coordinates of t that move freely; ``parameter`` and ``index`` where they are a parameter's own.
+    """Coordinates of t that move freely; ``parameter`` and ``index`` if they belong to one parameter.
 
-    ``became`` lists (group, how) once a condition has touched it: ``how`` is a matrix (old x new
-    coordinates), or (places, factors) where each new coordinate moves one old one, by its factor.
-    Numbers that move in a way that is not followed have a ``source``: the shift that must vanish
-    where anything depends on them.
+    ``became`` lists (group, how) after a condition: ``how`` is a matrix (old x new coordinates), or
+    (places, factors) if each new coordinate moves one old coordinate by its factor.  Numbers whose
+    movement is not followed have a ``source``: the shift that must vanish wherever something depends on
+    them.
     """
 
     size: int
@@ -43,7 +42,7 @@ class Group:
 
 @dataclass
 class Block:
-    """A response (coordinates, *shape), and the largest number that met on its way (``peak``)."""
+    """A response (coordinates, *shape), and the largest number on its way (``peak``)."""
 
     values: torch.Tensor
     peak: float = 1.0
@@ -79,7 +78,7 @@ class Block:
 
 
 def narrow(values):
-    """A tensor with one entry along each axis, but the first, whose stride is 0."""
+    """A tensor with one entry along each axis, except the first, whose stride is 0."""
     for axis in range(1, values.dim()):
         if values.stride(axis) == 0 and values.shape[axis] > 1:
             values = values.narrow(axis, 0, 1)
@@ -101,10 +100,10 @@ class Shift:
         return bool(self.blocks or self.factor)
 
     def map(self, function, gain=1.0, carried=None):
-        """Another tensor's response: a function of the values of each block, linear in them.
+        """Another tensor's response: a linear function of the values of each block.
 
-        It makes numbers at most ``gain`` times larger, and their rounding errors, where these are
-        independent, ``carried`` times: also as much, if left out.
+        It makes numbers at most ``gain`` times larger.  It makes rounding errors ``carried`` times larger if
+        these are independent; by default, as much as ``gain``.
         """
         peak = lambda b: max(b.peak * carried, b.largest() * gain) if carried else b.peak * gain
         return Shift(
@@ -122,7 +121,7 @@ class Shift:
 
 
 class Moves:
-    """The space of all t that fulfil the conditions so far, as groups."""
+    """The space of all t that satisfy the conditions so far, as groups."""
 
     def __init__(self):
         self.parameters, self.conditions = {}, 0
@@ -136,13 +135,13 @@ class Moves:
         return Shift({group: Block(eye)})
 
     def unfollowed(self, source, shape):
-        """The shift of numbers that move somehow when their ``source`` does."""
+        """The shift of numbers that move in an unknown way whenever their ``source`` moves."""
         size = math.prod(shape)
         eye = torch.eye(size, dtype=torch.float64).view(size, *shape)
         return Shift({Group(size, source=source): Block(eye)})
 
     def now(self, shift):
-        """The shift in the groups that there are now, without what vanishes."""
+        """The shift in the current groups, without parts that vanish."""
         factor = self.now(shift.factor) if shift.factor else None
         while any(g.became is not None for g in shift.blocks):
             made = {}
@@ -155,10 +154,10 @@ class Moves:
         return Shift(left, shift.scaled, factor or None)
 
     def require(self, shift, clear=True):
-        """Keep only those t for which a shift vanishes; returns {group: coordinates it bound}.
+        """Keep only those t for which a shift vanishes; returns {group: coordinates that it restricted}.
 
-        Raises UnclearShift where rounding leaves it unclear which these are; unless it must be ``clear``,
-        these are kept.
+        Raises UnclearShift if rounding leaves unclear which these are; without ``clear``, the unclear ones
+        are kept.
         """
         shift, found = self.now(shift), {}
         for group in [g for g in shift.blocks if g.source is not None]:
@@ -186,7 +185,7 @@ class Moves:
 
     @staticmethod
     def _enter(where, unknowns, basis):
-        """Let groups become what solves a condition, in components of the same make."""
+        """Replace groups by the solutions of a condition, in components of the same kind."""
         many, size, free = basis.shape
         if many > 1 and size * free <= SPARSE:
             for k in range(free):
@@ -207,7 +206,7 @@ class Moves:
                 group.became.append((new, how))
 
     def basis(self):
-        """{parameter: {group: (numbers of the parameter x coordinates)}} of all t that are left."""
+        """{parameter: {group: (numbers of the parameter x coordinates)}} of all remaining t."""
         found = {}
         for name, group in self.parameters.items():
             eye = Block(torch.eye(group.size, dtype=torch.float64))
@@ -215,7 +214,7 @@ class Moves:
         return found
 
     def drawn(self, seed):
-        """One random move {parameter: numbers} of all that are left."""
+        """One random move {parameter: numbers} among the remaining ones."""
         chance, known = torch.Generator().manual_seed(seed), {}
 
         def numbers(group):
@@ -233,7 +232,7 @@ class Moves:
         return {name: numbers(group) for name, group in self.parameters.items()}
 
     def __len__(self):
-        """How many directions are left."""
+        """The number of remaining directions."""
         left, seen = [*self.parameters.values()], set()
         for group in left:
             left += [new for new, _ in group.became or () if not (new in seen or seen.add(new))]

@@ -1,8 +1,8 @@
-"""Solve a condition on the moves: the t with t @ rows = 0, component by component.
+"""Solve a condition on the moves, t @ rows = 0, component by component.
 
-Many conditions fall apart: an activation depends on each channel by itself, a softmax on each head.
-Unknowns and equations that meet, directly or not, make a component.  Components of the same make are
-solved together, so that a condition on thousands of channels costs no more than its numbers.
+Many conditions separate: an activation depends on each channel by itself, a softmax on each head.
+Unknowns and equations that are connected form a component.  Components of the same kind are solved
+together, so a condition on thousands of channels costs no more than its numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def solutions(rows, kinds, clear=True):
 
 
 def _components(rows, kinds):
-    """(unknowns, equations) of the components, those of the same make together."""
+    """(unknowns, equations) of the components, those of the same kind together."""
     there = rows != 0
     if _is_one(there):
         yield torch.arange(len(rows))[None], there.any(0).nonzero().T
@@ -62,7 +62,7 @@ def _components(rows, kinds):
 def components(row, column, rows, columns):
     """The components of the entries (row[i], column[i]) of a matrix: (their rows, their columns)."""
     label = torch.arange(rows)
-    while True:  # each row takes the lowest label that it meets, until nothing changes
+    while True:  # each row takes the smallest label that it meets, until nothing changes
         met = torch.full((columns,), rows).scatter_reduce(0, column, label[row], "amin")
         lower = label.scatter_reduce(0, row, met[column], "amin")
         if torch.equal(lower, label):
@@ -77,7 +77,7 @@ def components(row, column, rows, columns):
 
 
 def _is_one(there):
-    """Whether all unknowns are in one component, as far as a few steps from the first of them show."""
+    """Whether all unknowns are in one component, as far as a few steps from the first one show."""
     reached = torch.zeros(len(there), dtype=torch.bool)
     reached[0] = True
     for _ in range(3):
@@ -125,10 +125,10 @@ def _left(rows, full, clear):
 
 
 def _by_pivots(rows, clear):
-    """The null space where most equations have an unknown of their own; None where they have not.
+    """The null space if most equations have an unknown of their own, else None.
 
-    Such an unknown is given by the others, and its equation says nothing of them.  This is the form
-    of a bias that an activation depends on, and the widest of all conditions.
+    The others determine such an unknown, and its equation does not restrict them.  Conditions on a bias on
+    which an activation depends have this form; they are the widest of all.
     """
     if not rows.numel():
         return None

@@ -1,13 +1,13 @@
-"""Which parameters of a module are added, and in what part of attention: read off one run.
+"""Find the added parameters of a module, and their parts of attention, from one run.
 
-`Uses` is a mode of PyTorch's dispatcher.  A parameter is *added* where an operation adds it to
-numbers that depend on the inputs: the bias of a matrix product, a convolution or a norm, a summand,
-or a token that is put beside the others.  Gains and matrices are factors, and are not moved.
+`Uses` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers that
+depend on the inputs: the bias of a matrix product, of a convolution or of a norm, a summand, or a token
+that is concatenated with others.  Gains and matrices are factors; they are not moved.
 
-Parts of attention are words for a report; no answer depends on them.  Scores are what softmax gets
-from a product of two factors; the factor whose tokens lie along the axis of softmax has the keys and
-depends on the inputs, the other one has the queries, which may be learned tokens; what the weights
-multiply has the values.
+Parts of attention only serve the wording of a report; no answer depends on them.  Scores are what softmax
+receives from a product of two factors.  The factor whose tokens lie along the axis of softmax has the
+keys and depends on the inputs; the other factor has the queries, which may be learned tokens.  The
+weights multiply the values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from .living import name_of
 
-#: The place of the argument that an operation adds, one number for each feature.
+#: The position of the argument that an operation adds, one number for each feature.
 ADDED = {
     "addmm": 0, "baddbmm": 0, "addmv": 0, "addbmm": 0, "convolution": 2, "native_layer_norm": 3,
     "native_group_norm": 2, "native_batch_norm": 2, "_native_batch_norm_legit": 2,
@@ -30,18 +30,18 @@ ADDED = {
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot"}
 SUMS = {"add", "sub", "rsub"}
 BESIDE = {"cat", "stack", "copy", "where", "index_put", "slice_scatter", "select_scatter"}
-#: Operations that hand numbers on as they are, in other places.
+#: Operations that pass numbers on unchanged, in other places.
 VIEWS = set(
     "view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze split "
     "unsafe_split split_with_sizes unbind clone alias detach _to_copy contiguous flip roll repeat "
     "index_select constant_pad_nd narrow chunk cat stack copy diagonal unfold index".split()
 )
-#: A table of more numbers is not moved for the one row of it that is added.
+#: A larger table is not moved for the sake of the one row that is added.
 LONGEST = 2048
 GATHERS = {"embedding", "index", "index_select", "gather"}
 
 
-#: The numbers of a parameter with so many at most are followed one by one; a larger one is no bias.
+#: The numbers of a parameter of at most this size are followed one by one; a larger one is no bias.
 FEW = 2**16
 
 
@@ -49,8 +49,8 @@ FEW = 2**16
 class Layer:
     """An attention: the ``width`` of a head, its largest score (``peak``), and its ``parts``.
 
-    These are {"query" | "key" | "value" | "output": {name or key: which numbers of a bias, or rows of a
-    matrix, stand there, head by head}}.
+    ``parts`` is {"query" | "key" | "value" | "output": {name or key: the numbers of a bias, or rows of a
+    matrix, in that part, head by head}}.
     """
 
     width: int
@@ -59,13 +59,13 @@ class Layer:
 
 
 class Uses(TorchDispatchMode):
-    """The mode; after a run ``added`` names the parameters that are added, in order of their first use.
+    """The mode; after a run, ``added`` names the added parameters in the order of their first use.
 
-    ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}, and
-    ``tables`` names what is added to every sequence alike, but not to every token.
+    ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}; ``tables`` names
+    what is added to every sequence alike, but not to every token.
 
-    ``unused`` names the vectors that no operation of the run used, ``bent`` those of which one made other
-    numbers before any was added, and ``layers`` has a `Layer` for each
+    ``unused`` names the vectors that no operation of the run used, ``bent`` the vectors of which an
+    operation made other numbers before any was added, and ``layers`` has a `Layer` for each
     attention.
     """
 
@@ -79,7 +79,7 @@ class Uses(TorchDispatchMode):
         for tensor in tree_leaves(inputs):
             if isinstance(tensor, torch.Tensor):
                 self.data[tensor] = True
-        self.images = WeakTensorKeyDictionary()  # {parameter: which of its numbers stands where}
+        self.images = WeakTensorKeyDictionary()  # {parameter: the place of each of its numbers}
         for name, tensor in tensors.items():
             if tensor.numel() <= FEW:
                 self.images[tensor] = {name: _numbered(tensor.shape)}
@@ -125,7 +125,7 @@ class Uses(TorchDispatchMode):
 
     def _passes(self, name, args, leaves):
         """Whether an operation on parameters alone is linear in them."""
-        if name in GATHERS:  # places that are fixed, such as positions
+        if name in GATHERS:  # fixed places, such as positions
             return not any(a in self.data for a in leaves)
         if name in ("mul", "div"):
             return sum(a in self.names for a in leaves) == 1 and args[0] in self.names
@@ -155,10 +155,10 @@ class Uses(TorchDispatchMode):
         """Whether a tensor depends on the inputs."""
         return self.data.get(tensor, False)
 
-    # --- which of its numbers stands where
+    # --- the places of a parameter's numbers
 
     def _images(self, name, op, args, kwargs, outs):
-        """{parameter: its numbers' places, as an image of the result}, until a product mixes them."""
+        """{parameter: the places of its numbers, as an image of the result}, until a product mixes them."""
         if not outs or not outs[0].is_floating_point():
             return
         found = {}
@@ -221,12 +221,12 @@ class Uses(TorchDispatchMode):
         elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
             first = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]
             kinds = [self.kinds[a] for a in first if a in self.kinds]
-            # what a matrix made may be scores, unless something else is known
+            # the result of a matrix product may be scores, unless something else is known
             for kind in sorted(kinds, key=lambda kind: kind[0] == "mapped")[:1]:
                 self._pass(kind, name, args, outs)
 
     def _pass(self, kind, name, args, outs):
-        """Hand a kind on through an operation that is no product."""
+        """Pass a kind on through an operation that is not a product."""
         if kind[0] == "out" and name not in VIEWS:
             added = name in SUMS and isinstance(args[1], torch.Tensor)
             own, images = self.names.get(args[1], ()) if added else (), self.images.get(outs[0], {})
@@ -238,7 +238,7 @@ class Uses(TorchDispatchMode):
             self.kinds.setdefault(out, kind)
 
     def _softmax(self, args, out):
-        """Scores, which a product made, are the weights of one attention more."""
+        """Scores, the result of a product, are the weights of one more attention."""
         kind, *product = self.kinds.get(args[0], ("",))
         last = args[1] in (-1, args[0].dim() - 1)
         if kind == "mapped":  # by learned queries, if softmax runs over the tokens of the inputs
@@ -252,7 +252,7 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("weights", len(self.layers) - 1)
 
     def _features(self, tensor, axis):
-        """Whether numbers of a linear map's own differ along an axis: it has the map's features."""
+        """Whether a linear map's own numbers differ along an axis, which then has the map's features."""
         images = self.images.get(tensor, {}).values()
         return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
@@ -277,7 +277,7 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("scores", *made) if both else ("mapped", second, *made)
 
     def _name(self, part, layer, images):
-        """Enter that these numbers stand in a part of an attention."""
+        """Record that these numbers belong to a part of an attention."""
         places = self.layers[layer].parts.setdefault(part, {})
         for name, image in images.items():
             there = _in_order(image)
@@ -288,7 +288,7 @@ class Uses(TorchDispatchMode):
 
 
 def _slots(name, args):
-    """The places of the arguments that an operation adds by itself: a bias, and a norm's own mean."""
+    """The positions of the arguments that an operation adds: a bias, and a norm's own mean."""
     places = [ADDED[name]] if name in ADDED else []
     if name in ("native_batch_norm", "_native_batch_norm_legit") and not args[5]:
         places.append(3)
@@ -296,7 +296,7 @@ def _slots(name, args):
 
 
 def _factors(name, args):
-    """The two factors of a product or a convolution; of other operations None, None."""
+    """The two factors of a product or a convolution; for other operations, None, None."""
     if name == "convolution":
         return args[:2]
     return args[-2:] if name in PRODUCTS - {"dot"} else (None, None)
@@ -308,7 +308,7 @@ def _numbered(shape):
 
 
 def _in_order(image):
-    """The places of numbers whose image this is, in the order of their first appearance."""
+    """The places of the numbers in this image, in the order of their first appearance."""
     for axis in range(image.dim()):
         if image.shape[axis] and (image == image.narrow(axis, 0, 1)).all():
             image = image.narrow(axis, 0, 1)
@@ -317,7 +317,7 @@ def _in_order(image):
 
 
 def _size(factor, name):
-    """By how much a product with one number changes the size of scores; of other products one."""
+    """By how much a product with one number changes the size of scores; 1 for other products."""
     if isinstance(factor, torch.Tensor) and factor.numel() > 1:
         return 1.0
     size = abs(factor.item() if isinstance(factor, torch.Tensor) else factor)
@@ -325,7 +325,7 @@ def _size(factor, name):
 
 
 def _sizes(tensor):
-    """The sizes of the axes along which a tensor is not constant, and 1 for the others."""
+    """The sizes of the axes along which a tensor varies, and 1 for the others."""
     same = lambda axis: bool((tensor == tensor.narrow(axis, 0, 1)).all())
     return [1 if n == 0 or same(axis) else n for axis, n in enumerate(tensor.shape)]
 

@@ -1,15 +1,15 @@
 """How each operation of ATen passes a shift on, cancels a pattern of it, or depends on it.
 
-One rule, one theorem.  A rule gets the run and the call, asks the run for conditions (`see`), notes
-what is cancelled (`note`), and returns the shift of each result.  Passing on is linear in what
-moves; whatever would not be is a condition.  An operation without a rule makes the answer unknown.
+One rule, one theorem.  A rule receives the run and the call, asks the run for conditions (`see`), records
+what is cancelled (`note`), and returns the shift of each result.  Passing on is linear in what moves;
+anything nonlinear is a condition.  An operation without a rule makes the answer unknown.
 """
 
-from . import norms, passing, products, seeing  # noqa: F401, each adds its rules
+from . import norms, passing, products, seeing  # noqa: F401, each registers its rules
 from .common import RULES, TABLE, Rule
 from .scaled import factored, scaled
 
-#: Operations that read of a tensor nothing but its shape, dtype or device.
+#: Operations that read only the shape, dtype or device of a tensor.
 SHAPES_ONLY = set(
     "zeros_like ones_like full_like empty_like rand_like randn_like randint_like zero "
     "isnan isinf isfinite".split()

@@ -8,10 +8,10 @@ import torch
 
 from ..moves import NOISE, Block, Shift, narrow
 
-#: Beside a number of this size one that is smaller than one is lost in float64: a mask of finfo.min
+#: In float64, adding a number below one to a number of this size has no effect: a mask of finfo.min
 #: is as good as -inf, and a limit so far away is never reached.
 SWALLOWED = 2.0**53
-#: Of softmax, as an operation of PyTorch and written out.
+#: The words for softmax, as a PyTorch operation and written out.
 SOFTMAX = "softmax cancels only what is constant along its axis"
 
 
@@ -30,7 +30,7 @@ TABLE, RULES = [], {}
 
 
 def rule(operations, does, theorem=None):
-    """Make a function of (run, call) the rule of some operations; it returns the shifts of the results."""
+    """Make a function of (run, call) the rule of some operations; it returns the results' shifts."""
 
     def made(function):
         names = tuple(operations.split())
@@ -42,11 +42,11 @@ def rule(operations, does, theorem=None):
 
 
 def each(function):
-    """A function of one response as a function of all coordinates at once."""
+    """A function of one response, extended to all coordinates at once."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return torch.func.vmap(function)
 
-    def looped(values):  # the model itself is inside a vmap
+    def looped(values):  # used if the model itself runs inside a vmap
         made = [function(v) for v in values]
         if isinstance(made[0], list | tuple):
             return [torch.stack(parts) for parts in zip(*made, strict=True)]
@@ -61,7 +61,7 @@ def spread(shift, shape):
 
 
 def aligned(values, axes):
-    """A response with ones before its axes, so that it has so many."""
+    """A response with axes of size one inserted, so that it has the given number of axes."""
     values = narrow(values)
     return values.reshape(len(values), *[1] * (axes + 1 - values.dim()), *values.shape[1:])
 
@@ -100,9 +100,9 @@ def mean_along(g, axes, visible=None):
 
 
 def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
-    """See what of the first argument's shift differs along some axes, as far as it is visible there.
+    """Require that the first argument's shift does not vary along some axes, as far as it is visible.
 
-    Returns the rest, its mean along them.  Another ``shift`` may stand for that of the argument.
+    Returns the rest, its mean along them.  Another ``shift`` may replace that of the argument.
     """
     shift = call.shift(call.args[0]) if shift is None else shift
     axes = [a % call.args[0].dim() for a in axes]
@@ -114,7 +114,9 @@ def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
                 thin = thin.narrow(a + 1, 0, 1)
             alike[group] = Block(thin, block.peak)
             continue
-        for a in range(1, thin.dim()):  # axes in question stay whole; of others one entry is enough
+        for a in range(
+            1, thin.dim()
+        ):  # keep the axes in question whole; one entry of others suffices
             if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
                 thin = thin.narrow(a, 0, 1)
         mean = mean_along(thin, axes, visible)

@@ -1,4 +1,4 @@
-"""Softmax and the norms: they cancel what is the same along an axis, and depend on the rest."""
+"""Softmax and the norms: they cancel what is constant along an axis and depend on the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-#: A weight below this is hidden from a measurement in float64, though not from the theory.
+#: A weight below this is invisible to a measurement in float64, though not to the theory.
 FAINT = 1e-12
 
 
@@ -28,9 +28,9 @@ def softmax(run, call):
 
 
 def _visible(call):
-    """Which scores softmax can tell from others; None for all.
+    """Which scores softmax depends on; None for all.
 
-    Not those of -inf, nor those that stay where they are so far below that their weight is zero.
+    It does not depend on scores of -inf, nor on fixed scores so low that their weight is zero.
     """
     x, weights = call.args[0], call.outs[0]
     hidden = x <= -SWALLOWED
@@ -68,7 +68,7 @@ def layer_norm(run, call):
 
 
 def _like(rest, outs):
-    """The shift of the mean that a norm returns besides."""
+    """The shift of the mean that a norm also returns."""
     if not outs:
         return Shift()
     return rest.map(lambda g: g.reshape(len(g), *outs[0].shape) if g[0].numel() == outs[0].numel()
@@ -91,7 +91,7 @@ def group_norm(run, call):
 
 
 def _channels(call, weight, bias, normed):
-    """The shift of a norm's result by its own gain and shift, one for each channel."""
+    """The shift of a norm's result from its own gain and shift, one number for each channel."""
     made, shape = Shift(), call.outs[0].shape
     wide = lambda s: s.map(lambda g: g.reshape(len(g), 1, -1, *[1] * (len(shape) - 2)))
     if weight is not None and call.shift(weight):
@@ -135,5 +135,5 @@ def batch_norm(run, call):
 
 
 def mean_of_each(named):
-    """Whether a batch norm takes a mean for each example: PyTorch's InstanceNorm makes one batch of it."""
+    """Whether a batch norm computes a mean for each example, as PyTorch's InstanceNorm does."""
     return named.get("running_mean") is None and named["input"].shape[0] == 1

@@ -1,4 +1,4 @@
-"""Operations that pass a shift on: views, sums, masks; linear in what moves."""
+"""Operations that pass a shift on, linearly: views, sums, masks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ def unchanged(run, call):
     "pass it on",
 )
 def linear(run, call):
-    """The operation of the response itself: linear in its first argument, and bounded by one."""
+    """The operation applied to the response: linear in its first argument, with gain at most one."""
     shift = call.shift(call.args[0])
-    if (
-        not shift
-    ):  # what moves says which numbers are taken: a mask or a place, which moves by jumps
+    if not shift:  # the moving argument selects numbers: a mask or an index, which moves in jumps
         return sees(run, call)
     again = each(lambda g: call.rerun(0, g))
     made = {g: (again(b.values), b.peak) for g, b in shift.blocks.items()}
@@ -52,7 +50,7 @@ def linear(run, call):
     "overwrite it; unknown if they draw random numbers around it",
 )
 def overwritten(run, call):
-    """Other numbers in the place of a tensor, unless they are drawn around one that moves."""
+    """New numbers in place of a tensor, unless they are drawn around one that moves."""
     in_place = call.op.overloadpacket.__name__.endswith("_")
     if in_place and all(t is call.args[0] for t in call.moving):
         return Shift()
@@ -70,7 +68,7 @@ def reshaped(run, call):
 
 
 def _reshaped(g, shape):
-    """A response in another shape; an axis that is not cut or joined stays constant if it was."""
+    """A response in another shape; an axis that is neither split nor joined stays constant."""
     old, thin = g.shape[1:], g
     known = {
         (math.prod(old[:a]), n): a for a, n in enumerate(old) if g.stride(a + 1) == 0 and n > 1
@@ -91,7 +89,7 @@ def padded(run, call):
 
 @rule("as_strided", "pass it on")
 def strided(run, call):
-    """A view of the memory that lies behind a tensor."""
+    """A view of the memory behind a tensor."""
     x, shape, stride = call.args[:3]
     offset = call.args[3] if len(call.args) > 3 and call.args[3] is not None else x.storage_offset()
 
@@ -171,7 +169,7 @@ def copied(run, call):
 
 @rule("masked_fill", "pass it on where they replace no number, or replace it by -inf")
 def masked(run, call):
-    """Where -inf is put in, nothing that follows can tell what moves there."""
+    """Where -inf is filled in, nothing later depends on what moves there."""
     x, mask, value = call.args
     if isinstance(value, torch.Tensor) and call.shift(value):
         return where(run, call, mask, value, x)
@@ -228,7 +226,7 @@ def scattered(run, call):
     for place in places:
 
         def again(g, place=place):
-            nothing = 0 * g.sum()  # what is written to has as many coordinates as what is written
+            nothing = 0 * g.sum()  # gives the target as many coordinates as the source
             return call.op(*(g if i == place else z + nothing if i == 0 else z
                              for i, z in enumerate(zero)), **call.kwargs)  # fmt: skip
 

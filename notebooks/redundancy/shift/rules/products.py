@@ -1,4 +1,4 @@
-"""Products of two factors: linear in what moves, as long as one of them does not."""
+"""Products of two factors: linear in what moves, as long as only one factor moves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def multiplied(run, call):
 
 
 def _note_turns(run, call, shift, factor):
-    """Note where a factor, other along an axis, makes a shift differ that was the same along it."""
+    """Record it if a factor that varies along an axis makes a constant shift vary along that axis."""
     if not isinstance(factor, torch.Tensor) or not shift:
         return
     factor = factor.double() if factor.dtype == torch.bool else factor
@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """By how much a sum of products with the numbers along an axis grows: at most, and with independent errors."""
+    """The growth of a sum of products along an axis: the largest, and with independent errors."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)
@@ -114,7 +114,7 @@ def _gains(matrix, axis, factor=1):
 
 
 def _alike_for_all_tokens(shift):
-    """What of the second factor's shift is the same along the axis that the product sums over."""
+    """The part of the second factor's shift that is constant along the axis of summation."""
     alike = {
         g: b for g, b in shift.blocks.items() if b.values.dim() > 2 and b.values.stride(-2) == 0
     }
@@ -122,7 +122,7 @@ def _alike_for_all_tokens(shift):
 
 
 def _factors(call):
-    """(what is added, the two factors, beta, alpha) of a matrix product."""
+    """(the added tensor, the two factors, beta, alpha) of a matrix product."""
     if call.name.startswith(("addmm", "baddbmm", "addmv", "addbmm")):
         beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
         return call.args[0], call.args[1:3], beta, alpha
@@ -130,7 +130,7 @@ def _factors(call):
 
 
 def _from_left(g, right, alpha):
-    """g @ right, one row where all rows of the response are the same."""
+    """g @ right, with one row if all rows of the response are equal."""
     if g.stride(-2) == 0 and g.shape[-2] > 1:
         g = g[..., :1, :]
     if right.dim() == 3 and g.stride(1) == 0 and same(right, 0):
@@ -139,7 +139,7 @@ def _from_left(g, right, alpha):
 
 
 def _from_right(left, g, alpha):
-    """left @ g; where all rows of g are the same, the sums of the rows of ``left`` times one of them."""
+    """left @ g; if all rows of g are equal, the row sums of ``left`` times one of them."""
     if g.stride(-1) == 0 and g.shape[-1] > 1:
         g = g[..., :1]
     if g.stride(-2) == 0 and g.shape[-2] > 1:

@@ -1,4 +1,4 @@
-"""Softmax that is written out: exp turns a shift into a factor, which a quotient cancels."""
+"""Softmax written out: exp turns a shift into a factor, which a quotient cancels."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def exponential(run, call):
     return Shift(shift.blocks, scaled=True)
 
 
-#: Operations that hand numbers on in other places, or put zeros between them.
+#: Operations that pass numbers on in other places, or put zeros between them.
 MOVES = set(
     "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
     "select tril triu constant_pad_nd index index_select gather repeat".split()
 )
-#: Beside an exponential a number this much smaller is hidden from a measurement in float64.
+#: A number this much smaller than an exponential is invisible to a measurement in float64.
 HIDDEN = 1e-9
 
 
 def scaled(run, call):
-    """The rules of tensors that are multiplied by exp(g t): softmax that is written out."""
+    """The rules for tensors multiplied by exp(g t), as in softmax written out."""
     made = _scaled(run, call)
     if made is None:
         small = call.name == "add" and _hidden(call)
@@ -48,7 +48,7 @@ def scaled(run, call):
 
 
 def _scaled(run, call):
-    """The shift of the result, None where it depends on every factor."""
+    """The shift of the result, or None if the result depends on every factor."""
     x, shape = call.moving[0], call.outs[0].shape
     if call.name in ("mul", "div") and all(
         call.shift(a).scaled or not call.shift(a) for a in call.args[:2]
@@ -77,7 +77,7 @@ def _scaled(run, call):
 
 
 def factored(run, call):
-    """The rule of tensors that are shifted and then scaled: a quotient takes the factor away."""
+    """The rule for tensors that are shifted and then scaled: a quotient cancels the factor."""
     x, *rest = call.args
     shift = call.shift(x) if isinstance(x, torch.Tensor) else Shift()
     moving = [call.shift(a) for a in rest if isinstance(a, torch.Tensor) and call.shift(a)]
@@ -117,7 +117,7 @@ def _fills_zeros(call, x):
 
 
 def _summed(run, call, axes, shaped):
-    """A sum of numbers that are scaled alike is scaled as they are; those that are zero do not count."""
+    """A sum of numbers with the same factor has that factor; zeros do not count."""
     x = call.args[0]
     visible = None if (x != 0).all() else x != 0
     rest = alike(run, call, axes, SOFTMAX, "3.1", visible)

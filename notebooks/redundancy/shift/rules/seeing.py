@@ -1,4 +1,4 @@
-"""Operations that depend on a shift: activations, comparisons, and maxima on what differs."""
+"""Operations that depend on a shift: activations, comparisons, and maxima of what differs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SEEN = (
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
 )
-#: What the names of some operations mean, in the words of a report.
+#: The names of some operations in the words of a report.
 SAID = {
     "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length",
     "rsqrt": "a reciprocal root", "_to_copy": "a conversion to another dtype", "prelu": "a PReLU",
     "_prelu_kernel": "a PReLU",
 }  # fmt: skip
-#: Of these a piece is linear: whether a number is on either side of a corner decides.
+#: Of these operations a piece is linear, so it matters whether a number is on either side of a corner.
 CORNERS = set(
     "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
 )
@@ -35,7 +35,7 @@ CORNERS = set(
     "pass on what is the same along the axis",
 )
 def equivariant(run, call):
-    """The same number added along the axis is added to the result, and changes no order."""
+    """A number added along the whole axis is added to the result and changes no order."""
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
@@ -60,7 +60,7 @@ def equivariant(run, call):
     "pass on what is the same at all places",
 )
 def pooled(run, call):
-    """What is the same at every place is added to every maximum."""
+    """A number that is the same at every place is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
     rest = alike(run, call, axes, "a maximum depends on how it differs from place to place")
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
@@ -68,7 +68,7 @@ def pooled(run, call):
 
 @rule("maximum minimum fmax fmin", "pass on what is the same in both")
 def larger(run, call):
-    """Of two numbers that move alike the same one stays the larger."""
+    """If two numbers move alike, the same one stays the larger."""
     one, other = call.args[:2]
     shape = call.outs[0].shape
     a, b = (spread(call.shift(t), shape) for t in (one, other))
@@ -107,7 +107,7 @@ def distance(run, call):
 
 @rule(SEEN, "depend on all of it")
 def sees(run, call):
-    """No shift but zero leaves the result as it is, at a generic point."""
+    """Only the zero shift leaves the result unchanged at a generic point."""
     if call.name.startswith("clamp") and _far(call):
         return call.shift(call.args[0])
     kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
@@ -120,7 +120,7 @@ def sees(run, call):
     return Shift()
 
 
-#: So many numbers at most move without being followed.
+#: At most this many numbers may move without being followed.
 UNFOLLOWED = 2048
 
 
@@ -142,7 +142,7 @@ def _far(call):
 
 
 def _one_sided(call):
-    """Whether all numbers lie on one side of the corners of a function: it looks linear, or constant."""
+    """Whether all numbers lie on one side of a function's corners, where it looks linear or constant."""
     if not isinstance(call.args[0], torch.Tensor) or call.args[0].shape != call.outs[0].shape:
         return False
     slope = (call.outs[0] - call.args[0]).abs().max() == 0
