@@ -1,8 +1,8 @@
-"""`fold(model)`: move every bias that can move, and return an equal model without it.
+"""`fold(model)`: move every bias that can move, and return an equal model without these biases.
 
-``folding`` is the way in; ``reading`` says what runs of a model show, ``choosing`` what goes where,
-``moving`` puts norms and biases into weights, ``centring`` makes RMSNorms of LayerNorms,
-``equality`` compares the two models, and ``removing`` takes out what is zero, and saves.
+``folding`` is the entry; ``reading`` finds out what runs of a model show, ``choosing`` what goes where;
+``moving`` puts norms and biases into weights, ``centring`` turns LayerNorms into RMSNorms, ``equality``
+compares the two models, and ``removing`` deletes parameters that are zero, and saves.
 """
 
 from .centring import as_rms_norm

@@ -1,11 +1,10 @@
 """Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equal model.
 
-LayerNorm is centring, then RMSNorm (Theorem 7.3), and centring is linear: it may as well be
-done by whatever writes to the stream (Theorem 14.2).  Which matrices write there is followed: one
-number for each input, added to all of its outputs, must reach LayerNorms and nothing else.  These
-matrices lose the mean of their outputs, and every LayerNorm becomes an RMSNorm with the same
-gain and eps.  The shifts move into what reads them (Theorem 6.3), except where nothing can take
-one; there the norm keeps it.
+LayerNorm is centring followed by RMSNorm (7.3), and centring is linear, so whatever writes to the stream
+can do it instead (Theorem 14.2).  To find the matrices that write there, one number for each input,
+added to all outputs of a matrix, is followed; it must reach LayerNorms and nothing else.  These matrices
+lose the mean of their outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  The
+shifts move into what reads them (6.3); if nothing can absorb a shift, the norm keeps it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .reading import CannotFold, Steps, followed
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
-    """An RMSNorm that adds a shift, as LayerNorm does: for a shift that nothing else can take."""
+    """An RMSNorm that adds a shift, as LayerNorm does, for a shift that nothing else can absorb."""
 
     def __init__(self, size, eps, bias):
         super().__init__(size, eps)
@@ -34,7 +33,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows one change; a LayerNorm cancels it (``reached``), without a rest (``pure``)."""
+    """Follows one change; a LayerNorm cancels it (``reached``), completely (``pure``) or not."""
 
     reached, pure = False, True
 
@@ -48,10 +47,10 @@ class Reaching(Following):
 
 
 def as_rms_norm(model, inputs=None, *, add_bias=False):
-    """A `Folded` whose model has an RMSNorm wherever the model given has a LayerNorm.
+    """A `Folded` whose model has an RMSNorm wherever the given model has a LayerNorm.
 
-    ``add_bias=True`` lets a head without a bias take the last shift.  Raises CannotFold with a
-    reason where what a LayerNorm reads cannot be centred; NotEqual where outputs would change.
+    ``add_bias=True`` gives a head without a bias one that absorbs the last shift.  Raises CannotFold, with a
+    reason, if the inputs of a LayerNorm cannot be centred, and NotEqual if outputs would change.
     """
     if not isinstance(model, nn.Module):
         raise CannotFold(f"a model is needed, not {type(model).__name__}")
@@ -65,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Take the mean out of all that only LayerNorms read; returns whose mean others read, too."""
+    """Remove the mean from everything that only LayerNorms read; returns the matrices read elsewhere."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
@@ -85,7 +84,7 @@ def centre_writers(bench):
 
 
 def demand_centred(bench, runs, heard):
-    """Raises CannotFold unless every LayerNorm runs, and reads rows whose mean is zero."""
+    """Raise CannotFold unless every LayerNorm runs, and reads rows whose mean is zero."""
     for run in runs:
         for step in (s for s in run.steps if s.name == "native_layer_norm"):
             x, axes = step.args[0], range(-len(step.args[1]), 0)
@@ -98,7 +97,7 @@ def demand_centred(bench, runs, heard):
 
 
 def _because(bench, heard):
-    """Which matrix writes a mean that not only LayerNorms read, and what is tied to it."""
+    """A matrix that writes a mean read by more than LayerNorms, and the parameters tied to it."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": part of it is not the output of a matrix"
@@ -108,7 +107,7 @@ def _because(bench, heard):
 
 
 def replace_norms(model):
-    """Every LayerNorm becomes an RMSNorm with its gain, its eps, and its shift if it has one."""
+    """Turn every LayerNorm into an RMSNorm with its gain, its eps, and its shift if it has one."""
     for name, norm in list(model.named_modules(remove_duplicate=False)):
         if is_plain(norm, nn.LayerNorm):
             size, eps, shift = norm.normalized_shape, norm.eps, norm.bias

@@ -1,9 +1,9 @@
-"""What goes where: linear algebra on the space of redundant directions, and no theorem.
+"""Decide what goes where: linear algebra on the space of redundant directions, without theorems.
 
-A fused bias has a piece for the queries, the keys and the values.  First the numbers are made zero
-that no output depends on while all others stay, such as a key bias; then, piece by piece, those
-that some other pieces make up for, as few as are found.  What is zero then stays zero.  In the end
-what is left of a piece loses the part that no output depends on, such as the mean before a norm.
+A fused bias has a piece for the queries, the keys and the values.  First, numbers on which no output
+depends while all others stay fixed, such as a key bias, become zero.  Then, piece by piece, those become
+zero that a few other pieces can compensate.  What is zero stays zero.  In the end, the rest of each piece
+loses the part on which no output depends, such as the mean before a norm.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
 from ..tables import listed
 from .reading import Steps, variants
 
-#: A move longer than this costs more digits than it is worth: the bias stays.
+#: A longer move costs more digits than it is worth, so the bias stays.
 LONGEST = 1e4
 #: What counts as zero beside one: the part of a bias that a move misses, and a square.
 IN_RANGE, NOTHING = 1e-9, 1e-12
-#: The kinds of pieces, in the order in which they go; "shifts" are those of norms.
+#: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
-#: The verdicts on what is zero afterwards.
+#: The verdicts on numbers that are zero afterwards.
 GONE = ("moved", "removed")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a bias, or of a part of it.
+    """What happened to a bias, or to a part of it.
 
     ``verdict`` is "moved" (into others), "removed" (no output depends on it), "kept" or "refused".
-    ``zeros`` counts its numbers that are zero now and were not before, and ``by`` says where they
-    went.  ``price`` is what a bias costs that went into the weight beside it (`moving`).
+    ``zeros`` counts its numbers that have become zero, and ``by`` says where they went.  ``price`` is the
+    cost of a bias that went into its weight (`moving`).
     """
 
     verdict: str
@@ -58,7 +58,7 @@ class Stays(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some numbers of a parameter that have one use; ``index`` says which."""
+    """Some numbers of a parameter with the same use; ``index`` selects them."""
 
     name: str
     kind: str
@@ -70,7 +70,7 @@ class Piece:
 
 
 def split(name, mask, parts, kind="other"):
-    """The pieces of the numbers in a mask: by the parts that they belong to, and the rest."""
+    """The pieces of the numbers in a mask: one for each part that they belong to, and the rest."""
     for part, its in (*parts.items(), (kind, mask)):
         if (mine := its & mask).any():
             yield Piece(name, part, mine)
@@ -78,10 +78,10 @@ def split(name, mask, parts, kind="other"):
 
 
 class Choice:
-    """Makes the biases of a subject zero, one piece after the other, as far as its runs allow it.
+    """Makes the biases of a subject zero, one piece after the other, as far as its runs allow.
 
-    ``digits`` is the rounding of the model's own dtype, ``rows`` becomes the account of what has
-    moved, and ``longest`` the length of the longest move.
+    ``digits`` is the rounding of the model's own dtype, ``rows`` collects the account of what was moved,
+    and ``longest`` is the length of the longest move.
     """
 
     def __init__(self, subject, calls, digits):
@@ -99,14 +99,14 @@ class Choice:
         kinds |= dict.fromkeys(shifts, "shifts") | dict.fromkeys(subject.injected, "made")
         self.pieces = [p for n in names for p in self._pieces(n, parts.get(n, {}), kinds[n])]
         self.freedom = Freedom(dict(_apart(Freedom.of(self.run.moves), self.pieces)), {})
-        first = {"statistic": 0, "made": 2}  # statistics make up for others first, made biases last
+        first = {"statistic": 0, "made": 2}  # statistics compensate first, newly made biases last
         self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
 
     def _pieces(self, name, parts, kind):
         """The numbers of a parameter that some operation met, in pieces.
 
-        A table of which only some rows were read does not move.  The mean that a norm keeps
-        ("statistic") and a bias that is "made" for it only make up for others.
+        A table of which only some rows were read does not move.  The mean that a norm stores ("statistic") and a
+        bias that was "made" only compensate for others.
         """
         tensor = self.subject.tensors[name]
         met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
@@ -114,11 +114,11 @@ class Choice:
             yield from split(name, met, parts, kind)
 
     def _met(self, name):
-        """{event: which numbers of a parameter it met first-hand}."""
+        """{event: the numbers of a parameter that it met directly}."""
         return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
 
     def go(self, pieces):
-        """Make zero of these pieces what can be; returns what became of them, and why."""
+        """Make as many of these pieces zero as possible; returns what happened to them, and why."""
         for step in (self._go_alone, self._go_together, self._go_in_part):
             for piece in pieces:
                 try:
@@ -130,11 +130,11 @@ class Choice:
         return [*self.rows, *(self._kept(p) for p in pieces if self._of(p).any())]
 
     def _go_alone(self, piece):
-        """Make the numbers of a piece zero that no output depends on."""
+        """Make those numbers of a piece zero on which no output depends."""
         self._erase(piece, _axes(_whole(self._directions(piece)[0])), by="alone")
 
     def _go_in_part(self, piece):
-        """Take out of a piece the part that no output depends on, but not what rounding left."""
+        """Remove from a piece the part on which no output depends, but not rounding noise."""
         free, some = self._directions(piece)[0], "{1} of {0} dimensions"
         if free.shape[1] == 1 and free.max() - free.min() < IN_RANGE:
             free, some = torch.ones_like(free) / len(free) ** 0.5, "its mean"
@@ -142,7 +142,7 @@ class Choice:
         self._erase(piece, free, some.format(*free.shape), least=least)
 
     def _erase(self, piece, free, some="", by="", least=0.0):
-        """Take out of a piece its part along some directions, and hold it there."""
+        """Remove from a piece its part along some directions, and keep it at zero."""
         b = self._of(piece)
         part = free @ (free.T @ b)
         if part.abs().max() > least * b.abs().max():
@@ -152,9 +152,9 @@ class Choice:
         self._hold(piece, free)
 
     def _go_together(self, piece):
-        """Make all numbers of a piece zero that others make up for, and hold at zero what is.
+        """Make all numbers of a piece zero that others can compensate, and keep zeros at zero.
 
-        A norm's shift does not go into its statistic, which means nothing in training.
+        A norm's shift does not go into its statistic, which is not used in training.
         """
         for other in self.order if piece.kind == "shifts" else ():
             if other.kind == "statistic":
@@ -167,7 +167,7 @@ class Choice:
             self._hold(piece, _axes(self._of(piece) == 0))
 
     def _move(self, piece, goal):
-        """Make these numbers zero by the shortest move of them and of what makes up for them."""
+        """Make these numbers zero by the shortest move of them and of what compensates."""
         family, b = self.freedom.families[piece], self._of(piece)
         others = self.freedom.absorbers(piece, goal, self.order)
         moving = torch.zeros(len(family.basis), dtype=torch.bool)
@@ -204,7 +204,7 @@ class Choice:
         tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
 
     def _write(self, verdict, piece, gone, where, by, *kinds):
-        """Enter that these numbers have gone, and why they may: the event of these kinds."""
+        """Record that these numbers are gone, and the events of these kinds that explain it."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
         why = re.sub(r"cancels only [^\[]*\b", "cancels it", why)
         zeros = int(gone.sum()) if by else 0
@@ -213,7 +213,7 @@ class Choice:
         self.rows.append(Outcome(verdict, piece.name, piece.symbol, text, zeros, by))
 
     def _kept(self, piece):
-        """The row of what is left of a piece."""
+        """The row for the rest of a piece."""
         rest, verdict = self._of(piece) != 0, "kept"
         if why := self._because(piece, rest, "unknown", "corner") or self.refused.get(piece):
             verdict = "refused"
@@ -229,7 +229,7 @@ class Choice:
         return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The words of the event of these kinds (with a theorem, if ``proved``) that most met."""
+        """The words of the event of these kinds (with a theorem, if ``proved``) that most numbers met."""
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
@@ -240,13 +240,13 @@ class Choice:
     # --- the space of moves
 
     def _directions(self, piece):
-        """Bases of the directions of a piece that go alone, and of those that go at all."""
+        """Bases of the directions of a piece that are redundant alone, and of all its redundant ones."""
         left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
 
     def _hold(self, piece, directions):
-        """From now on a piece moves at right angles to some directions only."""
+        """Restrict the moves of a piece to those at right angles to some directions."""
         family = self.freedom.families[piece]
         basis = _meeting(family.basis, directions.T @ family.rows(piece))
         family = Family(basis, family.places)
@@ -254,17 +254,17 @@ class Choice:
 
 
 def _axes(mask):
-    """The directions of some numbers themselves, as columns."""
+    """The directions of single numbers, as columns."""
     return torch.eye(len(mask), dtype=torch.float64)[:, mask]
 
 
 def _whole(directions):
-    """Which numbers can each be made any other along some directions (orthonormal columns)."""
+    """Which numbers can each take any value along some directions (orthonormal columns)."""
     return directions.square().sum(1) > 1 - NOTHING
 
 
 def _meeting(basis, conditions):
-    """The directions of a basis (numbers, directions) that meet some conditions on them."""
+    """The directions of a basis (numbers, directions) that satisfy some conditions."""
     if not len(conditions) or not basis.shape[1]:
         return basis
     _, values, right = svd(conditions, full=True)
@@ -278,7 +278,7 @@ def _demand_clear(values):
 
 
 def _apart(freedom, pieces):
-    """(piece, the `Family` in which it moves, its names the pieces)."""
+    """(piece, the `Family` in which it moves, whose names are the pieces)."""
     for family in {id(f): f for f in freedom.families.values()}.values():
         mine = [p for p in pieces if freedom.families[p.name] is family]
         if mine:

@@ -1,13 +1,13 @@
 """Whether two models are equal: their outputs compared in float64, and in their own dtype.
 
-What a comparison in float64 may find is bounded by
+A comparison in float64 must find no more than
 
     relative error <= 1e-12 (1 + |t|),    t the longest move that was made,
 
-because what is added in one place is taken away in another: the numbers between are longer by |t|,
-and their last digits are lost.  Inputs can only show the way through the code that they take;
-`other_ways` therefore adds some: longer ones, padding, the states of an encoder, and each
-argument left out that can be.
+because what is added in one place is subtracted in another: the numbers in between are longer by |t|, and
+their last digits are lost.  Inputs can only test the paths through the code that they take; `other_ways`
+therefore adds some: longer ones, padding, the states of an encoder, and each optional argument left
+out.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .reading import CannotFold, idle_matrices_see, runs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
-#: By what factor rounding in a model's own dtype may grow, and what is harmless anyway.
+#: How much larger the rounding in a model's own dtype may become, and what is harmless anyway.
 LOSS, HARMLESS = 10, 1e-4
-#: How many runs are compared where a model draws random numbers: in training mode.
+#: The number of runs that are compared if a model draws random numbers, as in training mode.
 DRAWS = 8
 
 
 class NotEqual(ArithmeticError):
-    """The outputs changed, so no model is returned; says by how much."""
+    """The outputs changed, so no model is returned; the message says by how much."""
 
 
 class Bench:
-    """A model, a copy of it in float64 (``before``), and another (``after``) that is changed.
+    """A model, a float64 copy of it (``before``), and another copy (``after``) that is changed.
 
-    ``calls`` are the inputs at which the two are compared: the one that is given, and others.
-    ``rows`` is the account, ``longest`` the length of the longest move that was made.
+    ``calls`` are the inputs at which the two are compared: the given one, and others.  ``rows`` is the
+    account, and ``longest`` the length of the longest move.
     """
 
     def __init__(self, model, inputs, inject=False):
@@ -65,12 +65,12 @@ class Bench:
 
     @contextlib.contextmanager
     def open(self):
-        """Work on ``after`` is done while this lasts."""
+        """A context in which ``after`` is changed."""
         with exactly(), torch.no_grad(), idle_matrices_see(self.after, self.calls):
             yield
 
     def error(self):
-        """(error, bound) of the two models in float64; raises NotEqual beyond the bound."""
+        """(error, bound) of the two models in float64; raises NotEqual if the error exceeds the bound."""
         bound, worst = BOUND * (1 + self.longest), torch.zeros(())
         with exactly(), torch.no_grad():
             for call, seed in itertools.product(self.calls, self.seeds):
@@ -84,9 +84,9 @@ class Bench:
         return worst.item(), bound
 
     def made(self):
-        """A copy of the model given, with the modules and numbers of ``after``, in its own dtypes.
+        """A copy of the given model with the modules and numbers of ``after``, in its own dtypes.
 
-        The copy has never run, so that it carries no state of the runs of the others.
+        The copy has never run, so it carries no state from earlier runs.
         """
         made, given = copy.deepcopy(self.model), dict(self.before.model.named_modules())
         for path, module in self.after.model.named_modules():
@@ -107,9 +107,9 @@ class Bench:
         return made
 
     def rounding(self, made):
-        """The errors (of the model given, of the one made) in their own dtype, against float64.
+        """The errors (of the given model, of the new one) in their own dtype, against float64.
 
-        Raises NotEqual where rounding costs too much.
+        Raises NotEqual if rounding costs too much.
         """
         if self.like.dtype == torch.float64:
             return 0.0, 0.0
@@ -127,7 +127,7 @@ class Bench:
 
     @torch.no_grad()
     def _outputs(self, model):
-        """What a model returns; in training, a copy of it: a run changes what a BatchNorm tracks."""
+        """What a model returns; in training, what a copy returns, because a run changes BatchNorm's means."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
@@ -135,7 +135,7 @@ class Bench:
 
 
 def demand_runs(subject, call):
-    """Raises CannotFold where a model does not run on its inputs, or is another one afterwards."""
+    """Raise CannotFold if a model does not run on its inputs, or is changed by running."""
     modules = dict(subject.model.named_modules())
     try:
         subject.run(call)
@@ -157,7 +157,7 @@ def numbers_of(model):
 
 
 def even_chances(model):
-    """The model, changed: what a module in training drops at random it drops half of the time."""
+    """The model, changed so that modules that drop at random in training drop half of the time."""
     for holder in (*model.modules(), getattr(model, "config", model)) if model.training else ():
         for name, rate in getattr(holder, "__dict__", {}).items():
             if "drop" in name and isinstance(rate, float) and 0 < rate < 1:
@@ -171,7 +171,7 @@ def apart(found, expected):
         raise CannotFold(f"there are no outputs to compare: {len(found)} and {len(expected)}")
     pairs = zip(found, expected, strict=True)
     shares = [(a.cpu() - b).abs().max() / (b.abs().max() or 1) for a, b in pairs if b.numel()]
-    return torch.stack(shares).max()  # hands a NaN on, unlike Python's max
+    return torch.stack(shares).max()  # propagates NaN, unlike Python's max
 
 
 def difference(model, other, inputs):
@@ -185,7 +185,7 @@ def difference(model, other, inputs):
 
 
 def other_ways(subject, call, seeds):
-    """More inputs, made from those given, that may take another way; only those that run."""
+    """More inputs, made from the given ones, that may take other paths; only those that run."""
     found = [((), named) for named in _other_arguments(subject.model, *call)]
     for first in [t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()][:1]:
         axes = range(0 if first.is_floating_point() else 1, first.dim())
@@ -194,16 +194,16 @@ def other_ways(subject, call, seeds):
 
 
 def _longer(call, axis, size):
-    """Inputs of which all that has this size along an axis is there twice."""
+    """Inputs in which everything of this size along an axis is doubled."""
     twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
     return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
 
 
 def _other_arguments(model, args, kwargs):
-    """The inputs by name, with padding, with the states of an encoder, and each without one."""
+    """The inputs by name, with padding, with the states of an encoder, and each without one of them."""
     try:
         accepted = inspect.signature(model.forward).parameters
-    except (TypeError, ValueError):  # a scripted one does not say
+    except (TypeError, ValueError):  # a scripted module has no signature
         accepted = {}
     batch, config = dict(zip(accepted, args)) | kwargs, getattr(model, "config", None)
     ids, width = batch.get("input_ids"), getattr(config, "hidden_size", None)

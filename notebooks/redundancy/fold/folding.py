@@ -1,12 +1,12 @@
-"""Move every bias of a model that can move, and return an equal model without it.
+"""Move every bias of a model that can move, and return an equal model without these biases.
 
     folded = fold(model, inputs)      # any module; or fold("a/checkpoint")
-    print(folded)                     # what went where, what stayed and why
-    folded.model                      # equal to the model given: compared before it is returned
+    print(folded)                     # what went where, what stayed, and why
+    folded.model                      # compared with the given model before it is returned
 
-How far the added parameters may move is read off the operations of the model's runs, at its own
-numbers in float64.  The moves are done on a copy, and not taken on trust: the outputs of both
-models are compared, and where they differ nothing is returned.
+The operations of the model's runs, at its own numbers in float64, determine how far the added parameters
+may move.  The moves are made on a copy and then verified: the outputs of both models are compared, and
+if they differ nothing is returned.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ from .removing import remove as take_out
 class Folded:
     """An equal model and the account of its biases; ``print`` it for a table.
 
-    ``moved`` and removed are zero now (or what the row says of them); ``kept`` do something that no
-    other parameter does; ``refused`` might have moved, but not in the model as it was given.
-    ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding``
-    the error (before, after) in the dtype of the model, against float64.  ``removable`` lists the
-    biases that are zero now and that the model can do without, each (name, numbers, bytes), and
-    ``removed`` says whether they are out.  Caches of keys and values, and the states between
-    layers, are not the same.
+    ``moved`` and removed biases are zero now (or as the row says); ``kept`` biases have an effect that no
+    other parameter has; ``refused`` ones could move, but not in the given model.  ``error`` is the
+    relative difference of outputs in float64, at most ``bound``; ``rounding`` is the error (before, after)
+    in the model's dtype, against float64.  ``removable`` lists the biases that are zero now and that the
+    model can do without, each as (name, numbers, bytes), and ``removed`` says whether they are deleted.
+    Caches of keys and values, and the states between layers, differ from those of the given model.
     """
 
     model: nn.Module
@@ -55,10 +54,10 @@ class Folded:
     refused = property(lambda self: [row for row in self.rows if row.verdict == "refused"])
 
     def save(self, folder):
-        """Save the model as a checkpoint from which ``from_pretrained`` makes this model again.
+        """Save the model as a checkpoint from which ``from_pretrained`` restores this model.
 
-        Raises CannotFold where it would make another one: a configuration may have no word for a
-        bias that ``add_bias`` made, or for another norm.  Nothing is written to the folder then.
+        Raises CannotFold, and writes nothing, if it would restore another one: a configuration may have no
+        field for a bias that ``add_bias`` made, or for another norm.
         """
         demand_loads_again(self.model)
         with quiet():
@@ -69,7 +68,7 @@ class Folded:
         return "\n".join([*(lines or ["no bias can move"]), *self._counts()])
 
     def _counts(self):
-        """How many numbers are zero now, by what it took; and what may be taken out."""
+        """How many numbers are zero now, by what that required; and which can be deleted."""
         zeros = Counter()
         for row in self.moved:
             zeros[row.constant, row.by] += row.zeros
@@ -85,7 +84,7 @@ class Folded:
 
 
 def _table(rows):
-    """Lines of text; rows that differ by the number of a layer only are one."""
+    """Lines of text; rows that differ only in the number of a layer share a line."""
     alike = lambda row: (row.verdict, row.constant, starred(row.place), starred(row.text))
     for row, *others in grouped(rows, alike):
         place, text = alike(row)[2:] if others else (row.place, row.text)
@@ -98,21 +97,20 @@ def fold(
 ):
     """A `Folded`: an equal model in which every bias that can move has moved.
 
-    ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs``
-    are a dict, a tuple or a tensor, drawn at random if left out.  The two models are compared at
-    these, and at others made from them (`other_ways`), in the mode that the model is in, and for
-    every query that may see a key: one that may see none has no weights that sum to one.
+    ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs`` are a
+    dict, a tuple or a tensor, drawn at random by default.  The two models are compared at these inputs and
+    at others made from them (`other_ways`), in the mode that the model is in, for every query that sees a
+    key: the weights of a query that sees none do not sum to one.
 
-    ``move`` chooses among the kinds "key", "value", "query", "other" (the biases of other maps),
-    "output" and "shifts" (of norms); those named first go first, into those that come later.
-    ``fuse=True`` begins with every BatchNorm in evaluation, which goes into the convolution or the
-    linear map before it.  ``into_weights=True`` ends with every bias that is left in a map that
-    reads a LayerNorm with a shift: it goes into the weight beside it, and the report says what that
-    costs; ``move=()`` puts all of them there.  ``add_bias=True`` gives a bias to a map that has
-    none and needs one; a configuration may have no word for it, and then ``Folded.save`` refuses.
-    ``remove=True`` takes biases that are zero then out of the model.
+    ``move`` selects among the kinds "key", "value", "query", "other" (the biases of other maps), "output"
+    and "shifts" (of norms); kinds named first are moved first, into those named later.
+    ``fuse=True`` begins by folding every BatchNorm in evaluation into the convolution or linear map before
+    it.  ``into_weights=True`` ends by moving every remaining bias of a map that reads a LayerNorm with a
+    shift into its weight, and the report says what that costs; ``move=()`` moves all of them there.
+    ``add_bias=True`` gives a bias to a map that has none and needs one; a configuration may have no field
+    for it, and then ``Folded.save`` refuses.  ``remove=True`` deletes biases that are zero at the end.
 
-    Raises CannotFold with a reason, and NotEqual where outputs would change.
+    Raises CannotFold with a reason, and NotEqual if outputs would change.
     """
     move = (move,) if isinstance(move, str) else move
     known = isinstance(move, list | tuple) and {*move} <= {*KINDS}
@@ -134,7 +132,7 @@ def fold(
 
 
 def move_biases(bench, kinds):
-    """Make the biases of these kinds zero, in this order, as far as they go."""
+    """Make the biases of these kinds zero, in this order, as far as possible."""
     try:
         choice = Choice(bench.after, bench.calls, torch.finfo(bench.like.dtype).eps)
         bench.rows += choice.go([p for kind in kinds for p in choice.pieces if p.kind == kind])
@@ -146,7 +144,7 @@ def move_biases(bench, kinds):
 
 
 def finished(bench, remove=False):
-    """A `Folded`: the model that a bench made, if its outputs are the same.  Raises NotEqual."""
+    """The `Folded` of a finished bench, if both models have the same outputs.  Raises NotEqual."""
     error, bound = bench.error()
     made = bench.made()
     names, fields = without_zeros(made, bench)

@@ -1,18 +1,18 @@
 """Put norms and biases into weights: a BatchNorm into the map before it, a bias into its weight.
 
-A BatchNorm in evaluation is a gain and a shift for each channel, and so may be part of the map that
-makes the channels (Theorem 6.5).
+A BatchNorm in evaluation is a gain and a shift for each channel, so it can become part of the map that
+computes the channels (6.5).
 
 An output y of a LayerNorm with gain gamma and shift beta satisfies
 
     y_1 / gamma_1 + ... + y_d / gamma_d = beta_1 / gamma_1 + ... + beta_d / gamma_d = kappa,
 
-so of a map that reads it, W + b (1 / gamma)^T / kappa does what W and b do (Theorem 7.8).  The
-price is digits: b comes back as a sum of d terms, (d + |beta / gamma|_1) / |kappa| times as large
-as b at most.  Training moves gamma and beta, so the two models are equal only as they are.
+so for a map that reads it, W + b (1 / gamma)^T / kappa has the effect of W and b (Theorem 7.8).  The price
+is digits: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa| times as large as
+b.  Training changes gamma and beta, so the two models are equal only at these values.
 
-Which map and which norm are neighbours, the operations of a run say.  That nothing else depends on
-what is changed is followed through all of them.
+The operations of a run show which map and which norm are neighbours.  All of them are followed to make
+sure that nothing else depends on the change.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
 from .choosing import GONE, LONGEST, Outcome, Stays, split
 from .reading import Steps, changes_nothing
 
-#: The place of the weight among the arguments of a map.
+#: The position of the weight among the arguments of a map.
 WEIGHT = {"convolution": 1, "addmm": 2, "mm": 1}
-#: Of sums, the share that rounding leaves of zero.
+#: The share of a sum that rounding leaves of zero.
 ROUNDING = 1e-12
 
 
 def is_plain(module, kind=nn.Module):
-    """Whether a module of this kind is of a class of PyTorch's own, and nothing is hooked to it."""
+    """Whether a module of this kind is of PyTorch's own class and has no hooks."""
     own = isinstance(module, kind) and type(module).__module__.startswith("torch.nn.modules.")
     return own and not (module._forward_hooks or module._forward_pre_hooks)
 
@@ -42,7 +42,7 @@ def is_plain(module, kind=nn.Module):
 
 
 def fuse_norms(bench):
-    """Fuse every BatchNorm that can be fused; writes into the bench's account."""
+    """Fuse every BatchNorm that can be fused, and record it in the bench's account."""
     runs = [Steps(bench.after, call) for call in bench.calls]
     for path, norm in list(bench.after.model.named_modules()):
         if isinstance(norm, nn.modules.batchnorm._BatchNorm):
@@ -55,7 +55,7 @@ def fuse_norms(bench):
 
 
 def _fuse(bench, runs, path, norm):
-    """Fuse one norm; returns the path of the map that took it.  Raises Stays."""
+    """Fuse one norm; returns the path of the map that absorbed it.  Raises Stays."""
     if norm.training or norm.running_mean is None:
         raise Stays("it takes its statistics from the batch")
     if not is_plain(norm):
@@ -87,7 +87,7 @@ def _fuse(bench, runs, path, norm):
 
 
 def _map_before(runs, norm):
-    """The path of the map whose result a norm reads, both used once; raises Stays."""
+    """The path of the map whose result a norm reads, if both are used once; raises Stays."""
     found = []
     for run in runs:
         maps = {id(s): run.named(s, WEIGHT[s.name]) for s in run.steps if s.name in WEIGHT}
@@ -107,7 +107,7 @@ def _map_before(runs, norm):
 
 
 def absorb_into_weights(bench):
-    """Clear the bias of every linear map that reads a LayerNorm; writes into the account."""
+    """Move the bias of every linear map that reads a LayerNorm into its weight, and record it."""
     parts, readings = {}, {}
     for call in bench.calls:
         parts = bench.after.uses(call).parts | parts
@@ -128,7 +128,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(subject, call):
-    """{bias: (the weight beside it, its matrix as used, the step that it reads, its name)}."""
+    """{bias: (its weight, its matrix as used, the step that it reads, its name)}."""
     found, run = {}, Steps(subject, call)
     for step in (s for s in run.steps if s.name == "addmm"):
         bias, weight = run.named(step, 0), run.named(step, 2)
@@ -163,7 +163,7 @@ def _absorb(bench, bias, weight, matrix, read, name):
 
 
 def _norm_of(read, name):
-    """1 / gamma and beta of the LayerNorm that made what a map reads; raises Stays."""
+    """1 / gamma and beta of the LayerNorm whose output a map reads; raises Stays."""
     if read is None or read.name != "native_layer_norm":
         known = "only a LayerNorm's sum is known"
         raise Stays(f"its map reads what {name} returns: {known}", "kept")
@@ -180,7 +180,7 @@ def _norm_of(read, name):
 
 
 def price_of(rows, dtype):
-    """What the weights cost, in words: bounds by powers of ten, the same on every processor."""
+    """The cost of the new weights, in words: bounds by powers of ten, the same on every processor."""
     change, inverse, factor = map(max, zip(*(row.price for row in rows)))
     change, inverse = (f"{10.0 ** math.ceil(math.log10(n)):g}" for n in (change, inverse))
     lost, digits = math.ceil(math.log10(factor)), math.floor(-math.log10(torch.finfo(dtype).eps))

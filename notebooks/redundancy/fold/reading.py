@@ -1,6 +1,6 @@
-"""What runs of a model show: their operations, and whether one of them depends on a change.
+"""Find out what runs of a model show: their operations, and whether one depends on a change.
 
-No name is read.  A matrix that no run uses might read anything: whatever moves near it is seen.
+No name is read.  A matrix that no run uses might read anything, so whatever moves near it counts as seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Step = namedtuple("Step", "name args")
 
 
 class CannotFold(ValueError):
-    """The model, or what was asked of it, is nothing that can be worked on; says why."""
+    """The model, or the request, cannot be processed; the message says why."""
 
 
 class Steps(TorchDispatchMode):
@@ -50,7 +50,7 @@ class Steps(TorchDispatchMode):
         return result
 
     def source(self, tensor):
-        """(the parameter, or None; the step, or None) whose numbers a tensor shows."""
+        """(the parameter or None; the step or None) whose numbers a tensor shows."""
         while tensor not in self.names and (step := self.made.get(tensor)):
             if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
                 return None, step
@@ -80,20 +80,20 @@ def followed(subject, calls, change, kind=Following):
     given = {n: subject.tensors[n] for n in change}
     one = kind(given, {n: c / largest for n, c in change.items()})
     for call in calls:
-        with one:  # a second run, to tell what reaches no output, would cost more than it says
+        with one:  # a second run, to find operations that reach no output, would cost too much
             outputs = subject.run(call)
         one.outputs(outputs)
     return one
 
 
 def changes_nothing(subject, calls, change):
-    """Whether a change {parameter: numbers} of any parameters passes every operation unseen."""
+    """Whether a change {parameter: numbers} of any parameters has no effect on any operation."""
     one = followed(subject, calls, change)
     return not (one.failed or one.unclear)
 
 
 def variants(subject, calls):
-    """Runs on all inputs at once, and then on others like each of them in turn, without end."""
+    """Endless runs: first on all inputs at once, then on others like each of them in turn."""
     yield lambda: [out for call in calls for out in subject.run(call)]
     others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
     for seed, like in enumerate(itertools.cycle(others), 1):
@@ -103,17 +103,17 @@ def variants(subject, calls):
 
 
 def runs(subject, call, seed):
-    """Whether a model takes inputs that it was not given, and returns numbers."""
+    """Whether a model accepts inputs other than the given ones, and returns numbers."""
     try:
         found = subject.run(call, seed=seed)
-    except Exception:  # whatever a model raises: these inputs are no one's but our own
+    except Exception:  # whatever a model raises, because these inputs are our own
         return False
     return bool(found) and all(out.isfinite().all() for out in found)
 
 
 @contextlib.contextmanager
 def idle_matrices_see(subject, calls):
-    """While it lasts, what moves where a matrix that no call uses might read it is seen."""
+    """A context in which anything that an unused matrix might read counts as seen when it moves."""
     seen, modules = [Steps(subject, call) for call in calls], dict(subject.model.named_modules())
     used, ran = (set().union(*(getattr(s, what) for s in seen)) for what in ("used", "ran"))
     with contextlib.ExitStack() as hooks:
@@ -133,7 +133,7 @@ def idle_matrices_see(subject, calls):
 
 
 def _see_all(name):
-    """A hook that sees whatever moves among a module's inputs and its own parameters."""
+    """A hook that marks as seen whatever moves among a module's inputs and its own parameters."""
     words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
 
     def hook(module, args, kwargs):

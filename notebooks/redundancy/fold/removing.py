@@ -1,10 +1,10 @@
-"""Take biases that a fold made zero out of a model, where it can do without them; and save it.
+"""Delete biases that a fold made zero, if the model can do without them, and save the model.
 
-A configuration may have a word for it (``qkv_bias=False``, ``attention_bias=False``): which
-biases it stands for is seen by building the model with and without, on PyTorch's meta device, and
-it is said only if all of them are zero.  Any other bias may be ``None`` if the model then runs, in
-both modes, and computes the same.  A bias that is a part of a larger one, or that its module cannot
-do without, stays as it is, zero.
+A configuration may have a field for them (``qkv_bias=False``, ``attention_bias=False``).  Building the
+model with and without it on PyTorch's meta device shows which biases the field controls, and it is set
+only if all of them are zero.  Any other bias becomes ``None`` if the model then runs, in both modes, and
+computes the same.  A bias that is part of a larger one, or that its module cannot do without, stays at
+zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .reading import CannotFold
 
 
 def without_zeros(made, bench):
-    """(biases of a new model that can be None, fields of its configuration that say so)."""
+    """(biases of a new model that can be None, fields of its configuration that remove them)."""
     given = dict(bench.model.named_parameters())
     zero = {
         n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())
@@ -34,7 +34,7 @@ def without_zeros(made, bench):
 
 
 def _words(model, zero):
-    """(field, the biases that are not there if it is False), if all of those are zero."""
+    """(field, the biases that are absent if it is False), if all of those are zero."""
     for field, value in vars(model.config).items():
         if value is True and "bias" in field:
             config = copy.deepcopy(model.config)
@@ -42,7 +42,7 @@ def _words(model, zero):
             try:
                 with quiet(), torch.device("meta"):
                     other = dict(type(model)._from_config(config).named_parameters())
-            except Exception:  # whatever a library raises for what it does not take
+            except Exception:  # whatever a library raises for an unsuitable value
                 continue
             names = {n for n, _ in model.named_parameters()} - {*other}
             if names and names <= zero:
@@ -62,12 +62,12 @@ def _can_do_without(bench, name):
                 args, kwargs = fresh(bench.calls[0])
                 trial.model.train(mode)(*args, **kwargs)
         return same
-    except Exception:  # whatever a module raises that asks a bias for its numbers
+    except Exception:  # whatever a module raises that needs the numbers of a bias
         return False
 
 
 def remove(model, names, fields=()):
-    """Set the biases to None, in place, and say so in these fields of the configuration."""
+    """Set the biases to None, in place, and set these fields of the configuration to False."""
     for name in names:
         path, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(path), attribute, None)
@@ -76,7 +76,7 @@ def remove(model, names, fields=()):
 
 
 def demand_loads_again(model):
-    """Raises CannotFold unless a checkpoint of the model is loaded as the same model."""
+    """Raise CannotFold unless a checkpoint of the model loads as the same model."""
     kind = type(model).__name__
     if not hasattr(model, "save_pretrained"):
         raise CannotFold(f"{kind} is not a model of transformers: save its state_dict instead")
@@ -98,8 +98,8 @@ def _parts(model):
 
 
 def _same(name, one, other):
-    """Whether a part is the same in both models; where one of them has it not, it is None."""
+    """Whether a part is the same in both models; it is None in a model that lacks it."""
     numbers = [part for part in (one, other) if isinstance(part, torch.Tensor)]
-    if len(numbers) == 1:  # a bias that was taken out comes back as zero
+    if len(numbers) == 1:  # a deleted bias is restored as zero
         return name.endswith("bias") and not numbers[0].any()
     return torch.equal(one.cpu(), other.to(one.dtype).cpu()) if numbers else one is other

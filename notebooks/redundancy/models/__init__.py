@@ -1,4 +1,4 @@
 """Models of the library `transformers`: loaded from a folder or made small, and inputs for them.
 
-The rest of `redundancy` needs torch alone.
+The rest of `redundancy` needs only torch.
 """

@@ -1,4 +1,4 @@
-"""Load a checkpoint in the class it was saved as, with its head if it has one; or its configuration."""
+"""Load a checkpoint in the class in which it was saved, with its head if it has one, or its configuration."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .tiny import quiet
 
 
 class NoCheckpoint(OSError):
-    """There is nothing that can be loaded under this name; says why, in one line."""
+    """Nothing can be loaded under this name; the message says why, in one line."""
 
 
 def is_name(thing):
-    """Whether something is a name of a checkpoint, and no model."""
+    """Whether something is the name of a checkpoint and not a model."""
     return isinstance(thing, str | os.PathLike)
 
 
 def config_of(thing):
-    """The configuration: given as it is, or in a file, a folder, or under a name on the hub.
+    """The configuration: given as it is, or by a file, a folder, or a name on the hub.
 
     Raises NoCheckpoint.
     """
@@ -30,7 +30,7 @@ def config_of(thing):
 
         try:
             return transformers.AutoConfig.from_pretrained(thing, trust_remote_code=False)
-        except Exception as error:  # a library of its own kinds, and those of the network
+        except Exception as error:  # errors of the library's own types, and network errors
             raise NoCheckpoint(_refusal("configuration", thing, error)) from None
 
 
@@ -39,9 +39,9 @@ def _refusal(what, name, error):
 
 
 def load(name):
-    """The model of a checkpoint: a folder, or a name on the hub, in the class it was saved as.
+    """The model of a checkpoint, given by a folder or a name on the hub, in its saved class.
 
-    A checkpoint that does not say its class is loaded without a head.  Raises NoCheckpoint.
+    A checkpoint that does not name its class is loaded without a head.  Raises NoCheckpoint.
     """
     if not is_name(name):
         raise NoCheckpoint(f"a {type(name).__name__} is neither a model nor a checkpoint's name")
@@ -53,5 +53,5 @@ def load(name):
             saved_as = (config.architectures or [None])[0]
             saved_as = getattr(transformers, saved_as or "AutoModel")
             return saved_as.from_pretrained(name)
-        except Exception as error:  # a library of its own kinds, and those of the network
+        except Exception as error:  # errors of the library's own types, and network errors
             raise NoCheckpoint(_refusal("model", name, error)) from None

@@ -3,9 +3,9 @@
     audit(default("gptj"), inject=True)     # shrunk: the audit of chapter 13
     line("gptj")                            # its row on the decision page, by prediction alone
 
-Which part of a head is rotated, and whether the values of all heads are more numbers than the
-stream has, are thus those of the default sizes: `shrink` accepts only a model of the same
-structure, and what is predicted of it is carried back to the full size.
+The default sizes therefore determine which part of a head is rotated, and whether the values of all heads
+have more numbers than the stream: `shrink` accepts only a model of the same structure, and the prediction
+for it is carried back to the full size.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ codegen gpt_neox phi stablelm nemotron starcoder2 falcon esm llama qwen2 mistral
 persimmon gemma2 gpt_oss deberta deberta-v2 diffllama""".split()
 
 _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
-#: Two of four stages and a quarter of the image's side, which take seconds; the first layer is the same.
+#: Two of four stages and a quarter of the image's side take seconds; the first layer is the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
-#: What is given beside the default.
+#: Fields that are set in addition to the default.
 GIVEN = {
     "swin": _WINDOWS,
     "swinv2": _WINDOWS,
@@ -30,7 +30,7 @@ GIVEN = {
     "esm": {"vocab_size": 33, "pad_token_id": 1, "position_embedding_type": "rotary"},
     "nemotron": {"num_key_value_heads": 48},
 }
-#: What a row says where the default has not, or makes no model without, what is given.
+#: What a row says if the default lacks these fields, or makes no model without them.
 NOTES = {
     "deberta": "with `relative_attention=True`, which is off by default",
     "deberta-v2": "with `relative_attention=True`, which is off by default",
@@ -40,7 +40,7 @@ NOTES = {
 
 
 def default(name):
-    """The default configuration of an architecture, with what is `GIVEN` beside it."""
+    """The default configuration of an architecture with the fields in `GIVEN`."""
     with quiet():
         from transformers import AutoConfig
 
@@ -57,7 +57,7 @@ def line(name):
 
 
 def _where(value):
-    """What becomes of a value bias: what it moves into, or why it stays."""
+    """The answer for a value bias: what absorbs it, or why it stays."""
     if not value.into:
         return "; ".join(e.words for e in value.reasons[:1])
     other = ".".join(value.into[0].split(".")[-2:])

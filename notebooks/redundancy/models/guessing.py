@@ -1,11 +1,11 @@
-"""Random inputs that a model takes: drawn by the names of its arguments, and tried.
+"""Random inputs that a model accepts, drawn by the names of its arguments, and tried.
 
     inputs = some_inputs(model)            # the usual ones: words, an image, or sound
-    inputs = suitable_inputs(model)        # some on which it runs; NoInputs with a request if none
+    inputs = suitable_inputs(model)        # some on which it runs; raises NoInputs if none is found
 
-What an argument may be follows from its name (`ARGUMENTS`), the configuration, and the first
-layers of the model, which say how many features they read.  Each way to draw it is tried; an
-argument that the model then asks for is added.
+The name of an argument (`ARGUMENTS`), the configuration, and the first layers of the model, which determine
+how many features they read, restrict what the argument may be.  Each way to draw it is tried, and
+arguments that the model then asks for are added.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from torch import nn
 from ..precision import double_precision
 from .sizes import is_config
 
-#: A model of fewer numbers is tried on a copy: some change themselves to suit their inputs.
+#: A model with fewer numbers is tried on a copy, because some models adapt to their inputs.
 COPIED = 50_000_000
-#: So many ways to draw the arguments are tried, and so many for the same names.
+#: The number of ways to draw the arguments that are tried, and the number for the same names.
 TRIALS, MANY = 160, 60
-#: Names of arguments that say where patches lie.
+#: Names of arguments that give the positions of patches.
 GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
-#: How an argument is drawn whose name is like that: a method of `_Draw`; any other is a `sequence`.
+#: How to draw an argument whose name contains this: a method of `_Draw`; any other is a `sequence`.
 ARGUMENTS = {
     "input_ids$|task_inputs": "words",
     "mask|padding$": "mask",
@@ -40,13 +40,13 @@ ARGUMENTS = {
     "bbox|boxes": "boxes",
     "_ids$|freq|timesteps|merge_sizes|position": "kinds",
 }
-#: What a configuration calls the part that reads an image.
+#: Names in configurations for the part that reads an image.
 VISION = ("vision_config", "image_config")
 USUAL = ("pixel_values", "input_ids", "input_values", "input_features")
 
 
 class NoInputs(ValueError):
-    """Nothing that could be made up is taken by the model; says what it asks for."""
+    """The model accepts nothing that we could draw; the message says what it asks for."""
 
 
 class _Draw:
@@ -61,16 +61,16 @@ class _Draw:
         self.text = getattr(config, "text_config", None) or config
         self.vision = next((c for n in VISION if (c := getattr(config, n, None))), config)
 
-    # --- what the configuration and the first layers say
+    # --- information from the configuration and the first layers
 
     def field(self, names, *parts, default=None):
-        """The first of these fields that is set, in the parts given, or else in any."""
+        """The first of these fields that is set, in the given parts or else in any part."""
         found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
         return next((value for value in found if value), default)
 
     @cached_property
     def features(self):
-        """How many features the first layers read, as far as is seen from their attributes."""
+        """The number of features that the first layers read, as far as their attributes show it."""
         read = ("in_channels", "in_features", "normalized_shape")
         sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
         sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
@@ -78,12 +78,12 @@ class _Draw:
 
     @cached_property
     def patch(self):
-        """Channels, height and width of a patch; and time before, if the first layer sees it."""
+        """Channels, height and width of a patch, preceded by time if the first layer uses it."""
         layers = (m for m in self.model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d))
         first = next(layers, None)
         return (first.in_channels, *first.kernel_size) if first else (3, 2, 2)
 
-    # --- the ways to draw an argument, the usual one first
+    # --- ways to draw an argument, the usual one first
 
     def numbers(self, *shape):
         drawn = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
@@ -103,7 +103,7 @@ class _Draw:
                 found[found == token] = min(set(range(3, size)) - places, default=0)
             end = getattr(self.text, "eos_token_id", None)
             if isinstance(end, int) and 0 <= end < size:
-                found[:, -1] = end  # some models read from where a text ends
+                found[:, -1] = end  # some models read from the end of a text
             yield found
 
     def image(self, drawn):
@@ -118,7 +118,7 @@ class _Draw:
                 yield self.numbers(self.batch, several, channels, *shape)
 
     def patches(self, drawn):
-        """Pixels that were cut out before, for a grid of 4 x 4 patches."""
+        """Pixels already cut into patches, for a grid of 4 x 4 patches."""
         for size in dict.fromkeys((math.prod(self.patch), *self.features)):
             yield self.numbers(16, size)
             yield self.numbers(self.batch, 16, size)
@@ -127,7 +127,7 @@ class _Draw:
         yield from self.image(drawn)
 
     def grid(self, drawn):
-        """How patches lie: in time, height and width, or in height and width, or of each its place."""
+        """The layout of patches: in time, height and width, in height and width, or each one's position."""
         yield torch.tensor([[1, 4, 4]])
         yield torch.tensor([[4, 4]] * self.batch)
         yield torch.tensor([[4, 4]])
@@ -142,7 +142,7 @@ class _Draw:
         yield from self.sequence(drawn)
 
     def sequence(self, drawn):
-        """Numbers of some features at some times, either way round."""
+        """Numbers of some features at some times, with the axes in either order."""
         bins = self.field("num_mel_bins input_feat_per_channel feature_size", default=())
         sizes = dict.fromkeys([*([bins] if isinstance(bins, int) else bins), *self.features])
         long = 2 * self.field("max_source_positions", default=32)
@@ -154,7 +154,7 @@ class _Draw:
         yield self.numbers(self.batch, 64)
 
     def mask(self, drawn):
-        """Everything counts: words, frames, pixels."""
+        """A mask that keeps everything: words, frames, pixels."""
         shapes = [x.shape[1:] for x in reversed(drawn.values()) if x.dtype != torch.bool]
         axes = [s[i : i + 1] for s in shapes for i in range(len(s))]
         for shape in dict.fromkeys([*axes, *(s[-2:] for s in shapes if len(s) > 2), *shapes]):
@@ -166,13 +166,13 @@ class _Draw:
         yield torch.cat([corner, corner + 5], -1)
 
     def kinds(self, drawn):
-        """Of which kind each word or text is: the first."""
+        """The kind of each word or text: the first kind."""
         yield torch.zeros(self.batch, self.tokens, dtype=torch.long)
         yield torch.zeros(self.batch, dtype=torch.long)
         yield torch.ones(self.batch, dtype=torch.long)
 
     def ways(self, names, drawn):
-        """Every way to draw these arguments, beside what is drawn."""
+        """Every way to draw these arguments, together with what is already drawn."""
         if not names:
             yield drawn
             return
@@ -188,7 +188,7 @@ def _parts(config):
 
 
 def places_of(model):
-    """The tokens that stand for images and sounds."""
+    """The tokens that represent images and sounds."""
     config = getattr(model, "config", None)
     parts = _parts(config) if is_config(config) else ()
     named = ((n, v) for p in parts for n, v in vars(p).items() if isinstance(v, int))
@@ -196,7 +196,7 @@ def places_of(model):
 
 
 def some_inputs(model, batch=2, tokens=7, seed=0):
-    """Random inputs of the kind the model takes: words, an image, or sound; a dict."""
+    """Random inputs of the kind that the model takes, words, an image, or sound; a dict."""
     return next(_Draw(model, batch, tokens, seed).ways(_usual(model), {}))
 
 
@@ -232,9 +232,9 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
 
 
 def _with_places(inputs, problem, config):
-    """Words with a place for each feature of an image, a video or sound, where a model wants them.
+    """Words with a placeholder for each feature of an image, a video or sound, if a model needs them.
 
-    Some models count numbers where they speak of features, so a count is also tried in that sense.
+    Some models count numbers when they report features, so the count is also tried in that sense.
     """
     said = re.search(r"(image|video|audio) features.* features:? (\d+)", problem, re.IGNORECASE)
     names = said and (f"{said[1].lower()}_token_id", f"{said[1].lower()}_token_index")
@@ -259,13 +259,13 @@ def _usual(model):
 
 
 def _beside(model, usual):
-    """The usual names with one that says how much of the sound counts."""
+    """The usual names with the one that says how much of the sound counts."""
     beside = re.compile(r"(feature|audio)\w*_mask")
     return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
 
 
 def _asked(model):
-    """Other names to try: what has no default, with words, or the first few arguments."""
+    """Other names to try: arguments without a default, with words, or the first few arguments."""
     takes, arguments = _takes(model), inspect.signature(model.forward).parameters
     least = [n for n in takes if arguments[n].default is inspect.Parameter.empty]
     words = [n for n in takes if n == "input_ids" and n not in least]
@@ -282,9 +282,9 @@ def _takes(model):
 
 
 def problem_of(model, args, kwargs, keep=lambda out: None):
-    """What the model raises on these inputs in eval mode, or None; ``keep`` gets what it returns.
+    """The error that the model raises on these inputs in eval mode, or None; ``keep`` receives its outputs.
 
-    A float64 model runs as an audit runs it: what it makes itself, such as a mask, is float64 too.
+    A float64 model runs as in an audit: what it creates itself, such as a mask, is float64 too.
     """
     modes = {module: module.training for module in model.modules()}
     kept = [
@@ -305,7 +305,7 @@ def problem_of(model, args, kwargs, keep=lambda out: None):
 
 
 def inputs_of_pytorch(model, seed=0):
-    """Inputs for PyTorch's own layers: their attention, encoder, decoder and Transformer; or None."""
+    """Inputs for PyTorch's own layers (attention, encoder, decoder, Transformer), or None."""
     stacks = (nn.TransformerEncoder, nn.TransformerDecoder, nn.Transformer)
     layers = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
     if not isinstance(model, (nn.MultiheadAttention, *stacks, *layers)):

@@ -1,18 +1,18 @@
-"""A small model with every structural feature of a large one, from its configuration alone.
+"""A small model with every structural feature of a large one, made from its configuration alone.
 
-    small = shrink(config)            # of transformers; no weight is loaded or made at full size
-    small.model, small.changes        # random weights; (field, before, after) of all that changed
+    small = shrink(config)            # of transformers; no weights are loaded or made at full size
+    small.model, small.changes        # random weights; (field, before, after) of every change
 
-Which biases are redundant follows from the operations that they pass and from a few ratios: how
-many queries share a key, how much of a head is rotated, whether the values of all heads are more
-numbers than the stream has.  None of them needs 4096 dimensions.  So a field that is called like a
-size becomes small, and the ratios stay: heads in groups, parts of a head, equal widths.  Of the
-layers as many are kept, from the first on, as it takes to have one of each kind.
+Which biases are redundant depends on the operations that they pass and on a few ratios: how many queries
+share a key, how much of a head is rotated, whether the values of all heads have more numbers than the
+stream.  None of this needs 4096 dimensions.  So every field named like a size becomes small, and the
+ratios are kept: groups of heads, parts of a head, equal widths.  As many layers are kept, beginning with
+the first, as contain one of each kind.
 
-That nothing was lost is not taken on trust.  The full model is built without numbers (on PyTorch's
-meta device), and a `signature` taken of it: the classes of its modules, their switches, the
-parameters that there are and that are shared, and of each attention layer how its heads are
-grouped.  A smaller model is accepted only if it has the same, and runs.
+This is verified.  The full model is built without numbers (on PyTorch's meta device) and described by a
+`signature`: the classes of its modules, their switches, its parameters, which of them are shared, and how
+the heads of each attention layer are grouped.  A smaller model is accepted only if it has the same
+signature and runs.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from .guessing import NoInputs, suitable_inputs
 from .sizes import CannotShrink, depths, fewer_layers, is_config, narrower, ratios, replaced
 from .tiny import quiet
 
-#: A model of fewer numbers than this is left as it is.
+#: A model with fewer numbers than this is not shrunk.
 SMALL_ENOUGH = 300_000
-#: A shrunk model has fewer numbers than this, or it was not shrunk.
+#: A shrunk model must have fewer numbers than this.
 STILL_SMALL = 5_000_000
-#: So many layers are tried, and then all.
+#: The numbers of layers that are tried before all layers.
 DEEPEST = 16
-#: So many small models are asked for inputs on which they run; then none is.
+#: How many small models are tried for inputs on which they run.
 MISSES = 8
-#: How many heads (of keys, where they are shared) and how wide a part of one, smallest first.
+#: How many heads (of keys, if they are shared) and how wide a part of a head, smallest first.
 PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32))
-#: What is left as it is, one at a time, where nothing else is like the full model.
+#: Fields that stay unchanged, one at a time, if nothing else is like the full model.
 LEFT = ("other", "positions", "image", "places")
-#: Attributes of a module that say where it stands, or how it is run, and not what it does.
+#: Attributes of a module that describe its position or how it is run, not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
-#: How a matrix that maps is called; others are tables.
+#: Names of matrices that map; other matrices are tables.
 MAPS = re.compile(r"weight$|proj$")
 STAGES = ("out_features", "out_indices", "stage_names")
 UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
@@ -57,7 +57,7 @@ UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
 class Shrunk:
     """The small ``model``, in eval mode, and the ``changes``: (field, before, after).
 
-    ``unlike`` names the maps that have a null space there and none here, or the other way round.
+    ``unlike`` names the maps that have a null space in only one of the two models.
     """
 
     model: torch.nn.Module
@@ -82,10 +82,10 @@ def _short(value):
 
 
 def shrink(config, seed=0, full=None):
-    """The `Shrunk` model of a configuration of transformers; the same in every run.
+    """The `Shrunk` model of a configuration of transformers, the same in every run.
 
-    ``full`` is the full model, if there is one: the small one is then of its class, and like it.
-    Raises CannotShrink where no smaller model has the structure of the full one.
+    ``full`` is the full model, if there is one; the small model then has its class and its structure.
+    Raises CannotShrink if no smaller model has the structure of the full one.
     """
     with quiet(), torch.random.fork_rng([]):
         kind = type(full) if full is not None else class_of(config)
@@ -99,7 +99,7 @@ def shrink(config, seed=0, full=None):
 
 
 def _full(config, kind):
-    """The full model without numbers; CannotShrink where the library makes none of it."""
+    """The full model without numbers; raises CannotShrink if the library cannot make it."""
     try:
         return built(config, kind, "meta")
     except Exception as problem:  # whatever a configuration or a missing package raises
@@ -109,7 +109,7 @@ def _full(config, kind):
 
 
 def _write_sections(full):
-    """Write into a configuration how rotary positions share a head, where only the code says it."""
+    """Write into a configuration how rotary positions divide a head, if only the code says it."""
     for module in full.modules():
         if hasattr(module, "mrope_section") and hasattr(module, "config"):
             module.config.rope_parameters.setdefault("mrope_section", list(module.mrope_section))
@@ -124,9 +124,9 @@ class _Search:
         self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
 
     def smallest(self):
-        """The first that runs and is like the full model in everything; or else what is nearest.
+        """The first model that runs and is like the full one in everything, or else the closest one.
 
-        What does not run may want other inputs than those that can be made up: `audit` says so.
+        A model that does not run may need inputs that we cannot draw, which `audit` then reports.
         """
         tried, best, reason, misses = [], (), "", 0
         for fields, changes in self._plans():
@@ -137,7 +137,7 @@ class _Search:
             try:
                 small = _config_like(self.config, narrow)
                 unlike = self._unlike(built(small, self.kind, "meta"))
-                if best and (True, not unlike) <= best[:2]:  # it cannot be nearer
+                if best and (True, not unlike) <= best[:2]:  # it cannot be closer
                     continue
                 model = _made(small, self.kind, self.seed)
                 rank = _runs(model), not unlike
@@ -157,7 +157,7 @@ class _Search:
         )
 
     def _plans(self):
-        """(fields, what to change in them): all that may be smaller, then wider, then less of it."""
+        """(fields, changes to them): everything that may be smaller, then wider, then fewer changes."""
         shallow, (smallest, *wider) = self._shallow(), PLANS
         made = narrower(shallow, self.sizes, *smallest)
         yield shallow, made
@@ -169,9 +169,9 @@ class _Search:
         yield self.fields, narrower(self.fields, self.sizes, *smallest)
 
     def _unlike(self, model):
-        """The names of the maps that have a null space there and none here, or the other way round.
+        """The names of the maps that have a null space in only one of the two models.
 
-        Raises CannotShrink, naming what would be lost or gained, and for a model that stays large.
+        Raises CannotShrink, naming what would be lost or gained, also for a model that stays large.
         """
         found = signature(model)
         for missing in sorted(map(str, self.wanted - found)):
@@ -183,13 +183,13 @@ class _Search:
         return tuple(sorted({name for name, *_ in null_spaces(model) ^ self.maps}))
 
     def _shallow(self):
-        """The fields with as few layers as have one of each kind, counted from the first."""
+        """The fields with the fewest layers that contain one of each kind, counted from the first."""
         deepest = max(depths(self.fields), default=0)
         for layers, spread in itertools.product(range(2, min(deepest, DEEPEST)), (False, True)):
             cut = fewer_layers(self.fields, layers, spread)
             try:
                 found = signature(built(_config_like(self.config, cut), self.kind, "meta"))
-            except Exception:  # too few layers for what the configuration asks
+            except Exception:  # too few layers for the configuration
                 continue
             if found == self.wanted:
                 return cut
@@ -200,9 +200,9 @@ class _Search:
 
 
 def class_of(config):
-    """The class that a configuration names, if the library has it; else None, for one without a head.
+    """The class that a configuration names, if the library has it, else None (no head).
 
-    Of a part, of which the library makes no model by itself, it is the class beside it.
+    For a part of which the library makes no model by itself, it is the class of the whole model.
     """
     import transformers
 
@@ -220,7 +220,7 @@ def class_of(config):
 
 
 def built(config, kind=None, device="cpu"):
-    """A fresh model of a configuration, of a class or without a head, in eval mode."""
+    """A new model of a configuration, of a class or without a head, in eval mode."""
     import transformers
 
     make = kind._from_config if kind else transformers.AutoModel.from_config
@@ -236,9 +236,9 @@ def _made(config, kind, seed):
 
 
 def signature(model):
-    """What a small model must have in common with a full one: a set of descriptions.
+    """What a small model must share with the full one: a set of descriptions.
 
-    Modules and parameters are named without numbers, so that layers that are alike count once.
+    Modules and parameters are named without numbers, so that equal layers count once.
     """
     found, first = set(), {}
     for name, module in model.named_modules(remove_duplicate=False):
@@ -254,7 +254,7 @@ def plain(name):
 
 
 def _switches(module):
-    """What its attributes say: yes or no, a word, nothing; of a count whether it is 0, 1 or more."""
+    """The values of its attributes: booleans, words, None, and for a count whether it is 0, 1 or more."""
     own = {k: v for k, v in vars(module).items() if not PLACE.search(k)}
     words = {(k, v) for k, v in own.items() if v is None or isinstance(v, bool | str)}
     numbers = {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)}
@@ -263,9 +263,9 @@ def _switches(module):
 
 
 def null_spaces(model):
-    """(name, whether it has fewer rows than columns) of every map: only then it has a null space.
+    """(name, whether it has fewer rows than columns) of every map, since only then it has a null space.
 
-    Of a matrix that is no torch layer's it is not known what it maps: it may also have more rows.
+    A matrix outside torch's layers may map in either direction, so it may also have more rows.
     """
     found = set()
     for name, module in model.named_modules():

@@ -1,9 +1,9 @@
-"""Which numbers of a configuration are sizes, and what becomes of them in a small model.
+"""Which numbers of a configuration are sizes, and their values in a small model.
 
-A number is judged by the kind of its field's name (heads, parts of a head, positions, …) and by
-whether the full model has parameters of that size.  How small it becomes follows from relations
-that stay: a width is heads times the width of a head, what was equal is equal, what was wider is
-wider.  `shrinking` sees whether that is enough, and takes back what was too much.
+A number is judged by the kind of its field's name (heads, parts of a head, positions, …) and by whether the
+full model has parameters of that size.  Its small value follows from relations that are kept: a width is
+the number of heads times the width of a head, equal sizes stay equal, and wider ones stay wider.
+`shrinking` checks whether that is enough, and undoes what was too much.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-#: The first that fits a field's name says its kind; a number of another name is "other".
+#: The first pattern that matches a field's name gives its kind; other names have the kind "other".
 KINDS = {
     "token": r"token_(id|ids|index)s?$",
     "fixed": r"_ids?$|base$|theta|temperature|kernel|stride|loss|num_(buckets|bins)$|pos_bins$"
@@ -34,21 +34,21 @@ KINDS = {
     "positions": r"position|max.*len|n_ctx$|context_length|num_patches|seq_len|max_num_rows",
     "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$",
 }
-#: How large a number of that kind is at most.
+#: The largest small value of each kind.
 MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4}
 MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
-#: The width of the stream is the first of these that a configuration has; that of a head likewise.
+#: The width of the stream is the first of these fields in a configuration; likewise that of a head.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
 #: The widths of hidden layers, at most twice that of the stream.
 INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
-#: A number below is no width.
+#: A smaller number is not a width.
 LEAST = 16
 
 
 class CannotShrink(ValueError):
-    """No smaller model with the same structure was found; says what differed."""
+    """No smaller model with the same structure was found; the message says what differed."""
 
 
 def is_config(thing):
@@ -65,7 +65,7 @@ def is_count(value):
 
 @dataclass(frozen=True)
 class Number:
-    """A whole number: where it stands, in which configuration, and the name of its field."""
+    """An integer with its place, its configuration, and the name of its field."""
 
     path: tuple
     part: tuple
@@ -81,7 +81,7 @@ class Number:
 
 
 def numbers(fields, path=(), part=()):
-    """Every `Number` of a configuration, those of its parts and in its lists too."""
+    """Every `Number` of a configuration, including those in its parts and lists."""
     if isinstance(fields, dict):
         part = path if "model_type" in fields else part
         labels = ("id2label", "label2id")
@@ -96,7 +96,7 @@ def numbers(fields, path=(), part=()):
 
 
 def replaced(fields, changes, path=()):
-    """The same fields with other values at the paths that ``changes`` names."""
+    """The same fields with new values at the paths in ``changes``."""
     if path in changes:
         return changes[path]
     if isinstance(fields, dict):
@@ -114,9 +114,9 @@ def depths(fields):
 
 
 def fewer_layers(fields, layers, spread=False):
-    """The fields with at most so many layers, and lists with an entry for each layer cut.
+    """The fields with at most this many layers; lists with an entry for each layer are cut.
 
-    Of a list of layers by number those left are kept; or, ``spread``, as many of other numbers.
+    In a list of layer numbers, the remaining layers are kept or, with ``spread``, as many others.
     """
     return _cut(fields, layers, {d for d in depths(fields) if d > layers}, spread)
 
@@ -155,10 +155,10 @@ def _are_places(name, value, deepest):
 
 
 def narrower(fields, sizes, heads, width, greedy=False):
-    """{path: (kind, what becomes of it)} of all that is smaller with so many heads of that width.
+    """{path: (kind, new value)} for everything that is smaller with this many heads of that width.
 
-    ``sizes`` are those of the parameters of the full model: a number of no known kind becomes
-    small if it is one of them, or, ``greedy``, anyhow.
+    ``sizes`` are those of the full model's parameters: a number of no known kind becomes small if it is one
+    of them or, if ``greedy``, in any case.
     """
     found = list(numbers(fields))
     parts = {n.part: [] for n in found}
@@ -181,7 +181,7 @@ def narrower(fields, sizes, heads, width, greedy=False):
 
 
 def _tokens(found):
-    """(path, number) of special tokens: each stays itself, within the small vocabulary."""
+    """(path, number) of special tokens, which keep their numbers within the small vocabulary."""
     tokens, most = [n for n in found if n.kind == "token"], MOST["vocabulary"]
     large = sorted({n.value for n in tokens if n.value >= most})
     return [(n.path, most - 1 - large.index(n.value)) for n in tokens if n.value >= most]
@@ -192,9 +192,9 @@ def _at(fields, path):
 
 
 def _widths(parts):
-    """What becomes of the widths of the streams and of all heads together.
+    """The new widths of the streams and of all heads together.
 
-    Each part has as few heads as leave equal what was equal, and a wider stream wider.
+    Each part has as few heads as possible such that equal sizes stay equal and wider streams stay wider.
     """
     parts = [part for part in parts if part.streams][:6]
     choices = sorted(itertools.product((1, 2, 4, 8), repeat=len(parts)), key=sum)
@@ -208,10 +208,10 @@ def _widths(parts):
 
 
 class Part:
-    """The sizes of one part of a configuration, and how they go together.
+    """The sizes of one part of a configuration and the relations between them.
 
-    ``streams`` are its widths (of each stage), ``heads`` their heads, ``head`` is the width of one,
-    and ``divisor`` that by which it and its parts are divided.
+    ``streams`` are its widths (one for each stage), ``heads`` their heads, ``head`` is the width of a head,
+    and ``divisor`` divides it and its parts.
     """
 
     def __init__(self, found, fields, few, width):
@@ -236,7 +236,7 @@ class Part:
         return next((self.named[n][0] for n in names if n in self.named), default)
 
     def _largest_divisor(self, least):
-        """The largest number that divides a head and its parts, and leaves them even and so wide."""
+        """The largest number that divides a head and its parts and leaves them even and wide enough."""
         self.sections = [n for n in self.found if "section" in n.name]
         parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
         self.others = {_prefix(n.name): n for n in self.found if n.kind == "heads"}
@@ -245,18 +245,18 @@ class Part:
         sizes = [size for size in sizes if size > 0]
         for share in _turned(self.fields):
             sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
-        total = sum(n.value for n in self.sections)  # half of what rotary positions turn
+        total = sum(n.value for n in self.sections)  # half of the rotated features
         most = min(self.head // least, total // len(self.sections) if total else self.head)
         fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
     def count(self, heads):
-        """So many heads become how many: one stays, and what divides another still does."""
+        """The new number of heads: one stays one, and divisors stay divisors."""
         least = self.few * self.times
         return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 
     def widths(self, times):
-        """What becomes of the width of each stream, with so many times the fewest heads."""
+        """The new width of each stream, with this multiple of the fewest heads."""
         self.times, one = times, self.head // self.divisor
         if not self.heads:
             least = self.width * (self.few if len(self.streams) == 1 else 1) * times
@@ -275,7 +275,7 @@ class Part:
         return made
 
     def size(self, number, widths, sizes, streams, greedy):
-        """What becomes of a number."""
+        """The new value of a number."""
         value, kind = number.value, number.kind
         if value < 2 or kind in ("fixed", "depth", "image", "token"):
             return value
@@ -285,7 +285,7 @@ class Part:
             return value // self.divisor if value % self.divisor == 0 else value
         if value in widths and value >= LEAST and kind in ("other", "groups"):
             return widths[value]
-        if number.name == "topk_group":  # as many groups, or fewer
+        if number.name == "topk_group":  # at most the number of groups
             return 1 if value < self.field(["n_group"], 0) else min(value, MOST["groups"])
         if kind in MOST:
             return min(value, MOST[kind])
@@ -309,10 +309,10 @@ class Part:
         return max(small + 2, min(made, 2 * small) if capped else made)
 
     def of_heads(self, made, widths):
-        """(path, size) of what goes with the heads: widths of other heads, what is turned of one.
+        """(path, size) of sizes that depend on heads: widths of other heads, rotated parts of a head.
 
-        The product of other heads and their number was a width, and still is; sections of what
-        rotary positions turn are half of it together; factors for each pair of numbers are as many.
+        The product of other heads and their width stays a width; the sections that rotary positions rotate
+        together stay half of it; there are as many factors as pairs of numbers.
         """
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
@@ -334,7 +334,7 @@ class Part:
                     yield (*place, name, factor), values[: len(values) // self.divisor]
 
     def patches(self, widths, made):
-        """What becomes of the width of a patch: more numbers than the stream has, if it were more."""
+        """The new width of a patch, which has more numbers than the stream if it did before."""
         one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():
@@ -343,7 +343,7 @@ class Part:
             made[patch] = min(*(alike or [4])[:1], patch, made.get(patch, patch))
 
     def images(self, small):
-        """(path, size) of images, their patches and windows: fewer of them, in the same ratio."""
+        """(path, size) of images, patches and windows: smaller, in the same ratio."""
         given = [n for n in self.found if n.kind == "image" and n.value > 0]
         of = lambda names: [n for n in given if re.search(names, n.name)]
         patches, windows = of("^patch_sizes?$"), of("window")
@@ -368,7 +368,7 @@ class Part:
 
 
 def _turned(fields):
-    """The shares of a head that rotary positions turn."""
+    """The shares of a head that rotary positions rotate."""
     for name, value in fields.items():
         if isinstance(value, dict) and "model_type" not in value:
             yield from _turned(value)
@@ -377,7 +377,7 @@ def _turned(fields):
 
 
 def _prefix(name):
-    """What a field of heads is called before it speaks of heads: "mamba_" of "mamba_n_heads"."""
+    """The prefix of a field of heads: "mamba_" of "mamba_n_heads"."""
     return re.sub(
         r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name
     )
@@ -391,9 +391,9 @@ def _round(number):
 
 
 def ratios(fields):
-    """What stays of the sizes of each part, a set.
+    """What is kept of the sizes of each part, as a set.
 
-    Whether heads are one, or as many as others; the share of a head of each part of it; and which
+    Whether there is one head, or as many as others; the share of a head for each of its parts; and which
     streams are wider than a head.
     """
     parts, inside = {}, {}

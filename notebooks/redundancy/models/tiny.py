@@ -1,12 +1,12 @@
-"""Tiny models of any architecture that `transformers` knows, and inputs for them; no download.
+"""Tiny models of any architecture in `transformers`, and inputs for them, without a download.
 
     model = tiny("gpt2")                       # random weights, from the configuration alone
     model = tiny("llama", attention_bias=True)
     inputs = some_inputs(model)                # a dict of tensors, the same in every run
 
-A configuration of the library is made small by name: whatever it calls its width becomes 32,
-its heads 4, its layers 2, and so on (`SMALL`); what is given by hand wins.  The weights are the
-library's random initialisation, drawn with a seed of their own.
+Fields of the configuration are made small by name: any width becomes 32, heads 4, layers 2, and so on
+(`SMALL`); fields given by hand take precedence.  The weights are the library's random initialisation with
+a seed of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..precision import plainly_attending
 from .guessing import some_inputs  # noqa: F401  (drawn for models of the zoo)
 from .sizes import INNER, STREAM, Number, is_config, is_count
 
-#: How large a size of each kind is here (`sizes.KINDS`), and those that do not follow from its kind.
+#: The small value of each kind of size (`sizes.KINDS`), and of fields whose kind does not determine it.
 SMALL = {"heads": 4, "depth": 2, "part": 8, "experts": 2, "top": 2}
 SMALL |= {"positions": 64, "vocabulary": 48}
 SPECIAL = {
@@ -31,7 +31,7 @@ SPECIAL = {
     **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
     **{"forced_eos_token_id": None, "use_cache": False},
 }
-#: What some architectures need besides, to be small or to run at all.
+#: What some architectures also need in order to be small or to run at all.
 _SOUND = {
     "conv_dim": [8, 8],
     "conv_stride": [4, 4],
@@ -66,7 +66,7 @@ def tiny(model_type, seed=0, **given):
 
 
 def small_config(config, given):
-    """A configuration of the same class in which every size known by name is small."""
+    """A configuration of the same class in which every size that is known by name is small."""
     chosen = {n: v for n in vars(config) if (v := _small(config, n)) is not None}
     chosen |= {n: v for n, v in SPECIAL.items() if getattr(config, n, None) is not None}
     for name, other in getattr(config, "attribute_map", {}).items():  # two names for one size
@@ -81,7 +81,7 @@ def small_config(config, given):
 
 
 def _small(config, name):
-    """What becomes of a field that is a size; None for any other."""
+    """The small value of a field that is a size; None for any other field."""
     value, unset = getattr(config, name), ("vocab_size", "num_key_value_heads")
     if not (is_count(value) or value is None and name in unset):
         return None
@@ -92,7 +92,7 @@ def _small(config, name):
 
 @contextlib.contextmanager
 def quiet():
-    """What the library says while it builds a model (logs, warnings, bars) is not shown."""
+    """A context that hides what the library says while it builds a model (logs, warnings, bars)."""
     logger = logging.getLogger("transformers")
     level = logger.level
     with warnings.catch_warnings():
