@@ -71,7 +71,7 @@ def start(seed=0, device=None):
     except (RuntimeError, AssertionError) as error:
         reason = _first_line(error)
         raise ValueError(
-            f"there is no device {device!r} here ({reason}); use 'cpu', or name none"
+            f"there is no device {device!r} here ({reason}); use 'cpu', or name no device"
         ) from None
     torch.manual_seed(seed)
     torch.backends.cudnn.allow_tf32 = False
@@ -191,7 +191,7 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
         bound = SEEN[dtype] * tolerance(dtype, sums, shift)
         if not found >= bound:
             raise CheckFailed(
-                f"the control {claim!r} is not seen in {_name(dtype)}: {found:.1e} < {bound:.1e}"
+                f"the control {claim!r} did not fail in {_name(dtype)}: {found:.1e} < {bound:.1e}"
             )
         least = min(least, found)
     print(f"PASS  control: {claim}: error above {_power_of_ten(least)} in {_names(dtypes)}")

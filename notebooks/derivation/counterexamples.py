@@ -46,7 +46,7 @@ class NoCounterexample:
 
     def __repr__(self):
         if not self.tried:
-            return "No counterexample was found: no instance could be worked out."
+            return "No counterexample was found: no instance could be evaluated."
         return f"No counterexample among the first {self.tried} instances; that is not a proof."
 
 

@@ -132,7 +132,7 @@ class _Recursion(_Abbreviation):
             if binds:
                 from .torch_runs import NotRun  # imported here, because it imports this module
 
-                raise NotRun(f"the step of {self.name} holds an index form, a sum or a slope")
+                raise NotRun(f"the step of {self.name} contains an index form, a sum or a slope")
             row = None
             for before, after in rows(x, sample.size(x.params[0])):
                 row = after.run(sample if before is None else sample.holding(before, row))

@@ -29,7 +29,9 @@ def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
         found = _first_difference(lhs.function, rhs.function, words, laws)
     except (ProofError, RecursionError):
         return (
-            "" if known_false else "What is left to show takes too many steps: take a smaller one."
+            ""
+            if known_false
+            else "What is left to show is too large to print: take a smaller step."
         )
     return "" if known_false and " …" in found else found
 

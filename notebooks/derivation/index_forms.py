@@ -40,12 +40,12 @@ class Number(Formula):
 
     def __pow__(self, exponent):
         if type(exponent) is not int and not isinstance(exponent, sp.Integer):
-            raise ProofError("an index form takes whole numbers for exponents")
+            raise ProofError("an exponent in an index form must be an integer")
         power = Number(Term("pow", self.term, abs(int(exponent))), self.uses)
         return power if exponent >= 0 else 1 / power
 
     def __rpow__(self, other):
-        raise ProofError("an index form takes whole numbers for exponents")
+        raise ProofError("an exponent in an index form must be an integer")
 
 
 class Position(Number):
@@ -131,7 +131,7 @@ def tabled(body, shape):
     try:
         return _tabled(marks, number_of(written("an index form", body, *map(Position.of, marks))))
     except RecursionError:
-        raise ProofError("an index form nested so deeply is not read") from None
+        raise ProofError("the index form is nested too deeply") from None
 
 
 def _term_of(letter):
@@ -143,9 +143,7 @@ def _term_of(letter):
 
 def _tabled(marks, found):
     if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
-        raise ProofError(
-            "an index form may use the two indices it is given and those of its sums only"
-        )
+        raise ProofError("an index form may use only its own two indices and those of its sums")
     own = {term for term in map(_term_of, found.uses) if term is not None} | set(marks)
     sizes = frozenset().union(*[term.letters for term in own])
     letters = [x for x in found.term.letters - own - sizes if x.args[1].op in KINDS_TOLD]
@@ -155,5 +153,5 @@ def _tabled(marks, found):
     if forgotten:
         raise ProofError(f"an index form forgets what {forgotten[0]} is")
     if any(x.args[1].op == "DRAW" for x in found.term.letters):
-        raise ProofError("an index form takes no draws: write the mean outside of it")
+        raise ProofError("an index form cannot contain draws: write the mean outside it")
     return Table(k.abstract(marks, found.term), found.uses)

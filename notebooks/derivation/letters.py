@@ -28,7 +28,7 @@ from .kernel.terms import ProofError, Term
 def written(what, body, *arguments):
     """The result of a reader's function; raises ProofError if it takes other arguments."""
     if not callable(body):
-        raise ProofError(f"{what} is written as a function, such as lambda x: ..., not {body!r}")
+        raise ProofError(f"{what} must be a function, such as lambda x: ..., not {body!r}")
     try:
         inspect.signature(body).bind(*arguments)
     except TypeError:
@@ -52,7 +52,7 @@ class Sealed:
         Sealed.looks += 1
         raise ProofError(
             "a formula holds for every size, number and position: it cannot branch on one, and SymPy's "
-            "functions cannot look at one; a root of c is written c ** Rational(1, 2)"
+            "functions cannot evaluate one; write the root of c as c ** Rational(1, 2)"
         )
 
     __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _look
@@ -144,7 +144,9 @@ class Final:
 
     def __init_subclass__(cls, **more):
         if any(issubclass(base, Final) and base is not Final for base in cls.__bases__):
-            raise TypeError(f"there is no other {cls.__bases__[-1].__name__} than the checker's")
+            raise TypeError(
+                f"{cls.__bases__[-1].__name__} has no subclasses, because they could print anything"
+            )
         super().__init_subclass__(**more)
 
 
@@ -168,7 +170,7 @@ def as_size(size):
     except sp.SympifyError:
         size = None
     if not isinstance(size, Expr):
-        raise ProofError("a size is a whole number >= 1, or a letter made by sizes")
+        raise ProofError("a size is an integer >= 1 or a letter made by sizes")
     if isinstance(size, Join) or _is_size(size):
         return size
     if size.is_Mul and all(map(_is_size, size.args)):
@@ -179,7 +181,7 @@ def as_size(size):
             f"{size} is not a size: write join({other}, {one}) or join({one}, {other}), "
             "which say which block comes first"
         )
-    raise ProofError(f"{size} is not a size: it must be provably a whole number >= 1")
+    raise ProofError(f"{size} is not a size: it must be provably an integer >= 1")
 
 
 def is_size(x):
@@ -305,9 +307,7 @@ def check_word(what, name):
         )
     first = name_parts(name)[0]
     if first in PRINTED or first.lower() in {known.lower() for known in PRINTED if known[1:]}:
-        raise ProofError(
-            f"something of the book is called so already: choose another name than {name}"
-        )
+        raise ProofError(f"the book already uses the name {name}: choose another")
 
 
 def name_parts(name):
@@ -423,7 +423,7 @@ class Family(Final, Basic):
         if kind.name not in KINDS or len(variance) != (kind.name == "random"):
             raise ProofError(f"a letter is one of {', '.join(KINDS)}; a random one has a variance")
         if any(not v.is_nonnegative for v in variance):
-            raise ProofError(f"a variance is provably at least 0, which {variance[0]} is not")
+            raise ProofError(f"a variance must be provably >= 0, which {variance[0]} is not")
         return Basic.__new__(cls, _named(name), kind, Tuple(*sizes), *variance)
 
     name = property(lambda self: self.args[0].name)
@@ -455,8 +455,6 @@ def eta(letter):
     """A letter for a function, as a function of its arguments."""
     sort = letter.args[1]
     if sort.op != "FUN":
-        raise ProofError(
-            f"{letter.args[0]} is a draw: it is bound by a mean, and stands nowhere else"
-        )
+        raise ProofError(f"{letter.args[0]} is a draw: it may occur only inside a mean")
     marks = [k.fresh(s) for s in sort.args[2:]]
     return k.abstract(marks, Term("app", letter, *marks))

@@ -58,7 +58,7 @@ class Expression:
     __slots__ = ("operation", "args", "params", "axes", "_hash", "depth")
 
     def __init_subclass__(cls):
-        raise TypeError("there is no other Expression: it could print what it likes")
+        raise TypeError("Expression has no subclasses, because they could print anything")
 
     def __init__(self, operation, args=(), params=(), wanted=None):
         ops.demand_known(operation)
@@ -70,7 +70,7 @@ class Expression:
         depth = 1 + max((x.depth for x in args), default=0)
         if depth > DEEPEST:
             raise ProofError(
-                "an expression nested so deeply is not read: abbreviate its parts with define"
+                "the expression is nested too deeply: abbreviate its parts with define"
             )
         values = (operation, tuple(args), params, axes)
         for name, value in zip(self.__slots__, values):
@@ -101,7 +101,7 @@ class Expression:
             other.operation, other.params, other.axes, other.args)  # fmt: skip
 
     def __bool__(self):
-        raise ProofError("an expression is neither true nor false: proves(theorem, …) asks")
+        raise ProofError("an expression is neither true nor false: use proves(theorem, …)")
 
     # -- algebra
 
@@ -129,13 +129,15 @@ class Expression:
 
     # Methods of numeric matrices that an expression lacks: their errors say what to write instead.
     def __pow__(self, exponent):
-        raise ProofError("an expression takes no power: write A @ A, A * A, or an index form")
+        raise ProofError("an expression has no powers: write A @ A, A * A, or an index form")
 
     def __rtruediv__(self, other):
-        raise ProofError("nothing is divided by an expression: write an index form, see tabulate")
+        raise ProofError("an expression cannot be a divisor: write an index form, see tabulate")
 
     def __getitem__(self, at):
-        raise ProofError("an expression is not indexed: an index form takes entry_of(A, i, j)")
+        raise ProofError(
+            "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
+        )
 
     # Reached only if the left side is no expression: their errors say what is expected.
     def __rmatmul__(self, other):
@@ -268,7 +270,7 @@ def expression(x, sign):
     if isinstance(x, Expression):
         return x
     if x is ...:
-        raise ProofError(f"what stands beside {sign} is still to be written, in place of ...")
+        raise ProofError(f"the operand beside {sign} is still to be written, in place of ...")
     raise ProofError(f"{sign} needs an expression of the book, not {x!r}")
 
 
@@ -425,7 +427,7 @@ def entry_of(x, i=None, j=None):
     Raises ProofError if there is more than one position.
     """
     if not all(p is None or isinstance(p, Position) for p in (i, j)):
-        raise ProofError("entry_of takes the positions that tabulate or total hands out")
+        raise ProofError("entry_of takes positions from tabulate or total")
     axes = expression(x, "entry_of").axes
     ranges = [S.One if p is None else size_of(range_of(p.place)) for p in (i, j)]
     conform(axes, ranges, lambda: (

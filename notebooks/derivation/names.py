@@ -65,10 +65,10 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         name = term.args[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
-            raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
+            raise ProofError(f"{where}: a condition contains another {name} than the printed one")
         # two kinds of one word, or two words: without a line that shows them, nobody can distinguish them
         if name not in known and term in heads and alone.setdefault(name, term) != term:
-            raise ProofError(f"{where}: conditions speak of two words {name}: name one otherwise")
+            raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
 
 
 def _check_letters(where, expressions, hypotheses):
@@ -81,7 +81,9 @@ def _check_letters(where, expressions, hypotheses):
         for letter in about.letters:
             if letter not in printed.setdefault(_look(letter.args[0]), {letter}):
                 name = letter.args[0]
-                raise ProofError(f"{where}: a condition speaks of another {name} than is printed")
+                raise ProofError(
+                    f"{where}: a condition contains another {name} than the printed one"
+                )
 
 
 def kernels_letters(x):
@@ -139,7 +141,7 @@ def _of_operation(operation):
     """The same for what an operation prints of itself."""
     function = operation.name.removeprefix("entrywise ")
     if operation.word or function != operation.name:
-        complaint = f"the word {function} is used with two definitions, or called like a letter"
+        complaint = f"the word {function} is used with two definitions, or has the name of a letter"
         yield function, operation.word or "a function", complaint
         yield function + "'", "its slope", f"{function}' prints like the slope of {function}"
     elif operation in _PRINTED or operation.name == "exp":

@@ -52,7 +52,9 @@ def known(operation):
 def demand_known(operation):
     """Raise TypeError for an operation that is not the checker's."""
     if operation not in _known:
-        raise TypeError("there is no other Operation: it could print what it likes; see define")
+        raise TypeError(
+            "Operation has no subclasses, because they could print anything; use define"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +358,7 @@ LAST_ROW = Operation(
 )
 OVER = Operation(
     "over",
-    axes=binding(Index, "a sum is over an index made by head(name, count)"),
+    axes=binding(Index, "a sum runs over an index made by head(name, count)"),
     entry=_over_entry,
     run=_run_over,
     show=_show_over,

@@ -254,7 +254,9 @@ def superscript(number):
 def check_words(what, words):
     """Refuse text that would print as more than itself: new rows, or mathematics."""
     if type(words) is not str or not words.isprintable() or re.search(r"[\\{}$]", words):
-        raise ProofError(f"{what} is words in one row, without a backslash, a brace or a dollar")
+        raise ProofError(
+            f"{what} must be one line of words, without a backslash, a brace or a dollar sign"
+        )
 
 
 def beside(style, pieces):

@@ -114,7 +114,7 @@ class Derivation:
         if len(self.lines) < 2:
             raise ProofError(f"{self.name}: a proof needs at least one line")
         if self._local:
-            raise ProofError(f"{self.name}: a part of an induction is no theorem by itself")
+            raise ProofError(f"{self.name}: a part of an induction is not a theorem by itself")
         return _theorem(self.name, label, self.lines, self._proved, (self,))
 
     def _repr_latex_(self):
@@ -176,7 +176,7 @@ class Induction:
         line = written(f"{self._name}, {part}", write, derivation, *hypothesis)
         if line is None:
             raise ProofError(
-                f"{self._name}, {part}: what writes it returns nothing: return the line"
+                f"{self._name}, {part}: the function returned nothing: return the line"
             )
         if len(derivation.lines) < 2:
             raise ProofError(f"{self._name}, {part}: a proof needs at least one line")
@@ -237,7 +237,7 @@ def attempt(write):
     except ProofError as error:
         return Refusal(str(error))
     except Exception as error:  # not yet a line of a proof
-        return Refusal(f"this is no proof that can be read: {error}")
+        return Refusal(f"this is not a proof that can be read: {error}")
 
 
 def proves(theorem, lhs, rhs, needs=()):

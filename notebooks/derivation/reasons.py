@@ -109,7 +109,7 @@ def title_of(reason):
 def _check_expression(where, x):
     _check_written(where, "the expression", x)
     if type(x) is not Expression:  # a subclass could print anything
-        raise ProofError(f"{where}: an expression of the book is wanted, not {x!r}")
+        raise ProofError(f"{where}: expected an expression of the book, not {x!r}")
 
 
 def checked_title(what, title):
@@ -120,7 +120,7 @@ def checked_title(what, title):
     check_words(what, title)
     letters = [unicodedata.name(c, "").split()[:1] for c in title if c.isalpha()]
     if any(script not in (["LATIN"], ["GREEK"]) for script in letters) or set("“”") & {*title}:
-        raise ProofError(f"{what} is in Latin and Greek letters, without quotation marks")
+        raise ProofError(f"{what} must be in Latin and Greek letters, without quotation marks")
     return " ".join(title.split())
 
 
@@ -128,7 +128,7 @@ def check_label(label):
     """Refuse a label that is neither empty nor numbered like "Theorem 3.2"."""
     check_words("the label of a theorem", label)
     if label and not re.fullmatch(r"[A-Z][a-z]+ [0-9A-Z]+(\.[0-9]+)*[a-z]?", label):
-        raise ProofError(f'the label of a theorem is like "Theorem 3.2", not {label!r}')
+        raise ProofError(f'the label of a theorem must be like "Theorem 3.2", not {label!r}')
 
 
 def _check_written(where, what, x):

@@ -113,7 +113,7 @@ class Step:
             *kept_back_in(style),
             f"Reasons given: {reasons}.",
             *self._unmatched(),
-            self.too_large and "It is too large to be worked out: split it, or cite a lemma.",
+            self.too_large and "The line is too large to decide: split it, or cite a lemma.",
             left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
             false,
         ]
@@ -132,14 +132,14 @@ class Step:
     def _searched(self):
         """Whether the line is false, as far as a search can tell."""
         if self.assumed or any(r.hypotheses for r in equations_among(self.reasons)):
-            return "A counterexample was not looked for: the line rests on hypotheses."
+            return "No counterexample was searched for, because the line rests on hypotheses."
         try:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
         except Exception:  # if the search cannot read a claim, the claim is refused anyway
-            return "A counterexample could not be looked for."
+            return "No counterexample could be searched for."
         if not found:
             return f"These reasons do not suffice in one step. {found!r} The line may be true."
-        unless = ", unless what the lines before need excludes this" if self.needs else ""
+        unless = ", unless the conditions of the lines before exclude this" if self.needs else ""
         return f"It is false{unless}: {found}."
 
 
@@ -148,12 +148,12 @@ def _checked_reason(where, reason):
     if type(reason) is Theorem:
         reason = reason()
     if isinstance(reason, Law) and not any(reason is law for law in LAWS):
-        raise ProofError(f"{where}: {reason.name!r} is no law of this checker")
+        raise ProofError(f"{where}: {reason.name!r} is not a law of this checker")
     if isinstance(reason, Word):
         raise ProofError(f"{where}: write unfold({reason.name}) to use its definition")
     if type(reason) not in (Law, Definition, Instance, Given):
         raise ProofError(
-            f"{where}: {reason!r} is no reason: name a law, unfold(word), a theorem or a given"
+            f"{where}: {reason!r} is not a reason: name a law, unfold(word), a theorem or a given"
         )
     return reason
 

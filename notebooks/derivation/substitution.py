@@ -119,7 +119,7 @@ class Substitution:
     def _parameter(self, p):
         if isinstance(p, Family):
             if isinstance(self.families.get(p), Expression):
-                raise ProofError(f"{p.name} stands inside a definition as a family of matrices")
+                raise ProofError(f"{p.name} occurs inside a definition as a family of matrices")
             return self.family(p)
         if isinstance(p, Index):
             return self._position(p)
@@ -336,7 +336,9 @@ class _Matching:
         draws = self.draws
         images = [self.families[f].params[0] if f in self.families else f for f in draws]
         if len({i.name for i in images}) < len(images):
-            raise ProofError(f"{self.title}: independent letters cannot stand for the same one")
+            raise ProofError(
+                f"{self.title}: independent letters cannot be replaced by the same letter"
+            )
         for f, image in zip(draws, images):
             if image is not f and image.variance != _rebuilt(f.variance, self.symbols):
                 raise ProofError(

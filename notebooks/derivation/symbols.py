@@ -28,7 +28,7 @@ def scalars(names, positive=False):
 
 def _symbols(names, **assumptions):
     if not (isinstance(names, str) and names.strip(" ,")):
-        raise ProofError(f'names stand in one string, as in sizes("n d"), not {names!r}')
+        raise ProofError(f'give the names in one string, as in sizes("n d"), not {names!r}')
     return sp.symbols(names, **assumptions)
 
 

@@ -62,7 +62,7 @@ class Template:
                 return
             except Mismatch as mismatch:
                 self._make_one(mismatch)
-        raise ProofError(f"the definition of {self.name} wants too many sizes to be one")
+        raise ProofError(f"the definition of {self.name} requires too many sizes to be equal")
 
     def _make_one(self, mismatch):
         """Unite two sizes from here on; raises the Mismatch if they cannot be equal."""
@@ -114,13 +114,13 @@ class Template:
         nodes = [x for result in results for x in result.walk()]
         if any(x.operation is EXPECTATION for x in nodes):
             raise ProofError(
-                f"the definition of {self.name} takes a mean, but of what, nobody knows yet: write E outside"
+                f"the definition of {self.name} takes a mean of an unknown argument: write E outside it"
             )
         bound = {x.params[0] for x in nodes if x.operation in (OVER, DERIVATIVE)}
         self._bound = {x.name for x in bound}
         if bound & set(self.params):
             raise ProofError(
-                f"the definition of {self.name} binds its own parameter: bind a letter of its own"
+                f"the definition of {self.name} binds its own parameter: bind another letter"
             )
         own = [*self.args] + ([] if self._step is None else [self.before])
         known = self.sizes.union({STEP}, *map(free_names, own), *map(_names_of, self.params))
@@ -163,8 +163,8 @@ class Template:
     def _compare(self, said, meant):
         if not (isinstance(said, Expression) and same(said, meant)):
             raise ProofError(
-                f"the definition of {self.name} says something else here than where it was read "
-                "first: a definition is one formula, which cannot look at its arguments or change"
+                f"the definition of {self.name} has another meaning here than at its first use: "
+                "a definition is one formula, which cannot look at its arguments or change"
             )
 
     def filled(self, expression, args, params, step=None, before=None):
@@ -190,7 +190,7 @@ class Template:
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
             if _kind(x) != kind:
                 raise ProofError(
-                    f"{self.name} was first used with something of another kind in the place of "
+                    f"{self.name} was first used with another kind of argument in place of "
                     f"{x!r}: define two words"
                 )
             if kind is Expression:
@@ -212,7 +212,7 @@ class Template:
         names = {x.name for y in given for x in _names_of(y)}
         for name in sorted(self._bound & names):
             raise ProofError(
-                f"the definition of {self.name} binds {name}, of which its argument speaks: "
+                f"the definition of {self.name} binds {name}, which its argument contains: "
                 "bind a letter of another name"
             )
 
@@ -232,7 +232,7 @@ class Template:
 
     def _conform(self, one, other):
         conform([one], [other], lambda: (
-            f"{self.name} wants a size to be {show_number(Text(), one)} here that is "
+            f"{self.name} requires the size {show_number(Text(), one)} here, not "
             f"{show_number(Text(), other)}"))  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def _kind(x):
         return Expression
     if isinstance(x, Family):
         if x.random:
-            raise ProofError(f"{x.name} is a draw, which is no parameter of a definition")
+            raise ProofError(f"{x.name} is a draw, which cannot be a parameter of a definition")
         return x.kind, len(x.sizes)
     return Index if isinstance(x, (Index, End)) else sp.Symbol
 

@@ -31,7 +31,7 @@ class Theorem:
                  "proof", "not_run", "__weakref__")  # fmt: skip
 
     def __init__(self, *_, **__):
-        raise ProofError("a theorem is made by qed and by nothing else")
+        raise ProofError("only qed makes a theorem")
 
     @classmethod
     def _made(cls, proved, **parts):
@@ -43,7 +43,7 @@ class Theorem:
 
     def __init_subclass__(cls):
         if (cls.__module__, cls.__name__) != (__name__, "Instance"):
-            raise TypeError("there is no other Theorem than the checker's")
+            raise TypeError("Theorem has no subclasses, because they could print anything")
 
     def __setattr__(self, name, value=None):
         raise AttributeError(f"this {type(self).__name__.lower()} is immutable")
@@ -66,7 +66,9 @@ class Theorem:
     def __call__(self, /, *unnamed, **meant):
         """An instance: each keyword replaces a letter, permutation, scalar or size."""
         if unnamed:
-            raise ProofError(f"{self.title}: say which letter it stands for, as in theorem(X=...)")
+            raise ProofError(
+                f"{self.title}: name the letter that it replaces, as in theorem(X=...)"
+            )
         put = Substitution.checked(self, meant)
         lhs, rhs = put(self.lhs), put(self.rhs)
         offered = [(h, h.substituted(put)) for h in self.hypotheses]
@@ -75,7 +77,7 @@ class Theorem:
             proved = justify.instance(self.proved, put, lhs, rhs, assumed)
         except rules.Differ:
             raise ProofError(
-                f"{self.title} does not say this: draws must keep apart, and 2 n is no size 4"
+                f"{self.title} does not imply this: distinct draws must stay distinct, and 2 n is not the size 4"
             ) from None
         except ProofError as error:
             raise ProofError(f"{self.title}: {readable(error)}") from None
@@ -162,4 +164,4 @@ def _check_that_it_prints(theorem):
         or not drawn <= {*theorem.random}
         or len({f.name for f in theorem.random}) < len(theorem.random)
     ):
-        raise ProofError(f"{theorem.title} would print otherwise than it was proved")
+        raise ProofError(f"{theorem.title} would print something other than what was proved")

@@ -48,7 +48,7 @@ def require(name):
     if found not in TRIED[name] and os.environ.get(VARIABLE) != "quiet":
         tried = " and ".join(".".join(map(str, one)) for one in sorted(TRIED[name]))
         print(
-            f"This book has been tried with {SHOWN[name]} {tried}, and not with the {version} "
-            "that is here. It goes on; if a result differs, that may be why.",
+            f"This book has been tested with {SHOWN[name]} {tried}, and not with the {version} "
+            "that is here. It continues; if a result differs, this may be why.",
             file=sys.stderr,
         )

@@ -126,5 +126,5 @@ def _of_any_kind(x):
     if sort.op == "NUM":
         return letter(name, k.NUM)
     if sort.op == "DRAW":
-        raise ProofError(f"{name} is a draw, which is no parameter of a definition")
+        raise ProofError(f"{name} is a draw, which cannot be a parameter of a definition")
     return letter(name, Term("FUN", "any", *sort.args[1:])) if sort.op == "FUN" else x

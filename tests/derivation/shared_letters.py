@@ -62,7 +62,7 @@ def refuse(write, words):
 def refused(rows):
     """The test of a table: {words of the refusal: {what is wrong: how to write it}}.
 
-    Where the words say themselves what is wrong, what stands beside them is how to write it.
+    Where the words say themselves what is wrong, the operand beside them is how to write it.
     """
     cases = [
         pytest.param(write, words, id=name)

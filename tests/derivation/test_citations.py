@@ -99,17 +99,17 @@ test_it_is_refused = refused({
     "no name of a letter": lambda: line(derivative(s * x + scalars("s′") * y, s), x),
     "a is used free and bound": lambda: line(over(a, X.T @ W[a]) + X.T @ W[a], zeros(d, d)),
     # what is no theorem, or prints what it likes
-    "there is no other": {
+    "has no subclasses": {
         "expression": lambda: type("Loud", (type(A),), {}),
         "theorem": lambda: type("Loud", (Theorem,), {}),
     },
-    "made by qed": {
+    "only qed makes a theorem": {
         "a forged theorem": lambda: Theorem(object(), name="x", **UNEQUAL),
         "a forged instance": lambda: line(A, B, Instance(object(), **UNEQUAL)),
         "a copied theorem": lambda: Theorem(
             **{name: getattr(shift, name) for name in shift.__slots__[:-1]}),
     },
-    "is no reason": {
+    "is not a reason": {
         "what looks like a theorem": lambda: line(A, B, Fake()),
         "a hypothesis that is silent": lambda: line(A, B, Silent(A, B)),
     },
@@ -127,14 +127,14 @@ def test_what_an_underscore_reaches_makes_no_theorem():
     """Of what a derivation keeps, the kernel believes its own theorem only."""
     altered = line(A, A + 0 * A)
     altered._lines = ((A, (), ""), (B, (), ""))
-    refuse(altered.qed, "would print otherwise")
+    refuse(altered.qed, "would print something other")
     assumed = Derivation("T", A)
     assumed._local = (hypothesis := given(A, B),)
     assumed.by(B, hypothesis)._local = ()
     needy = assumed.qed()
     assert "needs A = B" in repr(needy)
     parts = {name: getattr(needy, name) for name in needy.__slots__[:-1]}
-    refuse(lambda: Theorem._made(**{**parts, "hypotheses": ()}), "would print otherwise")
+    refuse(lambda: Theorem._made(**{**parts, "hypotheses": ()}), "would print something other")
 
 
 def test_a_theorem_prints_all_that_it_was_proved_with():
@@ -144,7 +144,10 @@ def test_a_theorem_prints_all_that_it_was_proved_with():
         parts = {"name": "T", "label": "", "lhs": lhs, "rhs": rhs, "proof": (), "not_run": ()}
         parts |= {"lines": ((lhs, (), ""), (rhs, (), "")), "hypotheses": (), "random": ()}
         proved = rules.by_normal_form(lhs.function, rhs.function, (), [law.name for law in laws])
-        refuse(lambda proved=proved, parts=parts: Theorem._made(proved, **parts), "print otherwise")
+        refuse(
+            lambda proved=proved, parts=parts: Theorem._made(proved, **parts),
+            "print something other",
+        )
     plain = theorem(one + one, 2 * one)
     assert proves(plain, 2 * one, 2 * one)
     assert not proves(plain, whole + one, 2 * one), "it does not say v ≠ 0"

@@ -56,7 +56,7 @@ test_it_is_refused = refused({
     "no row of 0*X sums to zero, which never holds": lambda: line(
         derivative(normalise(s * X) @ ones(d), s), zeros(n), unfold(normalise)),
     "0 ≠ 0, which never holds": undefined_in_a_hypothesis,
-    "a hypothesis speaks of a": lambda: line(
+    "a hypothesis contains a": lambda: line(
         over(a, Z[a]), over(a, zeros(n, d)), given(Z[a], zeros(n, d))),
     "used free and bound": head_taken_for_all_by_a_citation,
     "a hypothesis: shapes differ: (n, d) = (n, n)": lambda: given(X, A),

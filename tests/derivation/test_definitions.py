@@ -175,9 +175,9 @@ test_it_is_refused = refused({
         "a step that it catches": begun(
             first_term, caught(lambda row, t: row if t == 2 else 3 * row), 2, (z,)),
     },
-    "binds s, of which its argument speaks": {
+    "binds s, which its argument contains": {
         "a scalar that its argument brings": a_word_bound_by_its_argument},
-    "binds a, of which its argument speaks": {
+    "binds a, which its argument contains": {
         "an index that its argument brings": a_sum_over_the_index_of_its_argument},
     "define two words": {
         "a number or a matrix": called_twice(
@@ -205,14 +205,14 @@ test_it_is_refused = refused({
             first_of(X, A.params[0]) + X, X + first_of(X, A.params[0]))(A=B)},
     # index forms
     "takes indices made by head": {"a leaked index": a_leaked_index},
-    "may use the two indices it is given": {
+    "may use only its own two indices": {
         "a free index": lambda: table(lambda i, j: entry_of(W[a], i, j), d, d)
         + table(lambda i, j: a, d, d)},
     "these positions run to": {
         "an index of another range": lambda: table(lambda i, j: entry_of(A, j, i), n, d)},
     "is a float": {"a float": lambda: table(lambda i, j: 0.1 * entry_of(A, i, j))},
     "is not a scalar": {"an imaginary unit": lambda: table(lambda i, j: sp.I)},
-    "for exponents": {"a position for an exponent": lambda: table(lambda i, j: c ** (i - j))},
+    "an exponent in an index form": {"a position for an exponent": lambda: table(lambda i, j: c ** (i - j))},
 })  # fmt: skip
 
 

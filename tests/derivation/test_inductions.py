@@ -50,12 +50,12 @@ def base_and_step_of_two_draws():
 test_it_is_refused = refused({
     "a proof needs at least one line": lambda: Derivation("t", A).qed(),
     "needs a base and a step": lambda: total_is_the_first().qed(),
-    "written as a function": lambda: x_alone().base(None),
+    "must be a function": lambda: x_alone().base(None),
     "at least one line": lambda: x_alone().base(lambda line: line),
     "base: ends with softmax(x), not with 1": lambda: Induction(
         "I", t, softmax(x), ones(1, 1)).base(lambda line: line.by(softmax(x))),
     "step, line 2 is not justified": step_that_is_false,
-    "a part of an induction is no theorem by itself": lambda: Induction("I", t, x, y).step(
+    "a part of an induction is not a theorem by itself": lambda: Induction("I", t, x, y).step(
         lambda line, claim: line.by(y, claim).qed()),
     "not the statement at 1": step_that_assumes_what_it_needs_for_every_t,
     "assumes the statement, and nothing else": sides_written_over,

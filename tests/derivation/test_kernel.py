@@ -153,17 +153,17 @@ test_it_is_refused = refused({
     "the laws are": lambda: equal(x, x, laws=["any"]),
     "second equation does not begin": lambda: rules.chain(assumed(y, z), assumed(x, y)),
     "is a (SIZE ), no (NUM any)": lambda: rules.instance(assumed(x, y), {x: n}),
-    "something is put for letters": lambda: rules.instance(assumed(x, y), {ONE: x}),
+    "only letters can be replaced": lambda: rules.instance(assumed(x, y), {ONE: x}),
     "no (POS (lit 1": lambda: rules.instance(same(app(A, i)), {n: UNIT, i: j}),
     "the hole is not of the equation's sort": {
         "of another": lambda: rules.congruence(assumed(x, y), made(ONE), letter("h", fun(NUM))),
         "of none": lambda: rules.congruence(same(x), object(), x),
     },
-    "a hypothesis speaks of x": lambda: rules.for_every(assumed(x, y), [x]),
-    "is not generalised": lambda: rules.for_every(over_y(), [n]),
+    "a hypothesis contains x": lambda: rules.for_every(assumed(x, y), [x]),
+    "cannot be generalised": lambda: rules.for_every(over_y(), [n]),
     "is not assumed": lambda: rules.discharge(assumed(x, y), same(x)),
     "not evidently of zeros and ones": at(mask_of_mask, flag, made(app(A, i), i)),
-    "no chain of perm": at(lambda: same(app(A, moved(i))), turn, made(Term("last", n), i)),
+    "not a chain of perm": at(lambda: same(app(A, moved(i))), turn, made(Term("last", n), i)),
     "never holds": {
         "a divisor of 0": at(over_y, y, ZERO),
         "what cancels, at 1/0": at(cancelled, x, inv(ZERO)),
@@ -180,7 +180,7 @@ test_it_is_refused = refused({
             lambda v: mul(exp_(power(v, 4)), quotient(relu(v)))),
         "in a word": lambda: in_a_mean(lambda q: mul(q, app(over_x, q))),
     },
-    "a draw is bound by a mean": {
+    "a draw may occur only inside a mean": {
         "and nothing is assumed of it": assumes(entry, mul(num(2), entry)),
         "and stands in no side": lambda: same(entry),
     },
@@ -192,9 +192,9 @@ test_it_is_refused = refused({
     "positions of one range": checked(Term("delta", i, l), Term("le", i, l)),
     "takes 1 arguments": checked(app(A), app(A, i, i)),
     "no (POS (let n": checked(app(A, x), app(A, ONLY)),
-    "no function of": checked(*(Term("case", both, *fs) for fs in ((of_m, of_n), (of_n, of_n)))),
-    "no joined range": checked(Term("case", i, of_n, of_m)),
-    "no sort of functions": checked(
+    "not a function of": checked(*(Term("case", both, *fs) for fs in ((of_m, of_n), (of_n, of_n)))),
+    "not in a joined range": checked(Term("case", i, of_n, of_m)),
+    "not a sort of functions": checked(
         moved(x, by=numbers_moved), app(named("F", Term("FUN", "any", pos(n), pos(n))), i)),
     "moves nothing": checked(moved(i, by=nameless)),
     "takes other arguments": checked(
@@ -208,7 +208,7 @@ test_it_is_refused = refused({
             "a number and one that is positive": (x, letter("x", POSITIVE)),
             "two words": (app(double, x), app(triple, x)),
             "a letter and a known function": (named("cos"), ONE)}.items()},
-    "has no name, or one below a binder only": {
+    "has no name that a reader can write": {
         "on the right": assumes(ONE, named("#1")),
         **{repr(name): assumes(named(name)) for name in ("#1", "x) + (y", "2", "")},
     },
@@ -225,7 +225,7 @@ test_it_is_refused = refused({
         "a boolean": lambda: Term("lit", True),
     },
     "not an exact number": lambda: num(0.5),
-    "there is one that is no theorem": {
+    "not a theorem": {
         "chain": lambda: rules.chain(same(x), forged()),
         "reverse": lambda: rules.reverse(forged()),
         "instance": lambda: rules.instance(forged(), {}),
@@ -236,7 +236,7 @@ test_it_is_refused = refused({
     },
     "A is of that size": lambda: rules.induction(
         same(x), assumed(total_(made(app(A, k), k)), Term("size", n)), n),
-    "is no term": {
+    "is not a closed term": {
         "a letter": lambda: rules.for_every(assumed(x, ZERO), [object()]),
         "a value": lambda: rules.instance(same(x), {x: 1}),
         "what is bound": lambda: sorts.fits(NUM, Term("var", 0)),
@@ -316,7 +316,7 @@ def test_no_condition_of_an_induction_speaks_of_its_size():
     assert rules.induction(base, step, n)
     nothing = mul(ZERO, quotient(x_n(n)))
     divided = rules.chain(rules.chain(step, equal(ZERO, nothing)), equal(nothing, ZERO))
-    refuse(lambda: rules.induction(base, divided, n), "a condition speaks of the size")
+    refuse(lambda: rules.induction(base, divided, n), "a condition depends on the size")
 
 
 def test_what_fits_is_put():
@@ -351,7 +351,7 @@ def test_the_law_of_a_draw_is_a_letter_and_its_variance_a_number_like_any_other(
 
 
 def test_letters_are_read_once():
-    """What changes while it is read would generalise a letter that a hypothesis speaks of."""
+    """What changes while it is read would generalise a letter that a hypothesis contains."""
     reads = iter([[y], [x]])
 
     class Changing:

@@ -170,8 +170,8 @@ test_wrong_reasons_are_refused = refused({
         (exp(A + B), exp(A) * exp(B), EXP_OF_SUM, SPLIT),
     ),
     "write unfold(softmax)": lines((softmax(S) @ one, one_m, softmax)),
-    "is no reason": lines((A, A, "obviously")),
-    "is no law of this checker": lines((A, A.T, Law("symmetry", "symmetry"))),
+    "is not a reason": lines((A, A, "obviously")),
+    "is not a law of this checker": lines((A, A.T, Law("symmetry", "symmetry"))),
 })  # fmt: skip
 
 

@@ -26,20 +26,20 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "s**(1/3) is not a scalar of the book": lambda: sp.cbrt(s) * A,
     "counting is not needed": lambda: line(
         softmax(S + ones(m, n)), softmax(S), COUNT, unfold(softmax), EXP_OF_SUM),
-    "the positions that tabulate": lambda: entry_of(A, 1, 2),
+    "positions from tabulate": lambda: entry_of(A, 1, 2),
     "entry_of needs an expression": lambda: entry_of(3),
-    "proves: an expression": lambda: proves(PROOF.qed(), 3, 4),
+    "proves: expected an expression": lambda: proves(PROOF.qed(), 3, 4),
     "one shape": lambda: counterexample(X, X.T),
     "counterexample needs an expression": lambda: counterexample(A, 3),
-    "an expression of the book is wanted": {
+    "expected an expression of the book": {
         "a foreign start": lambda: Derivation("t", sp.Symbol("x")),
         "a foreign line": lambda: line(A, sp.MatrixSymbol("A", n, n)),
     },
-    "names stand in one string": lambda: sizes(""),
+    "give the names in one string": lambda: sizes(""),
     "in plain text": lambda: proves(PROOF.qed(), A, A, needs=3),
     "refusal takes a function": lambda: refusal(3),
     # sizes and shapes
-    "a size is a whole number": {"no size": lambda: ones(None), "a slice": lambda: z[1:3]},
+    "a size is an integer": {"no size": lambda: ones(None), "a slice": lambda: z[1:3]},
     "write join(n, m) or join(m, n)": lambda: matrix("X", n + m, d),
     "do not conform: (m, n) @ (m, n)": lambda: S @ V,
     "do not agree: (n, d) ⊙ (d, n)": lambda: X * X.T,
@@ -64,7 +64,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "takes indices made by head": lambda: W[1],
     "over needs an index made by head": lambda: over(3, A),
     "cannot be called None": lambda: entrywise(None),
-    "written as a function": {
+    "must be a function": {
         "no index form": lambda: tabulate(3),
         "no definition": lambda: define("f", None)(A),
     },
@@ -73,11 +73,11 @@ test_a_mistake_is_answered_in_a_sentence = refused({
         "a step of too little": lambda: recursion("r", lambda: ones(1), lambda row: row)(n),
     },
     "of 1 argument here": lambda: define("f", lambda x, y: x)(A),
-    "say which letter": lambda: PROOF.qed()(A),
-    "words in one row": lambda: Induction(3, n, A, A),
+    "name the letter that it replaces": lambda: PROOF.qed()(A),
+    "one line of words": lambda: Induction(3, n, A, A),
     "one formula": lambda: tabulate(a_number_without_its_letters, n, n),
     # too deep
-    "nested so deeply": {
+    "nested too deeply": {
         "four thousand exponentials": lambda: tabulate(
             lambda i, j: nested(4000, exp_of, entry_of(A, i, j)), n, n),
         "four hundred transposes": lambda: nested(400, lambda x: x.T),
@@ -104,7 +104,7 @@ def test_a_refused_line_names_all_there_is_to_know():
 def test_a_step_that_is_too_large_says_so():
     big = sum(scalars("p q r s t u v w x y z"))
     one = ones(1)
-    refuse(lambda: line(big**4 * one, (big - 1) ** 4 * one), "It is too large to be worked out")
+    refuse(lambda: line(big**4 * one, (big - 1) ** 4 * one), "The line is too large to decide")
 
 
 # ── A proof that somebody is still writing ────────────────────────────────────────────────
@@ -118,9 +118,9 @@ MISSING = {
     "twice, line 1: the expression": doubled(...),
     "twice, line 1: a reason": doubled(2 * S, ...),
     "twice: the expression": lambda: Derivation("twice", ...),
-    "what stands beside +": lambda: Derivation("twice", S + S).by(S + ...),
-    "what stands beside -": lambda: Derivation("twice", S + S).by(... - S),
-    "what stands beside @": lambda: Derivation("twice", S @ S.T).by(... @ S.T),
+    "the operand beside +": lambda: Derivation("twice", S + S).by(S + ...),
+    "the operand beside -": lambda: Derivation("twice", S + S).by(... - S),
+    "the operand beside @": lambda: Derivation("twice", S @ S.T).by(... @ S.T),
 }
 
 

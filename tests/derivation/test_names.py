@@ -46,7 +46,7 @@ test_it_is_refused = refused({
     # what is bound
     "the name a of an index is used for something else": lambda: scaled()(c=scalars("a")),
     "the name s of an index": start(lambda: derivative(s * W[head("s", h)], s)),
-    "or called like a letter": {
+    "or has the name of a letter": {
         "a word called like a bound scalar": a_word_called_like_a_bound_scalar,
         "a function called like an index": lambda: line(
             over(a, entrywise("a")(A)), h * entrywise("a")(A)),
@@ -128,7 +128,7 @@ def named(names, make):
 test_a_bad_name_is_refused = refused({
     "no name of a letter": named(UNPRINTABLE, lambda q: matrix(q, n, n))
     | {"of an index": lambda: head("t²s", n), "of a permutation": lambda: permutation("W_", n)},
-    "choose another name": named(
+    "the book already uses the name": named(
         [*BOOKS_OWN, *"EIL", "tanh", "cos"], lambda q: define(q, lambda x: x))
     | {"of a function": lambda: entrywise("softmax")},
     "a word cannot be called": named(NO_NAMES, lambda q: define(q, lambda x: x)),
@@ -137,12 +137,12 @@ test_a_bad_name_is_refused = refused({
         "a title with a Cyrillic letter": lambda: Derivation("definition of sоftmax", A),
         "a hypothesis with a Cyrillic letter": lambda: Given(A, B, "аlgebra"),
         "a title that closes its quotation marks": lambda: Derivation("T”, algebra, “", A)},
-    'is like "Theorem 3.2"': named(
+    'must be like "Theorem 3.2"': named(
         ["algebra", "definition of softmax", "Theorem", "Theorem 3.2 (x)"],
         lambda q: line(A + A, 2 * A).qed(q)),
-    "a note is words in one row": named(
+    "a note must be one line of words": named(
         STEERING, lambda words: Derivation("T", A + A).by(2 * A, note=words)),
-    "words in one row": {
+    "one line of words": {
         "a title": lambda: Derivation("}", A + A),
         "a hypothesis": lambda: Given(A, B, "{"),
         "a label": lambda: line(A + A, 2 * A).qed("a\r b"),

@@ -31,8 +31,8 @@ mean_of_what_is_fixed = theorem(expectation(fixed @ fixed.T), fixed @ fixed.T)
 at, u = head("R", h), Heads("u", h, 1, 1)
 
 test_it_is_refused = refused({
-    "bound by a mean": lambda: line(draw.T @ fixed, draw.T @ fixed),
-    "a draw is bound": {
+    "only inside a mean": lambda: line(draw.T @ fixed, draw.T @ fixed),
+    "a draw may occur only inside a mean": {
         "an assumption about it": lambda: given(draw, draw @ J / n).proved,
         "an assumption about it, under its mean": lambda: line(
             bias, expectation(bias)).by(square, given(bias, draw @ draw.T)),
@@ -44,7 +44,7 @@ test_it_is_refused = refused({
     },
     "not random, not for U": lambda: theorem(
         expectation(x @ W_1.T), zeros(1, k), SECOND_MOMENTS)(x=random_matrix("U", 1, d, sigma**2)),
-    "independent letters cannot stand for the same one": lambda: theorem(
+    "independent letters cannot be replaced by the same letter": lambda: theorem(
         expectation(score), zeros(1), SECOND_MOMENTS)(W_1=W_2),
     "W_1 has variance sigma**2, U another": lambda: theorem(
         expectation(width), k * sigma**2 * x @ y.T, SECOND_MOMENTS)(

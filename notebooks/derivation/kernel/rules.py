@@ -57,9 +57,9 @@ def _one_thing_each_name(terms):
 def _public(*terms):
     """Refuse letters that a reader cannot write, and draws that no mean binds."""
     for t in terms:
-        must(type(t) is Term and not t.loose, "{} is no term, or refers to something bound", t)
+        must(type(t) is Term and not t.loose, "{} is not a closed term", t)
         for x in t.letters:
-            must(is_name(x.args[0]), "{} has no name, or one below a binder only", x)
+            must(is_name(x.args[0]), "{} has no name that a reader can write", x)
             check_sort(x.args[1])
 
 
@@ -152,7 +152,7 @@ def instance(theorem, meant):
     """Rule 4: replace letters by terms, everywhere at once; ``meant`` is {letter: term}."""
     _genuine(theorem)
     meant = dict(meant)
-    must(all(type(x) is Term and x.op == "let" for x in meant), "something is put for letters")
+    must(all(type(x) is Term and x.op == "let" for x in meant), "only letters can be replaced")
     sizes = {x: t for x, t in meant.items() if x.args[1] == SIZE}
     for x, t in meant.items():
         _public(t)
@@ -170,7 +170,7 @@ def _carried(relation, x, meant):
     if relation == SMOOTH and new.op == "let":
         return {(relation, new)}
     if relation == SMOOTH:  # a composition is smooth if its parts are, at every point
-        must(new.args[1:] == (NUM,), "only a function of one number is put for a smooth letter")
+        must(new.args[1:] == (NUM,), "only a function of one number can replace a smooth letter")
         return _sides_ask([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
     return _condition(relation, new)
 
@@ -190,8 +190,8 @@ def for_every(theorem, letters):
     letters, assumed = tuple(letters), [f.letters for f in chained(*theorem.hypotheses)]
     _public(*letters)
     for x in letters:
-        must(x.op == "let" and x.args[1].op in ("NUM", "POS"), "{} is not generalised", x)
-        must(not any(x in spoken for spoken in assumed), "a hypothesis speaks of {}", x.args[0])
+        must(x.op == "let" and x.args[1].op in ("NUM", "POS"), "{} cannot be generalised", x)
+        must(not any(x in spoken for spoken in assumed), "a hypothesis contains {}", x.args[0])
     needs = {(r, x) for r, x in theorem.conditions if r == SMOOTH}
     for relation, f in theorem.conditions - needs:
         body, marks = looked_into(f)
@@ -236,9 +236,9 @@ def induction(base, step, size):
         must((theorem.lhs, theorem.rhs) == wanted, "that is not the statement at {}", at)
     needs = base.conditions | step.conditions
     others = [*[x for _, x in needs], *chained(*base.hypotheses)]
-    must(not any(size in x.letters for x in others), "a condition speaks of the size")
+    must(not any(size in x.letters for x in others), "a condition depends on the size")
     return _proved(lhs, rhs, needs, base.hypotheses | step.hypotheses - {(lhs, rhs)})
 
 
 def _genuine(*theorems):
-    must(all(type(t) is Proved for t in theorems), "there is one that is no theorem: {}", theorems)
+    must(all(type(t) is Proved for t in theorems), "not a theorem: {}", theorems)

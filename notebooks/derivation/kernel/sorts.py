@@ -47,9 +47,9 @@ def check(t):
 
 
 def range_of(p):
-    """The size of the range of a position; raises ProofError if the term is no position."""
+    """The size of the range of a position; raises ProofError if the term is not a position."""
     sort = check(p)
-    must(sort.op == "POS", "{} is no position", p)
+    must(sort.op == "POS", "{} is not a position", p)
     return sort.args[0]
 
 
@@ -67,7 +67,7 @@ def _application(op, head, *arguments):
     if head.op == "let":
         sort = check_sort(head.args[1], draws=True)
         number = sort.op == "DRAW" or sort.op == "FUN" and sort.args[1] == NUM
-        must(number, "{} is no function with numbers as values", head)
+        must(number, "{} is not a function whose values are numbers", head)
         sorts = sort.args[2:]
     else:
         check_word(head)
@@ -98,7 +98,7 @@ def check_word(head):
     if head in _words:
         return
     count = {"word": 2, "rec": 3}.get(head.op)
-    must(len(head.args) == count and is_name(head.args[0]), "{} is no definition", head)
+    must(len(head.args) == count and is_name(head.args[0]), "{} is not a definition", head)
     name, first, *step = head.args
     hidden = ", ".join(sorted(x.args[0] for x in head.letters))
     must(not hidden, "the definition of {} hides {}: make it a parameter", name, hidden)
@@ -113,7 +113,7 @@ def check_word(head):
 
 def check_function(f, draws=False):
     """The sorts of a function's arguments; raises ProofError if its values are not numbers."""
-    must(type(f) is Term and f.op == "abs" and not f.loose, "{} is no function", f)
+    must(type(f) is Term and f.op == "abs" and not f.loose, "{} is not a function", f)
     body, marks = looked_into(f)
     fits(NUM, body)
     return [check_sort(x.args[1], draws) for x in marks]
@@ -127,17 +127,17 @@ def check_sort(s, draws=False):
         kind, result, *below = s.args
         moves = kind == "perm" and below == [result] and result.op == "POS"
         numbers = kind in ("any", "mask") and result == NUM
-        must(moves or numbers, "{} is no sort of functions", s)
+        must(moves or numbers, "{} is not a sort of functions", s)
         for a in below:
             must(check_sort(a).op != "FUN", "a function does not take functions")
     elif s.op == "DRAW":
-        must(draws, "a draw is bound by a mean and stands nowhere else")
+        must(draws, "a draw may occur only inside a mean")
         law, variance, *below = s.args
         must(check(law) == LAW and fits(NUM, variance), "a draw has a law and a variance")
         must(sign(full(variance)), "a variance must be evidently at least 0, which {} is not", s)
         must(all(check_sort(a).op == "POS" for a in below), "a draw is a matrix")
     else:
-        must(s in (SIZE, LAW, NUM, POSITIVE), "{} is no sort", s)
+        must(s in (SIZE, LAW, NUM, POSITIVE), "{} is not a sort", s)
     return s
 
 
@@ -145,13 +145,13 @@ def _over(op, f):
     """A sum over positions, or a mean over draws."""
     sorts, wanted = check_function(f, draws=True), "POS" if op == "sum" else "DRAW"
     must(sorts and all(s.op == wanted for s in sorts), "a {} binds other things than {}", op, f)
-    must(not any(s.loose for s in f.args[1:]), "what a {} binds together is independent", op)
+    must(not any(s.loose for s in f.args[1:]), "what a {} binds together must be independent", op)
     return NUM
 
 
 def _case(op, at, *branches):
     blocks = range_of(at).args
-    must(range_of(at).op == "join" and len(branches) == 2, "{} lies in no joined range", at)
+    must(range_of(at).op == "join" and len(branches) == 2, "{} is not in a joined range", at)
     for block, f in zip(blocks, branches):
         fits(fun(pos(block)), f)
     return NUM
@@ -163,17 +163,17 @@ BINDING = {"app": _application, "move": _move, "sum": _over, "mean": _over,
 
 def fits(sort, a):
     """The sort of a term, which is refused if another sort is required here."""
-    must(type(a) is Term and not a.loose, "{} is no term, or refers to something bound", a)
+    must(type(a) is Term and not a.loose, "{} is not a closed term", a)
     if sort.op != "FUN":
         found = check(a)
         must(found == sort or sort.op == found.op == "NUM", "{} is a {}, no {}", a, found, sort)
         must(sort != POSITIVE or sign(full(a)) == ABOVE_ZERO, "{} is not evidently positive", a)
         return sort
     kind, result, *below = sort.args
-    must(a.op == "abs" and list(a.args[1:]) == below, "{} is no function of {}", a, below)
+    must(a.op == "abs" and list(a.args[1:]) == below, "{} is not a function of {}", a, below)
     body, marks = looked_into(a)
     if kind == "perm":
-        must(check(body) == result and inverse(a), "{} is no chain of permutations", a)
+        must(check(body) == result and inverse(a), "{} is not a chain of permutations", a)
         return sort
     must(kind == "any" or is_mask(full(body)), "{} is not evidently of zeros and ones", a)
     return fits(NUM, body) and sort

@@ -204,7 +204,7 @@ def inverse(f):
     body, back = f.args[0], Term("var", 0)
     while body.op == "move":
         body, back = body.args[2], Term("move", body.args[0], -body.args[1], back)
-    must(body == Term("var", 0), "{} is no chain of permutations", f)
+    must(body == Term("var", 0), "{} is not a chain of permutations", f)
     return Term("abs", back, *f.args[1:])
 
 
