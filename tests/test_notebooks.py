@@ -23,7 +23,6 @@ LOOSE = {
     "11-exercises": [1e-6],  # of first order in a small step
     "14-the-bias-folded-away": [1e-4, 1e-4],  # weights stored in float32
     "15-redundant-is-not-inert": [1e-3],  # a walk in float32
-    "15a-where-epsilon-cuts-the-noise-off": [1e-8, 1e-3],  # Adam's eps; a walk of 0.045
     "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; of first order in the decay
     "15d-the-price-in-a-layer-and-before-batch-norm": [1e-6],  # a difference of outputs near one
 }
