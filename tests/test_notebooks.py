@@ -24,7 +24,7 @@ LOOSE = {
     "14-the-bias-folded-away": [1e-4, 1e-4],  # weights stored in float32
     "15-redundant-is-not-inert": [1e-3],  # a walk in float32
     "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; of first order in the decay
-    "15d-the-price-in-a-layer-and-before-batch-norm": [1e-6],  # a difference of outputs near one
+    "15b-the-price-of-a-large-key-bias": [1e-6],  # a difference of outputs near one
 }
 TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a-f]{4,}")
 
