@@ -20,7 +20,7 @@ LOOSE = {
     + 2 * [1e-4],  # float32, PyTorch's traps as they are met
     "09c-depth-measured": [1e-3],  # a norm's eps
     "11-exercises": [1e-6],  # of first order in a small step
-    "14-the-bias-folded-away": [1e-4, 1e-4],  # weights stored in float32
+    "14-the-bias-folded-away": [1e-4],  # weights stored in float32
     "15-redundant-is-not-inert": [1e-3],  # a walk in float32
     "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; of first order in the decay
     "15b-the-price-of-a-large-key-bias": [1e-6],  # a difference of outputs near one
