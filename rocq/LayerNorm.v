@@ -69,8 +69,8 @@ move=> d_neq0; rewrite /norm [(b - _)^T]linearB /= trmx_mul mulmxBr mulmxA -mulN
 by rewrite (layer_norm_erases_a_constant _ _ d_neq0).
 Qed.
 
-(** Theorem 7.3. *)
-Theorem layer_norm_is_centring_then_rms_norm n d (Z : 'M[F]_(n, d)) :
+(** Remark 7.3. *)
+Remark layer_norm_is_centring_then_rms_norm n d (Z : 'M[F]_(n, d)) :
   layer_norm Z = rms_norm (centre Z).
 Proof. by []. Qed.
 

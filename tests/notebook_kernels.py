@@ -33,7 +33,7 @@ matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.wi
 """.split()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
 #: The notebooks that take longest begin, or one worker would be left with them at the end.
-LONGEST = ("13c", "16-", "12c", "11e", "14-the", "12-")
+LONGEST = ("13-", "16-", "12b", "14-the", "15-", "11b")
 
 
 class ForkedKernel(CONTEXT.Process):

@@ -3,19 +3,19 @@
 import re
 
 import pytest
-from register import read_register
+from register import read_statements
 
 from rocq import ROOT, read_project, theorems
 
 PAGE = (ROOT / "book" / "rocq.md").read_text(encoding="utf-8")
-BOOK = {entry.label: entry for entry in read_register(ROOT / "notebooks")}
+BOOK = {entry.label: entry for entry in read_statements(ROOT / "notebooks").values()}
 FILES = read_project(ROOT / "rocq")[1]
 NUMBERED = {number: (name, path) for path in FILES for name, number in theorems(path) if number}
 
 
 def test_the_page_shows_the_core_and_what_is_proved_and_nothing_else():
     assert {f"Theorem {n}" for n in ("1.3", "1.4", "1.5", "3.1", "3.2", "7.1")} <= set(NUMBERED)
-    labels = re.findall(r"^### ((?:Theorem|Lemma) [\d.]+)", PAGE, re.M)
+    labels = re.findall(r"^### ((?:Theorem|Lemma|Remark) [\d.]+)", PAGE, re.M)
     assert sorted(labels) == sorted(NUMBERED)
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))
-MAP = ROOT / "notebooks/13c-biases-counted.ipynb"
+MAP = ROOT / "notebooks/13-an-audit-of-real-models.ipynb"
 
 
 def test_the_page_prints_the_table_word_for_word():

@@ -56,6 +56,8 @@ BOX = re.compile(
     re.DOTALL,
 )
 
+REMARK = re.compile(rf"\*\*{REMARK_TITLE.pattern}\*\*\s*(?P<statement>.+)", re.DOTALL)
+
 MARKS = ("checked", "by hand", "measured")
 FEWEST_WORDS = 5  # of an argument by hand
 CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
@@ -74,6 +76,7 @@ class Statement:
     kind: str
     number: str
     name: str
+    statement: str
 
     @property
     def label(self):
@@ -89,7 +92,6 @@ class Statement:
 class Entry(Statement):
     """A theorem: the contents of its box, and the other cells of its row in the summary."""
 
-    statement: str
     needs: str
     evidence: tuple
     facts: dict
@@ -149,13 +151,19 @@ def compare(what, wanted, found):
 
 def read_boxes(lines):
     """The contents of each box: kind, number, name, statement, needs, clauses."""
-    for quoted, block in groupby(lines, key=lambda line: line.startswith(">")):
-        text = "\n".join(re.sub("^> ?", "", line) for line in block)
-        if quoted and re.match(rf"\*\*{LABEL} \(", text):
+    for text in quotes(lines):
+        if re.match(rf"\*\*{LABEL} \(", text):
             found = BOX.fullmatch(text)
             demand(found, f"a box without “*Needs:* …” and “*Evidence:* …”: {text[:50]}")
             *parts, evidence = found.groups()
             yield *parts, read_clauses(evidence)
+
+
+def quotes(lines):
+    """The block quotes among some lines of Markdown, without their marks."""
+    for quoted, block in groupby(lines, key=lambda line: line.startswith(">")):
+        if quoted:
+            yield "\n".join(re.sub("^> ?", "", line) for line in block)
 
 
 def read_clauses(bullets):
@@ -190,11 +198,12 @@ def check_evidence(clauses, text, elsewhere=()):
 def read_remarks(path):
     """The remarks of a notebook.  Raises Fault for a remark whose derivation is not printed."""
     said, text = printed_in(path), FENCE.sub("", text_of(path))
-    for found in re.finditer(rf"^> \*\*{REMARK_TITLE.pattern}\*\*", text, re.MULTILINE):
-        remark = Statement(path, chapter_of(text), *found.groups())
-        title = f"{remark.label} ({remark.name})"
-        demand(f"{title}:" in said, f"the page prints no derivation of {title}")
-        yield remark
+    for block in quotes(text.splitlines()):
+        if found := REMARK.fullmatch(block):
+            remark = Statement(path, chapter_of(text), *found.groups())
+            title = f"{remark.label} ({remark.name})"
+            demand(f"{title}:" in said, f"the page prints no derivation of {title}")
+            yield remark
 
 
 def chapter_of(text):

@@ -20,7 +20,9 @@ from files import ROOT, Fault, demand, in_a_sentence
 CLOSED = "Closed under the global context"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Remark)\s+([\w']+)", re.M)
 #: The comment before a theorem begins with the book's number.
-NUMBERED = re.compile(r"\(\*\*\s*((?:Theorem|Lemma) \d+\.\d+)\b(?:(?!\*\)).)*\*\)\s*\Z", re.S)
+NUMBERED = re.compile(
+    r"\(\*\*\s*((?:Theorem|Lemma|Remark) \d+\.\d+)\b(?:(?!\*\)).)*\*\)\s*\Z", re.S
+)
 #: MathComp 1 prints warnings about itself when it loads.
 QUIET = ["-q", "-w", "-all"]
 
