@@ -14,7 +14,7 @@ LINKS = {
     "5.5": "05b-rotary-and-normalised-keys-bring-it-back.ipynb"
     "#a-key-bias-under-a-sink-moves-the-sink",
     "6.1": "06-batch-norm-erases-the-bias.ipynb#batch-norm-erases-the-bias",
-    "6.3": "06a-where-a-bias-can-move.ipynb#a-shift-after-a-norm-moves-into-the-next-bias",
+    "6.3": "06b-convolutions-and-batch-norm.ipynb#a-shift-after-a-norm-moves-into-the-next-bias",
     "6.5": "06b-convolutions-and-batch-norm.ipynb#batch-norm-folds-into-the-layer-before-it",
     "6.6": "06b-convolutions-and-batch-norm.ipynb#zero-padding-stops-the-shift",
     "7.1": "07-layer-norm-erases-only-its-mean.ipynb#layer-norm-erases-the-mean-of-the-bias",
@@ -29,7 +29,7 @@ LINKS = {
     "8.4": "08b-which-constants-move.ipynb#the-shift-before-takes-the-query-bias",
     "8.5": "08b-which-constants-move.ipynb#in-post-norm-the-residual-carries-the-shift",
     "8.6": "08b-which-constants-move.ipynb#the-second-bias-moves-to-the-norm-before",
-    "8.7": "08c-surgery-on-a-block.ipynb#a-parallel-block-also-needs-its-first-bias",
+    "8.7": "08b-which-constants-move.ipynb#a-parallel-block-also-needs-its-first-bias",
     "11.2": "11-every-redundant-direction.ipynb#the-extra-key-and-value-move-along",
     "11.6": "11c-two-properties-decide.ipynb#the-fold-is-wrong-by-the-spread-of-the-row-sums",
     "11.7": "11c-two-properties-decide.ipynb#under-a-replaced-mask-the-key-bias-moves-the-mask",
@@ -38,6 +38,6 @@ LINKS = {
     "11.10": "11d-around-the-softmax.ipynb#deberta-turns-the-key-bias-into-a-table-of-distances",
     "12.1": "12-norms-and-constants.ipynb#token-and-position-tables-share-a-constant",
     "12.2": "12-norms-and-constants.ipynb#a-constant-row-of-the-head-is-invisible-to-probabilities",
-    "14.1": "14b-what-a-fold-must-ask-first.ipynb"
+    "14.1": "14-the-bias-folded-away.ipynb"
     "#under-a-sink-the-fold-is-too-large-by-the-sink-s-weight",
 }
