@@ -32,7 +32,7 @@ def test_what_is_untried_is_named_and_what_is_known_is_silent(monkeypatch, capsy
     monkeypatch.delenv(versions.VARIABLE, raising=False)
     required(monkeypatch, name, version)
     out, err = capsys.readouterr()
-    named = version in err and "It goes on" in err and err.count("\n") == 1
+    named = version in err and "It continues" in err and err.count("\n") == 1
     assert out == "" and (err == "" if (name, version) in KNOWN else named)
     monkeypatch.setenv(versions.VARIABLE, "quiet")
     required(monkeypatch, name, version)
