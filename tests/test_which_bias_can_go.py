@@ -50,7 +50,7 @@ def test_each_section_is_a_row_with_its_answers_and_its_conditions():
 
 def test_a_theorem_is_linked_by_its_own_number():
     slugs = {number: entry.slug for number, entry in read_statements(ROOT / "notebooks").items()}
-    cited = re.findall(r"(?:Theorem|Lemma) ([\d.]+)\]\([^)#]*#([\w-]+)\)", PAGE)
+    cited = re.findall(r"(?:Theorem|Lemma|Remark) ([\d.]+)\]\([^)#]*#([\w-]+)\)", PAGE)
     assert len(cited) > 30
     assert [pair for pair in cited if slugs.get(pair[0]) != pair[1]] == []
 
