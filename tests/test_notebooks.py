@@ -19,7 +19,7 @@ LOOSE = {
     "02-exercises": 4 * [1e-5],  # float32
     "02c-masks-and-pytorch-traps": 7 * [1e-5]
     + 2 * [1e-4],  # float32, PyTorch's traps as they are met
-    "09c-depth-measured": [1e-3],  # a norm's eps
+    "09-how-depth-scales": [1e-3],  # a norm's eps
     "11-exercises": [1e-6],  # of first order in a small step
     "14-the-bias-folded-away": [1e-4, 1e-4],  # weights stored in float32
     "15-redundant-is-not-inert": [1e-3],  # a walk in float32
