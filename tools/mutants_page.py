@@ -30,7 +30,7 @@ def shown(part, there):
     made = sum(there["made"].values())
     survived = Counter(one["kind"] for one in there["survivors"])
     share = int(1000 * (1 - survived.total() / made)) / 10  # never rounded up to 100 %
-    yield f"Made were {made:,} of {there['possible']:,} possible mistakes, in {there['places']} files,"
+    yield f"Of {there['possible']:,} possible mistakes, in {there['places']} files, the program made {made:,},"
     yield f"drawn with seed {there['seed']} on {there['taken']}."
     yield f"**{share:g} % were noticed**, {survived.total()} were not. {there.get('note', '')}\n"
     yield "| mistake | made | noticed | not |\n| --- | --- | --- | --- |"
@@ -38,7 +38,8 @@ def shown(part, there):
         yield f"| {kind} | {count} | {count - survived[kind]} | {survived[kind] or ''} |"
     for one in there["survivors"]:
         name = one["place"]
-        link = f"[{name}](../notebooks/{name}.ipynb)" if part == "notebooks" else f"`{name}`"
+        page = (ROOT / "notebooks" / f"{name}.ipynb").exists()  # it may have been merged since
+        link = f"[{name}](../notebooks/{name}.ipynb)" if page else f"`{name}`"
         yield f"\n{link}, `` {one['piece']} ``: {one['kind']}.\n"
         yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"
 
