@@ -102,7 +102,7 @@ PRETENDED = torch.device("meta")
 
 
 def reports(monkeypatch, device, module=None):
-    """What torch says of accelerators; the module of one holds what its memory can do."""
+    """What torch reports on accelerators; the module of each tells what its memory can do."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: device is not None)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
     monkeypatch.setattr(torch, "get_device_module", lambda name: module or SimpleNamespace())

@@ -83,7 +83,7 @@ def text_of(name, page, tops, site):
         if to in tops:
             link["href"] = "#" + (anchor_of(to, anchor) if anchor else tops[to])
         elif ":" not in address:
-            link.unwrap()  # it leads to a picture of the site
+            link.unwrap()  # it leads to a picture on the site
     for picture in text.find_all("img"):
         picture["src"] = normpath(join(site, dirname(name), picture["src"]))
     return text

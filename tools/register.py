@@ -143,7 +143,7 @@ def read_notebook(path):
 
 
 def compare(what, wanted, found):
-    """Demand that each heading or row that a box determines is there once, and no other one."""
+    """Demand each heading or row that a box determines exactly once, and no others."""
     for one in wanted + found:
         asked, there = wanted.count(one), found.count(one)
         demand(asked == there == 1, f"{asked} boxes make the {what} “{one}”; it is there {there}×")

@@ -66,7 +66,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition contains another {name} than the printed one")
-        # two kinds of one word, or two words: without a line that shows them, nobody can distinguish them
+        # two words, or kinds of one: readers cannot tell them apart if no line shows them
         if name not in known and term in heads and alone.setdefault(name, term) != term:
             raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
 

@@ -85,7 +85,7 @@ class Heads(Sealed):
 
     @property
     def shape(self):
-        """The numbers of heads, rows and columns, which a definition may write with but not look at."""
+        """The numbers of heads, rows and columns, which a definition may use, not inspect."""
         return tuple(map(Scalar, self.family.sizes))
 
 

@@ -35,7 +35,7 @@ def test_a_solution_without_an_end_is_handed_out_to_nobody():
 # ── The sheets ────────────────────────────────────────────────────────────────────────────
 
 SEEDS = ("1", pytest.param("autumn", marks=pytest.mark.nightly))
-#: What an answer of a kind returns for a claim, and the parts, a and b, that it gets.
+#: By kind of answer: the body of its function, and whether it passes parts a and b (1 or 0).
 ANSWERS = {
     "assumed": ("return Derivation('it', left).by(right, given(left, right)).qed()", "00"),
     "guessed": ("return claim == 'A'", "00"),

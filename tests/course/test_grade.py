@@ -101,7 +101,7 @@ ANSWERS = {
     "a large file": ("open('large', 'wb').write(bytes(10**8)); half_turn = 3", "File too large"),
     "an end": ("import os\nos._exit(0)", "the answer ended Python"),
     "a loop": ("while True:\n    half_turn = 3", "the answer ran longer than 8 s"),
-    # what it printed fills its memory, or its time is up: which one first, the machine decides
+    # its output fills its memory, or its time is up; which comes first depends on the machine
     "printing without end": (
         "while True:\n    print('x' * 10**5)",
         "ran longer than 8 s|MemoryError",

@@ -54,7 +54,7 @@ def root_of_a_square(x, y):
 
 
 REFUSED = {
-    # a draw may occur only inside a mean: no side, no word
+    # a draw may occur only inside a mean, not in a side or a word by itself
     "a draw in a side": (draws_of_two_variances, "only inside a mean"),
     # what has no terms left is zero
     "a root that vanishes": (lambda: equal_numbers(root_of_a_square), "never holds"),

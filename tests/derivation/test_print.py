@@ -239,7 +239,7 @@ def test_a_size_in_an_index_form_is_mentioned():
 
 
 def test_what_a_readers_word_takes_need_not_conform():
-    """Whether I is as large as X has rows or columns, only the definition knows."""
+    """Only the definition knows whether the size of I is X's number of rows or of columns."""
     f = define("w", lambda x, y: 2 * x @ (ones(y.shape[0]).T @ y @ ones(y.shape[1])))
     printed = [repr(f(v, y)) for y in (one, ones(m), ones(1, 1), v + one, identity(n))]
     assert printed == ["w(v, 1[n])", "w(v, 1[m])", "w(v, 1)", "w(v, v + 1)", "w(v, I[n])"]

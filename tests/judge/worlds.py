@@ -198,7 +198,7 @@ def _derivative(world, x):
 
 
 def _mean(world, x):
-    """Over one of two distributions that the moments allow, by the seed: all patterns."""
+    """The mean over all patterns of one of two admissible distributions, chosen by the seed."""
     families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
     shapes = [tuple(map(world.size, f.sizes)) for f in families]
     count = sum(rows * columns for rows, columns in shapes)

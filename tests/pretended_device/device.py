@@ -26,7 +26,7 @@ from torch.utils import backend_registration
 from torch.utils._pytree import tree_leaves, tree_map
 
 NAME = "pretended"
-#: DLDeviceType of dlpack.h: kDLCPU, and kDLExtDev for the one more.
+#: DLDeviceType of dlpack.h: kDLCPU, and kDLExtDev for the pretended device.
 IN_DLPACK = {"cpu": 1, NAME: 12}
 ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 NESTED_ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.NestedTensorCPU)

@@ -259,7 +259,7 @@ def test_who_reads_the_stream(reader):
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 def test_a_layer_that_is_hardly_heard(size):
-    """Its Jacobian is small beside that of the layer that is heard: the cut is its own."""
+    """Its Jacobian is small beside that of the other layer, so it needs a cut of its own."""
     report = audit(with_a_faint_layer(size), x())
     assert [report.row(f"{p}_proj.bias", at).alone for at in ("", "faint.") for p in "qk"] == 2 * [
         0,

@@ -274,7 +274,7 @@ def test_a_key_bias_that_costs_digits_in_its_own_dtype_only():
 
 
 def test_a_port_in_another_dtype():
-    """Rounding to bfloat16 is no difference, and four units in the last place of it are."""
+    """Rounding to bfloat16 does not count as a difference; four units in its last place do."""
     original, port = Separate(**numbers()), HeadByHead(**numbers()).bfloat16()
     found = compare(original, port, X)
     assert found.same and not found.differences and found.apart["float64"] < 1e-12

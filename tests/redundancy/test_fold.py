@@ -31,7 +31,7 @@ PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,
     "bert": POST, "distilbert": POST,
-    # encoder, decoder and, but for networks, across
+    # three attentions (encoder, decoder, cross-attention), but only two networks
     "bart": {name: n * (2 if name == "b" else 3) for name, n in POST.items()},
     "whisper": {"b_Q": 3 * L * D, "b_V": 3 * L * D, "β": 2 * L * D},  # its keys have no bias
     # rotary: of a head of 8, all, a half, or a quarter turns; the shift is used up by b_Q, except

@@ -86,7 +86,7 @@ def moved(case, mode, module):
 
 
 def measured(case):
-    """The nullity of the Jacobian by all added parameters, which twice as many inputs leave as it is."""
+    """The nullity of the Jacobian by all added parameters, once twice as many inputs confirm it."""
     module = case.plain(generic(case))
     shapes = {name: p.shape for name, p in case.added(module).items()}
     size, seeds, last = sum(s.numel() for s in shapes.values()), count(), None
@@ -108,7 +108,7 @@ def derivatives(outputs, parameters):
     options, rows = {"allow_unused": True, "retain_graph": True}, torch.eye(len(flat)).double()
     try:
         found = torch.autograd.grad(flat, parameters, rows, is_grads_batched=True, **options)
-    except RuntimeError:  # what has no batched derivative has one row by row
+    except RuntimeError:  # without a batched derivative, compute it row by row
         each = [torch.autograd.grad(flat, parameters, row, **options) for row in rows]
         found = [
             None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)

@@ -100,7 +100,7 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
 @pytest.mark.parametrize("times", [1, TURNS])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times, whole):
-    """LAPACK gives up on some matrices, on some processors: here on the first of so many."""
+    """LAPACK gives up on some matrices, on some processors; here it fails ``times`` times."""
     matrix, seen = normal(6, 4), []
     name = "svd" if whole else "svdvals"
     decompose = getattr(torch.linalg, name)

@@ -96,7 +96,7 @@ X = {"x": normal(2, 5, d)}
 @pytest.mark.parametrize("operation", PARTLY)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_may_become_active_is_not_folded(operation, place):
-    """All of the bias stays that the operation meets, and far out all is equal, too."""
+    """The bias that the operation meets stays, and outputs agree at large inputs, too."""
     role, given = PLACES[place]
     model = randomised(Attention(**given(PARTLY[operation])))
     result = fold(model, X)

@@ -59,7 +59,7 @@ def asked(timm, name, size=32, training=False, **given):
     return report
 
 
-#: Softmax over bare scores: all of b_K alone, all of b_V with what absorbs it.  BEiT, EVA-02 and Swin V2
+#: Bare scores: all of b_K can go alone, b_V with what absorbs it.  BEiT, EVA-02 and Swin V2
 #: have no key bias.
 @pytest.mark.parametrize(
     ("name", "given", "key"),

@@ -41,7 +41,7 @@ def run(cells, python=sys.executable):
 
 
 def disagreements(notebook, cells, results):
-    """The cells whose run does not give what is stored, the lines apart that need torch."""
+    """The cells whose run does not give what is stored, apart from lines that need torch."""
     for cell, result in zip(cells, results, strict=True):
         outputs = notebook["cells"][cell.index]["outputs"]
         printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()

@@ -38,6 +38,5 @@ LINKS = {
     "11.10": "11d-around-the-softmax.ipynb#deberta-turns-the-key-bias-into-a-table-of-distances",
     "12.1": "12-norms-and-constants.ipynb#token-and-position-tables-share-a-constant",
     "12.2": "12-norms-and-constants.ipynb#a-constant-row-of-the-head-is-invisible-to-probabilities",
-    "14.1": "14-the-bias-folded-away.ipynb"
-    "#under-a-sink-the-fold-is-too-large-by-the-sink-s-weight",
+    "14.1": "14-the-bias-folded-away.ipynb#under-a-sink-the-fold-is-too-large-by-the-sink-s-weight",
 }

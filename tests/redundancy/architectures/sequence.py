@@ -237,7 +237,7 @@ def experts(self, x):
 case("mixture of experts: softmax router", numbers(), 1)(lambda: experts(False, False))
 # and what all experts add, as their weights sum to one, goes into the expert that is shared
 case("mixture of experts: a shared one", numbers(), 1 + D)(lambda: experts(False, True))
-# of a bias that selects, the mean; the Jacobian does not see a selection, and counts all four
+# only the mean of a bias that selects; the Jacobian, blind to selection, counts all four
 case("mixture of experts: sigmoid router, a bias that selects", numbers(), 1, counts=4, seed=9)(
     lambda: experts(True, False)
 )

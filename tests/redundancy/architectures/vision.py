@@ -111,7 +111,7 @@ def swin_stage(self, x):
 
 
 # Each of two blocks: keys, values, two norms' shifts, a number for each head's table, two means (4 D +
-# H + 2).  Of the merging's norm go the shifts that 2 D outputs of 4 D inputs do not see (2 D)
+# H + 2).  In the merging norm, the 2 D shifts go that 2 D outputs of 4 D inputs do not see
 SWIN, TABLE = 2 * (4 * D + H + 2) + 2 * D, ("bias_table",)
 case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
 # Padded tokens have no norm, so that nothing takes the first norm's shift (2 D); the merging pads by zeros,
@@ -289,7 +289,7 @@ for mode in ("eval", "train"):
     case(f"ResNet: basic block with biases, {mode}", larger, 6 + 22, mode)(
         lambda: resnet(basic, True)
     )
-    # two projections without an activation: their norm's shift goes into those behind, or is subtracted
+    # two projections without activation: later layers take their norm's shift, or it is subtracted
     case(f"MobileNetV2, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.ReLU6(), False))
     case(f"EfficientNet, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.SiLU(), True))
     # every norm's shift is read through a ReLU; the biases of convolutions go into the norms
