@@ -31,7 +31,7 @@ of_blocks = twice(matrix("J", join(m, n), d))
 
 
 def captured_table():
-    """A B written into the place of A, with its index j captured by the sum over q."""
+    """A B written into the place of A, with its column index captured by its own sum."""
     form = table(lambda i, j: total(lambda l: entry_of(A, i, l) * entry_of(B, l, j), n))
     inner = lambda i: total(lambda q: entry_of(A, i, q) * entry_of(B, q, q), n)
     captured = table(lambda i, j: total(lambda l: inner(i) * entry_of(B, l, j), n))
