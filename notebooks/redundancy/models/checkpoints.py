@@ -1,4 +1,4 @@
-"""Load a checkpoint in the class in which it was saved, with its head if it has one, or its configuration."""
+"""Load a checkpoint in its saved class, with its head if it has one, or only its configuration."""
 
 from __future__ import annotations
 
