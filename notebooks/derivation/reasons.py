@@ -1,4 +1,4 @@
-"""What a line may name as its reason, a definition or a hypothesis, and how a reason prints."""
+"""Two of the reasons that a line may name, definitions and hypotheses, and how reasons print."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ class Given:
         return Given(substitution(self.lhs), substitution(self.rhs), self.title)
 
     def sides(self):
-        """The expressions that it contains."""
+        """The expressions that the equation contains."""
         return [self.lhs, self.rhs]
 
     def met_in(self, sample):
-        """Whether it holds in a sample."""
+        """Whether the equation holds in a sample."""
         return (self.lhs.run(sample) - self.rhs.run(sample)).abs().max().item() < 1e-12
 
     @property
     def cited(self):
-        """How a line names it as its reason."""
+        """The words by which a line names the hypothesis as its reason."""
         return self.title if self.title in (HYPOTHESIS, INDUCTION) else f"“{self.title}”"
 
     @property
     def proved(self):
-        """The kernel's theorem that it holds where it is assumed."""
+        """The kernel's theorem that the equation follows from itself as a hypothesis."""
         return justify.given(self.lhs, self.rhs)
 
     hypotheses = property(lambda self: (self,))
