@@ -83,7 +83,7 @@ class _Abbreviation(Word):
 
     @property
     def terms(self):
-        """A list of the kernel's word whose definition ``unfold`` names."""
+        """[the kernel's word whose definition ``unfold`` names]; empty before the first use."""
         return [operation.term for operation in self.operations]
 
 

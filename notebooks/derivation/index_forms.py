@@ -1,8 +1,7 @@
 """Numbers in index form: the way in which readers write the entries of a matrix.
 
 A ``Number`` is a term of the kernel that Python's operators can combine, with the reader's objects
-that it is made of: families, permutations, scalars, sizes.  A ``Position`` is the index of an
-entry.
+that it is made of: families, permutations, scalars, sizes.  A ``Position`` indexes an entry.
 """
 
 from __future__ import annotations

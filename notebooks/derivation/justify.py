@@ -79,8 +79,7 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
 
     ``equations`` are triples (left, right, the kernel's theorem), each used in turn.  Algebra
     follows, with the definitions of ``words``, with ``laws``, and with a bound on its steps.  A
-    left side that is a number (1 × 1) and does not occur as written is sought again once words are
-    unfolded.
+    number (1 × 1) on a left side that does not occur as written is sought again in unfolded words.
     """
     proved, left = None, []
     for lhs, rhs, theorem in equations:

@@ -35,12 +35,12 @@ def _parameter(p):
     return as_size(p) if isinstance(p, Join) else exact(p)
 
 
-_blind = [False]  # for each nested reading of a definition, whether letters must stay unknown
+_blind = [False]  # for nested contexts: whether finding two expressions unequal is an error
 
 
 @contextlib.contextmanager
 def read_blindly(blindly=True):
-    """A context for reading a definition, in which two letters must not be compared."""
+    """A context in which finding two expressions unequal is an error, if ``blindly``."""
     _blind.append(blindly)
     try:
         yield

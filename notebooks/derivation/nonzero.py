@@ -14,7 +14,7 @@ from .sizes_told import telling_sizes
 
 @dataclass(frozen=True)
 class NonZero:
-    """Words for: every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
+    """States that each entry of ``expression`` is nonzero (or positive), for every ``bound``."""
 
     expression: "Expression"
     positive: bool = False

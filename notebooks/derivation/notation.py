@@ -112,14 +112,14 @@ def names_in(term):
 
 
 class _Printer:
-    """``names`` are those given to letters; no bound variable gets a name that ``term`` contains."""
+    """Prints a term with these ``names`` for letters; no bound variable gets a name in ``term``."""
 
     def __init__(self, style, names, term):
         self.style, self.names = style, dict(names)
         self.reserved = _looks(names_in(term) | style.reserved)
 
     def show(self, t):
-        """(print, how tightly it binds)."""
+        """(the print of a term, how tightly it binds)."""
         outside = dict(self.names)
         shown = getattr(self, f"_{t.op}")(*t.args)
         self.names = outside  # forget the names of variables bound inside
@@ -130,7 +130,7 @@ class _Printer:
         return piece if holds >= tightness else self.style.brackets(piece)
 
     def opened(self, f):
-        """The body of a binder, and the print of its bound variables."""
+        """(the body of a binder, its variables, their printed names)."""
         body, marks = k.looked_into(f)
         for mark in marks:
             sort, taken = mark.args[1], {*self.names.values()}
@@ -153,7 +153,7 @@ class _Printer:
         return (self.names.get(letter) or self.style.name(name)), ATOM
 
     def size(self, s):
-        """A size."""
+        """Print a size."""
         if s.op == "lit":
             return str(s.args[0])
         if s.op == "let":
@@ -169,7 +169,7 @@ class _Printer:
         return self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM)
 
     def position(self, p):
-        """A position."""
+        """Print a position."""
         if p.op == "move":
             name = self.tight(p.args[0])
             name = name if p.args[1] == 1 else self.style.power(name, "-1")
@@ -223,7 +223,7 @@ class _Printer:
         return piece, SIGNED if piece.startswith(self.style.minus) else PRODUCT
 
     def product(self, factors, alone):
-        """Factors side by side, sums last; ``alone`` is how tightly a single factor must bind."""
+        """Print a product, sums last; ``alone`` is how tightly a single factor must bind."""
         factors = [f for f in factors if f != k.ONE]
         factors.sort(key=lambda f: LAST.get(f.op, 5))
         pieces = [self.tight(f, PRODUCT if len(factors) > 1 else alone) for f in factors]

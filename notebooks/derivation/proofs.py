@@ -304,7 +304,7 @@ def _says_no_more(theorem, mine, asked):
 
 
 def forget():
-    """Clear all caches, to measure times or to plant mistakes."""
+    """Clear all caches, before times are measured or mistakes are planted."""
     by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
     for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
         remembered.cache_clear()

@@ -28,7 +28,7 @@ class Step:
     """One line of a derivation: from an expression to the next, with reasons."""
 
     def __init__(self, where, before, claim, reasons, rests_on=()):
-        """``rests_on`` are the hypotheses and conditions of earlier lines."""
+        """Make a line; ``rests_on`` are the hypotheses and conditions of earlier lines."""
         self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
         self.assumed = any(isinstance(h, Given) for h in rests_on)
         self.needs = any(not isinstance(h, Given) for h in rests_on)

@@ -60,8 +60,7 @@ class Substitution:
     def bind(self, binder, inside):
         """A binder with its new range, and the substitution below it.
 
-        The binder is renamed if its name occurs in a substituted term or is free ``inside`` its
-        scope.
+        The binder is renamed if its name occurs in a substituted term or free ``inside`` its scope.
         """
         taken = self.taken | {self._kept(name) for name in inside if name != binder}
         if isinstance(binder, Index):

@@ -27,7 +27,7 @@ from .shift.rules.seeing import CORNERS
 from .subject import exactly
 from .tables import listed
 
-#: Sizes of moves, up to enough to switch on a unit that is off for all inputs, or the reverse.
+#: Sizes of moves; the largest switch on a unit that is off for all inputs, or switch one off.
 FAR = 1.0, -1.0, 30.0, -30.0
 #: With more added numbers, a Jacobian takes too long; finite moves alone confirm the prediction.
 LARGE = 2500

@@ -45,7 +45,7 @@ SUMMED = 64
 
 @dataclass(frozen=True)
 class Difference:
-    """``what`` differs, ``seen`` says with what effect; it ``counts`` if outputs depend on it."""
+    """One difference between two models; ``counts`` says whether outputs depend on it."""
 
     place: str
     what: str
@@ -156,7 +156,7 @@ def _signs(like):
 
 
 def _rounded(tensor, dtype):
-    """Round a tensor to another dtype; uses ``copy_``, which `exactly` does not patch.  Float64."""
+    """Round a tensor's numbers to a dtype, by ``copy_`` because `exactly` would undo a cast."""
     return torch.empty(tensor.shape, dtype=dtype).copy_(tensor).double()
 
 
@@ -332,7 +332,7 @@ class _Judge:
     def _try(self, groups):
         """Record each group of differences on which, taken together, no output depends.
 
-        Moves without effect form a linear space, so if a random sum has none, no term of it has.
+        Moves without effect form a subspace: if a random sum has no effect, no summand has any.
         """
         groups = [g for g in groups if g and frozenset(g) not in self.depend]
         if not groups:
@@ -362,7 +362,7 @@ class _Judge:
 
     @staticmethod
     def _moves(group, side, weight):
-        """The move from the first model to the second, over a group's largest number."""
+        """The move from the first model to the second, divided by the group's largest number."""
         largest = max(max(_largest(n.values) for n in p.both) for p in group)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 

@@ -125,6 +125,6 @@ class _Confirming:
 
 
 def _beside(other, name, mine):
-    """``other`` with its layer counted from that of ``mine`` instead of ``name``."""
+    """The name ``other``, shifted by as many layers as lie between ``name`` and ``mine``."""
     first = lambda text: int((NUMBER.findall(text) or [0])[0])
     return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

@@ -89,7 +89,7 @@ class Measurement:
 
         Outputs may depend on one layer a million times less than on another; its columns would then
         count as zero.  So each parameter's longest column is scaled to 1, unless it is below
-        rounding: n u of the longest of all, or of the largest output, for n rows or columns.
+        rounding: n 2^-52 of the longest of all, or of the largest output, for n rows or columns.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
         norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()
@@ -140,7 +140,7 @@ class Measurement:
         return outputs
 
     def _rows(self, wanted):
-        """Yield blocks of rows at one input: at most ``wanted``, or half as many as parameters."""
+        """Yield blocks of rows at one input, at most ``wanted`` and at most half the parameters."""
         for parameter in self.parameters.values():
             parameter.requires_grad_()
         try:

@@ -49,7 +49,7 @@ def demand_values(model):
                 f"{name} is stored as {str(parameter.dtype).removeprefix('torch.')}: the model is "
                 "quantised; load it in float32 or bfloat16, then ask again"
             )
-        if parameter.sum().isnan() and parameter.isnan().any():  # a sum is quick
+        if parameter.sum().isnan() and parameter.isnan().any():  # the sum is a quick first test
             raise CannotRead(f"{name} holds NaN: the weights were not loaded, or training diverged")
     for name, module in model.named_modules():
         if "quantized" in type(module).__module__ or hasattr(module, "_packed_params"):

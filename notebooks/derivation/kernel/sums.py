@@ -130,7 +130,7 @@ class Sums(Arithmetic):
         return atom(Term("place", p))
 
     def _delta(self, p, q):
-        """1 if two positions coincide, else 0: one letter and the position that it must equal."""
+        """1 if two positions coincide, else 0, as a delta of a letter and what it equals."""
         p, q = self.position(p), self.position(q)
         if p == q:
             return UNITY

@@ -2,9 +2,9 @@
 
 LayerNorm is centring followed by RMSNorm (7.3), and centring is linear, so the matrices that write
 to the stream can do it instead (Theorem 14.2).  A matrix is one of these if a change that is equal
-in all its outputs reaches LayerNorms and nothing else.  They lose the mean of their outputs,
-and every LayerNorm becomes an RMSNorm with the same gain and eps.  Its shift moves into the maps
-that read it (6.3); if none of them can absorb it, the norm keeps it.
+in all its outputs reaches LayerNorms and nothing else.  These matrices lose the mean of their
+outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  Its shift moves into
+the maps that read it (6.3); if none of them can absorb it, the norm keeps it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows a change: ``reached`` if a LayerNorm cancels it, ``pure`` if each cancels all."""
+    """Follows a change: ``reached`` if a LayerNorm cancels it, ``pure`` if none sees any of it."""
 
     reached, pure = False, True
 

@@ -27,7 +27,7 @@ from .reading import CannotFold, idle_matrices_see, runs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
-#: How many times larger the rounding in a model's own dtype may become; harmless rounding.
+#: How many times larger the rounding in a model's own dtype may become; what is harmless anyway.
 LOSS, HARMLESS = 10, 1e-4
 #: The number of runs that are compared if a model draws random numbers, as in training mode.
 DRAWS = 8
@@ -127,7 +127,7 @@ class Bench:
 
     @torch.no_grad()
     def _outputs(self, model):
-        """What a model returns; in training, a copy is run: a run changes BatchNorm's means."""
+        """What a model returns; in training, from a copy, as a run changes BatchNorm's means."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
@@ -200,7 +200,7 @@ def _longer(call, axis, size):
 
 
 def _other_arguments(model, args, kwargs):
-    """Yield the inputs by name, with padding, with an encoder's states, and without one each."""
+    """Yield inputs by name: padded, with an encoder's states, and each without one argument."""
     try:
         accepted = inspect.signature(model.forward).parameters
     except (TypeError, ValueError):  # a scripted module has no signature

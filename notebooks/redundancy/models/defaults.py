@@ -4,8 +4,8 @@
     line("gptj")                            # its row on the decision page, by prediction alone
 
 The default sizes determine which part of a head is rotated and whether the values of all heads
-together have more numbers than the stream.  The audited small model
-agrees in both, because `shrink` accepts only the same structure, so its answers hold at full size.
+together have more numbers than the stream.  The small model
+that is audited agrees in both, because `shrink` preserves them, so its answers hold at full size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ codegen gpt_neox phi stablelm nemotron starcoder2 falcon esm llama qwen2 mistral
 persimmon gemma2 gpt_oss deberta deberta-v2 diffllama""".split()
 
 _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
-#: With two stages and a small image this takes seconds; the first layer, the row's, is the same.
+#: Two stages and a small image take seconds; the first layer, which the row describes, is the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
 #: Fields that are set in addition to the default.
 GIVEN = {

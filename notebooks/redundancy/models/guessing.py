@@ -24,7 +24,7 @@ from torch import nn
 from ..precision import double_precision
 from .sizes import is_config
 
-#: Inputs are tried on a copy of a model with fewer numbers than this, since some adapt to inputs.
+#: Inputs are tried on a copy of a model with fewer numbers than this, since models may adapt.
 COPIED = 50_000_000
 #: The most inputs that are tried in all, and for one set of arguments.
 TRIALS, MANY = 160, 60
@@ -70,7 +70,7 @@ class _Draw:
 
     @cached_property
     def features(self):
-        """At most eight numbers of features that layers read, from their attributes."""
+        """The widths that layers read, according to their attributes, at most eight."""
         read = ("in_channels", "in_features", "normalized_shape")
         sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
         sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
@@ -78,7 +78,7 @@ class _Draw:
 
     @cached_property
     def patch(self):
-        """Channels, height and width of a patch; after a 3-D layer's channels, time."""
+        """(channels, height, width) of a patch; if 3-D, (channels, time, height, width)."""
         layers = (m for m in self.model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d))
         first = next(layers, None)
         return (first.in_channels, *first.kernel_size) if first else (3, 2, 2)

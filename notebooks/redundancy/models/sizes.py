@@ -211,7 +211,7 @@ class Part:
     """The sizes of one part of a configuration and the relations between them.
 
     ``streams`` are the widths of the stream, one for each stage, and ``heads`` the numbers of
-    heads. ``head`` is the width of a head, and ``divisor`` divides it and the sizes of its parts.
+    heads.  ``head`` is the width of a head, and ``divisor`` divides it and the sizes of its parts.
     """
 
     def __init__(self, found, fields, few, width):
@@ -334,7 +334,7 @@ class Part:
                     yield (*place, name, factor), values[: len(values) // self.divisor]
 
     def patches(self, widths, made):
-        """Record new sizes of patches; a patch stays larger than the stream is wide if it was."""
+        """Record new sizes of patches; those with more numbers than the stream keep more."""
         one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():

@@ -6,7 +6,7 @@ from .uses import BESIDE, SUMS, Uses, _factors, _numbered, _slots
 
 
 class Factors(Uses):
-    """The mode; after a run, ``order`` lists names of added parameters and keys of ``factors``.
+    """A dispatch mode; after a run, ``order`` lists added parameters and keys of ``factors``.
 
     Factors are matrices (results x summands), gains and embeddings: everything that is made of
     parameters and multiplies numbers that depend on the inputs.

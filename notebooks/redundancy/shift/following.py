@@ -35,10 +35,9 @@ class Event:
     """What an operation did to a shift.
 
     ``kind`` is "erased" (the rest goes no further), "passed" (it continues), "turned" (it
-    continues, changed from place to place), "seen" (it must be zero), "corner" (seen, but this
+    continues, but differs from place to place), "seen" (it must be zero), "corner" (seen, but this
     run's inputs stay on one side of a corner), "bent" (two factors move) or "unknown" (no rule
-    covers the operation).  ``theorem`` is the number of the book's theorem, or None if there is
-    none.
+    covers the operation).  ``theorem`` is the number of a theorem of the book, or None.
     """
 
     kind: str
@@ -75,7 +74,7 @@ class Call:
 
 
 class Following(TorchDispatchMode):
-    """The mode; ``moves`` is the space of moves on which no operation has depended so far.
+    """A dispatch mode; ``moves`` is the space of moves on which no operation has depended yet.
 
     ``labels`` records, for each event and parameter, the numbers that it met directly; ``used``, the numbers
     that any operation used; and ``products``, pairs of factors that both move, to be examined at the end.
@@ -146,7 +145,7 @@ class Following(TorchDispatchMode):
             self._label(Event(kind, call.name, words, theorem), group, block.touched())
 
     def both(self, shift, other, product):
-        """The part of a product's shift in which both factors move; `forbid` deals with most."""
+        """The part of a product's shift in which both factors move; `forbid` decides later."""
         if self.idle:
             return Shift()
         if not self.exact:
@@ -291,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """The shift of a tensor that shares memory, without any factor, which becomes unknown."""
+        """The shift of a tensor that shares memory; parameters in its factor become unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:

@@ -3,9 +3,9 @@
 A matrix N with orthonormal columns and a row for each number of the parameters spans the space.
 Some numbers P of a parameter
 
-- are redundant *alone* in as many directions as the space has without a part outside P, - are
-redundant *together* with others in as many directions as the rank of the rows P of N, and - are
-*absorbed* by a set Q if directions inside P and Q reach that rank: moves of Q compensate them all.
+- are redundant *alone* in as many directions as the space has without a part outside P,
+- are redundant *together* with others in as many directions as the rank of the rows P of N, and
+- are *absorbed* by a set Q if directions inside P and Q reach that rank: moves of Q compensate.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .solving import components
 #: the set if that part is above the second.  No part may lie between: only the square of a part is
 #: known, to within some hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
-#: A direction moves nothing else if its part outside is below the first number.  Above the second,
-#: it does.  This part is known to some units of 2^-53 over a condition's least singular value.
+#: A direction moves something outside a set of rows if its part there exceeds the second number,
+#: nothing if it is below the first; it is known to 2^-53 over a condition's least singular value.
 NOTHING, SOMETHING = 1e-9, 1e-8
 #: A direction may lie in a set of rows if the square of its part there is above this.
 NEAR = 1 - 1e-6
@@ -245,7 +245,7 @@ class Freedom:
         rest, chosen = linked if makes_up(linked) else others, []
         if not makes_up(rest):  # other numbers of the same parameter must also move
             return tuple(linked)
-        while not makes_up(chosen):  # the shortest sufficient beginning needs its last member
+        while not makes_up(chosen):  # the shortest sufficient prefix needs its last parameter
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
             )

@@ -28,7 +28,7 @@ def name_of(op):
 
 
 class Record(TorchDispatchMode):
-    """The mode; ``calls`` lists (name, memory read, memory written, new memory) of operations."""
+    """A dispatch mode; ``calls`` lists (name, memory read, memory written, new memory)."""
 
     supports_higher_order_operators = True
 

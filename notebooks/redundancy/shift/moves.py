@@ -25,7 +25,7 @@ SPARSE = 16
 
 @dataclass(eq=False)
 class Group:
-    """Coordinates of t that move freely; of one ``parameter``, at ``index``, if they belong to one.
+    """Coordinates of t that move freely: numbers (``index``) of one ``parameter``, or mixtures.
 
     ``became`` lists (group, how) after a condition: ``how`` is a matrix (old x new coordinates), or
     (places, factors) if each new coordinate moves one old coordinate by its factor.  Numbers whose
@@ -89,7 +89,7 @@ def narrow(values):
 class Shift:
     """How a tensor x responds to t: a `Block` G for each group.  x becomes x + sum G t.
 
-    If ``scaled``, x becomes x exp(sum G t); with a ``factor`` (a scaled shift), (x + sum G t) times
+    If ``scaled``, x becomes x exp(sum G t); with a ``factor``, itself scaled, (x + sum G t) times
     it.
     """
 

@@ -59,7 +59,7 @@ class Layer:
 
 
 class Uses(TorchDispatchMode):
-    """The mode; after a run, ``added`` names the added parameters in the order of their first use.
+    """A dispatch mode; after a run, ``added`` names the added parameters in order of first use.
 
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}; ``tables`` names
     what is added to every sequence alike, but not to every token.

@@ -76,9 +76,9 @@ MODES = {" in training": "train", " in evaluation": "eval", "": ""}
 class Answer:
     """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, by which theorem.
 
-    ``bias`` may name two biases that are counted together: "b_Q+b_K". ``into`` maps each symbol
+    ``bias`` may name two biases that are counted together: "b_Q+b_K".  ``into`` maps each symbol
     that changes to what is added to it, an expression in the symbols of the piece ("" where the row
-    only counts); ``where`` is an equation "A @ t = b" that defines t. ``beside`` names the
+    only counts); ``where`` is an equation "A @ t = b" that defines t.  ``beside`` names the
     parameters that cannot absorb the rest of the bias (by default, all in the row); ``mode`` names
     the only mode in which the answer holds, if there is one.  An answer that is ``aside`` is
     measured, but printed only in the row's section.

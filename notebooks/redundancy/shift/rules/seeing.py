@@ -96,7 +96,7 @@ def compared(run, call):
 
 @rule("_cdist_forward _euclidean_dist", "depend on the difference of what they compare")
 def distance(run, call):
-    """Require that rows a (..., p, d) and b (..., r, d), of distances (..., p, r), move alike."""
+    """Require that all rows a (..., p, d) and b (..., r, d) move alike, so distances stay."""
     one, other = (call.shift(t) for t in call.args[:2])
     shape = *call.outs[0].shape, call.args[0].shape[-1]
     a = spread(one.map(lambda g: g.unsqueeze(-2)), shape)
