@@ -57,11 +57,11 @@ class NoRoom(RuntimeError):
 
 
 def start(seed=0, device=None):
-    """The device to use.  Seeds torch and turns reduced precision of matrix products off.
+    """Return the device to use; seed torch, and turn off reduced precision of matrix products.
 
-    It is the accelerator that torch reports, of any maker, if it computes in float64 and has enough
-    memory; otherwise the CPU, and a line on standard error says what the accelerator lacks.
-    ``device`` overrides the choice.  Raises ValueError if that device is not available.
+    The device is the accelerator that torch reports, of any maker, if it computes in float64 and
+    has enough memory; otherwise the CPU, and a line on standard error says what the accelerator
+    lacks.  ``device`` overrides the choice.  Raises ValueError if that device is not available.
     """
     if device is None:
         device = _accelerator() or "cpu"

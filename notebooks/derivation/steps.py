@@ -79,7 +79,7 @@ class Step:
         return [r.word for r in reasons if isinstance(r, Definition)]
 
     def offered(self):
-        """The hypotheses in words that the line's conditions and assumptions may print as."""
+        """Phrases in which the line's conditions may print, and hypotheses of its reasons."""
         words = self._words(self.reasons)
         carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
         bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}

@@ -151,7 +151,7 @@ class Template:
     # ── Use ──────────────────────────────────────────────────────────────────────────────────
 
     def read_again(self, args, params, at=None):
-        """Refuse a body whose result differs on these arguments: it compares or changes."""
+        """Refuse a body whose result on these arguments differs from the template's."""
         data = [*args, *map(argument_of, params)]
         with read_blindly(False):
             first = self.filled(self.result, args, params)

@@ -92,7 +92,7 @@ def _is_large(model):
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The report at the clearest of several generic points; at some, a unit is always off."""
+    """The clearest report of several generic points, since at some a unit is always off."""
     best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)

@@ -22,7 +22,7 @@ from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):
-    """A run along one move, in which ``absorbers`` {name: tensor} absorb what they meet, if they can.
+    """A run along one move in which ``absorbers`` {name: tensor} cancel the shifts that they can.
 
     ``found`` is {absorber: the numbers that it absorbs}.
     """

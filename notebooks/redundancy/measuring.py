@@ -18,7 +18,7 @@ from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
 #: The number of rows of the Jacobian that are computed at a time.
 CHUNK = 128
-#: The number of inputs at which a finite move is tried; with ``more``, the most inputs.
+#: A finite move is tried at this many inputs at most, or at the second number with ``more``.
 TRIED, MANY = 2, 60
 #: A move is visible if it changes an output by more than this share of the largest output.
 SEEN = 1e-7

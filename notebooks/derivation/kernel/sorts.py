@@ -229,7 +229,7 @@ def sign(t):
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: above 0 if the term at an index equal to its bound is."""
+    """The sign of a sum of terms >= 0: above 0 if all that may vanish is a mask that is 1 once."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
     weak = [a for a in factors if sign(a) != ABOVE_ZERO]

@@ -266,14 +266,14 @@ def _paths(t, k):
 
 
 def reindexed(indices, body):
-    """Yield the term with its indices permuted in all ways that occur in it, itself first."""
+    """Yield the term reindexed by each permutation that acts on its indices, itself first."""
     ways = [[k, *sorted(_paths(body, k) - {k}, key=lambda w: w.key)] for k in indices]
     for choice in islice(product(*ways), MOST_ORDERS):
         yield put(body, {k: _undone(w, k) for k, w in zip(indices, choice)})
 
 
 def _in_order(indices, body):
-    """The binder over indices, in the order with the least key among those that roles allow."""
+    """The binder over indices, ordered by their roles in the body, then by the least key."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])

@@ -22,7 +22,7 @@ from .reading import Steps, variants
 
 #: The longest move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: What counts as zero, relative to one: the part of a bias that a move misses, and a square.
+#: Below these shares, the part of a bias that a move misses, or a squared number, is zero.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")

@@ -19,7 +19,7 @@ def is_name(thing):
 
 
 def config_of(thing):
-    """The configuration: given as it is, or by a file, a folder, or a name on the hub.
+    """A configuration: the given one, or that of a file, a folder, or a name on the hub.
 
     Raises NoCheckpoint.
     """

@@ -153,7 +153,7 @@ class Freedom:
 
     @classmethod
     def whole(cls, basis, shapes):
-        """The freedom of one basis for all parameters, concatenated; shapes {name: size}."""
+        """The freedom of one basis for all parameters, concatenated; ``shapes`` {name: size}."""
         starts = itertools.accumulate(shapes.values(), initial=0)
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)

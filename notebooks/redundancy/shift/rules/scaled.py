@@ -18,7 +18,7 @@ from .seeing import sees
     "3.1",
 )
 def exponential(run, call):
-    """A sum becomes a factor: a^(x + g t) = a^x a^(g t)."""
+    """Turn a shift into a factor: a^(x + g t) = a^x a^(g t)."""
     if call.name == "pow" and isinstance(call.args[0], torch.Tensor):
         return sees(run, call)
     power = call.args[-1]
