@@ -70,7 +70,7 @@ def text_of(name, page, tops, site):
     text = page.article.section
     for element in text.select(ON_SCREEN):
         element.decompose()
-    text["class"].append("chapter")
+    text["class"] = ["chapter"]
     for element in [text, *text.select("[id]:not(svg *)")]:
         element["id"] = anchor_of(name, element["id"])
     for link in text.find_all("a", href=True):

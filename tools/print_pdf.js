@@ -104,9 +104,9 @@ function faults(height) {
   for (const element of document.querySelectorAll('main *')) {
     if (element.closest('svg') || element.parentElement.closest('.katex')) continue
     const box = element.getBoundingClientRect()
-    const inside = element.matches('.katex') ? width_of(element) - room(element) : 0
-    const over = Math.max(box.right - page.right, page.left - box.left, inside,
+    const sticks_out = () => Math.max(box.right - page.right, page.left - box.left,
       element.clientWidth && element.scrollWidth - element.clientWidth)
+    const over = element.matches('.katex') ? width_of(element) - room(element) : sticks_out()
     if (over > 1.5) report(element, `is ${Math.ceil(over)} px wider than its place`)
     if (element.matches('img, .katex, .theorem-box, tr') && box.height > height)
       report(element, 'is taller than a page')
