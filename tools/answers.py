@@ -108,13 +108,13 @@ ASKED = (
 
 def asked(_, folder, sections):
     """A row for each model, linked to the row of the decision page that answers for it."""
-    lines = ["| your model | its biases | can go, if present | stays |", "|---|---|---|---|"]
+    lines = ["| your model, its biases | can go, if present | stays |", "|---|---|---|"]
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for models, biases, title in ASKED:
         row = _row(title)
         place = title if title in headings else next(g for g in GROUPS if row in GROUPS[g])
         link = f"[{models}]({PAGE.name}#{slug(place)})"
-        lines.append(f"| {link} | {biases} | {row.can_go()} | {row.staying()} |")
+        lines.append(f"| {link}: {biases} | {row.can_go()} | {row.staying()} |")
     return "\n".join(lines)
 
 
