@@ -17,7 +17,7 @@ from .letters import Bijection, Family, Index, size_symbol
 from .matrices import operations_in
 from .notation import names_in, show_number
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, factor_tightness
-from .printing import SUM, Latex, Text
+from .printing import SUM, Latex, Text, in_words
 from .sizes_told import telling_sizes
 from .where import draws_rows, where_rows
 
@@ -143,7 +143,7 @@ def _inner(names, x):
 
 def _reason(reasons, note):
     words = rf"\text{{{', '.join(_definitions_together(r.latex for r in reasons))}}}"
-    return words + (rf"\quad\textit{{({note})}}" if note else "")
+    return words + (rf"\quad\textit{{({in_words(note)})}}" if note else "")
 
 
 def _definitions_together(reasons):

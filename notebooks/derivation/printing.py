@@ -15,7 +15,7 @@ SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
 
 
 class Latex:
-    """LaTeX for MathJax.  ``brief`` says which arguments calls leave out (`calls.brief_words`)."""
+    """LaTeX for KaTeX.  ``brief`` says which arguments calls leave out (`calls.brief_words`)."""
 
     def __init__(self, brief=None):
         self.brief, self.plain = brief or {}, Text(brief)
@@ -115,17 +115,18 @@ class Latex:
     others_and, and_others = r"\dots;\, ", r",\, \dots"
 
     def text(self, words):
-        """Words in a formula; letters with subscripts in them become formulas."""
-        return rf"\text{{{_SUBSCRIPTED.sub(self._in_words, words)}}}"
-
-    def _in_words(self, found):
-        return f"${self.name(found[1])}{found[2]}$"
+        return rf"\text{{{in_words(words)}}}"
 
 
-#: A letter with a subscript or an exponent in a sentence.
-_SUBSCRIPTED = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*)((?:\^[a-z0-9])?)")
+#: A Greek letter, or one with a subscript or an exponent, in a sentence.
+_LETTER = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*|[α-ωΑ-Ω]\b)((?:\^[a-z0-9])?)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def in_words(words):
+    """Words in LaTeX, with Greek letters and those that have subscripts as formulas."""
+    return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
 
 
 class Text:

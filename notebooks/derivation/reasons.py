@@ -10,7 +10,7 @@ from . import justify
 from .kernel.terms import ProofError
 from .letters import Law
 from .matrices import Expression
-from .printing import check_words
+from .printing import check_words, in_words
 from .shapes import shape_text
 from .sizes_told import telling_sizes
 from .vocabulary import Word
@@ -96,7 +96,8 @@ class Reason:
     @classmethod
     def of(cls, reason):
         """The print of a law, a definition, a theorem or a hypothesis."""
-        return cls(reason.latex if isinstance(reason, Law) else title_of(reason), title_of(reason))
+        words = title_of(reason)
+        return cls(reason.latex if isinstance(reason, Law) else in_words(words), words)
 
 
 def title_of(reason):

@@ -31,7 +31,7 @@ def browser():
 
 
 def visited(context, address, own):
-    """A page once its mathematics is set; `faults` grows with what goes wrong on it.
+    """A page once it is loaded; `faults` grows with what goes wrong on it.
 
     A fault is also whatever it asks for that does not lie under `own`.
     """
@@ -43,8 +43,6 @@ def visited(context, address, own):
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda m: m.type not in ("error", "warning") or faults.append(m.text))
     page.goto(address)
-    page.wait_for_function("window.MathJax === undefined || MathJax.startup?.promise")
-    page.evaluate("() => window.MathJax?.startup?.promise")
     return page
 
 

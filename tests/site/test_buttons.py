@@ -21,7 +21,7 @@ MENU, CONTENTS = ".primary-toggle", ".secondary-toggle"
 #: scrolling or becomes opaque where the finger is, nor what happens inside another button: one that
 #: copies shows its sign again. Printing and the full screen are not on the page.
 SEEN = """window.seen = () => {
-    const left = e => e.matches(".tooltip, mjx-container, #pst-back-to-top")
+    const left = e => e.matches(".tooltip, .katex-display, #pst-back-to-top")
         || !e.checkVisibility({visibilityProperty: true});
     const inside = e => e.matches("button") && e !== window.tapped ? [] : [...e.children];
     const within = e => left(e) ? [] : [part(e), ...inside(e).flatMap(within)];
