@@ -50,7 +50,7 @@ def group(name, folder, sections):
         goes, stays = row.can_go(cited(folder)), row.staying(cited(folder))
         if row.title in sections:
             title = f"[{title}](#{slug(row.title)})"
-        elif row.breaks:  # there is no other place to say it
+        elif row.breaks:  # no section of the page lists its conditions
             goes += f". {row.not_when(cited(folder))}"
         lines.append(f"| {title} | {goes} | {stays} |")
     return "\n".join(lines)

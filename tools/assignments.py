@@ -51,7 +51,7 @@ def seed():
 
 
 def write_assignments(folder):
-    """All assignments and sheets, each in three versions."""
+    """Write all assignments and sheets, each in three versions."""
     sources = {path.name: read_notebook(path) for path in sorted(SOURCES.glob("*.ipynb"))}
     sources |= {f"sheet-{chapter:02}.ipynb": sheet(chapter, seed()) for chapter in families()}
     for name, notebook in sources.items():
@@ -76,7 +76,7 @@ def versions(name, notebook):
 
 
 def with_opening(notebook):
-    """The notebook after a first cell that writes the book's code."""
+    """Add a first cell that writes the book's code; return the notebook."""
     opening = code("the-checker", writing_cell(companions(changed(notebook, solved))))
     opening.metadata.update(FOLDED)
     notebook.cells.insert(0, opening)

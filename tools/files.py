@@ -33,7 +33,7 @@ def naming(place):
 
 
 def in_a_sentence(main):
-    """A tool's main: a Fault or an operating-system error becomes a sentence and exit status 1."""
+    """Make a tool's main print a Fault or OSError as a sentence and return exit status 1."""
 
     @wraps(main)
     def said_plainly(*arguments):

@@ -25,7 +25,7 @@ from sphinx.transforms import SphinxTransform
 #: What the browser has, except for the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-NOT_THERE = "a module that is not there"  # what a statement reads if it imports one
+NOT_THERE = "a module that is not there"  # the name that a statement reads if it imports one
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that change the object on which they are called.
 CONTINUING = {"by", "base", "step"}
@@ -93,7 +93,7 @@ def statements(source):
 
 
 def global_names(text):
-    """(read, bound): the names of the notebook in a statement, those inside functions too."""
+    """(read, bound): the global names in a statement, including those inside functions."""
     read, bound = set(), {EVERYTHING} if "import *" in text else set()
 
     def look(table, outermost):

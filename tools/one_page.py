@@ -31,7 +31,7 @@ def one_page(site):
     pages = {name: page_of(site, name) for name in [toc["root"], *in_order(toc["parts"])]}
     tops = {name: anchor_of(name, page.article.section["id"]) for name, page in pages.items()}
     texts = {name: text_of(name, page, tops, site.name) for name, page in pages.items()}
-    for text in list(texts.values())[1:]:  # they belong to parts, which have headings
+    for text in list(texts.values())[1:]:  # one level deeper, below the parts' headings
         for heading in text.find_all(HEADINGS):
             heading.name = f"h{int(heading.name[1]) + 1}"
     parts = [
@@ -66,7 +66,7 @@ def anchor_of(name, anchor):
 
 
 def text_of(name, page, tops, site):
-    """The section with the text of a page, its anchors, links and pictures adapted to this page.
+    """The section with the text of a page, its anchors, links and pictures fitted to the one page.
 
     ``tops`` has the anchor of the beginning of each page; ``site`` is the folder of the pictures.
     """

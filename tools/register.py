@@ -69,7 +69,7 @@ Clause = namedtuple("Clause", "words mark rests_on")
 
 @dataclass(frozen=True)
 class Statement:
-    """What has a number, a name and an anchor: a theorem, a lemma or a remark."""
+    """A theorem, a lemma or a remark: a statement with a number, a name and an anchor."""
 
     notebook: Path
     chapter: str

@@ -107,7 +107,7 @@ def copy_assets(assets):
 
 
 def read_sources():
-    """What a deck may show but not copy: {"cell", "theorem", "claim", "exercise": {name: it}}."""
+    """What a deck shows by name: {"cell", "theorem", "claim" or "exercise": {name: source}}."""
     cells = {
         f"{path.stem}#{cell.get('id', '')}": cell
         for path in sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -160,7 +160,7 @@ def block(kind, html):
 
 
 def cell_part(cell, part):
-    """A cell: the marked excerpts of its text, or all of it; of code, what `as` selects."""
+    """A cell as HTML: the marked excerpts or all of its text, or what `as` selects of code."""
     if cell.cell_type == "markdown":
         texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
         number = part.get("excerpt")
@@ -208,7 +208,7 @@ def stored(cell, kind):
 
 
 def formula(cell, part):
-    """A line or a proof, below the name of the theorem that it proves."""
+    """A formula or a whole proof as HTML, below the name of the theorem that it proves."""
     rows = rows_of(stored(cell, "text/latex").strip("$\n ").replace(r"\small", ""))
     if part.get("where") is False:
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
@@ -248,7 +248,7 @@ KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
 
 
 def math(content, options):
-    """MathJax's own marks around a formula, of a line or of a paragraph."""
+    """A formula between MathJax's marks, inline or as a paragraph."""
     if options["display_mode"]:
         return f'<div class="formula math">\\[{content.strip()}\\]</div>'
     return f'<span class="math">\\({content.strip()}\\)</span>'
@@ -272,7 +272,7 @@ SHOWN = TEMPLATES.get_template("parts.html").module
 
 
 def print_page(browser, path):
-    """One sheet for each slide, with everything on it visible."""
+    """Print a deck as a PDF: a sheet for each slide, with all its steps visible."""
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(path.resolve().as_uri() + "?print-pdf")
     page.wait_for_function("window.slidesReady === true")

@@ -92,7 +92,7 @@ def mark_parts(quote):
 
 
 def anchor_equations(document):
-    """Put each display equation into a box with its anchor, and that box out of its paragraph."""
+    """Put each display equation into a box with an anchor, and move it out of its paragraph."""
     for place, equation in enumerate(list(document.findall(nodes.math_block)), 1):
         anchor = f"eq-{place}"
         box = nodes.container(ids=[anchor], classes=["equation"])

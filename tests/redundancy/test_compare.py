@@ -363,9 +363,7 @@ def test_a_model_of_transformers(what):
     assert found.same == same and sentence in str(found), str(found)
     inputs = some_inputs(model, seed=3)
     one, other = (copy.deepcopy(m).double()(**inputs)[0] for m in (model, port))
-    rounded = tolerance(
-        torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32)
-    )  # the lengths of two layers' sums
+    rounded = tolerance(torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32))  # as SUMS, of two layers
     assert ((one - other).abs().max() < rounded * one.abs().max()) == same
     assert not compare(model, copy.deepcopy(model)).differences
 

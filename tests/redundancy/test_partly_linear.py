@@ -141,7 +141,7 @@ class NormLessOne(nn.LayerNorm):
 
 
 class Block(nn.Module):
-    """Attention, then an MLP between two norms, of which only the last reads the whole stream."""
+    """Attention, then an MLP between two norms; only the last norm reads the MLP's output."""
 
     def __init__(self, linear=nn.Linear, norm=nn.LayerNorm, last=nn.LayerNorm, hook=None):
         super().__init__()
