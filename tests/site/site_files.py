@@ -1,4 +1,4 @@
-"""The built site as files: its pages, and their anchors and links."""
+"""Read the files of the built site: pages, and their anchors and links."""
 
 from functools import cache
 from urllib.parse import urldefrag
