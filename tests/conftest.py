@@ -10,14 +10,14 @@ NONE = "(?!)"  # matches no name
 #: {part of a test's id: pattern}; of these tests, those that do not match are run nightly only.
 EVERY_TIME = {
     # a page of each kind
-    "site/test_site.py::test_it_is_whole": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
+    "site/test_site.py::test_a_page_is_complete": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
     "site/test_buttons.py": r"every_button_does_something.*03-softmax|escape_closes",
     "site/test_site.py::test_a_quiz": "quiz-1",
     "site/test_pdf.py": "older_than",
     "site/test_live_proofs.py": r"true_line|false_line",
     "site/test_live_cells.py": r"\[03-softmax|\[15-",
     # three copies for Colab
-    "site/test_colab.py::test_it_runs_alone": r"\[(00-exercises|03-softmax|14-the)",
+    "site/test_colab.py::test_a_copy_runs_alone": r"\[(00-exercises|03-softmax|14-the)",
     # one assignment, graded by grade.py and by nbgrader; one deck
     "course/test_grade.py::test_wrong_answers": r"part-2",
     "course/test_grade.py::test_a_solution": r"part-2",

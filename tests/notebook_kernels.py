@@ -42,7 +42,7 @@ class ForkedKernel(CONTEXT.Process):
     stdin = stdout = stderr = None
 
     def __init__(self, arguments, folder, environment):
-        super().__init__(daemon=True)  # it ends with the process that asked for it
+        super().__init__(daemon=True)  # ends with the process that started it
         self.arguments, self.folder, self.environment = arguments, folder, environment
 
     def poll(self):
@@ -54,7 +54,7 @@ class ForkedKernel(CONTEXT.Process):
 
     def run(self):
         """Start the kernel in the new process, as its command would have done."""
-        os.close(forkserver._forkserver._forkserver_alive_fd)  # or it would keep the server alive
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # an open end keeps the server alive
         self.daemon = False  # a notebook may start processes
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)

@@ -27,8 +27,8 @@ PHI = entrywise("φ")
 #: Words that are exchanged for others of the same tuple.
 NORMALISERS, NORMS = (softmax, softmax_one, normalise), (layer_norm, rms_norm, batch_norm)
 FUNCTIONS = (exp, tanh, cos, sin, PHI)
-NEAR_MISSES = 0.6  # of all lines
-LARGEST = 30  # sub-expressions on a side
+NEAR_MISSES = 0.6  # their share of all lines
+LARGEST = 30  # most sub-expressions of a side
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def places(x, path=()):
 
 
 def replaced_at(x, place, new):
-    """x with the sub-expression at a path of argument numbers replaced."""
+    """x with ``new`` in place of the sub-expression at a path of argument numbers."""
     if not place:
         return new
     k, *rest = place

@@ -1,4 +1,4 @@
-"""Every claim of the five texts has a verdict, a reason, and something that settles it."""
+"""Every claim of the five texts has a verdict, a reason, and links to what settles it."""
 
 import re
 

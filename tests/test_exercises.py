@@ -17,7 +17,7 @@ each_sheet = pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.stem)
 
 
 def number(path):
-    """The chapter that a notebook belongs to."""
+    """The number of the chapter that a notebook belongs to."""
     return int(path.stem[:2])
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.nightly
 LINES, SEED = int(os.environ.get("FUZZ_LINES", 2000)), os.environ.get("FUZZ_SEED", "suite")
 TOGETHER = 500  # lines of one test
 MOST_STEPS = 800  # of the normal form, enough as the lines are small
-WORLDS = 7  # for a line, each at another combination of sizes
+WORLDS = 7  # tried for each line, at different sizes
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from files import ROOT
 
 
 def names(folder):
-    """The modules of a folder, as they are imported there."""
+    """The names by which the modules and packages of a folder are imported."""
     paths = (path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob("*.py"))
     return {path.parts[0].removesuffix(".py") for path in paths} - {"__init__"}
 

@@ -31,7 +31,7 @@ each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.ste
 
 @cache
 def cells(path):
-    """The code cells, each with its place in the notebook."""
+    """(place in the notebook, cell) for each code cell."""
     notebook = nbformat.read(path, as_version=4)
     return [(n, cell) for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
 
@@ -65,7 +65,7 @@ def is_number(node):
 
 
 @each_notebook
-def test_every_code_cell_says_something_and_was_run_once_in_order(path):
+def test_every_code_cell_has_a_source_and_was_run_once_in_order(path):
     counts = [cell.execution_count for _, cell in cells(path)]
     expected = list(range(1, len(counts) + 1))
     assert counts == expected, "Restart and run all, or `make notebooks`."

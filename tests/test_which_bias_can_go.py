@@ -63,7 +63,7 @@ def test_the_architectures_are_those_of_chapter_13():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_architecture_s_row_is_what_is_predicted_of_its_default(name):
+def test_an_architecture_s_row_agrees_with_the_prediction_for_its_default(name):
     assert line(name) in PAGE.splitlines()
 
 

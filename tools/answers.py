@@ -30,7 +30,7 @@ ROWS = {row.title: row for row in TABLE}
 
 
 def written(text, folder=""):
-    """The text with every marked place rewritten; links begin with ``folder``."""
+    """The text with the block below every mark rewritten; links begin with ``folder``."""
     sections = {title.replace("`", "") for title in re.findall(r"^### (.+)$", text, re.MULTILINE)}
 
     def anew(mark):

@@ -65,7 +65,7 @@ def write_assignments(folder):
 
 
 def versions(name, notebook):
-    """{"source", "student", "solution": its text}; raises Fault if a solution has no end."""
+    """{"source", "student" or "solution": text}; raises Fault if a solution has no end mark."""
     source = with_opening(notebook)
     student = changed(source, for_students)
     for cell in student.cells:
@@ -162,7 +162,7 @@ def judged_{number}(claim):
 
 
 def families():
-    """{chapter: its families}."""
+    """{chapter: the families of exercises in families.yml}."""
     return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""What the tools and the tests read in a notebook: its Markdown, and what its cells print."""
+"""Read from a notebook what tools and tests need: its Markdown, and what its cells print."""
 
 import re
 

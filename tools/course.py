@@ -64,7 +64,7 @@ def pack(folder):
 
 
 def for_both():
-    """The book as built, the chapters as notebooks, what to install, the licences."""
+    """Files for both archives: the built book, chapters as notebooks, requirements, licences."""
     pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
     files = {f"book/{name}": path.read_bytes() for name, path in pages}
     files |= {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
@@ -156,7 +156,7 @@ def write_zip(path, root, files):
     """Write an archive with one folder, ``root``; its bytes depend on the files alone."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{root}/{name}")  # has no date
+            entry = zipfile.ZipInfo(f"{root}/{name}")  # without the current date
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 

@@ -91,7 +91,7 @@ def long(device, dtype, sizes, length):
     shape = (1, sizes["heads"], length, sizes["width"])
     q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
     F.scaled_dot_product_attention(q, k, v)  # the one-time set-up of a library does not count
-    before = torch.cuda.memory_allocated()  # 0 on a CPU
+    before = torch.cuda.memory_allocated()  # is 0 on a CPU
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     out = F.scaled_dot_product_attention(q, k, v)
@@ -117,7 +117,7 @@ EXPERIMENTS = {"shifts": shift, "seeds": gradient, "lengths": long}
 
 
 def attempt(measure, *given):
-    """What the call returns, or the reason in words why PyTorch refused."""
+    """The result of a measurement, or in words why PyTorch refused it."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return measure(*given)
@@ -145,7 +145,7 @@ def measured(device, sizes):
 
 
 def machine(device):
-    """{field: its value for this record}, in words."""
+    """{field: its value in words} of this machine and this record."""
     commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else "a CPU: a rehearsal",

@@ -22,7 +22,7 @@ from docutils import nodes
 from files import read_notebook
 from sphinx.transforms import SphinxTransform
 
-#: What the browser has, except for the part of the checker that needs torch.
+#: Modules that the browser has, except for ABSENT, the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
 NOT_THERE = "a module that is not there"  # the name that a statement reads if it imports one
@@ -121,7 +121,7 @@ def changed_objects(tree):
 
 
 def owner(node):
-    """The name that `name.a[b].c(…)` begins with, if it is one."""
+    """The first name in an expression such as `name.a[b].c(…)`, or "" if it begins otherwise."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return getattr(node, "id", "")

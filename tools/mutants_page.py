@@ -26,7 +26,7 @@ class MutantsRecord(BookDirective):
 
 
 def shown(part, there):
-    """A part of the record, line by line, as Markdown."""
+    """Yield a part of the record as lines of Markdown."""
     made = sum(there["made"].values())
     survived = Counter(one["kind"] for one in there["survivors"])
     share = int(1000 * (1 - survived.total() / made)) / 10  # never rounded up to 100 %

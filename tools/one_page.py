@@ -51,7 +51,7 @@ def one_page(site):
 
 
 def in_order(entries):
-    """The names of pages, each before those nested under it."""
+    """Yield the names of the pages in a table of contents, each before those nested under it."""
     for entry in entries:
         yield from [entry["file"]] if "file" in entry else []
         yield from in_order(entry.get("chapters", entry.get("sections", ())))
@@ -83,7 +83,7 @@ def text_of(name, page, tops, site):
         if to in tops:
             link["href"] = "#" + (anchor_of(to, anchor) if anchor else tops[to])
         elif ":" not in address:
-            link.unwrap()  # it leads to a picture on the site
+            link.unwrap()  # the link leads to a picture on the site
     for picture in text.find_all("img"):
         picture["src"] = normpath(join(site, dirname(name), picture["src"]))
     return text

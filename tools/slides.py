@@ -83,7 +83,7 @@ def write_slides(folder):
 
 
 def write_pages(folder):
-    """The pages and the files that they share; returns {name: the deck as written}."""
+    """Write the pages and the files that they share; return {name: deck}."""
     copy_assets(folder / "assets")
     sources, template = read_sources(), TEMPLATES.get_template("template.html")
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
@@ -177,7 +177,7 @@ def code(cell, part):
 
 
 def printed(cell, part):
-    """What the cell printed, and its last value if that is plain text only."""
+    """The output of a cell as HTML: printed lines, and values that are plain text only."""
     said = [output.text for output in cell.outputs if output.output_type == "stream"]
     values = [output.data for output in cell.outputs if "data" in output]
     said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
@@ -201,7 +201,7 @@ def position(lines, beginning):
 
 
 def stored(cell, kind):
-    """What the cell has shown, as one MIME type."""
+    """The stored outputs of a cell in one MIME type."""
     found = [output.data[kind] for output in cell.outputs if kind in output.get("data", {})]
     demand(found, f"{cell.id} has no {kind}")
     return "\n".join(found)

@@ -24,7 +24,7 @@ class TheoremBoxes(SphinxTransform):
         anchors = {}
         for quote in list(self.document.findall(nodes.block_quote)):
             title = opening(quote)
-            theorem = title and title.astext().replace("’", "'").rstrip(".")  # undo the typographer
+            theorem = title and title.astext().replace("’", "'").rstrip(".")  # plain quotes
             found = theorem and (BOX_TITLE.fullmatch(theorem) or REMARK_TITLE.fullmatch(theorem))
             if not found:
                 continue

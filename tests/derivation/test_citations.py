@@ -137,7 +137,7 @@ def test_altering_private_attributes_makes_no_theorem():
     refuse(lambda: Theorem._made(**{**parts, "hypotheses": ()}), "would print something other")
 
 
-def test_a_theorem_prints_all_that_it_was_proved_with():
+def test_a_theorem_prints_its_conditions_and_variances():
     """A theorem assembled without its conditions, or without its draws' variance, is refused."""
     whole = tabulate(lambda i, j: entry_of(v, i) / entry_of(v, i), n)
     for lhs, rhs, laws in ((whole, one, []), (expectation(R * R), J, [SECOND_MOMENTS])):
@@ -178,7 +178,7 @@ def test_a_theorem_about_any_scale_is_cited_at_a_number_and_at_a_size():
         assert theorem(biased(scale), plain(scale), any_scale(r=scale)).hypotheses == ()
 
 
-def test_a_theorem_is_found_where_it_is_cited():
+def test_a_citation_is_found_inside_expressions():
     """A citation applies inside a sum, inside other operations, and at several places."""
     key, by = Heads("K", h, m, n), Heads("b", h, m, 1)
     shifted, rows = softmax(S + e @ one.T), softmax(S) @ one

@@ -222,7 +222,7 @@ def test_an_instance_prints_the_new_sizes_of_remaining_letters():
     assert "V: m×n random" in str(gram(W=random_matrix("V", m, n, 1)))
 
 
-def test_a_refusal_remembers_what_was_assumed_and_a_counterexample_says_its_draws():
+def test_a_refusal_names_hypotheses_and_a_counterexample_its_draws():
     line = Derivation("T", A @ B).by(identity(n), given(A @ B, identity(n)))
     assert "rests on hypotheses" in str(refusal(lambda: line.by(B @ A)))
     g = random_matrix("g", n, 1, 1)
@@ -242,7 +242,7 @@ def test_a_long_product_is_compared_in_seconds():
     assert shown(theorem(power.T, turned)) == []
 
 
-def test_a_condition_speaks_of_the_letters_that_are_printed():
+def test_a_condition_contains_only_the_printed_letters():
     x_1, x1 = scalars("x_1 x1")
     twice = define("twice", lambda A: A + A)
     divided = tabulate(lambda i, j: entry_of(S, i, j) * (2 / x_1) * x_1, m, n)
@@ -409,14 +409,14 @@ def test_proves_refuses_a_hypothesis_on_letters_outside_the_statement():
     assert not proves(proof, lhs, rhs, shown(proof))
 
 
-def test_a_capital_that_is_a_number_is_said_to_be_one():
+def test_a_number_with_a_capital_letter_is_declared():
     X_, N = scalars("X", positive=True), sizes("N")
     P_, Q_ = matrix("A", N, N), matrix("B", N, N)
     assert "X > 0" in str(theorem(A @ (X_ * B), X_ * (A @ B)))
     assert "A, B: N×N" in str(theorem(P_ @ (N * Q_), N * (P_ @ Q_)))
 
 
-def test_sizes_swapped_twice_are_what_they_were():
+def test_swapping_two_sizes_twice_changes_nothing():
     swapped = theorem(matrix("A", m, n) @ ones(n), matrix("A", m, n) @ ones(n))(m=n, n=m)
     assert "A: n×m" in str(swapped) and "A: m×n" in str(swapped(m=n, n=m))
 

@@ -94,7 +94,7 @@ def test_half_of_an_exponent():
         equal(mul(half, below), below, laws=laws)
 
 
-def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
+def test_a_delta_changes_no_variance_of_a_draw_and_no_free_denominator():
     variance = letter("u", fun(pos(n), kind="mask"))
     mask_of = letter("b", fun(NUM, kind="mask"))
     D = draw("D", app(variance, j), (pos(n),))

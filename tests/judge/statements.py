@@ -96,7 +96,7 @@ class _Statement:
         return tried, ""
 
     def _ways(self, world, most):
-        """Values for permutations and masks: all of them, or as many as are tried."""
+        """Yield values for permutations and masks: all combinations, or about ``most`` of them."""
         slots = []
         for b in sorted(self.uses, key=str):
             if isinstance(b, Bijection):
@@ -156,7 +156,7 @@ class _Statement:
 
 
 def _meets(world, hypothesis, uses):
-    """Whether a hypothesis holds in a world, by a margin."""
+    """Whether a hypothesis holds in a world; inequalities must hold by a margin."""
     if isinstance(hypothesis, Condition):
         return _meets_condition(world, hypothesis, uses)
     if isinstance(hypothesis, NonZero):

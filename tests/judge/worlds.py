@@ -97,7 +97,7 @@ class World:
         return self._matrix(self._random(family.name, t), 1, self.size(family.sizes[1]))
 
     def images(self, permutation):
-        """Where a permutation sends 1, 2, …, as a list from 0."""
+        """The images of the positions under a permutation, as a list of ints from 0."""
         if permutation in self.fixed:
             return self.fixed[permutation]
         found = list(range(self.size(permutation.size)))
@@ -107,7 +107,7 @@ class World:
         return found
 
     def place(self, p):
-        """An index of the reader as an int, from 0."""
+        """The value of a reader's index, as an int from 0."""
         if isinstance(p, End):
             return 0
         if p in self.fixed:
@@ -115,7 +115,7 @@ class World:
         return self._random(p.args[0]).randrange(self.size(p.size))
 
     def size(self, size):
-        """A size as an int."""
+        """The value of a size, as an int."""
         if isinstance(size, Join):
             return sum(map(self.size, size.args))
         if size.is_Mul:
@@ -198,7 +198,7 @@ def _derivative(world, x):
 
 
 def _mean(world, x):
-    """The mean over all patterns of one of two admissible distributions, chosen by the seed."""
+    """The mean under one of two distributions, chosen by the seed, over all patterns of entries."""
     families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
     shapes = [tuple(map(world.size, f.sizes)) for f in families]
     count = sum(rows * columns for rows, columns in shapes)

@@ -160,7 +160,7 @@ def one_more(node):
 
 
 def comparisons(node):
-    """(operator, left, right) of each comparison in a chain of them."""
+    """(operator, left, right) for each comparison in a chain such as a < b < c."""
     return zip(node.ops, [node.left, *node.comparators], node.comparators)
 
 

@@ -84,7 +84,7 @@ def seen_by_cpu(thing):
 
 
 class Operations:
-    """How many operations have read a tensor of the device."""
+    """A counter of the operations that had a tensor of the device as an argument."""
 
     count = 0
 
@@ -102,7 +102,7 @@ def run(op, *args, **kwargs):
 
 
 def compute(op, args, kwargs):
-    """Run on the CPU, over the same memory; results are labelled with the device they belong to."""
+    """Run an operation on the CPU, in the same memory, and label results with their device."""
     there = [x for x in tree_leaves((args, kwargs)) if is_there(x)]
     Operations.count += bool(there)
     asked = kwargs.get("device")
@@ -233,7 +233,7 @@ class Module(backend_registration._DummyBackendModule):
 
 
 def install():
-    """Register the device, before anything asks for one; ``torch.accelerator`` then reports it."""
+    """Register the device before any use, so that ``torch.accelerator`` reports it."""
     module = Module()
     backend_registration._setup_privateuseone_for_python_backend(NAME, module)
     module.manual_seed_all(0)

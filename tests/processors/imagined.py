@@ -82,7 +82,7 @@ class OtherProcessor(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if called(func) == "_local_scalar_dense" and not isinstance(args[0], torch.Tensor):
-            return args[0]  # a number that torch had wrapped, and has unwrapped for this mode
+            return args[0]  # a plain number, not a tensor
         if NORMS.match(called(func)) and func in decomposition_table and args[0].numel():
             with self:
                 out = decomposition_table[func](*args, **kwargs)

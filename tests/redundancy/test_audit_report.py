@@ -192,7 +192,7 @@ def test_a_learned_query_has_the_parts_of_attention():
     assert not any(row.part for row in audit(scored, X).rows)
 
 
-# --- the model given is left alone, and the report does not depend on chance
+# --- an audit changes nothing in the model, and two audits give the same report
 
 
 def test_injected_biases_are_not_added_to_the_model():
@@ -240,7 +240,7 @@ def test_the_attention_of_a_model_stays_as_it_was_set():
     assert model.config._attn_implementation == "sdpa"
 
 
-# --- float32 inside
+# --- models that compute in float32 inside
 
 
 def test_float32_inside_a_model_is_found_reported_and_patched():

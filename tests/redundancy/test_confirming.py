@@ -40,7 +40,7 @@ def test_a_layer_whose_output_depends_on_its_key_bias_disagrees(wide, report):
     assert "b_K" in {row.bias for row in found.disagreements}
 
 
-def test_a_bias_that_goes_though_the_report_says_it_stays_disagrees(wide, report):
+def test_a_wrong_report_that_a_bias_stays_disagrees(wide, report):
     """A report that wrongly says that the key bias stays disagrees with the full model."""
     rows = [replace(row, alone=0, together=0) if row.bias == "b_K" else row for row in report.rows]
     call = in_float64(as_call(wide, None))

@@ -147,7 +147,7 @@ def test_a_causal_language_model_with_its_head_generates_the_same_words():
             assert torch.equal(result.model.generate(ids, use_cache=cache, **asked), expected)
 
 
-# --- modules that no family names ---
+# --- modules that belong to no family ---
 
 
 class Recurrent(nn.Module):
@@ -261,7 +261,7 @@ def test_the_query_bias_of_a_block_called_after_different_norms_stays():
     (1e-6, 1, 0, "refused", "not clear"),
     (1e-3, 1e3, 0, "refused", "digits"),
 ])  # fmt: skip
-def test_a_query_bias_goes_no_further_than_its_matrix_reaches(row, bias, moved, verdict, words):
+def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
     """If a row of W_Q is zero, no shift of the input takes its bias; if short, only a long one."""
     model = randomised(Watched())
     model.attn.q_proj.weight.data[0] *= row
@@ -395,7 +395,7 @@ def test_intermediate_states_are_not_compared():
     assert len(tensors(every)) == 2 < len(every)  # last hidden state, pooled output
 
 
-# --- what a checkpoint cannot hold ---
+# --- models that a checkpoint cannot hold ---
 
 
 LOST = {

@@ -114,7 +114,7 @@ class Weighted(nn.Module):
 def test_the_weight_of_a_sum_is_respected():
     """`fold` respects the factor alpha of `torch.add`, by which the second bias is scaled."""
     model, x = randomised(Weighted(0.5)), {"x": normal(2, 5, d)}
-    assert len(tensors(model(**x))) == 2  # outputs in lists are outputs
+    assert len(tensors(model(**x))) == 2  # tensors inside lists count as outputs
     result = fold(model, x)
     assert apart(result.model, model, {"x": normal(2, 6, d, seed=1)}) <= result.bound
     assert {"b_K", "b_V", "b"} <= constants(result.moved)

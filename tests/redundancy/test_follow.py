@@ -126,7 +126,7 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own compiler and scripts
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's compiler
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("title", ARCHITECTURES)
 def test_the_calculus_finds_what_the_jacobian_measures(title):

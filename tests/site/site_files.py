@@ -21,6 +21,6 @@ def anchors(page):
 
 
 def links_of(page):
-    """(address, anchor, words) of each link."""
+    """Yield (address, anchor, words) for each link of a page."""
     for link in soup(page).find_all("a", href=True):
         yield *urldefrag(link["href"]), link.get_text(strip=True)

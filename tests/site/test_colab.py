@@ -56,7 +56,7 @@ def told(notebook):
 
 
 @each_copy
-def test_it_runs_alone_and_says_the_same(path, tmp_path, monkeypatch):
+def test_a_copy_runs_alone_and_prints_the_same(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "")
     monkeypatch.delenv("MPLBACKEND", raising=False)  # figures as in Colab, inline
     original = nbformat.read(path, as_version=4)

@@ -47,7 +47,7 @@ def disagreements(notebook, cells, results):
         printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()
         stored = ["".join(o["data"].get("text/latex", "")) for o in outputs if "data" in o]
         said = result["printed"].splitlines()
-        if cell.shortened:  # what is left of it prints some of the stored lines, in their order
+        if cell.shortened:  # it prints some of the stored lines, in order
             rest = iter(printed)
             same = all(line in rest for line in said)
         else:

@@ -16,7 +16,7 @@ LOADED = "performance.getEntriesByType('resource').map(r => r.name).join()"
 
 
 class Cell:
-    """A live cell, as a reader handles it."""
+    """A live cell in a page, with the actions of a reader."""
 
     def __init__(self, page):
         self.page, self.cell = page, page.locator(THEOREM)
@@ -29,7 +29,7 @@ class Cell:
         self.cell.get_by_role("button", name=label, exact=True).click()
 
     def run(self, ends="Done."):
-        """Run the cell and return the seconds until its status says so."""
+        """Run the cell and return the seconds until its status begins with ``ends``."""
         start = time.perf_counter()
         self.press("Run")
         self.until(ends)

@@ -138,7 +138,7 @@ def faults_on(shown, within=None):
 
 
 @each_page
-def test_it_is_whole_and_open_to_everyone(visit, page):
+def test_a_page_is_complete_and_accessible(visit, page):
     shown = visit((SITE / page).as_uri())  # as a file: without a server, and without a network
     assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
 

@@ -9,7 +9,7 @@ import traceback
 from derivation import ProofError
 
 CELL, BEFORE = "the cell", "what stands before the cell"
-UNTESTED = "not run in torch, which is not installed"  # the page says it once, for all cells
+UNTESTED = "not run in torch, which is not installed"  # shown once on the page, not for each line
 LONGEST = 20_000  # characters; typesetting more would freeze the page
 
 
@@ -68,7 +68,7 @@ def presentable(said):
 
 
 def in_a_sentence(error):
-    """One sentence in place of a traceback, with the line of the cell."""
+    """A sentence that describes an error, in place of a traceback, with the line of the cell."""
     if isinstance(error, SyntaxError) and error.filename == CELL:
         return f"Line {error.lineno} is not Python: {error.msg}."
     frames = traceback.extract_tb(error.__traceback__)

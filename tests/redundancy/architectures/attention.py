@@ -203,7 +203,7 @@ def reformer(self, x):
     dict(mask=torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(D)) if masked
     else dict(q_bias=zeros(D), v_bias=zeros(D))))  # fmt: skip
 def biases(self, x):
-    if self.qkv.bias is not None:  # DINOv3: a part of the bias is multiplied by zero
+    if self.qkv.bias is not None:  # DINOv3 multiplies a part of the bias by zero
         bias = self.qkv.bias * self.mask
     else:
         still = torch.zeros_like(self.v_bias, requires_grad=False)

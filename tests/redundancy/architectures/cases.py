@@ -1,4 +1,4 @@
-"""What a case is, the sizes that the cases share, and the inputs that they draw."""
+"""The class `Case`, the sizes that the cases share, and functions that make modules and inputs."""
 
 from __future__ import annotations
 
