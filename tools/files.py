@@ -57,7 +57,7 @@ def write(path, text):
 
 @contextmanager
 def whole(path):
-    """Give a temporary file that replaces ``path`` if the block ends without an error."""
+    """A temporary file, as the context's value, that replaces ``path`` unless an error occurs."""
     draft = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
     try:
         yield draft

@@ -133,7 +133,7 @@ def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
     unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
-    if case.unknown:  # it says so, or a finite move contradicts it
+    if case.unknown:  # the calculus says so, or a finite move contradicts it
         assert unknown or moved(case, mode, module) > SEEN
     else:
         assert not unknown
