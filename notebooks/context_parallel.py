@@ -2,17 +2,17 @@
 
     torchrun --standalone --nproc-per-node 2 context_parallel.py
 
-Started so, the file checks itself: keys and values are dealt to the processes, attention is
-computed three ways, and each way must equal one device within the book's tolerance (for
-which the folder ``derivation`` stands beside this file).
+Started like this, the file tests itself: it divides keys and values among the processes and
+computes attention in three ways.  Each must agree with one device within the book's tolerance,
+for which the folder ``derivation`` has to be beside this file.
 
-    merged_partials   queries everywhere; outputs and log-sum-exps travel
-    ring              queries dealt out too; keys and values travel from rank to rank
+    merged_partials   every rank has all queries; outputs and log-sum-exps are sent
+    ring              queries are divided, too; keys and values pass from rank to rank
     gathered_keys     the naive way: every rank collects all keys and values
 
-The mathematics is chapter 16 of "Where Did the Bias Go?": Theorem 16.1 (any number of shards
-merge) and 16.2 (outputs and log-sum-exps are enough).  The functions compute forward only, and
-are written to be read: each one forms all scores of its shard.  They need torch and nothing
+The mathematics is chapter 16 of "Where Did the Bias Go?": Theorem 16.1 (any number of shards merge)
+and 16.2 (outputs and log-sum-exps are enough).  The functions compute no gradients.  They are
+written to be read, so each computes all scores of its shard at once.  They need torch and nothing
 else, and run with gloo on the CPU, or with nccl where every process has a GPU of its own.
 """
 
@@ -49,7 +49,7 @@ def partial_attention(q, k, v, visible=None):
 
 
 def merge(outs, lses):
-    """The same pair for all keys together, from the pairs of the shards (Theorem 16.2).
+    """The output and log-sum-exp for all keys, from those of the shards (Theorem 16.2).
 
     outs: (p, ..., m, e); lses: (p, ..., m, 1).  The outputs are averaged with the weights
     softmax(lses) over the shards; a shard without a visible key has the weight 0.
@@ -62,7 +62,7 @@ def merge(outs, lses):
 
 
 def _finite(reference):
-    """The references, 0 for -inf: exp(-inf - (-inf)) is not a number, exp(-inf - 0) is 0."""
+    """The references with 0 for -inf, because exp(-inf - (-inf)) is NaN and exp(-inf - 0) is 0."""
     return reference.where(reference > -math.inf, 0)
 
 
@@ -80,9 +80,9 @@ def striped(n, ranks):
 
 
 def checked(places, rank, keys):
-    """The positions as they are; ValueError where a rank holds others than its own.
+    """The positions, unchanged; raises ValueError unless they fit the keys and each is on one rank.
 
-    That every key lies on exactly one rank is what Theorem 16.1 needs.
+    Theorem 16.1 needs every key on exactly one rank.
     """
     copies = torch.bincount(torch.cat(list(places)))
     if (copies != 1).any():
@@ -104,7 +104,7 @@ def up_to(queries, keys):
 
 
 class Ranks:
-    """The processes that torchrun started: who I am, how we exchange tensors, what I sent.
+    """The processes that torchrun started, as this one sees them, and their exchanges.
 
     Attributes: ``rank``, ``size``, ``device``, ``sent`` (bytes that this rank sent so far).  An
     exchange that waits for a rank longer than ``timeout`` seconds raises torch's own RuntimeError.
@@ -127,9 +127,9 @@ class Ranks:
         return everyones
 
     def pass_on(self, tensor, shape):
-        """Sends to the next rank, receives a tensor of this shape from the one before.
+        """Send a tensor to the next rank and receive one of this shape from the previous rank.
 
-        Returns at once a function that waits for it: what is computed in between overlaps.
+        Returns, without waiting, a function that waits for the received tensor and returns it.
         """
         tensor, arriving = _forward_only(tensor).contiguous(), tensor.new_empty(shape)
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
@@ -156,7 +156,7 @@ def _forward_only(tensor):
 
 
 def merged_partials(ranks, q, k, v, places, queries=None):
-    """Every rank has all queries and its own keys and values: outputs and log-sum-exps travel.
+    """Attention if each rank has all queries and its own keys; outputs and log-sum-exps are sent.
 
     q: (..., m, d); k, v: (..., n_r, d) with n_r keys at the positions places[rank];
     queries: the positions of the queries for a causal mask, or None for no mask.
@@ -170,7 +170,7 @@ def merged_partials(ranks, q, k, v, places, queries=None):
 
 
 def ring(ranks, q, k, v, places, causal=False):
-    """Every rank has its own queries, keys and values: keys and values go around once.
+    """Attention if each rank has its own queries, keys and values; keys and values go around once.
 
     q, k, v: (..., n_r, d), the rows at the positions places[rank].  Returns the output for
     these queries and all keys.  A rank holds one shard, and the next as it arrives.
@@ -180,7 +180,7 @@ def ring(ranks, q, k, v, places, causal=False):
     for step in range(ranks.size):
         owner = (ranks.rank - step) % ranks.size
         if step < ranks.size - 1:
-            coming = places[owner - 1].numel()  # the rank before passes on its predecessor's
+            coming = places[owner - 1].numel()  # from the previous rank's predecessor
             arrived = ranks.pass_on(block, (*block.shape[:-2], coming, block.shape[-1]))
         visible = up_to(places[ranks.rank], places[owner]).to(ranks.device) if causal else None
         part = partial_attention(q, *block.split([k.shape[-1], v.shape[-1]], -1), visible)
@@ -190,7 +190,7 @@ def ring(ranks, q, k, v, places, causal=False):
 
 
 def gathered_keys(ranks, q, k, v, places, causal=False):
-    """The naive way, for comparison: every rank collects all keys and values first.
+    """Attention in the naive way, for comparison: every rank first collects all keys and values.
 
     Arguments and result as for ``ring``.  Shards of different sizes are padded to the largest.
     """
@@ -206,12 +206,12 @@ def gathered_keys(ranks, q, k, v, places, causal=False):
 
 
 def bytes_of_partials(ranks, queries, d, heads=1, item=4):
-    """What a rank sends in ``merged_partials``: (p-1) m (d+1) numbers; the keys do not enter."""
+    """The bytes that a rank sends in ``merged_partials``: (p-1) m (d+1) numbers, for any n."""
     return (ranks - 1) * queries * (d + 1) * heads * item
 
 
 def bytes_of_ring(ranks, n, d, heads=1, item=4):
-    """What a rank sends in ``ring`` when p divides n: (p-1) (n/p) 2d numbers.
+    """The bytes that a rank sends in ``ring`` if p divides n: (p-1) (n/p) 2d numbers.
 
     ``gathered_keys`` sends as much; the ring saves memory, not volume.
     """
@@ -222,7 +222,7 @@ def bytes_of_ring(ranks, n, d, heads=1, item=4):
 
 
 def check(ranks):
-    """Compares the three ways with one device; rank 0 prints a line each.  True when all pass."""
+    """Compare the three ways with one device; rank 0 prints a line for each.  True if all pass."""
     from derivation.checks import error  # only the self-check needs it
 
     passed = []
@@ -242,7 +242,7 @@ def check(ranks):
 
 
 def compared(ranks, n, places, dtype, d=16):
-    """For each way: its name, its output, that of one device, and how far apart they may be."""
+    """Yield (name of a way, its output, the output on one device, the bound on the error)."""
     from derivation.checks import normal, tolerance
 
     q, k, v = normal(3, 4, n, d, dtype=dtype, device=ranks.device).unbind()
@@ -267,7 +267,7 @@ def compared(ranks, n, places, dtype, d=16):
 
 
 def volumes(ranks, n, d=16):
-    """The bytes that this rank sends for n keys, in float32, counted as they are exchanged."""
+    """{exchange: the bytes that this rank sends in it}, counted for n keys in float32."""
     q = k = v = torch.zeros(n, d, device=ranks.device)
     places, counts = contiguous(n, ranks.size), {"n": n}
     mine = places[ranks.rank]
@@ -284,7 +284,7 @@ def volumes(ranks, n, d=16):
 
 
 def main():
-    """Checks, in each of the processes; the exit status."""
+    """Run the checks in each of the processes; returns the exit status."""
     parser = argparse.ArgumentParser(description="Context-parallel attention, checked.")
     parser.add_argument("--count", type=int, nargs="+", default=[], metavar="N",
                         help="print also how many bytes a rank sends for N keys")  # fmt: skip

@@ -12,6 +12,7 @@ from redundancy.models.defaults import NAMES, line
 from redundancy.what_can_go import GROUPS
 from register import read_statements
 from torch import nn
+from transformers import AutoConfig, AutoModel
 
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))
@@ -20,6 +21,7 @@ MAP = ROOT / "notebooks/13-an-audit-of-real-models.ipynb"
 
 def test_the_page_prints_the_table_word_for_word():
     assert answers.of_page() == PAGE
+    assert answers.of_page(answers.FIRST) == answers.FIRST.read_text(encoding="utf-8")
     assert {f"group {name}" for name in GROUPS} <= {
         mark[1] for mark in answers.MARKED.findall(PAGE)
     }
@@ -65,6 +67,24 @@ def test_the_architectures_are_those_of_chapter_13():
 @pytest.mark.parametrize("name", NAMES)
 def test_an_architecture_s_row_agrees_with_the_prediction_for_its_default(name):
     assert line(name) in PAGE.splitlines()
+
+
+#: Names in `transformers` of models on the first page.
+NAMED = {"Gemma 3": "gemma3_text", "GPT-2": "gpt2"}
+LINEAR = re.compile(r"att.*(c_attn|proj|query|key|value|dense)|convolution$")
+
+
+@pytest.mark.parametrize(("models", "biases"), [asked[:2] for asked in answers.ASKED])
+def test_a_model_on_the_first_page_has_these_biases_by_default(models, biases):
+    for model in models.split(", "):
+        config = AutoConfig.for_model(NAMED.get(model, re.sub(r"\W", "_", model.lower())))
+        config.num_hidden_layers = 1
+        with torch.device("meta"):
+            modules = AutoModel.from_config(config).named_modules()
+        layers = [m for name, m in modules if LINEAR.search(name) and hasattr(m, "weight")]
+        has = [layer.bias is not None for layer in layers]
+        assert len(has) >= 2 and all(has) == (biases == "all")
+        assert any(has) == (not biases.startswith("none"))
 
 
 def code(title):

@@ -8,6 +8,7 @@ A page marks each place with a comment, and this tool rewrites the paragraph or 
     <!-- table: line Cross-attention -->    what goes alone, what is absorbed, what stays
     <!-- table: not Cross-attention -->     what changes these answers, and what holds then
     <!-- table: moves -->                   the constants that move, by placement (chapter 8b)
+    <!-- table: asked -->                   the models that people ask about (the first page)
 """
 
 import re
@@ -24,6 +25,7 @@ from redundancy.what_can_go.rows_blocks import MODELS  # noqa: E402
 from redundancy.what_can_go.theorems import LINKS  # noqa: E402
 
 PAGE = ROOT / "book/which-bias-can-go.md"
+FIRST = ROOT / "book/index.md"
 CHAPTER = NOTEBOOKS / "08b-which-constants-move.ipynb"
 MARKED = re.compile(r"(<!-- table: (.+?) -->\n\n)(.*?)(?=\n\n|\n*\Z)", re.DOTALL)
 ROWS = {row.title: row for row in TABLE}
@@ -91,7 +93,32 @@ PLACEMENTS = {
 }
 
 
-RENDERED = {"group": group, "line": line, "not": not_when, "moves": moves}
+#: The models that people ask about, which biases their attention has by default, and their row.
+ASKED = (
+    ("GPT-2, ViT", "all", "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT"),
+    ("BERT", "all", "Post-norm, LayerNorm: BERT, RoBERTa, BART"),
+    ("Llama, Mistral", "none", "RMSNorm, RoPE, all biases: Llama with biases"),
+    ("Qwen2", "$b_Q$, $b_K$, $b_V$", "RMSNorm, RoPE, no output bias: Qwen2"),
+    ("Qwen3, Gemma 3", "none", "QK-norm with RMSNorm, and cosine attention"),
+    ("DeepSeek-V3", "none", "Multi-head latent attention"),
+    ("gpt-oss", "all", "RMSNorm, RoPE, a sink: gpt-oss"),
+    ("ResNet", "none before BatchNorm", "Before BatchNorm"),
+)
+
+
+def asked(_, folder, sections):
+    """A row for each model, linked to the row of the decision page that answers for it."""
+    lines = ["| your model, its biases | can go, if present | stays |", "|---|---|---|"]
+    headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    for models, biases, title in ASKED:
+        row = _row(title)
+        place = title if title in headings else next(g for g in GROUPS if row in GROUPS[g])
+        link = f"[{models}]({PAGE.name}#{slug(place)})"
+        lines.append(f"| {link}: {biases} | {row.can_go()} | {row.staying()} |")
+    return "\n".join(lines)
+
+
+RENDERED = {"group": group, "line": line, "not": not_when, "moves": moves, "asked": asked}
 
 
 def cited(folder):
@@ -119,8 +146,8 @@ def _row(title):
     return ROWS[title]
 
 
-def of_page():
-    return written(PAGE.read_text(encoding="utf-8"), "../notebooks/")
+def of_page(path=PAGE):
+    return written(path.read_text(encoding="utf-8"), "../notebooks/")
 
 
 def of_chapter():
@@ -135,6 +162,7 @@ def of_chapter():
 @in_a_sentence
 def main():
     write(PAGE, of_page())
+    write(FIRST, of_page(FIRST))
     write(CHAPTER, nbformat.writes(of_chapter()) + "\n")
 
 

@@ -133,7 +133,7 @@ class ClaimsInShort(BookDirective):
         rows = [by_id[id] for id in " ".join(self.content).split()]
         count = f"all {len(by_id)}: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS)
         table = ["| a claim | verdict | why |", "|---|---|---|"]
-        table += [f"| {c.claim} [{c.id}] | {c.verdict} | {c.why} |" for c in rows]
+        table += [f"| {c.claim} | {c.verdict} | {c.why} |" for c in rows]
         page = PAGE.rpartition("/")[2]
         table += ["", f"These are some of the claims that five texts make; [{count}]({page}.md)."]
         return [self.parse("\n".join(table), "claims-in-short")]

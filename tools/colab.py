@@ -3,15 +3,18 @@
     python tools/colab.py                  # into _build/colab/notebooks
     python tools/colab.py some/folder      # elsewhere
 
-The first cell of a copy, which Colab folds, writes what the notebook needs of the book into its
-folder, as readable source: the packages that it imports and the files that it names.  It installs,
-pins and fetches nothing.  Links to other chapters lead to the published book if its address is known,
+The first code cell of a copy, which Colab folds, holds an archive of what the notebook needs of the
+book, the packages that it imports and the files that it names, and unpacks it beside the notebook.
+It installs, pins and fetches nothing.  Links to other chapters lead to the published book if its address is known,
 and are plain words otherwise.
 """
 
 import ast
+import base64
 import re
 import sys
+import tarfile
+from io import BytesIO
 from pathlib import Path
 
 import nbformat
@@ -26,15 +29,16 @@ FILE = re.compile(r"\w[\w-]*(/\w[\w-]*)*\.\w+")
 LINK = re.compile(r"\[([^\]]+)\]\((?P<page>[\w./-]+\.(?:ipynb|md))(?P<anchor>#[\w-]+)?\)")
 
 OPENING = """\
-#@title The book's own code: run this first. It is written beside this notebook.
-from pathlib import Path
+#@title From the book “Where Did the Bias Go?”: its code. Run this cell first.
+# It unpacks the proof checker beside this notebook, as Python files that you can read.
+# Everything runs on a CPU. To measure on a GPU as well, choose one in Colab's menu
+# (Runtime, Change runtime type) before you run anything; the checks then use it.
+import base64, io, tarfile
 
-def write(name, source):
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    Path(name).write_text(source, encoding="utf-8")
-"""
+code = io.BytesIO(base64.b64decode("{}"))
+tarfile.open(fileobj=code).extractall(filter="data")"""
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
-COLAB = {"accelerator": "GPU", "colab": {"provenance": [], "gpuType": "T4"}}
+COLAB = {"colab": {"provenance": []}}
 
 
 @in_a_sentence
@@ -60,7 +64,7 @@ def colab_copy(path, site=""):
             cell.metadata.update(FOLDED)
     source = writing_cell(companions(notebook))
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
-    notebook.cells.insert(0, opening)
+    notebook.cells.insert(1, opening)  # below the title
     notebook.metadata.update(COLAB)
     return nbformat.writes(notebook).rstrip("\n") + "\n"
 
@@ -104,13 +108,15 @@ def imported(tree):
 
 
 def writing_cell(paths):
-    """Code that writes these files."""
-    parts = [OPENING]
-    for path in paths:
-        source = path.read_text(encoding="utf-8")
-        assert "'''" not in source, f"{path.name} holds three single quotes: it cannot be quoted"
-        parts.append(f"write({path.relative_to(NOTEBOOKS).as_posix()!r}, r'''{source}''')\n")
-    return "\n".join(parts).rstrip("\n")
+    """Code that writes these files, the same for the same files."""
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
+        for path in paths:
+            name, source = path.relative_to(NOTEBOOKS).as_posix(), path.read_bytes()
+            file = tarfile.TarInfo(name)
+            file.size = len(source)
+            archive.addfile(file, BytesIO(source))
+    return OPENING.format(base64.b64encode(packed.getvalue()).decode())
 
 
 def with_links(text, site):

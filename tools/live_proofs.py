@@ -20,6 +20,7 @@ from pathlib import Path
 
 from docutils import nodes
 from files import read_notebook
+from formulas import MACROS
 from sphinx.transforms import SphinxTransform
 
 #: Modules that the browser has, except for ABSENT, the part of the checker that needs torch.
@@ -155,7 +156,8 @@ def add_live_cells(app, pagename, templatename, context, doctree):
     if not source.is_file() or not there(app):
         return
     if cells := [vars(cell) for cell in live_cells(read_notebook(source))]:
-        data = json.dumps({"folder": context["pathto"]("_static/live/", 1), "cells": cells})
+        folder = context["pathto"]("_static/live/", 1)
+        data = json.dumps({"folder": folder, "macros": MACROS, "cells": cells})
         data = data.replace("</", "<\\/")  # "</script>" would end the script
         context["body"] += f'<script type="application/json" id="live-proofs">{data}</script>'
         app.add_css_file("live/live.css")

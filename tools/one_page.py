@@ -43,11 +43,8 @@ def one_page(site):
         for part in toc["parts"]
     ]
     template = Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
-    mathjax = pages[toc["root"]].find("script", string=lambda code: code and "MathJax" in code)
     opening = texts[toc["root"]]
-    return template.render(
-        config=config, site=site.name, opening=opening, parts=parts, mathjax=mathjax
-    )
+    return template.render(config=config, site=site.name, opening=opening, parts=parts)
 
 
 def in_order(entries):
@@ -73,7 +70,7 @@ def text_of(name, page, tops, site):
     text = page.article.section
     for element in text.select(ON_SCREEN):
         element.decompose()
-    text["class"].append("chapter")
+    text["class"] = ["chapter"]
     for element in [text, *text.select("[id]:not(svg *)")]:
         element["id"] = anchor_of(name, element["id"])
     for link in text.find_all("a", href=True):

@@ -11,32 +11,31 @@ function open_all() {
 /** A formula is drawn from pieces that no screen reader can say: its source speaks for it.
     Chromium forgets a picture in the text that has no text of its own, so it gets a space. */
 function name_formulas() {
-  for (const hidden of document.querySelectorAll('mjx-assistive-mml')) hidden.remove()
-  for (const formula of window.MathJax?.startup?.document?.math ?? []) {
-    const container = formula.typesetRoot
-    container.setAttribute('role', 'img')
-    container.setAttribute('aria-label', source_of(formula))
-    container.insertAdjacentHTML('beforeend', '<span class="for-readers">&nbsp;</span>')
+  for (const formula of formulas()) {
+    const source = formula.querySelector('annotation').textContent
+    formula.querySelector('.katex-mathml').remove()
+    formula.setAttribute('role', 'img')
+    formula.setAttribute('aria-label', source.trim().replace(/\s+/g, ' '))
+    formula.insertAdjacentHTML('beforeend', '<span class="for-readers">&nbsp;</span>')
   }
 }
 
-/** Without the frame that Sphinx puts around a formula of several lines. */
-function source_of(formula) {
-  return formula.math.replace(/\\(begin|end)\{split\}/g, '').trim().replace(/\s+/g, ' ')
+function formulas(inside = document) {
+  return inside.querySelectorAll('.katex')
 }
 
 /** The headings as the outline names them. */
 function headings() {
   return [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].map(heading => {
     const copy = heading.cloneNode(true)
-    for (const formula of copy.querySelectorAll('mjx-container'))
+    for (const formula of formulas(copy))
       formula.replaceWith(formula.getAttribute('aria-label'))
     return copy.textContent.trim().replace(/\s+/g, ' ')
   })
 }
 
 function names_of_formulas() {
-  return [...document.querySelectorAll('mjx-container')].map(formula => formula.getAttribute('aria-label'))
+  return [...formulas()].map(formula => formula.getAttribute('aria-label'))
 }
 
 /** The width that a formula has to itself. */
@@ -47,9 +46,11 @@ function room(formula) {
   return box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)
 }
 
+/** A formula in the text breaks between its pieces; a displayed one stays on one line. */
 function width_of(formula) {
-  const math = formula.querySelector('mjx-math')
-  return Math.max(math.getBoundingClientRect().width, math.scrollWidth)
+  const pieces = [...formula.querySelectorAll('.katex-html > .base')].map(piece => piece.getBoundingClientRect())
+  if (!formula.closest('.katex-display')) return Math.max(...pieces.map(piece => piece.width))
+  return Math.max(...pieces.map(piece => piece.right)) - Math.min(...pieces.map(piece => piece.left))
 }
 
 function size_of(element) {
@@ -58,7 +59,7 @@ function size_of(element) {
 
 /** Make each formula that is wider than its place as small as it needs. */
 function fit_formulas() {
-  for (const formula of document.querySelectorAll('mjx-container')) {
+  for (const formula of formulas()) {
     const scale = room(formula) / width_of(formula)
     if (scale >= 1) continue
     const size = 100 * size_of(formula) / size_of(formula.parentElement)
@@ -101,19 +102,18 @@ function faults(height) {
   }
   const page = document.querySelector('main').getBoundingClientRect()
   for (const element of document.querySelectorAll('main *')) {
-    if (element.closest('svg') || element.parentElement.closest('mjx-container')) continue
+    if (element.closest('svg') || element.parentElement.closest('.katex')) continue
     const box = element.getBoundingClientRect()
-    const inside = element.localName === 'mjx-container' ? width_of(element) - room(element) : 0
-    const over = Math.max(box.right - page.right, page.left - box.left, inside,
+    const sticks_out = () => Math.max(box.right - page.right, page.left - box.left,
       element.clientWidth && element.scrollWidth - element.clientWidth)
+    const over = element.matches('.katex') ? width_of(element) - room(element) : sticks_out()
     if (over > 1.5) report(element, `is ${Math.ceil(over)} px wider than its place`)
-    if (element.matches('img, mjx-container, .theorem-box, tr') && box.height > height)
+    if (element.matches('img, .katex, .theorem-box, tr') && box.height > height)
       report(element, 'is taller than a page')
     if (element.dataset.scale < SMALLEST) report(element, `would be printed at ${element.dataset.scale} of its size`)
   }
-  for (const error of document.querySelectorAll('mjx-merror, mjx-mtext[style*="red"]')) report(error, 'is not valid TeX')
   for (const math of document.querySelectorAll('.math'))
-    if (!math.querySelector('mjx-container')) report(math, 'was not typeset')
+    if (!math.querySelector('.katex')) report(math, 'was not typeset')
   for (const link of document.querySelectorAll('a[href^="#"]'))
     if (!document.getElementById(decodeURIComponent(link.hash.slice(1)))) report(link, `leads nowhere, ${link.hash}`)
   return found

@@ -2,7 +2,7 @@
 
     python tools/print_pdf.py       # from _build/html into _build/pdf/where-did-the-bias-go.pdf
 
-It waits until every formula is typeset, shrinks those that are too wide, and refuses to print a page
+It shrinks the formulas that are too wide and refuses to print a page
 on which anything would be cut off.  It prints twice: the first time to learn on which page each
 chapter begins.
 """
@@ -83,7 +83,6 @@ def prepared(browser, address):
     page.emulate_media(media="print", color_scheme="light")
     page.on("requestfailed", lambda request: missing.append(request.url))
     page.goto(address)
-    page.evaluate("() => window.MathJax?.startup?.promise")
     page.evaluate("() => document.fonts.ready.then(() => {})")
     page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
     page.evaluate("prepare()")

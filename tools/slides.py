@@ -36,6 +36,7 @@ import yaml
 from claims import read_claims
 from docutils.nodes import make_id
 from files import NOTEBOOKS, ROOT, demand, in_a_sentence, naming, read_notebook, write
+from formulas import typeset
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -99,7 +100,7 @@ def copy_assets(assets):
     """Write the files that all decks share into one folder."""
     shutil.rmtree(assets, ignore_errors=True)
     shutil.copytree(DECKS / "reveal", assets / "reveal")
-    shutil.copytree(STATIC / "mathjax", assets / "mathjax")
+    shutil.copytree(STATIC / "katex", assets / "katex")
     for path in (DECKS / "slides.css", DECKS / "slides.js", STATIC / "logo.svg"):
         shutil.copy(path, assets)
     colours = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".code")
@@ -218,7 +219,7 @@ def formula(cell, part):
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
     found = CAPTION.match(stored(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
-    return f'{caption}<div class="formula math"{steps}>\\[{escape(shown)}\\]</div>'
+    return f'{caption}<div class="formula math"{steps}>{typeset(shown, True)}</div>'
 
 
 def reason_below(line, reason):
@@ -248,10 +249,11 @@ KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
 
 
 def math(content, options):
-    """A formula between MathJax's marks, inline or as a paragraph."""
+    """A typeset formula as HTML, inline or as a paragraph."""
+    html = typeset(content, options["display_mode"])
     if options["display_mode"]:
-        return f'<div class="formula math">\\[{content.strip()}\\]</div>'
-    return f'<span class="math">\\({content.strip()}\\)</span>'
+        return f'<div class="formula math">{html}</div>'
+    return f'<span class="math">{html}</span>'
 
 
 #: Markdown as the book reads it, with links to other pages as plain words.

@@ -32,7 +32,7 @@
   };
 
   const reachFormulas = () => {
-    for (const formula of document.querySelectorAll("mjx-container")) {
+    for (const formula of document.querySelectorAll(".katex-display")) {
       if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
       else formula.removeAttribute("tabindex");
     }
@@ -44,14 +44,14 @@
       const page = new DOMParser().parseFromString(html, "text/html");
       const text = page.querySelector("article.bd-article") ?? page.body;
       text.querySelectorAll(".headerlink, script, style").forEach((part) => part.remove());
-      text.querySelectorAll(".math").forEach((part) => part.replaceChildren(part.textContent.replace(/\\[()[\]]/g, "")));
+      text.querySelectorAll(".katex-html, annotation").forEach((part) => part.remove());
       return ((anchor && text.querySelector(anchor)) || text).textContent;
     };
   };
 
   document.addEventListener("DOMContentLoaded", nameArrows);
   document.addEventListener("DOMContentLoaded", quoteText, true);
-  window.addEventListener("load", () => window.MathJax?.startup.promise.then(reachFormulas));
+  window.addEventListener("load", reachFormulas);
   window.addEventListener("resize", reachFormulas);
   document.addEventListener("click", remember, true);
   document.addEventListener("click", closeBehind);

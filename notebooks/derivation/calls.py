@@ -1,4 +1,4 @@
-"""How the call of a word prints: with the arguments that vary, without those that never change."""
+"""How a call prints: with the arguments that vary, without those that every call shares."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .letters import Index
 from .notation import show_number
 from .printing import Latex
 
-FEW = 5  # letters that a page shows of those that a word leaves out; plain text shows all
+FEW = 5  # the most left-out letters that a page lists; plain text lists all
 
 
 def show_call(x, style, show):
-    """The call of a word with the arguments that are printed."""
+    """The call of a word in print, without the arguments that ``style.brief`` leaves out."""
     word = x.operation.word
     return style.call(word.name, *shown_slots(x, style, show))
 
@@ -26,12 +26,12 @@ def shown_slots(x, style, show):
 
 
 def slots(x):
-    """All that a word takes: arguments, then parameters, without the parameters that say where it is."""
+    """The arguments of a word, then its parameters, except those that give the place of a row."""
     return (*x.args, *x.params[x.operation.word.places :])
 
 
 def show_slot(style, slot, show=None):
-    """An argument; or a parameter, which prints as a number or as the name of a family or an index."""
+    """An argument or a parameter in print: a number, or the name of a family or an index."""
     if hasattr(slot, "operation"):
         return show(slot) if show else slot.show(style)
     number = isinstance(slot, sp.Expr)
@@ -60,7 +60,7 @@ def _kept(word, taken, bound):
     same = [all(other[k] == slot for other in others) for k, slot in enumerate(first)]
     told = [word.always_shows(k, s) or s.atoms(sp.Symbol) & bound for k, s in enumerate(first)]
     back = [not t and s for t, s in zip(told, same)]
-    places = range(len(first))  # leave out the last arguments, or else the first
+    places = range(len(first))  # leave out the last arguments if any are the same, else the first
     last = [*itertools.takewhile(back.__getitem__, reversed(places))]
     found = last or [*itertools.takewhile(back.__getitem__, places)]
     return Kept({k: first[k] for k in sorted(found)}, leading=not last)
@@ -89,7 +89,7 @@ def _kept_back(style, word, kept):
 
 
 def _told(letters, style):
-    """The letters in a row; a page names only the first, because "where" lists every letter."""
+    """The letters in a row; if there are many, a page, whose "where" lists all, shows the first."""
     if not isinstance(style, Latex) or len(letters) <= FEW:
         return ", ".join(letters)
     first, more = letters[: FEW - 2], len(letters) - FEW + 2

@@ -36,17 +36,17 @@ ACCUMULATED_IN = {
     torch.bfloat16: torch.float32,
 }
 DTYPES = tuple(UNIT_ROUNDOFF)
-#: Free bytes that the notebooks require of an accelerator; a generous guess.
+#: The free memory in bytes that the notebooks require of an accelerator; a generous guess.
 ROOM = 2**30
 CONFIDENCE = 4
 
 #: The factor by which a control must exceed the tolerance.  In bfloat16, whose tolerance is close to
-#: a tenth for a whole attention layer, there is no room for orders of magnitude.
+#: a tenth for a whole attention layer, the error cannot exceed it by orders of magnitude.
 SEEN = {torch.float64: 1e6, torch.float32: 1e3, torch.bfloat16: 2.0}
 
 
 class CheckFailed(AssertionError):
-    """A measured error on the wrong side of its bound; the message says which and by how much."""
+    """A measured error is on the wrong side of its bound; the message gives both."""
 
 
 class NoRoom(RuntimeError):
@@ -57,11 +57,11 @@ class NoRoom(RuntimeError):
 
 
 def start(seed=0, device=None):
-    """The device to use.  Seeds torch and turns reduced precision of matrix products off.
+    """Return the device to use; seed torch, and turn off reduced precision of matrix products.
 
-    It is the accelerator that torch reports, of any maker, if it computes in float64 and has enough
-    memory; otherwise the CPU, and a line on standard error says what the accelerator lacks.
-    ``device`` overrides the choice.  Raises ValueError if that device is not available.
+    The device is the accelerator that torch reports, of any maker, if it computes in float64 and
+    has enough memory; otherwise the CPU, and a line on standard error says what the accelerator
+    lacks.  ``device`` overrides the choice.  Raises ValueError if that device is not available.
     """
     if device is None:
         device = _accelerator() or "cpu"
@@ -95,7 +95,7 @@ def _accelerator():
 def _lack(device):
     """What a device lacks to run the checks, in words, or None."""
     try:
-        # Multiply, because some devices store float64 but cannot compute in it.
+        # Try a product, because some devices store float64 but cannot compute in it.
         ones = torch.ones(2, 2, dtype=torch.float64, device=device)
         (ones @ ones).sum()
         torch.empty(ROOM, dtype=torch.uint8, device=device)
@@ -110,7 +110,7 @@ def _lack(device):
 
 def _first_line(error):
     lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0].partition(". ")[0]  # some of torch's messages are a page in one line
+    return lines[0].partition(". ")[0]  # some of torch's messages are a page long
 
 
 def normal(*shape, dtype=torch.float64, device="cpu", seed=0):

@@ -31,8 +31,8 @@ SCALARS = (1, 2, -1)
 LARGEST = 24  # the largest sum of sizes and entries; "smallest" minimises this sum
 MOST_INSTANCES = 6_000
 MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
-MOST_ENTRIES = 200  # entries of letters whose sizes are numbers
-MOST_PLACES = 10**4  # entries at which the two sides are compared
+MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
+MOST_PLACES = 10**4  # the most entries at which the two sides are compared
 
 
 class NoCounterexample:
@@ -98,7 +98,7 @@ class Counterexample:
         return self._show_without() + self._show_instance()
 
     def __repr__(self):
-        """Includes the claim, so that refuting another claim changes a notebook's output."""
+        """The print with the claim, so that refuting another claim changes a notebook's output."""
         style = Text(brief_words(self.claim))
         claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         claim = "; ".join([claim, *kept_back_in(style)])
@@ -115,7 +115,7 @@ class Counterexample:
 
 
 class _Plain(StrPrinter):
-    """SymPy's plain print, with e instead of its E."""
+    """SymPy's plain print, with e for Euler's number instead of SymPy's E."""
 
     def _print_Exp1(self, number):
         return "e"
@@ -157,7 +157,7 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
         try:
             at = search.differ(instance)
         except (ZeroDivisionError, OverflowError, TooLong):
-            continue  # a side is undefined here, or too large
+            continue  # here a side is undefined or too large
         tried += 1
         if at is not None and (found := search.exactly(instance, at)) is not None:
             found.without = without
@@ -183,7 +183,7 @@ def _entries_of_fixed_size(*sides):
 
 class _Search:
     def __init__(self, lhs, rhs):
-        self.steps = 0  # interpreter steps
+        self.steps = 0  # counts steps of the interpreter
         self.claim, self.functions = (lhs, rhs), (lhs.function, rhs.function)
         symbols = lhs.free_scalars() | rhs.free_scalars()
         self.sizes = sorted((s for s in symbols if s.is_integer), key=str)
@@ -200,7 +200,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """All instances, ordered by the sum of their sizes and of the distances of entries from zero."""
+        """Yield all instances by rising cost: the sum of the sizes and of each entry's rank."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:
@@ -213,7 +213,7 @@ class _Search:
             yield symbols, [(what, at, values[c]) for (what, at, values), c in zip(slots, choice)]
 
     def _slots(self, symbols):
-        """What has to be chosen at these sizes: (letter, place, candidates)."""
+        """The choices to be made at these sizes: [(letter, place, candidates)]."""
 
         def size(s):
             return int(number(s).xreplace(symbols))
@@ -234,7 +234,7 @@ class _Search:
         return slots
 
     def _instance(self, instance, functions):
-        """The value of each letter, and for each sequence the last place that was read."""
+        """(the `Instance`, its tables of entries, {sequence: the last place that was read})."""
         sizes, chosen = instance
         meant = {self.terms[s]: n for s, n in sizes.items()}
         tables, read = {f: {} for f in self.families}, {}
@@ -267,12 +267,12 @@ class _Search:
 
     def _difference(self, evaluated):
         left, right = map(evaluated.value, self.functions)
-        found = None  # until all entries have been evaluated without an error
+        found = None  # returned only after every entry was evaluated without an error
         for at in self._places(evaluated):
             one, other = left(*at), right(*at)
             if math.isnan(one) or math.isnan(other):
                 raise Undefined
-            gap = abs(one - other)  # a small gap that may be rounding is computed exactly
+            gap = abs(one - other)  # `exactly` decides whether a small gap is rounding
             if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
                 found = found or at
         return found
@@ -295,11 +295,11 @@ class _Search:
 
 
 def _reader(family, table, number, read):
-    """The function with these values; it records how far a sequence is read."""
+    """The function with the values in the table; it records how far a sequence is read."""
 
     def entry(*at):
         at = tuple(map(int, at))
-        if at not in table:  # a term of a sequence beyond those that are tried
+        if at not in table:  # the sequence continues beyond the table
             raise Undefined
         read[family] = max(at[0], read.get(family, 1))
         return number(table[at])
@@ -326,7 +326,7 @@ def _array(entries):
 
 
 def _choices(counts, cost):
-    """All tuples of candidates, one below each count, whose sum is the cost."""
+    """Yield all tuples of numbers, each below its count, whose sum is the cost."""
     if not counts:
         if cost == 0:
             yield ()

@@ -78,17 +78,17 @@ class _Abbreviation(Word):
 
     @property
     def operations(self):
-        """The operation that unfolding this word unfolds, once the word has been used."""
+        """{the operation whose definition ``unfold`` names}; empty before the first use."""
         return frozenset({self._operation} - {None})
 
     @property
     def terms(self):
-        """The kernel's word that unfolding this word unfolds."""
+        """[the kernel's word whose definition ``unfold`` names]; empty before the first use."""
         return [operation.term for operation in self.operations]
 
 
 def recursion(name, first, step):
-    """A row defined along the natural numbers: its value at 1, and its value at t + 1 from that at t.
+    """Return a row defined along the natural numbers: at 1, and at t + 1 from the row at t.
 
     ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or
     scalars.  Call the result as ``name(t, *data)``.
@@ -119,7 +119,7 @@ class _Recursion(_Abbreviation):
             return template.axes(args, params[1:])
 
         def rows(x, t):
-            """The row at 1, and each step up to t applied to the row before: pairs."""
+            """Yield (None, the row at 1), then (row before, row after) for each step up to t."""
             _, *params = x.params
             yield None, template.filled(template.result, (), params)
             for at in range(1, t):
@@ -130,7 +130,7 @@ class _Recursion(_Abbreviation):
 
         def run(x, sample):
             if binds:
-                from .torch_runs import NotRun  # imported here, because it imports this module
+                from .torch_runs import NotRun  # here, because torch_runs imports this module
 
                 raise NotRun(f"the step of {self.name} contains an index form, a sum or a slope")
             row = None
@@ -145,7 +145,7 @@ class _Recursion(_Abbreviation):
         return known(operation)
 
     def always_shows(self, k, slot):
-        """The scalars on which the row depends."""
+        """Whether an argument is a scalar, which a print always shows."""
         return isinstance(slot, sp.Expr)
 
     def _show(self, x, style, show):
@@ -155,7 +155,7 @@ class _Recursion(_Abbreviation):
         return f"{row}({', '.join(pieces)})" if pieces else row, ATOM
 
 
-#: A row whose value is already known while a recursion is run.
+#: The previous row while a recursion runs; its value is in the sample.
 _VALUE = Operation(
     "value",
     axes=lambda args, params, wanted: wanted,

@@ -17,15 +17,15 @@ from .letters import Bijection, Family, Index, size_symbol
 from .matrices import operations_in
 from .notation import names_in, show_number
 from .operations import DERIVATIVE, OVER, PRODUCT_OF, SUM_OF, factor_tightness
-from .printing import SUM, Latex, Text
+from .printing import SUM, Latex, Text, in_words
 from .sizes_told import telling_sizes
 from .where import draws_rows, where_rows
 
-WIDEST = 56  # characters of a line
-WIDEST_WITH_REASON = 70  # characters of a line and its reason side by side
-ONE_ROW = 34  # characters of an equation without a reason
+WIDEST = 56  # the most characters of a line
+WIDEST_WITH_REASON = 70  # the most characters of a line and its reason side by side
+ONE_ROW = 34  # the most characters of an equation in one row, so that it fits on a phone
 WORTH_NAMING = 12
-NAMES = "ABCDFGHUVWZ"  # E is the mean
+NAMES = "ABCDFGHUVWZ"  # without E, which denotes the mean
 SHORT_START = 18
 
 
@@ -74,13 +74,13 @@ def equation_rows(lhs, rhs, style):
 
 
 def rows_of(formula):
-    """The rows of such a formula: (line, its reason or "" if it is not beside the line)."""
+    """The rows of a formula made by `aligned`: (line, the reason beside it or "")."""
     inner = formula.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
     return [row.partition(" && ")[::2] for row in inner.split(" \\\\\n")]
 
 
 def _lines(proof):
-    """The lines in print, with the sizes that nothing else shows."""
+    """The lines of a proof as they print: with the sizes that nothing else shows."""
     hypotheses = getattr(proof, "hypotheses", ())
     beside = [side for h in hypotheses for side in h.sides()]
     letters = {x for h in hypotheses if not h.sides() for x in h.about.letters}
@@ -103,7 +103,7 @@ def _style_and_names(proof, lines, style):
 
 
 def _named_in(x):
-    """What the print of an expression mentions: letters, indices, sizes, words."""
+    """The names that the print of an expression contains: letters, indices, sizes, words."""
     kinds = Family, Bijection, Index, sp.Symbol
     words = {y.operation.word for y in x.walk()} - {None}
     return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.axes])
@@ -113,7 +113,7 @@ def _reasons_stand_below(lines, names, style):
     """Whether the widest line and the longest reason together are too wide for a row."""
     rows = [max(map(len, _broken(x, names, style.plain))) for x, *_ in lines]
     if rows[0] <= SHORT_START:
-        rows = [rows[0] + 3 + width for width in rows[1:]]  # all lines begin after the first
+        rows = [rows[0] + 3 + width for width in rows[1:]]  # later lines are indented
     reasons = [_length(", ".join(r.latex for r in rs) + note) for _, rs, note in lines[1:]]
     return max(rows, default=0) + max(reasons, default=0) > WIDEST_WITH_REASON
 
@@ -143,11 +143,11 @@ def _inner(names, x):
 
 def _reason(reasons, note):
     words = rf"\text{{{', '.join(_definitions_together(r.latex for r in reasons))}}}"
-    return words + (rf"\quad\textit{{({note})}}" if note else "")
+    return words + (rf"\quad\textit{{({in_words(note)})}}" if note else "")
 
 
 def _definitions_together(reasons):
-    """ "definition of softmax and normalise" for two definitions, which fits on a phone."""
+    """Join two definitions as "definition of softmax and normalise", which fits on a phone."""
     start, reasons = "definition of ", list(reasons)
     words = [r.removeprefix(start) for r in reasons if r.startswith(start)]
     others = [r for r in reasons if not r.startswith(start)]
@@ -155,7 +155,7 @@ def _definitions_together(reasons):
 
 
 def _hypotheses(proof, style, names):
-    """One row each; conditions of the kernel that print alike are the same in index form."""
+    """A row for each hypothesis; conditions of the kernel that print alike share a row."""
     hypotheses = getattr(proof, "hypotheses", ())
     rows = [(h.show(style, names), h.sides() and h) for h in hypotheses]
     return [row for row, _ in dict.fromkeys((row, tuple(h and [h])) for row, h in rows)]
@@ -181,9 +181,9 @@ def _width(x, names, style):
 
 
 def _names(lines, sides, style, taken):
-    """Names for the expressions that recur in lines too wide for a page, the widest first.
+    """{expression: name} for expressions that recur in lines too wide for a page, the widest first.
 
-    A name is no letter of a line or of a hypothesis (``sides``), and is not in ``taken``.
+    No name is a letter of a line or of a hypothesis (``sides``), or in ``taken``.
     """
     names = {}
     expressions = [*[x for x, *_ in lines], *sides]

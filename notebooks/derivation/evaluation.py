@@ -15,13 +15,13 @@ import sympy as sp
 
 MOST_RANDOM_ENTRIES = 6
 MOST_STEPS = 2_000_000
-STEP = 1e-3  # of a fourth-order central difference, in floats
+STEP = 1e-3  # the step of a fourth-order central difference, in floats
 
 _NAMED = ("exp", "log", "tanh", "cos", "sin")
 
 
 def _domain(library, largest, number):
-    """The functions that the kernel knows and its numbers, from one library."""
+    """The kernel's functions and numbers, as one library computes them."""
     named = {name: getattr(library, name) for name in _NAMED}
     return named | {"relu": lambda x: largest(x, 0), "root": library.sqrt, "number": number}
 
@@ -36,11 +36,11 @@ class Undefined(ZeroDivisionError):
 
 
 class TooLong(Exception):
-    """The term takes more steps than anybody would wait for."""
+    """The evaluation takes more steps than are worth waiting for."""
 
 
 class Instance:
-    """The values of the kernel's letters, and a number domain.
+    """Values of the kernel's letters, with which terms are evaluated in one number domain.
 
     ``meant`` maps a letter to an int (a size, or a position from 1), a number, a function of ints, or,
     for a permutation, the tuple of images of 1, 2, ….  ``functions`` is FLOAT or EXACT.  ``env`` holds
@@ -145,7 +145,7 @@ class Instance:
         return self.functions[name](value)
 
     def _refuse_a_kink(self, value):
-        """Raise Undefined for the slope of a root or of relu at 0."""
+        """Raise Undefined for a slope of a root or of relu at 0."""
         if self._slopes and value == 0:
             raise Undefined
 

@@ -14,7 +14,7 @@ from .kernel.terms import ProofError
 from .notation import names_in, show_position, show_term
 from .printing import Text
 
-LONGEST = 160  # characters of a side
+LONGEST = 160  # the most characters of a side
 PATIENCE = 3000  # steps of the normal form; the result of more steps is too long to read
 
 
@@ -22,8 +22,8 @@ def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
     """A sentence with the normal forms of both sides at an entry where they differ, or "".
 
     ``lhs`` and ``rhs`` are expressions; ``words`` are unfolded and ``laws`` applied as in the line.
-    A side that is too long shows its beginning and its number of terms; if the line is false by an
-    instance, it is left out.
+    A side that is too long shows its beginning and its number of terms; if an instance already
+    refutes the line (``known_false``), the sentence is then left out.
     """
     try:
         found = _first_difference(lhs.function, rhs.function, words, laws)
@@ -65,13 +65,13 @@ def _side(style, p, names):
 
 
 def _without_common_terms(p, q):
-    """Two polynomials without the terms that both have."""
+    """Two polynomials without their common terms."""
     common = p.items() & q.items()
     return dict(p.items() - common), dict(q.items() - common)
 
 
 def _names(at, taken):
-    """Names for the row and the column, also within a block: i and j if these are free."""
+    """{position: name} for the row and the column, or for those within a block: i, j if free."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
     free = [c for c in "ijpqrstuvw" if c not in taken]
     only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}
@@ -79,6 +79,6 @@ def _names(at, taken):
 
 
 def _where(at, names):
-    """The entry, in words."""
+    """The words " at …" for the entry, or "" if there is only one."""
     told = [p for p in at if p.op != "let" or names.get(p, "1") != "1"]
     return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""

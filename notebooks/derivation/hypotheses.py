@@ -1,7 +1,7 @@
 """What a theorem rests on, in print.
 
-The kernel lists the conditions of a theorem.  An operation offers words for them ("no row of A sums to
-zero"); a condition without words is printed as it is.
+The kernel lists the conditions of a theorem.  An operation offers words for some ("no row of A sums
+to zero"); any other condition is printed in index form.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .substitution import Substitution
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition of the kernel without words of its own."""
+    """A condition of the kernel for which no operation offers words."""
 
     relation: str
     about: Term
 
     def sides(self):
-        """The expressions that it contains: none, because it is a term."""
+        """No expressions, because the condition is a term of the kernel."""
         return []
 
     def met_in(self, sample):
-        """Whether it holds in a sample, by a margin."""
+        """Whether the condition holds in a sample, by a margin."""
         if self.relation in (SMOOTH, EXISTS):
             return True  # the functions of a sample are smooth, and its draws take two values
         places = self.about.args[1:]
-        try:  # it may contain a letter that the line lacks
+        try:  # a letter that the line lacks raises KeyError
             entry = sample.value(self.about)
             ranges = [
                 range(1, sample.value(p.args[0]) + 1) if p.op == "POS" else (0.0, 0.7)
@@ -57,12 +57,12 @@ class Condition:
         return show_condition(style, self.relation, self.about)
 
     def substituted(self, substitution):
-        """This condition, because the kernel already tracks substitutions in it."""
+        """The condition itself: the kernel's instance already has the substitution in it."""
         return self
 
 
 def in_words(conditions, offered):
-    """How conditions of the kernel print: in the offered words if they fit, or as they are."""
+    """Conditions of the kernel for print: as offered phrases where these fit, else unchanged."""
     left, chosen = set(conditions), []
     known = {phrase: says(phrase) or frozenset() for phrase in set(offered)}
     for phrase in sorted(known, key=lambda h: (-len(known[h]), *_by_print(h))):
@@ -98,7 +98,7 @@ def never_holds(phrase):
 
 
 def _said(phrase):
-    """The term that does not vanish; words for "is smooth" and "exists" are not considered."""
+    """The conditions that a phrase expresses, without any that say "is smooth" or "exists"."""
     body, marks = k.looked_into(phrase.expression.function)
     root = Term("sqrt", body) if phrase.positive else body
     divided = k.abstract(marks, Term("inv", root))
@@ -109,7 +109,7 @@ def _said(phrase):
 
 
 def offered_by(x, words):
-    """The words that the operations of an expression offer, after some definitions are expanded."""
+    """The phrases that the operations of an expression offer, with these words unfolded."""
     found = []
     if x.operation.word in words or not x.operation.defined:
         found += [h if isinstance(h, NonZero) else NonZero(h) for h in x.operation.needs(x)]

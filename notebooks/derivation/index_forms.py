@@ -1,7 +1,7 @@
-"""Numbers in index form, in which readers write the entries of a matrix.
+"""Numbers in index form: the way in which readers write the entries of a matrix.
 
-A ``Number`` is a term of the kernel with operators, together with the reader's objects that it is
-made of: families, permutations, scalars, sizes.  A ``Position`` is the index of an entry.
+A ``Number`` is a term of the kernel that Python's operators can combine, with the reader's objects
+that it is made of: families, permutations, scalars, sizes.  A ``Position`` indexes an entry.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Position(Number):
 
     @classmethod
     def of(cls, place):
-        """The position that a term of the kernel is."""
+        """The ``Position`` for a term of the kernel."""
         return cls(None, place)
 
 
 def number_of(x):
-    """A number in index form, from one or from an exact scalar."""
+    """``x`` as a number in index form: itself if it is one; an exact scalar is converted."""
     if isinstance(x, Number):
         return x
     try:
@@ -121,7 +121,7 @@ class Table:
     uses: frozenset
 
     def atoms(self, kind):
-        """The objects of one kind that it is made of."""
+        """The objects of one kind that the table is made of."""
         return frozenset().union(*[u.atoms(kind) for u in self.uses])
 
 

@@ -1,4 +1,4 @@
-"""Justify a line of a derivation by the kernel's rules.  Not trusted: it searches, the rules decide."""
+"""Justify a line of a derivation by the kernel's rules.  Not trusted: it only searches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def given(lhs, rhs):
 def instance(proved, put, lhs, rhs, assumed):
     """The kernel's instance under a substitution, without hypotheses that become evident.
 
-    ``assumed`` are the equations that the theorem assumes, as pairs (left, right) before and after.
+    ``assumed`` are the equations that the theorem assumes: (sides before, sides after) of each.
     """
     meant = put.meant()
     found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function)
@@ -59,7 +59,7 @@ def instance(proved, put, lhs, rhs, assumed):
 
 
 def _assumed_as(theorem, before, after):
-    """A theorem that assumes an equation, with that equation written as it will print."""
+    """The theorem with one of the equations that it assumes written as it will print."""
     sides = [x.function for x in after]
     if before == sides or tuple(before) not in theorem.hypotheses:
         return theorem
@@ -75,11 +75,11 @@ def induction(t, lhs, rhs, base, step):
 
 
 def line(stages, claim, equations, words, laws, most=MOST_STEPS):
-    """The theorem that two expressions are equal; ``stages``, which begins with the left one, grows.
+    """The theorem that ``stages[0]`` equals ``claim``; the expressions in between join ``stages``.
 
-    ``equations`` are triples (left, right, the kernel's theorem), each used in turn; algebra follows,
-    with the definitions of ``words``, with ``laws``, and with a bound on its steps.  A number that does
-    not occur as written may occur after words are unfolded.
+    ``equations`` are triples (left, right, the kernel's theorem), each used in turn.  Algebra
+    follows, with the definitions of ``words``, with ``laws``, and with a bound on its steps.  A
+    number (1 × 1) on a left side that does not occur as written is sought again in unfolded words.
     """
     proved, left = None, []
     for lhs, rhs, theorem in equations:
@@ -104,7 +104,7 @@ def _by_numbers(f, g, equations, words, laws, most):
     (lhs, rhs, theorem), *others = equations
     hole = letter("theʼnumber", k.fun(k.pos(k.UNIT), k.pos(k.UNIT)))
     context = _around(f, lhs, hole, Normal(words, laws, most=most))
-    if hole not in context.letters:  # do not search for a number without letters either
+    if hole not in context.letters:  # absent, or a number without letters
         return _by_numbers(f, g, others, words, laws, most)
     before, after = (k.put(context, {hole: x.function}) for x in (lhs, rhs))
     there = rules.by_normal_form(f, before, words, laws, most)
@@ -162,7 +162,7 @@ def rewritten(x, lhs, rhs):
 
 
 def _in_product(x, lhs, rhs):
-    """A sub-product of the factors as they are, or of (A B)ᵀ read as Bᵀ Aᵀ."""
+    """Replace a sub-product of the factors, also of (A B)ᵀ read as Bᵀ Aᵀ; None if absent."""
     transposed = [f for y in x.args for f in _transposed_factors(y)]
     for factors in (x.args, transposed) if len(transposed) > len(x.args) else (x.args,):
         replaced = _among(factors, lhs, rhs)
@@ -191,7 +191,7 @@ def _among(factors, lhs, rhs):
 
 
 def _in_sum(x, lhs, rhs):
-    """A sub-sum: each term of the left side is found among the terms of x."""
+    """Replace a sub-sum, if each term of the left side is among the terms of x; else None."""
     rest = list(x.args)
     for term in lhs.args:
         match = next((y for y in rest if same(y, term)), None)

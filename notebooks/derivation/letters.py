@@ -1,7 +1,7 @@
 """Laws, sizes, indices, and the objects that letters denote, which a reader writes first.
 
 SymPy's symbols are sizes and scalars.  Each letter has a term of the kernel.  Nothing here is trusted:
-a mistake can only prove something about another letter than the one intended.
+a mistake can only prove a theorem about a letter other than the intended one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .kernel.terms import ProofError, Term
 
 
 def written(what, body, *arguments):
-    """The result of a reader's function; raises ProofError if it takes other arguments."""
+    """Call a reader's function; raises ProofError if it takes other arguments, or fails."""
     if not callable(body):
         raise ProofError(f"{what} must be a function, such as lambda x: ..., not {body!r}")
     try:
@@ -34,7 +34,7 @@ def written(what, body, *arguments):
     except TypeError:
         count = f"{len(arguments)} argument" + "s" * (len(arguments) != 1)
         raise ProofError(f"{what} is a function of {count} here") from None
-    except ValueError:  # a function without a signature
+    except ValueError:  # Python knows no signature of this function
         pass
     try:
         return body(*arguments)
@@ -43,10 +43,10 @@ def written(what, body, *arguments):
 
 
 class Sealed:
-    """A sealed object: a formula can be written with it but cannot look at it, so it cannot branch."""
+    """A sealed object: a formula may contain it but not compare it, so it cannot branch."""
 
     __slots__ = ()
-    looks = 0  # counts attempts to look, because a body may catch what they raise
+    looks = 0  # counts comparisons, because a body may catch what they raise
 
     def _look(self, other=None):
         Sealed.looks += 1
@@ -59,7 +59,7 @@ class Sealed:
 
 
 class Formula(Sealed):
-    """What can be added, multiplied and divided; ``_op`` builds the result of an operator."""
+    """A sealed object that can be added, multiplied and divided; ``_op`` builds the result."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy must not broadcast over it
@@ -74,7 +74,7 @@ class Formula(Sealed):
 
 
 class Scalar(Formula):
-    """A size, a scalar or an index that a definition takes, or a size from a shape."""
+    """A sealed size, scalar or index: an argument of a definition, or a size from a shape."""
 
     __slots__ = ("_inside",)
 
@@ -101,7 +101,7 @@ def unsealed(x):
 
 
 class Mismatch(ProofError):
-    """Two sizes that must be equal and are not; a definition learns the shapes of its arguments from it."""
+    """Two sizes differ that must be equal; `Template` then unites them and reads the body again."""
 
     def __init__(self, one, other, message):
         super().__init__("{}", message)
@@ -109,7 +109,7 @@ class Mismatch(ProofError):
 
 
 def conform(ones, others, message):
-    """Raise Mismatch, with the text of ``message()``, if sizes differ from others."""
+    """Raise Mismatch, with the text of ``message()``, if a size differs from its counterpart."""
     for one, other in zip(ones, others):
         if one != other:
             raise Mismatch(one, other, message())
@@ -117,7 +117,7 @@ def conform(ones, others, message):
 
 @dataclass(frozen=True)
 class Law:
-    """A rule that a line applies when it names the rule; ``latex`` is the print of its reason."""
+    """A rule that a line may use if it names it; ``latex`` is its print as a reason."""
 
     name: str
     latex: str
@@ -138,7 +138,7 @@ LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER
 
 
 class Final:
-    """A kind of object without subclasses, because a reader's subclass could print anything."""
+    """A kind of object that has no subclasses, because a reader's could print anything."""
 
     __slots__ = ()
 
@@ -153,7 +153,7 @@ class Final:
 class Join(Final, Expr):
     """The size n + m of a range made of a first block of n and a second block of m.
 
-    Unlike the number n + m it keeps the order of the blocks.
+    Unlike the number n + m, it keeps the order of the blocks.
     """
 
     is_commutative = is_integer = is_positive = True
@@ -232,12 +232,12 @@ def exact(scalar):
 
 
 def _evaluated(x):
-    """The same number, evaluated, because SymPy may be told not to: -1/(1/2) prints -1/1/2."""
+    """The number, evaluated: with evaluate=False, SymPy would print -1/(1/2) as -1/1/2."""
     return x.func(*map(_evaluated, x.args)) if x.args else x
 
 
 def _is_sympys(x):
-    """Whether a class is SymPy's own, because a reader's class could print anything."""
+    """Whether the class of x is SymPy's own; a reader's class could print anything."""
     kind = type(x)
     own = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
     return own and kind.__module__.startswith("sympy.")
@@ -268,9 +268,9 @@ def exact_number(q):
 #: The names that letters and words may have: Latin letters or a Greek one, subscripts, primes.
 _PART = "(?:[A-Za-z]+|[ΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω])"
 READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
-#: Letters that the notation itself introduces contain a mark that no reader's letter contains.
+#: Names of letters that the checker introduces; the mark ʼ occurs in no reader's name.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
-#: Names that the book prints by itself, or that everybody knows; a reader's word may not use them.
+#: Names that the book prints itself, and well-known ones; a reader's word may not have them.
 PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
            "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
            "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
@@ -299,8 +299,8 @@ def _checked(name):
 
 
 def check_word(what, name):
-    """Refuse a name for a word or a function that prints like one of the book's own."""
-    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
+    """Refuse a name for a word or a function if it prints like one of the book's names."""
+    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' prints a slope
         raise ProofError(
             f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
             "underscore, and digits"
@@ -411,7 +411,7 @@ KINDS = ("matrix", "mask", "random", "sequence")
 
 
 class Family(Final, Basic):
-    """The object that a letter denotes: name, kind, sizes of its axes, and for a draw its variance.
+    """What a letter denotes: a name, a kind, the sizes of the axes, and for a draw the variance.
 
     The first axis of a sequence is the natural numbers.
     """
@@ -439,7 +439,7 @@ class Family(Final, Basic):
 
     @property
     def term(self):
-        """The kernel's letter; a mean has to bind the letter of a draw."""
+        """The kernel's letter; if it is a draw, a mean has to bind it."""
         axes = [k.NUM if s is S.Naturals else k.pos(size_term(s)) for s in self.sizes]
         if self.random:
             return letter(self.name, Term("DRAW", self.law, scalar_term(self.variance), *axes))
@@ -447,12 +447,12 @@ class Family(Final, Basic):
 
     @property
     def function(self):
-        """The letter as the function that it denotes."""
+        """The letter, written as a function of its positions."""
         return eta(self.term)
 
 
 def eta(letter):
-    """A letter for a function, as a function of its arguments."""
+    """A letter for a function f, written as the function x ↦ f(x)."""
     sort = letter.args[1]
     if sort.op != "FUN":
         raise ProofError(f"{letter.args[0]} is a draw: it may occur only inside a mean")

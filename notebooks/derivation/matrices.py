@@ -29,18 +29,18 @@ DEEPEST = 100  # nested expressions, well within Python's recursion limit
 
 
 def _parameter(p):
-    """What is stored of a parameter: one of the checker's own objects, or an exact number or size."""
+    """A parameter as it is stored: an object of the checker, or an exact number or size."""
     if type(p) in (Index, End, Bijection, Family, Table, Str):
         return p
     return as_size(p) if isinstance(p, Join) else exact(p)
 
 
-_blind = [False]  # whether a definition is being read, the innermost last
+_blind = [False]  # for nested contexts: whether finding two expressions unequal is an error
 
 
 @contextlib.contextmanager
 def read_blindly(blindly=True):
-    """While a definition is read: two letters differ, although both may receive the same argument."""
+    """A context in which finding two expressions unequal is an error, if ``blindly``."""
     _blind.append(blindly)
     try:
         yield
@@ -106,7 +106,7 @@ class Expression:
     # -- algebra
 
     def __matmul__(self, other):
-        """The product; a right factor that is a product keeps its brackets, as written."""
+        """The product; a product on the right keeps its brackets, so that it prints as written."""
         return Expression(ops.PRODUCT_OF, [*factors_of(self), expression(other, "@")])
 
     def __add__(self, other):
@@ -139,7 +139,7 @@ class Expression:
             "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
         )
 
-    # Reached only if the left side is no expression: their errors say what is expected.
+    # Python calls these only if the left side is no expression; their errors say what is expected.
     def __rmatmul__(self, other):
         return expression(other, "@")
 
@@ -158,7 +158,7 @@ class Expression:
 
     @property
     def shape(self):
-        """The numbers of rows and columns, which a definition may write with but not look at."""
+        """The numbers of rows and columns, which a definition may use but not compare."""
         return tuple(map(Scalar, self.axes))
 
     # -- meaning
@@ -266,7 +266,7 @@ def _function(x):
 
 
 def expression(x, sign):
-    """x, if it is an expression; the ProofError names the operation that requires one."""
+    """Return x if it is an expression; raises ProofError, naming the operation that needs one."""
     if isinstance(x, Expression):
         return x
     if x is ...:
@@ -281,7 +281,7 @@ def free_names(x):
 
 
 def made_of(x):
-    """What an index form of an expression is made of: its free names and its operations."""
+    """The objects that an index form of an expression uses: its free names and operations."""
     inside = set().union(*[operations_in(y) for y in x.walk()])
     return frozenset(free_names(x) | inside)
 
@@ -308,7 +308,7 @@ def is_mask(x):
         return all(map(is_mask, x.args))
     if (
         x.operation is ops.PRODUCT_OF
-    ):  # the rows and columns of one mask, permuted, or an outer product
+    ):  # one mask with permuted rows and columns, or an outer product
         outer = all(y.axes[1] == 1 for y in x.args[:-1])
         return all(map(is_mask, x.args)) and (
             outer or sum(not is_permutation(y) for y in x.args) == 1

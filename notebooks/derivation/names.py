@@ -19,17 +19,17 @@ _PRINTED = {
     ops.DIAG: "diag",
     ops.LAST_ROW: "last",
 }
-#: Names that no letter may have, whether or not the book's own one is nearby.
+#: Names that no letter may have, even where the book's own matrix of that name does not occur.
 _NO_MATRIX = {"L", "I"}
 
 
 def _look(name):
-    """The look of a name on a page, wherever its subscripts are split."""
+    """How a name looks on a page, however its subscripts are split."""
     return re.sub(r"[{}\s]", "", Latex().name(name))
 
 
 def check_names(where, expressions, hypotheses=(), words=()):
-    """Check one name, one meaning: no two shapes or kinds, no two definitions, no letter like an entry.
+    """Check that each name has one meaning (shape, kind, definition) and looks like no entry.
 
     ``words`` are the words whose definitions are reasons of the line.
     """
@@ -52,7 +52,7 @@ def check_names(where, expressions, hypotheses=(), words=()):
 
 
 def _check_words(where, nodes, words, hypotheses, meaning):
-    """The same check for words that occur only in a condition or in a reason."""
+    """Check that each name has one definition, also among words in conditions and reasons."""
     words = {*words, *[o.word for y in nodes for o in operations_in(y) if o.word]}
     known = {}
     for word in words:
@@ -66,13 +66,13 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition contains another {name} than the printed one")
-        # two words, or kinds of one: readers cannot tell them apart if no line shows them
+        # if no line shows them, readers cannot tell apart two words, or two kinds of one word
         if name not in known and term in heads and alone.setdefault(name, term) != term:
             raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
 
 
 def _check_letters(where, expressions, hypotheses):
-    """The same check for letters of a condition, which must be the printed ones."""
+    """Check that letters in conditions are the letters that the lines print under these names."""
     printed = {}
     for x in expressions:
         for letter in kernels_letters(x):
@@ -96,7 +96,7 @@ def kernels_letters(x):
 
 
 def _cut(name):
-    """The prefixes of a name that precede a subscript; but no index begins at 0."""
+    """The prefixes of a name before each subscript except 0, because no index begins at 0."""
     cuts = [found.start() for found in re.finditer(r"_|(?<=[^0-9_])(?=[0-9])", name)]
     return [name[:at] for at in cuts if name[at:].strip("_") != "0"]
 
@@ -113,7 +113,7 @@ def _has_places(x):
 
 
 def _meanings(expressions, nodes, entries):
-    """(a name, its meaning, the complaint if a name that looks alike means something else)."""
+    """Yield (name, meaning, complaint if a name that looks alike has another meaning)."""
     another = "the name {} is used with two shapes or kinds, or prints like another"
     own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
@@ -138,7 +138,7 @@ def _meanings(expressions, nodes, entries):
 
 
 def _of_operation(operation):
-    """The same for what an operation prints of itself."""
+    """Yield the `_meanings` of the names that an operation itself prints."""
     function = operation.name.removeprefix("entrywise ")
     if operation.word or function != operation.name:
         complaint = f"the word {function} is used with two definitions, or has the name of a letter"

@@ -1,4 +1,4 @@
-"""What must not vanish, in a reader's words: no row of A sums to zero."""
+"""Conditions in a reader's words about what must not vanish: "no row of A sums to zero"."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from .sizes_told import telling_sizes
 
 @dataclass(frozen=True)
 class NonZero:
-    """Words for: every entry of ``expression`` is non-zero (or positive), for every ``bound``."""
+    """States that each entry of ``expression`` is nonzero (or positive), for every ``bound``."""
 
     expression: "Expression"
     positive: bool = False
     bound: tuple = ()
 
     def sides(self):
-        """The expressions that it contains."""
+        """The expressions that the hypothesis contains."""
         return [self.expression]
 
     def quantified(self, binder):
-        """The same for every value of an index or scalar that was bound around it."""
+        """The hypothesis for every value of an index or scalar that was bound around it."""
         names = self.expression.free_positions() | self.expression.free_scalars()
         if binder not in names or binder in self.bound:
             return self
         return NonZero(self.expression, self.positive, (*self.bound, binder))
 
     def substituted(self, substitution):
-        """The same after a substitution for the letters."""
+        """The hypothesis after a substitution for the letters."""
         bound = []
         for binder in self.bound:
             binder, substitution = substitution.bind(binder, free_names(self.expression))
@@ -40,7 +40,7 @@ class NonZero:
         return NonZero(substitution(self.expression), self.positive, tuple(bound))
 
     def met_in(self, sample):
-        """Whether it holds in a sample, by a margin."""
+        """Whether the hypothesis holds in a sample, by a margin."""
         places = [range(sample.size(b.size)) if isinstance(b, Index) else (0,) for b in self.bound]
         for at in itertools.product(*places):
             value = self.expression.run(sample.fixing(dict(zip(self.bound, at))))
@@ -57,7 +57,7 @@ class NonZero:
             rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
             (rows,) = telling_sizes(rows, all_of_them=True)
             shown = rows.show(style, SUM, names)
-            # the comma: no row of any of them, not "not of every one"
+            # without the comma, "no row … for every k" could mean "not for every k"
             comma = style.text(",") if every else ""
             return style.text("no row of ") + shown + style.text(" sums to zero") + comma + every
         relation = style.greater if self.positive else style.unequal

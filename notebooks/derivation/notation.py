@@ -18,30 +18,30 @@ LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4
 
 
 def show_term(style, term, names=None, tightness=0):
-    """A number in index form; ``names`` maps letters for free positions to their printed names."""
+    """Print a number in index form; ``names`` maps letters for free positions to printed names."""
     piece, holds = _Printer(style, names or {}, term).show(term)
     return piece if holds >= tightness else style.brackets(piece)
 
 
 def show_number(style, scalar):
-    """A scalar or a size that is free of positions: τ, 1/d, 2."""
+    """Print a scalar or a size, which contains no position: τ, 1/d, 2."""
     if isinstance(scalar, Join):
         return style.joined(*[show_number(style, s) for s in scalar.args])
     return show_term(style, scalar_term(scalar))
 
 
 def show_place(style, index):
-    """A reader's index, or the only position of its range."""
+    """Print a reader's index, or the only position of its range."""
     return style.name(index.name) if hasattr(index, "name") else show_number(style, index.size)
 
 
 def show_position(style, term, names):
-    """A position as a term of the kernel."""
+    """Print a position that is a term of the kernel."""
     return _Printer(style, names, term).position(term)
 
 
 def is_a_place_of_a_letter(mark, body):
-    """Whether a position is an index of a letter, which shows its range."""
+    """Whether a position indexes some letter in ``body``, whose shape then shows the range."""
     of_a_letter = body.op == "app" and body.args[0].op in (
         "let",
         "var",
@@ -52,7 +52,7 @@ def is_a_place_of_a_letter(mark, body):
 
 
 def _looks(names):
-    """Names without what TeX does not show: k1 and k_1 look alike."""
+    """Names without underscores, which TeX does not show: k1 and k_1 look alike."""
     return {name.replace("_", "") for name in names}
 
 
@@ -112,17 +112,17 @@ def names_in(term):
 
 
 class _Printer:
-    """``names`` are those given to letters; no bound variable gets a name that ``term`` contains."""
+    """Prints a term with these ``names`` for letters; no bound variable gets a name in ``term``."""
 
     def __init__(self, style, names, term):
         self.style, self.names = style, dict(names)
         self.reserved = _looks(names_in(term) | style.reserved)
 
     def show(self, t):
-        """(print, how tightly it binds)."""
+        """(the print of a term, how tightly it binds)."""
         outside = dict(self.names)
         shown = getattr(self, f"_{t.op}")(*t.args)
-        self.names = outside  # variables bound inside have no name out here
+        self.names = outside  # forget the names of variables bound inside
         return shown
 
     def tight(self, t, tightness=0):
@@ -130,7 +130,7 @@ class _Printer:
         return piece if holds >= tightness else self.style.brackets(piece)
 
     def opened(self, f):
-        """The body of a binder, and the print of its bound variables."""
+        """(the body of a binder, its variables, their printed names)."""
         body, marks = k.looked_into(f)
         for mark in marks:
             sort, taken = mark.args[1], {*self.names.values()}
@@ -138,7 +138,7 @@ class _Printer:
         return body, marks, [self.names[mark] for mark in marks]
 
     def _names_for(self, sort):
-        """Name a draw after its law, with a number if that name is bound already; others from a pool."""
+        """Yield names: for a draw, its law's, then numbered; for others, from a pool."""
         if sort.op == "DRAW":
             law = self.style.name(sort.args[0].args[0])
             return chain([law], (self.style.copy(law, str(number)) for number in count(2)))
@@ -153,7 +153,7 @@ class _Printer:
         return (self.names.get(letter) or self.style.name(name)), ATOM
 
     def size(self, s):
-        """A size."""
+        """Print a size."""
         if s.op == "lit":
             return str(s.args[0])
         if s.op == "let":
@@ -169,7 +169,7 @@ class _Printer:
         return self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM)
 
     def position(self, p):
-        """A position."""
+        """Print a position."""
         if p.op == "move":
             name = self.tight(p.args[0])
             name = name if p.args[1] == 1 else self.style.power(name, "-1")
@@ -223,7 +223,7 @@ class _Printer:
         return piece, SIGNED if piece.startswith(self.style.minus) else PRODUCT
 
     def product(self, factors, alone):
-        """Factors side by side, sums last; ``alone`` is how tightly a single factor must bind."""
+        """Print a product, sums last; ``alone`` is how tightly a single factor must bind."""
         factors = [f for f in factors if f != k.ONE]
         factors.sort(key=lambda f: LAST.get(f.op, 5))
         pieces = [self.tight(f, PRODUCT if len(factors) > 1 else alone) for f in factors]
@@ -264,7 +264,7 @@ class _Printer:
         data = [(self.tight if s.op == "NUM" else self.matrix)(a) for s, a in kinds
                 if s.op in ("NUM", "FUN") and s != k.fun(k.NUM)]  # fmt: skip
         taken, sizes = ", ".join(data), self.told_sizes(head, rest)
-        if sizes:  # between numbers nobody could tell which numbers are sizes
+        if sizes:  # say "size", because readers cannot tell which numbers are sizes
             said = self.style.text("sizes " if len(sizes) > 1 else "size ") + ", ".join(sizes)
             taken = f"{taken}; {said}" if taken else said
         name, index = in_the_book(head.args[0])
@@ -280,20 +280,20 @@ class _Printer:
         return [self.size(a) for m, a in of if m.args[1] == k.SIZE and m not in told]
 
     def entry(self, name, at):
-        """The print at some positions; a position in a range of size one is left out."""
+        """Print a name at some positions; a position in a range of size one is left out."""
         if len(at) == 1 and self.is_number(at[0]):
             return self.style.call(name, self.tight(at[0])), ATOM
         shown = [self.place_or_number(a) for a in at if not self.is_only(a)]
         return (self.style.at(name, *shown) if shown else name), ATOM
 
     def place_or_number(self, a):
-        """A position, a size or a number in an index."""
+        """Print a position, a size or a number that stands in an index."""
         if a.op in ("lit", "times", "join"):
             return self.size(a)
         return self.position(a) if a.op in ("move", "only", "last", "inl", "inr") else self.tight(a)
 
     def ranging(self, mark, body):
-        """A bound variable, with its range unless a letter that it indexes shows that range."""
+        """Print a bound variable, with its range unless a letter that it indexes shows it."""
         name, sort = self.names[mark], mark.args[1]
         if sort.op != "POS" or is_a_place_of_a_letter(mark, body):
             return name
@@ -301,7 +301,7 @@ class _Printer:
 
     @staticmethod
     def is_number(a):
-        """Whether a function is applied to it: no position, and no size that counts a sequence."""
+        """Whether it is a number, to which a function is applied: no position and no size."""
         if a.op == "let":
             return a.args[1].op == "NUM"
         return a.op not in ("only", "move", "inl", "inr", "last", "lit")
@@ -311,11 +311,11 @@ class _Printer:
         return p == k.ONLY or p.op == "let" and p.args[1] == k.pos(k.UNIT)
 
     def say_only(self, marks):
-        """Print the only place of a range of size one as 1, because no row would explain a name."""
+        """Name the only place of a range of size one 1, because no row would explain a letter."""
         self.names |= {m: "1" for m in marks if self.is_only(m)}
 
     def matrix(self, f):
-        """A function of positions, as a letter if it is one."""
+        """Print a function of positions: by name if it is a letter or word, else as a matrix."""
         body, marks, names = self.opened(f)
         self.say_only(marks)
         if body.op == "app" and body.args[0].op == "let" and self.are(marks, body.args[1:]):
@@ -327,14 +327,14 @@ class _Printer:
         return self.style.transposed(table) if len(marks) > 1 and at == list(marks[1:]) else table
 
     def is_all_of_a_word(self, body, marks):
-        """Whether it is the result of a word at all places, so that the call shows what it is."""
+        """Whether the body is a word's entry at just these places, so that the call shows it."""
         if body.op != "app" or body.args[0].op != "word":
             return False
         taken, at = body.args[: -len(marks)], body.args[-len(marks) :]
         return self.are(marks, at) and not any(m in a.letters for m in marks for a in taken)
 
     def are(self, marks, at):
-        """Whether places are the bound ones, in their order."""
+        """Whether the places ``at`` are the bound variables, in their order."""
         return [self.is_only(p) or p for p in at] == [self.is_only(m) or m for m in marks]
 
     def _sum(self, f):
@@ -352,7 +352,7 @@ class _Printer:
         for f in branches:
             body, (mark,), (name,) = self.opened(f)
             self.say_only([mark])
-            known = is_a_place_of_a_letter(mark, body)  # or the block says where it ends
+            known = is_a_place_of_a_letter(mark, body)  # else the print of the block says its range
             known = known or self.is_only(mark)
             pieces.append(self.tight(body) + ("" if known else f", {self.ranging(mark, body)}"))
         return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM
@@ -371,7 +371,7 @@ class _Printer:
 
 
 def readable(error):
-    """A complaint of the kernel, with its terms as a textbook writes them."""
+    """The text of an error of the kernel, with terms as a textbook writes them."""
     message, *parts = error.args
     return message.format(*[_in_text(part) for part in parts]) if parts else message
 
@@ -382,12 +382,12 @@ def _in_text(part):
     printer = _Printer(Text(), {}, part)
     try:
         return printer.matrix(part) if part.op == "abs" else printer.place_or_number(part)
-    except AttributeError:  # a sort, or a term that makes no sense
+    except AttributeError:  # sorts and terms that make no sense have no print
         return part
 
 
 def show_condition(style, relation, x):
-    """A condition of a theorem: "… ≠ 0 for every k"."""
+    """Print a condition of a theorem: "… ≠ 0 for every k"."""
     if x.op == "let":
         return style.name(x.args[0]) + style.text(" is smooth")
     printer = _Printer(style, {}, x)

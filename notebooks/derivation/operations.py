@@ -34,12 +34,12 @@ class _LazyTorch:
 torch = _LazyTorch()
 
 
-_complete = []  # non-empty once all of the book's own operations exist
+_complete = []  # not empty once all of the book's own operations exist
 _known = weakref.WeakSet()
 
 
 def complete():
-    """From here on, allow only ``define``, ``recursion`` and ``entrywise`` to make operations."""
+    """From now on, allow only ``define``, ``recursion`` and ``entrywise`` to make operations."""
     _complete.append(True)
 
 
@@ -61,7 +61,7 @@ def demand_known(operation):
 class Operation:
     """One kind of expression.
 
-    ``axes(args, params, wanted)`` returns the two sizes or refuses, see ``shapes``.
+    ``axes(args, params, wanted)`` returns the two sizes or raises ProofError (``shapes``).
     ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
     ``run(x, sample)`` is its value as a float64 tensor; ``show(x, style, show)`` is its print and
     how tightly that binds; ``needs(x)`` are the expressions that must not vanish, in a reader's words.
@@ -83,12 +83,12 @@ class Operation:
             _known.add(self)
 
     def atoms(self, kind):
-        """This operation and its kind, because an index form records what it is made of."""
+        """This operation, if of that kind, since index forms record operations they use."""
         return {self} if isinstance(self, kind) else set()
 
     @property
     def defined(self):
-        """Whether it has a definition that a line can name."""
+        """Whether the operation has a definition that a line can name."""
         return self.word is not None
 
 
@@ -110,7 +110,7 @@ def _show_letter(x, style, show):
 
 
 def _product_entry(x, i, j):
-    """A sum for each inner axis."""
+    """The entry of a product: a sum of products, with one sum for each inner axis."""
     inner = [y.axes[0] for y in x.args[1:]]
     marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
     factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
@@ -137,7 +137,7 @@ def _show_sum(x, style, show):
 def _show_scaled(x, style, show):
     if x.params[0] == -1:
         return style.minus + show(x.args[0], PRODUCT), SIGNED
-    if x.params[0] in (0, 1):  # beside a matrix, both denote columns of zeros or ones
+    if x.params[0] in (0, 1):  # beside a matrix, 0 and 1 could denote columns of zeros or ones
         times = r"0 \times " if isinstance(style, Latex) else "0*"
         return ("" if x.params[0] else times) + show(x.args[0], PRODUCT), PRODUCT
     scalar = show_number(style, x.params[0])
@@ -185,7 +185,7 @@ def _row_of(sequence, t, j):
 
 
 def _run_derivative(x, sample):
-    """Central differences of fourth order, with the step at which they change least: no proof."""
+    """The derivative by central differences of fourth order, with the step of least change."""
 
     def difference(step):
         f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
@@ -201,7 +201,7 @@ def _show_derivative(x, style, show):
 
 
 def _show_sized(x, style, show):
-    """An expression without letters, with the sizes that nothing beside it shows."""
+    """Print an expression without letters together with the sizes that nothing else shows."""
     x, said = x.args[0], x.params
     sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.axes)]
     if x.operation is ONES and x.axes != (1, 1):
@@ -397,7 +397,7 @@ def free_letter(free):
     return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
 
 
-HOLE = Operation(  # marks the place of one side of an equation, for the other side
+HOLE = Operation(  # marks where one side of an equation is replaced by the other
     "hole",
     axes=lambda args, params, wanted: params[0].sizes[-2:],
     entry=lambda x, i, j: Term("app", x.params[0].term, *map(free_letter, x.params[1:]), i, j),

@@ -1,6 +1,6 @@
 """Two ways to print an expression: LaTeX for a page, plain text for a terminal.
 
-A printer decides how each construct looks; an operation decides of which constructs it consists.
+A printer decides how each construct looks; an operation chooses the constructs that print it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
 
 
 class Latex:
-    """LaTeX for MathJax.  Words in ``brief`` print without the arguments that they leave out."""
+    """LaTeX for KaTeX.  ``brief`` says which arguments calls leave out (`calls.brief_words`)."""
 
     def __init__(self, brief=None):
         self.brief, self.plain = brief or {}, Text(brief)
         self.reserved = frozenset()  # names that no bound variable gets
 
     def name(self, name):
-        """A letter: always italic; what is applied to something is upright."""
+        """The name of a letter, in italics (names that are called are upright)."""
         return self._spelled(name, r"\mathit")
 
     def invented(self, name):
-        """The name that a print gives to a part of a long line, in a font that no letter has."""
+        """A name that the print itself gives to a recurring part, in a font that no letter has."""
         return rf"\mathcal{{{name}}}"
 
     def _spelled(self, name, font):
@@ -57,7 +57,7 @@ class Latex:
         return rf"{name}\!\left({', '.join(pieces)}\right)"
 
     def at(self, piece, *indices):
-        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # room for an exponent
+        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # an exponent may follow
         inside = ("" if all(i.isalpha() and len(i) == 1 for i in indices) else ",").join(indices)
         if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
             return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
@@ -115,17 +115,18 @@ class Latex:
     others_and, and_others = r"\dots;\, ", r",\, \dots"
 
     def text(self, words):
-        """Words, with the letters that have subscripts as formulas."""
-        return rf"\text{{{_SUBSCRIPTED.sub(self._in_words, words)}}}"
-
-    def _in_words(self, found):
-        return f"${self.name(found[1])}{found[2]}$"
+        return rf"\text{{{in_words(words)}}}"
 
 
-#: A letter with a subscript or an exponent in a sentence.
-_SUBSCRIPTED = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*)((?:\^[a-z0-9])?)")
+#: A Greek letter, or one with a subscript or an exponent, in a sentence.
+_LETTER = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*|[α-ωΑ-Ω]\b)((?:\^[a-z0-9])?)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def in_words(words):
+    """Words in LaTeX, with Greek letters and those that have subscripts as formulas."""
+    return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
 
 
 class Text:
@@ -135,7 +136,7 @@ class Text:
         self.brief, self.plain, self.reserved = brief or {}, self, frozenset()
 
     def name(self, name):
-        """A letter, in quotation marks if it has several characters, so that it reads as no word."""
+        """The name of a letter, in quotation marks if it could be read as a word."""
         first, rest = _first(name)
         return (first if len(first) == 1 else f'"{first}"') + rest
 

@@ -138,14 +138,14 @@ def _theorem(name, label, lines, proved, proofs):
 
 
 class Induction:
-    """A proof for every natural number t: at 1, and at t + 1 if it holds at t.
+    """A proof of a claim for every natural number t: at 1, and at t + 1 if it holds at t.
 
     >>> Induction("the running sum", t, total(t), closed(t)).base(
     ...     lambda line: line.by(...)).step(
     ...     lambda line, hypothesis: line.by(..., hypothesis)).qed()
 
-    The base starts from the left side at t = 1 and must end with the right side there.  The step does
-    the same at t + 1, where the claim at t is a reason.
+    The base starts from the left side at t = 1 and must end with the right side at 1.  The step
+    does the same at t + 1, and may give the claim at t as a reason.
     """
 
     def __init__(self, name, t, lhs, rhs):
@@ -236,17 +236,16 @@ def attempt(write):
         return write()
     except ProofError as error:
         return Refusal(str(error))
-    except Exception as error:  # not yet a line of a proof
+    except Exception as error:  # an unfinished proof may be any Python
         return Refusal(f"this is not a proof that can be read: {error}")
 
 
 def proves(theorem, lhs, rhs, needs=()):
     """Whether this checker proved ``theorem`` and it states lhs = rhs.
 
-    Each side may be written differently, as long as plain algebra shows that it is equal.  ``needs``
-    are the hypotheses that it may have, each in plain text as the theorem prints it, about letters of
-    these sides.
-    Raises ProofError for sides that are no expressions.
+    Each side may be written differently, as long as plain algebra shows that it is equal.
+    ``needs`` are the hypotheses that the theorem may have, about letters of these sides, in plain
+    text as it prints them.  Raises ProofError if a side is not an expression.
     """
     for side in (lhs, rhs):
         _check_expression("proves", side)
@@ -266,7 +265,7 @@ def proves(theorem, lhs, rhs, needs=()):
 def _needs_are_about(theorem, sides):
     """Whether the hypotheses contain only letters and words of the sides.
 
-    Their text does not show the shape or kind of any other letter, so a caller may mean another one.
+    A text in ``needs`` does not show the shape or kind of a letter, so another could be meant.
     """
     assumed = [x for h in theorem.hypotheses for x in h.sides()]
     letters = lambda xs: set().union(
@@ -283,14 +282,14 @@ def _needs_are_about(theorem, sides):
 
 
 def _condition_is_about(about, sides):
-    """The same for a condition without words of its own."""
+    """Whether a condition in index form contains only letters and words of the sides."""
     known = set().union(*map(kernels_letters, sides))
     words = {t for x in sides for o in x.operations() if o.word for t in o.word.terms}
     plain = lambda x: x.args[1] in (SIZE, NUM) or x.args[1].args[:1] == ("any",)
     return all(map(plain, about.letters - known)) and words_in(about) <= words
 
 
-_BOOKS = (type(None), Word)  # no word, or one of the book's own, which all readers share
+_BOOKS = (type(None), Word)  # the types of no word and of the book's own words
 
 
 def _says_no_more(theorem, mine, asked):
@@ -305,7 +304,7 @@ def _says_no_more(theorem, mine, asked):
 
 
 def forget():
-    """Clear all caches, to measure times or to plant mistakes."""
+    """Clear all caches, before times are measured or mistakes are planted."""
     by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
     for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
         remembered.cache_clear()

@@ -1,4 +1,4 @@
-"""How much there is to read: lines of code without blank lines, comments and docstrings."""
+"""Count how much there is to read: lines of code without blank lines, comments and docstrings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 
 
 def lines_of_code(source):
-    """The number of lines of a source string that are no blank line, comment or docstring."""
+    """The number of lines of a source string, without blank lines, comments and docstrings."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return len({t.start[0] for t in tokens if t.type not in LAYOUT} - _docstrings(source))
 

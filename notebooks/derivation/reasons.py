@@ -1,4 +1,4 @@
-"""What a line may name as its reason, a definition or a hypothesis, and how a reason prints."""
+"""Two of the reasons that a line may name, definitions and hypotheses, and how reasons print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import justify
 from .kernel.terms import ProofError
 from .letters import Law
 from .matrices import Expression
-from .printing import check_words
+from .printing import check_words, in_words
 from .shapes import shape_text
 from .sizes_told import telling_sizes
 from .vocabulary import Word
@@ -60,21 +60,21 @@ class Given:
         return Given(substitution(self.lhs), substitution(self.rhs), self.title)
 
     def sides(self):
-        """The expressions that it contains."""
+        """The expressions that the equation contains."""
         return [self.lhs, self.rhs]
 
     def met_in(self, sample):
-        """Whether it holds in a sample."""
+        """Whether the equation holds in a sample."""
         return (self.lhs.run(sample) - self.rhs.run(sample)).abs().max().item() < 1e-12
 
     @property
     def cited(self):
-        """How a line names it as its reason."""
+        """The words by which a line names the hypothesis as its reason."""
         return self.title if self.title in (HYPOTHESIS, INDUCTION) else f"“{self.title}”"
 
     @property
     def proved(self):
-        """The kernel's theorem that it holds where it is assumed."""
+        """The kernel's theorem that the equation follows from itself as a hypothesis."""
         return justify.given(self.lhs, self.rhs)
 
     hypotheses = property(lambda self: (self,))
@@ -96,7 +96,8 @@ class Reason:
     @classmethod
     def of(cls, reason):
         """The print of a law, a definition, a theorem or a hypothesis."""
-        return cls(reason.latex if isinstance(reason, Law) else title_of(reason), title_of(reason))
+        words = title_of(reason)
+        return cls(reason.latex if isinstance(reason, Law) else in_words(words), words)
 
 
 def title_of(reason):

@@ -1,7 +1,7 @@
 """The arguments of each operation, and the shape of its result.
 
-``axes(args, params, wanted)`` returns the two sizes or refuses; ``wanted`` are the sizes that the
-caller requests if they do not follow from the arguments.
+``axes(args, params, wanted)`` returns the two sizes or raises ProofError; ``wanted`` are the sizes
+that the caller requests where the arguments do not determine them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _demand(fits, what, *found):
 
 
 def of_one(args, params, wanted):
-    """The axes of the only argument."""
+    """The axes of an operation with one argument: those of the argument."""
     _demand(
         len(args) == 1 and not params,
         "this operation takes one expression and nothing else",
@@ -112,7 +112,7 @@ def of_letter(args, params, wanted):
 
 
 def of_sequence(args, params, wanted):
-    """One row, at the place given as a parameter; or the first rows, as many as wanted."""
+    """The axes of one row, if a parameter gives its place; else of the first ``wanted`` rows."""
     family, *at = params
     rows = type(family) is Family and family.kind == "sequence" and not args
     _demand(rows and (len(at) == 1 or wanted and not at), "rows are those of a sequence", *params)

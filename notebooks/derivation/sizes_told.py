@@ -1,7 +1,7 @@
-"""Find the sizes that a print does not show: of ones, zeros, identities and tables without letters.
+"""Find sizes that a print does not show, of ones, zeros, identities and tables without letters.
 
-Readers know the shapes of the letters of a line.  Anything conformable with them has a size that
-follows.  Of the rest, one place prints its size: exp(0[n×m]) exp(0) = m 11ᵀ.
+Readers know the shapes of the letters of a line, and the sizes of all that must conform with them.
+Every other size is printed in one place of the line: exp(0[n×m]) exp(0) = m 11ᵀ.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SILENT = (
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
     """The same expressions, of one shape, with sizes printed where nothing else shows them.
 
-    A line is true for any shape of its sides, unless something ``beside`` it contains that size, or a
-    condition does, whose sizes are ``spoken_of``.  A hypothesis holds only for its own shape, and
-    passes ``all_of_them``.
+    A line is true whatever the sizes of its sides, so these need not print unless an expression
+    ``beside`` the line, or a condition (with sizes ``spoken_of``), contains them.  A hypothesis
+    holds only for its own shape, so its caller passes ``all_of_them``.
     """
     axes = _Axes(all_of_them)
     axes.scalars |= set(spoken_of)
@@ -41,7 +41,7 @@ def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
 
 
 class _Axes:
-    """Rows (0) and columns (1) of everything at a path, united where a reader unites them."""
+    """The axes (path, 0 for rows or 1 for columns), united where a print shows that sizes agree."""
 
     def __init__(self, all_of_them):
         self.all_of_them = all_of_them
@@ -49,17 +49,17 @@ class _Axes:
         self.told, self.scalars, self.transposed = set(), set(), set()
 
     def same(self, one, other):
-        """Record that both have one size, as their print shows."""
+        """Record that the print shows that two axes have the same size."""
         self.above[self.find(one)] = self.find(other)
 
     def find(self, axis):
-        """The representative of everything united with an axis."""
+        """The representative of all axes that are united with this one."""
         while axis in self.above and self.above[axis] != axis:
             axis = self.above[axis]
         return axis
 
     def read(self, x, path):
-        """All axes of an expression."""
+        """Record all axes of an expression and of its parts."""
         for axis in (0, 1):
             self.sizes[path, axis] = x.axes[axis]
         for p in x.params:
@@ -81,13 +81,13 @@ class _Axes:
         if x.operation in (ops.STACK, ops.LAST_ROW):
             self.told.add((path, 0))
         if x.operation.expand:
-            self.told |= {(path, 0), (path, 1)}  # by its definition and its arguments
+            self.told |= {(path, 0), (path, 1)}  # a word's definition and arguments show its sizes
 
     def _read_silent(self, x, path):
         if x.operation is ops.ONES and x.axes == (1, 1):
             if path not in self.transposed:
-                return  # it prints like a number, for any sizes
-            self.silent[path] = x  # a number is not transposed: 1ᵀ would be a row
+                return  # it prints as the number 1, which needs no size
+            self.silent[path] = x  # 1ᵀ would be read as a row of ones
             return
         self.silent[path] = x
         for axis in (0, 1):
@@ -95,7 +95,7 @@ class _Axes:
                 self.told.add((path, axis))
 
     def to_say(self):
-        """{path: the axes whose size is printed there}."""
+        """{path: the axes whose size has to be printed at this path}."""
         told, found = {self.find(axis) for axis in self.told}, {}
         for path in sorted(self.silent):
             for axis in (0, 1):
@@ -106,7 +106,7 @@ class _Axes:
         return found
 
     def _is_any_size(self, united):
-        """Whether it is the size of the whole expression, on which nothing in print depends."""
+        """Whether the size belongs to a whole side and nothing else in print depends on it."""
         if self.all_of_them:
             return False
         outer = {self.find(((0,), axis)) for axis in (0, 1)}
@@ -118,7 +118,7 @@ class _Axes:
 
 def _axis_by_axis(x, path, below):
     if x.operation.expand:
-        return []  # a reader's word, whose arguments need not conform
+        return []  # the arguments of a reader's word need not conform
     return [((path, axis), (y, axis)) for y in below for axis in (0, 1)]
 
 
@@ -139,7 +139,7 @@ _LINKS = {
 
 
 def _shows_itself(x, axis):
-    """Whether a print shows the size of an expression without letters: a row, or a table's range."""
+    """Whether the print of ones or a table shows this size itself: it is 1, or a letter's range."""
     if x.operation is ops.ONES:
         return x.axes[axis] == 1
     if x.operation is not ops.TABULATED:

@@ -20,21 +20,21 @@ from .sizes_told import telling_sizes
 from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
-SEARCH_AFTER_A_REFUSAL = 400  # instances
-ENOUGH = 3_000  # steps; a reason counts as needed if the line without it takes more
+SEARCH_AFTER_A_REFUSAL = 400  # the most instances that are tried
+ENOUGH = 3_000  # steps; if the line without a reason takes more, the reason counts as needed
 
 
 class Step:
-    """One line: from an expression to the next, with reasons."""
+    """One line of a derivation: from an expression to the next, with reasons."""
 
     def __init__(self, where, before, claim, reasons, rests_on=()):
-        """``rests_on`` are the hypotheses and conditions of earlier lines."""
+        """Make a line; ``rests_on`` are the hypotheses and conditions of earlier lines."""
         self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
         self.assumed = any(isinstance(h, Given) for h in rests_on)
         self.needs = any(not isinstance(h, Given) for h in rests_on)
 
     def check(self):
-        """The kernel's theorem of the line; raises ProofError unless the reasons justify it, all needed."""
+        """The kernel's theorem of the line; refuses missing or superfluous reasons."""
         proved = self._justified(self.reasons)
         if proved is None:
             raise ProofError(self._refusal())
@@ -67,7 +67,7 @@ class Step:
         return proved
 
     def _in_words(self, error):
-        """The kernel's complaint; a condition that never holds is put in an operation's words."""
+        """The text of a kernel's error; a condition that never holds is in an operation's words."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
         never = next(filter(hypotheses.never_holds, phrases), None)
         return (
@@ -79,7 +79,7 @@ class Step:
         return [r.word for r in reasons if isinstance(r, Definition)]
 
     def offered(self):
-        """Words for the conditions under which the line makes sense, and for its assumptions."""
+        """Phrases in which the line's conditions may print, and hypotheses of its reasons."""
         words = self._words(self.reasons)
         carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
         bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}
@@ -120,7 +120,7 @@ class Step:
         return "\n  ".join(row for row in rows if row)
 
     def _unmatched(self):
-        """A sentence for each equation whose left side does not occur in the line."""
+        """Yield a sentence for each equation whose left side does not occur in the line."""
         stage = self.before
         for reason in equations_among(self.reasons):
             after = justify.rewritten(stage, reason.lhs, reason.rhs)
@@ -130,7 +130,7 @@ class Step:
             stage = after
 
     def _searched(self):
-        """Whether the line is false, as far as a search can tell."""
+        """A sentence on whether a search finds the line to be false."""
         if self.assumed or any(r.hypotheses for r in equations_among(self.reasons)):
             return "No counterexample was searched for, because the line rests on hypotheses."
         try:

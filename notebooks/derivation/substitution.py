@@ -32,7 +32,7 @@ class Substitution:
         self.taken |= set().union(*[free_names(v) for v in values if isinstance(v, Expression)])
 
     def values(self):
-        """The substituted expressions; a scalar as a 1 × 1 matrix."""
+        """The expressions that are substituted; a scalar becomes a 1 × 1 matrix."""
         letters = [*self.families.values(), *self.permutations.values()]
         numbers = [s for old, s in self.symbols.items() if not old.is_integer]
         return [v for v in letters if isinstance(v, Expression)] + [
@@ -60,8 +60,7 @@ class Substitution:
     def bind(self, binder, inside):
         """A binder with its new range, and the substitution below it.
 
-        It is renamed if its name is taken, by a substituted term or by a name that is free ``inside`` its
-        scope.
+        The binder is renamed if its name occurs in a substituted term or free ``inside`` its scope.
         """
         taken = self.taken | {self._kept(name) for name in inside if name != binder}
         if isinstance(binder, Index):
@@ -136,7 +135,7 @@ class Substitution:
         return Table(k.put(table.function, self.meant()), frozenset().union(*used))
 
     def _used(self, letter):
-        """The replacement, in a table, of a letter that the table uses."""
+        """What a table uses after the substitution in place of a letter that it used before."""
         if isinstance(letter, Family):
             x = self.families.get(letter)
             return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
@@ -149,13 +148,13 @@ class Substitution:
         return {self._position(letter)}
 
     def meant(self):
-        """The kernel's replacements of its letters."""
+        """The substitution for the kernel: {letter: term}."""
         found = {
             f.term: self._function(f, value) for f, value in self.families.items() if not f.random
         }
         drawn = [
             f for f in self.families if f.random
-        ]  # their letters are bound, but not their laws
+        ]  # means bind the letters of draws, but not their laws
         found |= {f.law: self.family(f).law for f in drawn}
         for symbol, value in self.symbols.items():
             if symbol.is_integer:
@@ -172,7 +171,7 @@ class Substitution:
             return value.family.function
         if family.kind != "mask":
             return value.function
-        body, marks = k.looked_into(value.function)  # the form of a mask shows once it is evaluated
+        body, marks = k.looked_into(value.function)  # only the normal form shows the kernel a mask
         return k.abstract(marks, Normal().canonical(body))
 
     # -- checking
@@ -207,7 +206,7 @@ def _matrix_of(bijection):
 
 
 def permuting(x):
-    """The kernel's function for a permutation matrix, which maps each row to its source."""
+    """The kernel's function for a permutation matrix P: row i of P X is row π(i) of X."""
     mark = k.fresh(k.pos(size_term(x.axes[0])))
     return k.abstract([mark], _moved(x, 1, mark))
 
@@ -226,7 +225,7 @@ def _moved(x, way, place):
 
 
 def _rebuilt(scalar, symbols):
-    """Replace symbols simultaneously in a scalar, where a joined size counts as a number."""
+    """Replace symbols in a scalar, all at once; a joined size becomes its number n + m."""
     return scalar.xreplace({symbol: number(value) for symbol, value in symbols.items()})
 
 

@@ -60,7 +60,7 @@ def _letter(family, *heads):
 
 
 class Heads(Sealed):
-    """A family of matrices, one for each head: ``W_Q[a]`` is the a-th.
+    """A family of matrices, one for each head: ``W_Q[a]`` is that of head a.
 
     ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
     """
@@ -85,7 +85,7 @@ class Heads(Sealed):
 
     @property
     def shape(self):
-        """The numbers of heads, rows and columns, which a definition may use, not inspect."""
+        """The numbers of heads, rows and columns, which a definition may use but not compare."""
         return tuple(map(Scalar, self.family.sizes))
 
 
@@ -104,12 +104,12 @@ def head(name, count):
 
 
 def _sealed_like(made, *parts):
-    """Seal what is made of sealed objects."""
+    """Seal a result if any argument was sealed."""
     return Scalar(made) if any(type(p) is Scalar for p in parts) else made
 
 
 class Sequence(Sealed):
-    """A sequence of rows, one for each natural number: ``z[t]`` is the t-th, of shape 1 × width."""
+    """A sequence of rows, one for each natural number: ``z[t]`` is row t, of shape 1 × width."""
 
     def __init__(self, name, width=1):
         self.family = Family(name, "sequence", (S.Naturals, width))

@@ -65,7 +65,7 @@ class Template:
         raise ProofError(f"the definition of {self.name} requires too many sizes to be equal")
 
     def _make_one(self, mismatch):
-        """Unite two sizes from here on; raises the Mismatch if they cannot be equal."""
+        """Unite two sizes in all later readings; raises the Mismatch if they cannot be equal."""
         one, other = mismatch.sizes
         if one not in self.sizes:
             one, other = other, one
@@ -130,7 +130,7 @@ class Template:
             raise ProofError(f"the definition of {self.name} hides {names}: make it an argument")
 
     def _letter(self, k, kind):
-        if isinstance(kind, tuple):  # a family: its kind, and the number of its axes
+        if isinstance(kind, tuple):  # the kind of a family, and the number of its axes
             return Family(f"parameterʼ{k}", kind[0], self._sizes(*kind))
         if kind is Index:
             return Index(f"parameterʼ{k}", self._size())
@@ -151,7 +151,7 @@ class Template:
     # ── Use ──────────────────────────────────────────────────────────────────────────────────
 
     def read_again(self, args, params, at=None):
-        """Refuse a body whose result differs on these arguments: it looks at them, or has changed."""
+        """Refuse a body whose result on these arguments differs from the template's."""
         data = [*args, *map(argument_of, params)]
         with read_blindly(False):
             first = self.filled(self.result, args, params)
@@ -168,7 +168,7 @@ class Template:
             )
 
     def filled(self, expression, args, params, step=None, before=None):
-        """A part of the template with arguments in place of its letters."""
+        """The expression, a part of the template, with arguments in place of its letters."""
         families, symbols, indices = self._meant(args, params)
         if step is not None:
             symbols[STEP] = step
@@ -237,7 +237,7 @@ class Template:
 
 
 def _kind(x):
-    """The kind of an argument, as far as a definition accepts one kind in one place."""
+    """The kind of an argument; a definition accepts only one kind in each place."""
     if isinstance(x, Expression):
         return Expression
     if isinstance(x, Family):
@@ -248,14 +248,14 @@ def _kind(x):
 
 
 def _names_of(x):
-    """The names in an argument that something could bind."""
+    """The names in an argument that a binder around it could capture."""
     if isinstance(x, Expression):
         return free_names(x)
     return {x for x in (x, *x.free_symbols) if isinstance(x, (sp.Symbol, Index, Family))}
 
 
 def sizes_in(x):
-    """The sizes of what a template takes in one place."""
+    """The sizes in an argument of a template."""
     if isinstance(x, Expression):
         return x.axes
     if isinstance(x, Family):

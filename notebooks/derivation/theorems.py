@@ -60,11 +60,11 @@ class Theorem:
 
     @property
     def cited(self):
-        """How a line names it as its reason: its name in quotation marks."""
+        """The words by which a line names this reason: the theorem's name in quotation marks."""
         return f"{self.label} (“{self.name}”)" if self.label else f"“{self.name}”"
 
     def __call__(self, /, *unnamed, **meant):
-        """An instance: each keyword replaces a letter, permutation, scalar or size."""
+        """Return an instance: each keyword replaces a letter, permutation, scalar or size."""
         if unnamed:
             raise ProofError(
                 f"{self.title}: name the letter that it replaces, as in theorem(X=...)"
@@ -104,7 +104,7 @@ class Instance(Theorem):
     title = cited = property(lambda self: self.name)
 
     def reversed(self):
-        """The same equation read from right to left."""
+        """The instance read from right to left."""
         return _instance(
             rules.reverse(self.proved),
             self.name,
@@ -148,7 +148,7 @@ def _conditions_of(hypothesis):
 
 
 def _check_that_it_prints(theorem):
-    """Refuse a print that differs from what the kernel has proved."""
+    """Refuse a theorem whose print would differ from what the kernel has proved."""
     proved, printed = theorem.proved, {(theorem.lhs.function, theorem.rhs.function)}
     assumed = {(h.lhs.function, h.rhs.function) for h in theorem.hypotheses if isinstance(h, Given)}
     said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])

@@ -1,7 +1,7 @@
 """Run every line in torch float64 as well, at several random sizes.
 
-A run proves nothing.  It reveals a fault of the checker that let a false line pass, if the two sides
-differ in torch and in many digits too.
+A run proves nothing.  But if the two sides of an accepted line differ in torch, and with many
+digits, then the checker has a fault that let a false line pass.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .operations import DERIVATIVE, EXPECTATION, Operation, torch
 
 RUNS = 4
 ATTEMPTS = 100
-STEPS = 60  # towards letters that satisfy an equation
+STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
 TINY = 1e-9  # a number that a step has moved this close to 0 counts as 0
-MOST_UNSOLVED = 6  # samples tried without satisfying the equations
+MOST_UNSOLVED = 6  # the most samples that fail to satisfy the equations
 FARTHEST = 20.0  # the largest entry that a step may produce: exp(-20) is not zero in float64
-NEAR = 1e-5  # the remaining error of an equation, which later operations enlarge
+NEAR = 1e-5  # bounds the error left in an equation, which later operations enlarge
 LONGEST_SEQUENCE = 32
-LARGEST_TABLE = 1024  # entries of an index form
+LARGEST_TABLE = 1024  # the most entries of an index form
 MOST_RANDOM_ENTRIES = 12
-MOST_ENTRIES = 10**6  # of a matrix
-DIGITS = 60  # of the second evaluation, if the sides differ in torch
+MOST_ENTRIES = 10**6  # the most entries of a matrix
+DIGITS = 60  # the precision of a second evaluation, if the sides differ in torch
 
 
 def torch_is_here():
@@ -45,7 +45,7 @@ def torch_is_here():
 
 
 class HypothesesNotMet(Exception):
-    """A sample that violates a hypothesis of the line or is too large; draw another."""
+    """A sample violates a hypothesis of the line or is too large; another has to be drawn."""
 
 
 class NotSolved(HypothesesNotMet):
@@ -57,7 +57,7 @@ class NotRun(Exception):
 
 
 class Sample:
-    """Random sizes and everything that has a size, with the values computed from them."""
+    """Random sizes, and random values for every letter of these sizes."""
 
     def __init__(self, seed, symbols, largest=7, basics=()):
         self._random = random.Random(seed)
@@ -69,10 +69,10 @@ class Sample:
         self._symbols, self._basics = symbols, basics
         self._scalars, self._families, self._permutations, self._indices = {}, {}, {}, {}
         self._functions, self._fixed, self.values = {}, {}, {}
-        self._averaged = 0  # entries of draws, counted over the surrounding means
+        self._averaged = 0  # how many entries of draws the surrounding means average over
 
     def _drawn_sizes(self, symbols, seed, largest):
-        """Distinct sizes if there are enough, in both orders; every other draw contains a 1."""
+        """Distinct sizes if there are enough, in either order; every other sample has a size 1."""
         pool, drawn = range(2, largest + 1), []
         while len(drawn) < len(symbols):
             drawn += self._random.sample(pool, len(pool))
@@ -84,14 +84,14 @@ class Sample:
     def fixing(self, values):
         """The same sample, with values for some indices, scalars or families.
 
-        Anything drawn later is drawn for both samples, so that nothing else differs.
+        Whatever is drawn later is shared by the two samples, so that nothing else differs.
         """
         child = copy.copy(self)
         child._fixed, child.values = {**self._fixed, **values}, {}
         return child
 
     def holding(self, expression, value):
-        """The same sample, with the value of one expression given."""
+        """The same sample, with a given value for one expression."""
         child = self.fixing({})
         child.values[expression] = value
         return child
@@ -101,7 +101,7 @@ class Sample:
         return int(number(size).xreplace(self._sizes))
 
     def shape(self, x):
-        """A shape as ints, if such a matrix can be stored."""
+        """The shape of x as ints; raises NotRun if such a matrix is too large."""
         return self._kept([*map(self.size, x.axes)])
 
     @staticmethod
@@ -111,7 +111,7 @@ class Sample:
         return tuple(shape)
 
     def scalar(self, scalar):
-        """A scalar as a float; free symbols take both signs, positive symbols are positive."""
+        """A scalar as a float; symbols take alternating signs unless they are positive."""
         for symbol in sorted(scalar.free_symbols - set(self._sizes) - set(self._fixed), key=str):
             if symbol not in self._scalars:
                 drawn = self._random.uniform(0.3, 1.5)
@@ -206,7 +206,7 @@ class Sample:
         meant, number_of = {}, mpmath.mpf if functions is PRECISE else float
         for used in self._basics | self._symbols if uses is None else uses:
             if isinstance(used, Operation):
-                continue  # the term contains it written out
+                continue  # the term has the operation written out
             if isinstance(used, Family):
                 meant[used.term] = _lookup(self, used, number_of)
             elif isinstance(used, Bijection):
@@ -234,9 +234,8 @@ def _lookup(sample, family, number_of):
 def run_in_torch(lhs, rhs, hypotheses=()):
     """Run a line; returns None, or a sentence with the sizes at which it fails.
 
-    Each of the ``hypotheses`` is ``met_in`` a sample or not; if the sides of an assumed equation
-    differ, letters are searched that satisfy it.  Raises NotRun if no sample could be made, which says
-    nothing about the line.
+    A sample must meet the ``hypotheses`` (``met_in``); for assumed equations, letters are moved
+    until these hold.  Raises NotRun if no sample could be made, which says nothing about the line.
     """
     everything = [lhs, rhs, *[x for h in hypotheses for x in h.sides()]]
     symbols = set().union(*[x.free_scalars() for x in everything])
@@ -267,7 +266,7 @@ def run_in_torch(lhs, rhs, hypotheses=()):
             HypothesesNotMet,
             ZeroDivisionError,
             OverflowError,
-        ):  # violated, undefined or too large
+        ):  # a hypothesis is violated, or a value undefined or too large
             continue
         if _differ(lhs, rhs, met, tolerance if met is sample else NEAR):
             sizes = ", ".join(f"{s} = {n}" for s, n in sample._sizes.items()) or "its only size"
@@ -281,9 +280,9 @@ def run_in_torch(lhs, rhs, hypotheses=()):
 
 
 def _differ(lhs, rhs, sample, allowed):
-    """Whether the two sides differ by more than rounding allows for numbers near 1.
+    """Whether the two sides differ by more than rounding explains.
 
-    Floats also differ where large numbers cancel or a slope is steep, so more digits decide.
+    Floats may differ more where large numbers cancel or a slope is steep, so many digits decide.
     """
     left, right = lhs.run(sample), rhs.run(sample)
     if left.shape != right.shape:
@@ -294,14 +293,14 @@ def _differ(lhs, rhs, sample, allowed):
 
 
 def _differ_precisely(lhs, rhs, sample, allowed):
-    """Whether the two sides also differ in many digits."""
+    """Whether the two sides also differ when they are computed with many digits."""
     with mpmath.workdps(DIGITS):
         try:
             left, right = (sample.value(x.function, functions=PRECISE) for x in (lhs, rhs))
             places = itertools.product(*[range(1, n + 1) for n in sample.shape(lhs)])
             pairs = [(left(*at), right(*at)) for at in places]
         except (TooLong, ZeroDivisionError, OverflowError, KeyError):
-            return True  # a second evaluation is impossible
+            return True  # they cannot be computed again, so torch decides
         return any(not abs(a - b) <= allowed * max(1, abs(a), abs(b)) for a, b in pairs)
 
 
@@ -318,7 +317,7 @@ def _meeting(sample, hypotheses):
 
 
 def _solved(sample, equations):
-    """The sample with its matrices moved by Gauss–Newton steps until the equations hold."""
+    """The sample, with its matrices moved by Gauss–Newton steps until the equations hold."""
     sides = [x for h in equations for x in h.sides()]
     families = sorted({f for x in sides for f in x.atoms(Family) if f.kind == "matrix"}, key=str)
     start = [sample.family(f) for f in families]
@@ -340,6 +339,6 @@ def _solved(sample, equations):
         if gap.abs().max().item() < 1e-13 or not slopes.isfinite().all():
             break
         flat = flat - torch.linalg.pinv(slopes) @ gap
-    if flat.abs().max().item() > FARTHEST:  # exp(A) = 0 would be satisfied only at infinity
+    if flat.abs().max().item() > FARTHEST:  # an equation such as exp(A) = 0 holds only at infinity
         raise NotSolved
     return at(torch.where(flat.abs() < TINY, 0.0, flat).detach())

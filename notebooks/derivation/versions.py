@@ -1,4 +1,4 @@
-"""The versions of SymPy and torch that this package has been tried with, and warnings about others.
+"""The versions of SymPy and torch with which this package was tested; it warns about others.
 
 The first cell of a notebook runs this module.  A missing or too old version stops it with one sentence;
 an untried version is named, and the notebook continues.
@@ -34,7 +34,7 @@ def require(name):
     try:
         version = importlib.import_module(name).__version__
     except ModuleNotFoundError as error:
-        if error.name != name:  # the library is there but lacks one of its own dependencies
+        if error.name != name:  # the library is installed but lacks a dependency
             raise
         needed = f"needs {SHOWN[name]} {oldest} or newer"
         raise Unsuitable(

@@ -25,14 +25,14 @@ from .words import Definition, Generic
 
 
 class Word:
-    """A defined operation: call it to build an expression; name it in a line to unfold it.
+    """An operation with a definition: call it to build an expression, or unfold it in a line.
 
     Expressions come first in a call, then parameters (scalars, positions, heads, sequences).
     Each word has its own identity: a second word with the same name does not affect earlier proofs.
     """
 
     shown = None  # the number of arguments that a print always shows; None for all
-    places = 0  # the number of parameters that give its position and are not part of a call
+    places = 0  # the number of first parameters that give a row's place, outside the call
 
     def __init__(self, name, takes, shape, written, **parts):
         self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
@@ -67,12 +67,12 @@ class Word:
 
     @property
     def operations(self):
-        """The operations that unfolding this word unfolds."""
+        """The operations whose definition ``unfold`` names for this word."""
         return frozenset({self._operation})
 
     @property
     def terms(self):
-        """The words of the kernel that unfolding this word unfolds."""
+        """The words of the kernel whose definition ``unfold`` names for this word."""
         return [self._definition.term]
 
     def __repr__(self):
@@ -86,7 +86,7 @@ def taken_by(name, arguments):
 
 
 def parameter_of(name, a):
-    """What is stored of an argument that is not an expression."""
+    """An argument that is not an expression, in the form in which it is stored."""
     if isinstance(a, Expression):
         raise ProofError(f"{name} takes its expressions first and its parameters after them")
     if isinstance(a, (Heads, Sequence)):
@@ -109,7 +109,7 @@ def _call(x, style, show):
 
 
 def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=None):
-    """A word with its entry and its torch code.  Each one adds to what has to be read.
+    """Return a word with its entry and its torch code; readers have to check that these agree.
 
     ``entry(x, i, j, *entries)`` receives the expression x and the entries of its arguments as
     functions of two positions, and returns a ``Number``; ``run(*tensors, *scalars)`` computes in
@@ -229,7 +229,7 @@ def _masked(args):
 
 
 def _mask(style, shown):
-    """In brackets if it would look like the 1 of softmax off by one."""
+    """The print of a mask, in brackets if it would look like the 1 of softmax off by one."""
     return style.brackets(shown) if shown in ("1", style.ones(2, 1)) else shown
 
 

@@ -15,12 +15,12 @@ from .names import kernels_letters
 from .notation import show_number
 from .printing import Latex
 
-#: Characters of a row without blanks, on a phone beside the word before them, and in a terminal.
+#: The most characters of a row, without blanks: beside "where" on a phone, and in a terminal.
 WIDEST, WIDEST_IN_TEXT = 26, 40
 
 
 def where_rows(proof, style, printed):
-    """Rows that explain the letters of a proof; ``printed`` is its text, which is searched for sizes."""
+    """Rows that explain the letters of a proof, and sizes that its text ``printed`` contains."""
     groups = {}
     for name, what in sorted(_kinds(proof, style, printed).items()):
         groups.setdefault(what, []).append(style.name(name))
@@ -35,7 +35,7 @@ def where_rows(proof, style, printed):
 
 
 def draws_rows(families, style):
-    """The assumptions behind the moments of random letters."""
+    """Yield rows with the assumptions behind the moments of random letters."""
     of = {}
     for f in families:
         of.setdefault(show_number(style, f.variance), []).append(style.name(f.name))
@@ -71,7 +71,7 @@ def _of_several(what, names):
 
 
 def _kind(sort, style):
-    """What the sort of a letter says; None if the letter's print already shows it."""
+    """The kind of a letter in print, by its sort; None if the print already shows it."""
     if sort == k.POSITIVE:
         return f"{style.greater}0"
     if sort == k.NUM:

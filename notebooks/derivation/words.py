@@ -1,4 +1,4 @@
-"""Words of the book as words of the kernel: closed functions of everything that they depend on.
+"""Words of the book as words of the kernel: functions of everything on which they depend.
 
 A word takes the functions that its body names, its sizes, its matrices, its parameters, and the
 position of the entry.  Nothing here is trusted.
@@ -14,7 +14,7 @@ from .letters import Family, Index, eta, is_size, letter, scalar_letter, scalar_
 from .notation import in_the_kernel
 from .symbols import mask
 
-#: The step of a recursion while it is read, and the previous row.
+#: The letters for the step of a recursion and for the previous row, while its body is read.
 STEP = sp.Symbol("stepʼnumber", integer=True, positive=True)
 BEFORE = "rowʼbefore"
 
@@ -57,7 +57,7 @@ class Definition:
         return [k.fresh(k.pos(k.UNIT)) if p == ONLY else p for p in at]
 
     def _closed(self, body, more):
-        """The function of everything that a body depends on: matrices of any kind, and any numbers."""
+        """The body as a function of all it depends on: matrices of any kind, and any numbers."""
         own = {x: _of_any_kind(x) for x in [*[f.term for f in self._letters], *self._data()]}
         sizes = map(size_term, self._sizes)
         letters = [*self._functions, *sizes, *own.values(), *more]
@@ -116,7 +116,7 @@ class RecursiveDefinition(Definition):
 
 
 def _functions_in(*bodies):
-    """The letters for arbitrary functions that bodies name."""
+    """The letters in these bodies that denote arbitrary functions of one number."""
     letters = frozenset().union(*[body.letters for body in bodies])
     return sorted((x for x in letters if x.args[1] == k.fun(k.NUM)), key=lambda x: x.args[0])
 

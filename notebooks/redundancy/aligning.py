@@ -69,7 +69,7 @@ class Pair:
 
 
 class Reader:
-    """Reads the numbers of a subject in the order of one run; ``biases`` names the movable ones."""
+    """Reads a subject's numbers in the order of one run; ``biases`` names those that may move."""
 
     def __init__(self, subject, uses, biases):
         self.subject, self.uses, self.biases = subject, uses, biases
@@ -88,7 +88,7 @@ class Reader:
             left = torch.ones(len(self._rows(key)), dtype=torch.bool)
             for part in parts:
                 left[part.get(key, [])] = False
-            if left.any():  # a slice does not copy what is large
+            if left.any():  # a slice of a large tensor is not a copy
                 yield self._numbers(key, slice(None) if left.all() else left.nonzero()[:, 0])
 
     def _numbers(self, key, index):
@@ -99,14 +99,14 @@ class Reader:
         return Numbers("weights" if key[0] else "numbers", name, index, rows)
 
     def _rows(self, key):
-        """The numbers of a bias, the rows of a matrix, or all numbers of another factor."""
+        """The numbers of a bias, the rows of a matrix, or all numbers of any other factor."""
         if key in self.subject.tensors:
             return self.subject.tensors[key].detach().flatten()
         return self.uses.factors[key] if key[0] else self.uses.factors[key][None]
 
 
 def pairs(one, other):
-    """All pairs of two `Reader`, those in attention first.  Raises CannotCompare."""
+    """Yield a `Pair` for each place, attention first, from two `Reader`.  Raises CannotCompare."""
     layers = one.uses.layers, other.uses.layers
     _demand_as_many("layers of attention", *layers)
     for i, (a, b) in enumerate(zip(*layers)):

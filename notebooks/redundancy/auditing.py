@@ -43,8 +43,8 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     ``training`` selects the mode in which BatchNorm uses batch statistics and dropout acts.  ``inject``
     adds zero biases to linear maps and convolutions without one and audits these too; ``tables`` audits
     added parameters that differ from token to token, such as positions.
-    A transformers model with many biases is represented by a small model in the same way, and its own
-    biases are moved along the predictions.
+    If a transformers model has many biases, a small model is audited in the same way, and the large
+    model's own biases are then moved along the predictions.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so that
     the answer concerns the architecture; "own" keeps them, and loads those of a checkpoint.  Both move
     biases, gains and sinks off their special values.
@@ -92,7 +92,7 @@ def _is_large(model):
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The report at the first generic point where all is clear; at some points a unit is always off."""
+    """The clearest report of several generic points, since at some a unit is always off."""
     best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)

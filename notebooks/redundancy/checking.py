@@ -27,14 +27,14 @@ from .shift.rules.seeing import CORNERS
 from .subject import exactly
 from .tables import listed
 
-#: Sizes of a move that switches a unit on or off which is off or on for all inputs.
+#: Sizes of moves; the largest switch on a unit that is off for all inputs, or switch one off.
 FAR = 1.0, -1.0, 30.0, -30.0
 #: With more added numbers, a Jacobian takes too long; finite moves alone confirm the prediction.
 LARGE = 2500
 
 
 class Check:
-    """Predicts and measures for a `Subject`, run with given inputs."""
+    """Compares prediction and measurement for a `Subject` that is run with the given inputs."""
 
     def __init__(self, subject, call, tables=False):
         self.subject, self.call, self.known, self.tables = subject, call, {}, tables
@@ -72,7 +72,7 @@ class Check:
         except (
             RuntimeError,
             NotImplementedError,
-        ) as problem:  # from autograd, for an in-place operation for example
+        ) as problem:  # from autograd, for example because of an in-place operation
             self.large, self.refused = True, first_line(problem)
             calls = variations(self.subject.model, self.call, self.subject.seed)
             self.measurement = Measurement(self.subject, calls, self.parameters, ranks=False)
@@ -96,7 +96,7 @@ class Check:
         return Audit(type(self.subject.model).__name__, mode, tuple(self.rows),
                      tuple(self._notes(self.rows)), sum(row.size for row in own), redundant)  # fmt: skip
 
-    # --- one bias
+    # --- the row of one bias
 
     def _questions(self):
         """(parameter, part, index) of every bias; a fused bias has one for each part."""
@@ -114,7 +114,7 @@ class Check:
                 yield name, "", left
 
     def _row(self, name, part, index):
-        """The row of one bias; biases that the model does not have stay zero."""
+        """The row of one bias, while every other injected bias stays zero."""
         others, counts = frozenset(self.subject.injected) - {name}, (None, None)
         row = Row(name, part, int(index.sum()), 0, 0, (), self._why(name, index),
                   name in self.subject.injected)  # fmt: skip
@@ -135,11 +135,11 @@ class Check:
 
     @property
     def _lost(self):
-        """Whether some bias meets an operation without a rule."""
+        """Whether some bias meets an operation for which there is no rule."""
         return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
-        """The free directions if other parameters stay fixed, of all parameters or of one family."""
+        """Redundant directions that leave ``others`` fixed, in the family of ``name`` if given."""
         freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom
@@ -149,7 +149,7 @@ class Check:
         return self.known[key]
 
     def _why(self, name, index):
-        """The events that the numbers met directly, the most frequent first, and the kinds of events."""
+        """The events that these numbers of a parameter met directly, the most frequent first."""
         met = Counter()
         for event, labels in self.run.labels.items():
             if name in labels and (many := int(labels[name][index].sum())):
@@ -183,7 +183,7 @@ class Check:
         return any(self._shows(move, more) for move in moves)
 
     def _shows(self, move, more=False):
-        """Whether a finite move of redundant numbers changes an output; Unclear if rounding may do so."""
+        """Whether a finite move of redundant numbers changes an output; raises Unclear."""
         if not self.measurement.shows(move, unseen(move), more):
             return False
         rounding = unseen(move) * self.measurement.sensitivity
@@ -192,11 +192,11 @@ class Check:
         return self.measurement.shows(move, rounding, more)
 
     def _seen(self, name, move):
-        """Whether a finite move of one bias that acts changes an output."""
+        """Whether a finite move of a bias on which outputs should depend changes an output."""
         heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
         return self.measurement.shows(move, max(SEEN * min(1.0, heard), unseen(move)), more=True)
 
-    # --- the whole
+    # --- notes on the whole model
 
     def _notes(self, rows):
         if not self.parameters:

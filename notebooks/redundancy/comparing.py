@@ -38,14 +38,14 @@ from .tables import grouped, listed, starred
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
 
-#: Units in the last place, of the dtype in which sums are computed, that rounding leaves of a sum of 4096
-#: terms: its errors add up like a random walk.
+#: The rounding error of a sum of 4096 terms, in units in the last place of the dtype of the sum:
+#: the errors of the terms add up like a random walk, to the root of their number.
 SUMMED = 64
 
 
 @dataclass(frozen=True)
 class Difference:
-    """At a ``place``, ``what`` differs by ``size``; ``seen`` says what depends on it, ``counts`` if outputs do."""
+    """One difference between two models; ``counts`` says whether outputs depend on it."""
 
     place: str
     what: str
@@ -110,7 +110,7 @@ def compare(one, other, inputs=None):
 
 
 def _calls(models, inputs):
-    """Inputs for each model, and whether they are the same inputs."""
+    """Inputs for each model, and whether both models run on the same ones."""
     try:
         first = as_call(models[0], inputs)
     except WrongInputs:
@@ -130,7 +130,7 @@ def _like(model):
 
 
 def _returned(model, call):
-    """What a model returns in its own dtype."""
+    """The tensors that a model returns when it runs in its own dtype."""
     found, like = [], _like(model)
     call = placed(call, like.device, like.dtype)
     problem_of(model, *call, keep=lambda out: found.extend(tensors(out)))
@@ -156,12 +156,12 @@ def _signs(like):
 
 
 def _rounded(tensor, dtype):
-    """The numbers of a tensor as another dtype stores them; inside `exactly` this copy is not patched."""
+    """Round a tensor's numbers to a dtype, by ``copy_`` because `exactly` would undo a cast."""
     return torch.empty(tensor.shape, dtype=dtype).copy_(tensor).double()
 
 
 def _known(model, stored, others):
-    """{id of a parameter: a tensor of the other side with the same numbers}, each used once."""
+    """{id of a parameter: an equal tensor of the other model}; no tensor serves two parameters."""
     found = {}
     for parameter in filter(torch.is_floating_point, model.parameters()):
         mine = _rounded(parameter.detach(), stored)
@@ -253,7 +253,7 @@ class _Side:
         return dead(lambda: self.generic.run(self.call))
 
     def unseen(self, moves, rounding):
-        """Why no output depends on a move [(`Numbers`, amounts)], in words, or None if one does.
+        """In words, why no output depends on a move [(`Numbers`, amounts)]; None if an output does.
 
         The move is known up to ``rounding``, and its largest number is about one.  No operation may depend on
         it, and making it may change the outputs by no more than rounding does.
@@ -275,10 +275,10 @@ class _Side:
             return _apart(self.generic.run(self.call), self.before)
 
     def idle(self, numbers, by):
-        """Whether these inputs do not use some numbers: changing them leaves every output bit unchanged."""
+        """Whether changing these numbers changes no bit of an output at these inputs."""
         rows, index = numbers.rows, numbers.index
         stores = {t.untyped_storage()._cdata for t in self.own.tensors.values()}
-        if rows.untyped_storage()._cdata not in stores:  # each run creates them anew
+        if rows.untyped_storage()._cdata not in stores:  # each run makes them anew
             return False
         before, kept = self.own.run(self.call), rows[index].clone()
         rows[index] = kept + by
@@ -305,7 +305,7 @@ class _Judge:
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
 
     def _differs(self, pair):
-        """Whether numbers differ by more than rounding, of each number and of the sums behind it."""
+        """Whether numbers differ by more than the rounding of each and of sums with them."""
         values = [n.values for n in pair.both if n]
         if torch.equal(values[0], values[-1]) and all(pair.both):
             return False
@@ -319,7 +319,7 @@ class _Judge:
         left = lambda some: [p for p in some if p not in self.unseen]
         for some in grouped(biases, lambda p: (starred(p.place), p.what)):
             self._try([[p] for p in some])
-        for parts in (PARTS[2:], ("", *PARTS)):  # b_V may have been folded into b_O alone
+        for parts in (PARTS[2:], ("", *PARTS)):  # b_V may be folded into b_O
             some = [p for p in biases if p.part in parts]
             self._try([left(layer) for layer in grouped(some, lambda p: p.layer)])
         self._try([left(biases)])
@@ -332,7 +332,7 @@ class _Judge:
     def _try(self, groups):
         """Record each group of differences on which, taken together, no output depends.
 
-        Moves without effect form a linear space: if a random sum of several has no effect, none of them has.
+        Moves without effect form a subspace: if a random sum has no effect, no summand has any.
         """
         groups = [g for g in groups if g and frozenset(g) not in self.depend]
         if not groups:
@@ -355,14 +355,14 @@ class _Judge:
 
     @property
     def _asked(self):
-        """The sides to ask: only one if they differ in biases alone and their outputs agree."""
+        """The sides to test: only the first if just biases differ and the outputs agree."""
         same = all(p.kind == "biases" and all(p.both) for p in self.differing)
         same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
         return [*enumerate(self.sides)][: 1 if same else 2]
 
     @staticmethod
     def _moves(group, side, weight):
-        """The move from one model to the other, in units of the largest number of a group."""
+        """The move from the first model to the second, divided by the group's largest number."""
         largest = max(max(_largest(n.values) for n in p.both) for p in group)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 
@@ -382,7 +382,7 @@ class _Judge:
         return f"the {pair.what} differ" + order * torch.equal(*(x.sort().values for x in every))
 
     def _seen(self, pair):
-        """(what depends on a difference, whether it counts)."""
+        """(a sentence on what depends on a difference, whether it counts)."""
         if others := [p for p in self.unseen.get(pair, ()) if p is not pair]:
             names = listed(f"the {p.what}" if p.part else p.place for p in others)
             return f"{names} make up for it", False
@@ -405,7 +405,7 @@ class _Judge:
         return "outputs depend on them", True
 
     def _cost(self, pair):
-        """A warning that a redundant bias makes scores too large for their digits, or ""."""
+        """A warning if a redundant bias makes scores so large that they lose digits, else ""."""
         weights = [p for p in self.differing if p.layer == pair.layer and p.kind != "biases"]
         if pair.part not in PARTS[:2] or any(p.part in PARTS[:2] for p in weights):
             return ""
@@ -423,7 +423,7 @@ class _Judge:
         return bool(self.apart) and self.apart["float64"] <= BOUND * (1 + moved) + rounded
 
     def _unexplained(self):
-        """The `Difference` of outputs, although all numbers agree."""
+        """Yield a `Difference` if outputs differ although no number explains it."""
         size = max(self.apart.values(), default=0.0)
         rounded = LOSS * self.rounding * any(p.gap.any() for p in self.pairs)
         if self.apart and not self._alike(self.moved, rounded):

@@ -22,7 +22,7 @@ from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):
-    """A run along one move, in which ``absorbers`` {name: tensor} absorb what they meet, if they can.
+    """A run along one move in which ``absorbers`` {name: tensor} cancel the shifts that they can.
 
     ``found`` is {absorber: the numbers that it absorbs}.
     """
@@ -43,7 +43,7 @@ class Absorbing(Following):
 
 
 def confirm(model, call, report, seed=0):
-    """The report of a small model with a note on the large model's own moves; DISAGREE if they differ."""
+    """The report of a small model, with DISAGREE where moves of the large model contradict it."""
     subject = Subject(model, weights=False, seed=seed)
     with exactly():
         uses = subject.uses(call)
@@ -66,7 +66,7 @@ def confirm(model, call, report, seed=0):
 
 
 def _alike(rows):
-    """The rows of one bias in all layers, if these have the same answer."""
+    """Groups of rows, each of one bias in all layers, if its answer is the same in all."""
     share = lambda row: (row.alone == row.size, row.together == row.size, bool(row.together))
     kinds = grouped(rows, lambda row: (starred(row.name), row.part))
     return [some for some in kinds if len({share(row) for row in some}) == 1]
@@ -103,7 +103,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if not run.failed:  # otherwise its absorber is added earlier, and has a row of its own
+        if not run.failed:  # else the absorber comes earlier, and its own row tests it
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):
@@ -125,6 +125,6 @@ class _Confirming:
 
 
 def _beside(other, name, mine):
-    """The parameter whose layer differs from ``mine`` as another's differs from ``name``."""
+    """The name ``other``, shifted by as many layers as lie between ``name`` and ``mine``."""
     first = lambda text: int((NUMBER.findall(text) or [0])[0])
     return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

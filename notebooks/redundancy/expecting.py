@@ -1,8 +1,7 @@
 """How a report differs from an earlier one, in sentences, for CI.
 
-Rows are matched by the name and part of the parameter.  A bias is lost if only the earlier model has it,
-and an answer is lost if only the earlier report gives it.  Sizes may differ, as long as "all", "none" or
-"a part" of each bias is redundant in both.
+Rows are matched by parameter and part of attention.  A bias that only the earlier model has is
+lost.  Sizes may differ, as long as in both models all, nothing or a part of each bias is redundant.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def differences(former, report):
 
 
 def _differs(row, now):
-    """The difference of one bias, as a sentence, or None."""
+    """A sentence on how one bias differs between two reports, or None if it does not."""
     if now is None:
         return f"this model lost {_bias(row)}; {_mattered(row)}"
     if row is None:
@@ -41,7 +40,7 @@ def _bias(row):
 
 
 def _mattered(row):
-    """Whether outputs depend on a lost bias."""
+    """A clause that says whether outputs depend on a lost bias."""
     if row["verdict"] != AGREE:
         return "outputs may depend on it"
     if row["alone"] == row["size"]:
@@ -68,7 +67,7 @@ def _said(row):
 
 
 def _places(names):
-    """Some parameters; those that differ only in the number of a layer are listed once."""
+    """These parameters, listed; those that differ only in their layer's number, once."""
     if len(names) == 1:
         return names[0]
     return f"{len(names)} times: {', '.join(dict.fromkeys(map(starred, names)))}"

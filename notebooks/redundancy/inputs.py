@@ -1,4 +1,4 @@
-"""A model's inputs, given in any form or drawn; its outputs; and what may be wrong with them."""
+"""Bring a model's inputs and outputs into one form; draw inputs; say what is wrong with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 
 from .models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of, suitable_inputs
 
-#: transformers returns intermediate means under such names, which are no outputs to compare.
+#: The names under which transformers returns intermediate results, which are not compared.
 INNER = re.compile(r"(^|_)(hidden_states|attentions|past_key_values)$|^loss$|^cache_params$")
 
 #: A sum of float32 numbers that differs from one by less than this counts as one.
@@ -24,7 +24,7 @@ class WrongInputs(ValueError):
 
 
 def as_call(model, inputs):
-    """Positional and named inputs, from whatever form they were given in."""
+    """(positional inputs, named inputs), from any accepted form, or drawn.  Raises WrongInputs."""
     if inputs is None:
         inputs = inputs_of_pytorch(model)
     if inputs is None:
@@ -47,7 +47,7 @@ def as_call(model, inputs):
 
 
 def in_float64(call):
-    """The same inputs with all floating-point tensors in float64, in which weights also sum to one."""
+    """The inputs with floating-point tensors in float64, where weights again sum to one."""
     return tree_map(lambda x: _doubled(x.detach()) if _is_numbers(x) else x, fresh(call))
 
 
@@ -65,7 +65,7 @@ def _are_weights(value):
 def fresh(call):
     """A copy of the inputs that a model may change, such as a growing cache.
 
-    A tensor inside an object, such as a cache, is copied without its history.
+    A tensor inside an object, such as a cache, is copied without its autograd history.
     """
     one = lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else _copied(x)
     return tree_map(one, call)
@@ -86,22 +86,22 @@ def _copied(thing):
 
 
 def placed(call, device, dtype=None):
-    """A copy of the inputs on a device, with its numbers in a dtype."""
+    """A copy of the inputs on a device, with floating-point numbers in a dtype."""
     move = lambda x: x.to(device, dtype if x.is_floating_point() else None)
     return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
 
 
 def tensors(outputs):
-    """All that a model returns, as a list of tensors of real numbers, whatever contains them.
+    """All that a model returns, as a flat list of tensors of real numbers.
 
-    Indices and choices are numbers, too.  Intermediate states, attention weights and caches of a
-    transformers output are left out.
+    Integers and booleans, such as indices, are converted to float64.  Intermediate states,
+    attention weights and caches of a transformers output are left out.
     """
     if type(outputs).__module__ == "numpy":
         outputs = torch.as_tensor(outputs)
     if isinstance(outputs, torch.Tensor):
         outputs = outputs.to_dense() if outputs.layout != torch.strided else outputs
-        if outputs.is_complex():  # multiplying makes a new memory for the gradient
+        if outputs.is_complex():  # not a view: autograd needs a new tensor
             return [1 * torch.view_as_real(outputs.resolve_conj())]
         return [outputs if outputs.is_floating_point() else outputs.double()]
     if hasattr(outputs, "to_tuple"):
@@ -121,9 +121,9 @@ def _is_numbers(value):
 
 
 def first_line(problem):
-    """The first line of an error message; with the next line, if it ends in a colon.
+    """The first line of an error message, and the second if the first ends in a colon.
 
-    A single word, such as a missing key, is preceded by the error's type.
+    A message of one word, such as a missing key, is preceded by the error's type.
     """
     lines = [*str(problem).strip().splitlines(), "", ""]
     text = " ".join(line.strip() for line in lines[: 1 + lines[0].endswith(":")])
@@ -131,7 +131,7 @@ def first_line(problem):
 
 
 def demand_runs(model, call, times=2):
-    """Raise WrongInputs unless the model runs, repeatably, and returns finite numbers."""
+    """Raise WrongInputs unless the model runs and returns finite numbers, the same in every run."""
     found, name = [], type(model).__name__
     for _ in range(times):
         if problem := problem_of(model, *fresh(call), keep=lambda out: found.append(tensors(out))):
@@ -156,7 +156,7 @@ def demand_runs(model, call, times=2):
 
 
 def variations(model, call, seed=0):
-    """The given inputs, and then endless others like them: other tokens, other pixels."""
+    """Yield the given inputs, and then others like them without end: other tokens, other pixels."""
     try:
         words = getattr(model.get_input_embeddings(), "num_embeddings", None)
     except (AttributeError, NotImplementedError):
@@ -173,11 +173,11 @@ def variations(model, call, seed=0):
 
 
 def is_kept(name, value):
-    """Whether an input stays as given: a mask, weights, or integers that are no words."""
+    """Whether an input stays as given: a mask, weights, or integers that are not tokens."""
     if "mask" in name or not value.is_floating_point():
         words = value.dtype == torch.long and (name.endswith("input_ids") or not name)
         return "mask" in name or not words
-    two = value.numel() > 2 and len(value.unique()) <= 2  # a mask under another name
+    two = value.numel() > 2 and len(value.unique()) <= 2  # probably a mask with another name
     return two or not value.isfinite().all() or _are_weights(value)
 
 
@@ -200,5 +200,5 @@ def _varied(name, value, generator, words, places):
     other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
     held = torch.isin(torch.stack([value, other]), places.to(value.device)).any(0)
     other[held] = value[held]
-    other[..., -1:] = value[..., -1:]  # some models read from the last token, the end of the text
+    other[..., -1:] = value[..., -1:]  # some models read from the end token
     return other

@@ -18,27 +18,27 @@ from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
 #: The number of rows of the Jacobian that are computed at a time.
 CHUNK = 128
-#: The number of inputs at which a finite move is tried, and the number if none of them shows it.
+#: A finite move is tried at this many inputs at most, or at the second number with ``more``.
 TRIED, MANY = 2, 60
-#: A visible move changes the outputs by more than this share of the largest.
+#: A move is visible if it changes an output by more than this share of the largest output.
 SEEN = 1e-7
 
 
 def unseen(move):
-    """The share of the largest output that rounding leaves of a redundant move {parameter: numbers}.
+    """How much of the largest output rounding may change in a redundant move {parameter: numbers}.
 
-    A number that is added in one place and subtracted in another makes the numbers in between longer, and
-    their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|), as in `shift.moves`.
+    A number that is added in one place and subtracted in another makes the numbers in between
+    larger, so their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|).
     """
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
 
-#: A relative change of the parameters that shows how much a model amplifies small errors.
+#: The relative change of the parameters that tests how much a model amplifies small errors.
 SMALL = 2.0**-30
 
 
 class DifferentiableStatistics(TorchFunctionMode):
-    """Write out a batch norm in evaluation, because PyTorch cannot differentiate by a running mean."""
+    """Computes evaluation-mode batch norm so that it can be differentiated by running means."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -87,9 +87,9 @@ class Measurement:
     def _decompose(self, rows):
         """Find the null space of these rows, with the columns of each parameter in units of its own.
 
-        Outputs may depend on one layer a million times less than on another, and beside the whole Jacobian
-        its columns would count as zero.  So each parameter's longest column is scaled to 1, unless it is
-        below rounding: n u of the whole, or of the outputs, for n rows or columns.
+        Outputs may depend on one layer a million times less than on another; its columns would then
+        count as zero.  So each parameter's longest column is scaled to 1, unless it is below
+        rounding: n 2^-52 of the longest of all, or of the largest output, for n rows or columns.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
         norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()
@@ -104,7 +104,7 @@ class Measurement:
         self.values, self.right = singular_directions(triangle / self.units)
         self.largest = max(
             self.values[0].item(), 1.0
-        )  # below one if no output depends on a parameter
+        )  # it is below one if no output depends on a parameter
         self.cut = CUT * self.largest
         self.null = self.right[int((self.values > self.cut).sum()) :]
 
@@ -121,7 +121,7 @@ class Measurement:
         return torch.cat(found)
 
     def _at(self):
-        """The outputs at the next inputs, or at the given ones if the model rejects the next.
+        """The outputs at the next inputs, or at the first ones if the model rejects the next.
 
         ``stuck`` is true until the model has accepted inputs other than the given ones.
         """
@@ -140,13 +140,13 @@ class Measurement:
         return outputs
 
     def _rows(self, wanted):
-        """Blocks of rows at one input: mixtures of its outputs, at most half of all requested rows."""
+        """Yield blocks of rows at one input, at most ``wanted`` and at most half the parameters."""
         for parameter in self.parameters.values():
             parameter.requires_grad_()
         try:
             with (
                 DifferentiableStatistics()
-            ):  # a checkpointed part runs once more in the backward pass
+            ):  # also during the backward pass, which runs checkpointed parts again
                 yield from self._mixed(wanted)
         finally:
             for parameter in self.parameters.values():
@@ -193,9 +193,9 @@ class Measurement:
 
     @functools.cached_property
     def sensitivity(self):
-        """How much larger the relative error of the outputs is than that of all parameters; at least 1.
+        """The factor by which relative errors of parameters grow in the outputs; at least 1.
 
-        For example, a BatchNorm over two numbers that are nearly equal amplifies their rounding.
+        For example, a BatchNorm over two nearly equal numbers amplifies their rounding errors.
         """
         (call, before), chance = self.drawn[0], torch.Generator().manual_seed(0)
         kept = [(p, p.detach().clone()) for p in self.subject.model.parameters()]
@@ -208,7 +208,7 @@ class Measurement:
                 parameter.copy_(value)
         return max(1.0, change.item() / SMALL)
 
-    # --- questions
+    # --- what can be asked of a measurement
 
     def basis(self):
         """An orthonormal basis (directions x numbers) of all redundant directions together.
@@ -219,9 +219,9 @@ class Measurement:
         return torch.linalg.qr((self.null / self.units).T).Q.T
 
     def shows(self, move, share, more=False):
-        """Whether a move changes the outputs at some inputs by more than a share of the largest.
+        """Whether a move changes an output at some inputs by more than ``share`` of the largest.
 
-        A few inputs are tried; with ``more``, many, one after the other, until one shows the change.
+        At most a few inputs are tried, or many with ``more``, until one of them shows a change.
         """
         self.kept = MANY if more else TRIED
         with torch.no_grad():

@@ -1,7 +1,7 @@
 """Redundant directions of parameters, counted by the rank of a Jacobian.
 
 A direction of the parameters is redundant if moving along it leaves the function unchanged.
-To first order, these directions are the null space of the Jacobian of all outputs by all
+To first order, the redundant directions are the null space of the Jacobian of all outputs by all
 parameters, so their number is
 
     nullity = parameters - rank(d outputs / d parameters).
@@ -48,19 +48,19 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 CUT = 1e-9
 #: No singular value may lie within this factor of the threshold, on either side.
 GAP = 10
-#: Outputs outnumber parameters by this share before the rank is computed, and before each repetition.
+#: Outputs outnumber parameters by this share at first; as many are added before each new rank.
 MARGIN = 0.25
-#: How often a matrix whose singular values do not converge is rotated.
+#: How many rotations are tried if the singular values of a matrix do not converge.
 TURNS = 3
 
 
 class UnclearRank(ArithmeticError):
-    """A singular value is so close to the threshold that the rank is uncertain; the message says which."""
+    """A singular value is so close to the threshold that the rank is uncertain."""
 
 
 @dataclass(frozen=True)
 class Nullity:
-    """How many of ``parameters`` directions are redundant, and how wide the gap was.
+    """How many directions of the ``parameters`` are redundant, and how wide the gap is.
 
     ``kept`` is the smallest singular value that counts and ``dropped`` the largest that does not, both as
     shares of the largest singular value of the whole Jacobian; None if there is no such value.
@@ -80,7 +80,7 @@ class Nullity:
 
 
 class Jacobian:
-    """The part of the Jacobian of a function by its named parameters that its rank depends on.
+    """A triangle with the singular values of a function's Jacobian by its named parameters.
 
     `jacobian` makes it.  ``triangle`` is a float64 matrix (parameters x parameters) with the singular
     values and the null space of the Jacobian.
@@ -102,7 +102,7 @@ class Jacobian:
         return singular_values(self.triangle)
 
     def columns(self, *chosen):
-        """The columns of the chosen parameters: each a name or a pair (name, index)."""
+        """The columns of the ``chosen`` parameters, given by names or (name, index)."""
         named = [(c, ...) if isinstance(c, str) else c for c in chosen or self.places]
         for name, _ in named:
             if name not in self.places:
@@ -179,12 +179,12 @@ def singular_values(matrix):
 
 
 def singular_directions(matrix):
-    """(singular values, their directions as rows) of a matrix of at least as many rows as columns."""
+    """(singular values, right singular vectors as rows) of a square or tall matrix."""
     return svd(matrix)[1:]
 
 
 def svd(matrix, full=False):
-    """`torch.linalg.svd` of a matrix or a batch, whose singular values may not converge at once."""
+    """`torch.linalg.svd` of a matrix or a batch; if it fails to converge, of a rotated matrix."""
     decompose = functools.partial(torch.linalg.svd, full_matrices=full)
     (left, values, right), turned = _converged(decompose, matrix)
     return left, values, right if turned is None else right @ turned.mT
@@ -204,8 +204,8 @@ def _converged(decompose, matrix):
     """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged (None for no rotation).
 
     LAPACK's divide and conquer (gesdd) sometimes fails if singular values are sixteen powers of ten
-    apart, as they are here; on which matrix depends on the processor.  Rotated from the right, the matrix
-    keeps its singular values up to the rounding of one product, which is less than that of QR.
+    apart, as they are here; for which matrices, depends on the processor.  Rotated from the right,
+    the matrix keeps its singular values up to the rounding of one product, less than that of QR.
     """
     size, turned = matrix.shape[-1], None
     generator, product = torch.Generator().manual_seed(0), matrix

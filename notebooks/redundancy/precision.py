@@ -6,8 +6,8 @@
     patch.caught                            # the places where this happened
 
 Many models request float32 explicitly: `softmax(…, dtype=torch.float32)`, `.float()`, or
-`.to(torch.float32)` in a norm.  In a float64 model this rounds to 24 bits in the middle, and every exact
-identity then holds only to about 1e-7.
+`.to(torch.float32)` in a norm.  In a float64 model this rounds intermediate numbers to 24 bits, and
+exact identities then hold only to about 1e-7.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CannotRead(TypeError):
 
 
 def demand_values(model):
-    """Raises CannotRead unless every parameter is a plain floating-point tensor with values."""
+    """Raise CannotRead unless every parameter is a plain floating-point tensor with values."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
     if getattr(model, "is_quantized", False) or getattr(model, "hf_quantizer", None):
@@ -49,7 +49,7 @@ def demand_values(model):
                 f"{name} is stored as {str(parameter.dtype).removeprefix('torch.')}: the model is "
                 "quantised; load it in float32 or bfloat16, then ask again"
             )
-        if parameter.sum().isnan() and parameter.isnan().any():  # a sum is quick to compute
+        if parameter.sum().isnan() and parameter.isnan().any():  # the sum is a quick first test
             raise CannotRead(f"{name} holds NaN: the weights were not loaded, or training diverged")
     for name, module in model.named_modules():
         if "quantized" in type(module).__module__ or hasattr(module, "_packed_params"):
@@ -108,11 +108,11 @@ def float64_copy(model, known=None):
     changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
-    with torch.no_grad():  # otherwise tensors converted in a scripted module would not be leaves
+    with torch.no_grad():  # else a scripted module's converted tensors would not be leaves
         copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
-    for module in copied.modules():  # remove what a run has left behind, such as a table
+    for module in copied.modules():  # also tensors that a run left behind, such as a table
         for name, value in vars(module).items():
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 setattr(module, name, value.detach().double())
@@ -120,7 +120,7 @@ def float64_copy(model, known=None):
 
 
 def plainly_attending(copied):
-    """The model, changed to eager attention, plain experts and no caches."""
+    """Switch the model, in place, to eager attention and experts, without caches; returns it."""
     for switch in ("set_attn_implementation", "set_experts_implementation"):
         with contextlib.suppress(Exception):  # some models have only one implementation
             getattr(copied, switch)("eager")
@@ -139,9 +139,9 @@ def _configs(config):
 
 
 def with_every_bias_random(model, seed=0):
-    """The model with every vector moved off its special value: biases, gains, sinks, tables.
+    """Add random numbers to every vector of the model, in place: biases, gains, sinks, bias tables.
 
-    Biases are initialised to zero and gains to one, where a check passes whether or not it should.
+    Biases are initialised to zero and gains to one, and there a check may pass that should fail.
     """
     generator = torch.Generator().manual_seed(seed)
     tables = {
@@ -157,9 +157,9 @@ def with_every_bias_random(model, seed=0):
 
 
 def with_every_weight_random(model, seed=0):
-    """The model with every matrix replaced by normal numbers of variance 1 / fan-in.
+    """Replace every matrix of the model, in place, by normal numbers of variance 1 / fan-in.
 
-    Newly created models have small weights, and scores so close to zero that softmax is uniform.
+    New models have small weights, so their scores are close to zero and softmax is nearly uniform.
     """
     generator = torch.Generator().manual_seed(seed + 1)
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
@@ -194,7 +194,7 @@ def _normal(parameter, generator):
 def floor(model, *positional, **named):
     """The relative error that float32 inside a float64 model leaves in its outputs.
 
-    ``model`` is in float64 (`float64_copy`).  Zero if nothing inside requests fewer bits.
+    ``model`` is in float64 (`float64_copy`).  It is zero if nothing inside requests fewer bits.
     """
     with torch.no_grad(), plain_kernels():
         rounded = _first(model(*positional, **named))
@@ -209,7 +209,7 @@ def _first(outputs):
 
 @contextlib.contextmanager
 def one_thread_if_small(model):
-    """A context in which a small model uses one thread, because many would wait for each other."""
+    """A context in which a small model uses one thread, because many would mostly wait."""
     threads = torch.get_num_threads()
     if sum(p.numel() for p in model.parameters()) < FEW_NUMBERS:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""A line on the error stream with the progress of long work; nothing for short work.
+"""Print the progress of long work on the error stream, and nothing for short work.
 
 for row in progress(rows, "biases"): ...       # "redundancy: 3 of 12 biases"
 """
@@ -13,7 +13,7 @@ QUIET, EVERY = 20.0, 10.0
 
 
 def progress(things, what):
-    """The items one by one; after some seconds, a line says how many are done."""
+    """Yield the items; after some seconds, print lines that say how many are done."""
     things = list(things)
     next_line = time.monotonic() + QUIET
     for done, thing in enumerate(things):

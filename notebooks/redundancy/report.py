@@ -22,9 +22,9 @@ from .what_can_go.theorems import LINKS
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
-#: Why an answer is unknown if no event of its own says so.
+#: Why an answer is unknown, if none of the bias's own events explains it.
 UNSEEN = "outputs depend on it, but no operation of PyTorch that was recorded does"
-#: Why a bias is redundant if no event explains it: a difference cancels it, or it is not used.
+#: Why a bias is redundant, if no event explains it: a difference cancels it, or it is unused.
 CANCELS = "no operation depends on it"
 FAINT = "some softmax weights are so small that the measurement may miss a dependence"
 ELSEWHERE = "what might absorb it meets an operation without a rule"
@@ -39,7 +39,7 @@ class Row:
 
     ``part`` is its part of attention ("query", "key", "value", "output", or ""); a fused bias has a row
     for each part.  ``into`` names the parameters that compensate if it is redundant only together with
-    others; ``why`` are the `Event` that it met directly.  ``measured`` are both counts from the
+    others; ``why`` are the `Event`s that it met directly.  ``measured`` are both counts from the
     Jacobian.
     """
 
@@ -70,7 +70,7 @@ class Row:
 
     @property
     def flat(self):
-        """How many more directions are flat to first order, although a finite move changes an output."""
+        """How many directions have derivative zero although a finite move changes an output."""
         return max(0, (self.measured[1] or 0) - self.together)
 
     @property
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def obstacles(self):
-        """The events that keep a bias from being redundant alone: a rotation, or whatever depends on it."""
+        """The events that keep a bias from being redundant alone: a rotation or a dependence."""
         turned = [e for e in self.why if e.kind == "turned"]
         known = turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")]
         return (known or [e for e in self.why if e.kind == "unknown"])[:2]
@@ -119,7 +119,7 @@ class Row:
 
 
 def _listed(names, own):
-    """Names without the prefix that they share with their own model's parameter."""
+    """The names, listed without the prefix that they share with the parameter ``own``."""
     parts = own.split(".")
     short = []
     for name in names:
@@ -205,7 +205,7 @@ class Audit:
             lines.append("  ".join(cells).rstrip())
         lines += ["", *textwrap.wrap(self._sum(), WIDE), ""]
         many = Counter(rows[0].bias for rows in groups)
-        for rows in groups:  # print a name that several rows share in full
+        for rows in groups:  # if several rows share a short name, print the full one
             name = rows[0].bias if many[rows[0].bias] == 1 else starred(rows[0].name)
             lines += textwrap.wrap(_sentence(rows[0], name), WIDE, subsequent_indent="     ")
         notes = [line for note in self.notes for line in textwrap.wrap(note, WIDE)]
@@ -227,13 +227,13 @@ class Audit:
         return f"{self.model}, in {self.mode}: {self.numbers} numbers in biases and shifts"
 
     def _sum(self):
-        """How many numbers are redundant."""
+        """A sentence that says how many numbers are redundant."""
         said = f"{self.redundant} of {self.numbers} numbers are redundant"
         alone = f"{said}; {self.alone} of them can go while all others stay"
         return alone if self.alone != self.redundant else said
 
     def _groups(self):
-        """Rows grouped if they agree in everything except the numbers of their layers."""
+        """The rows in groups that agree in everything except the numbers of their layers."""
         same = attrgetter("bias", "part", "size", "alone", "together", "measured", "verdict")
         key = lambda row: (starred(row.name), starred(row.answer), same(row))
         return grouped(self.rows, key)

@@ -23,7 +23,7 @@ from .shift.uses import Uses
 
 
 def unwrapped(model):
-    """The module inside a wrapper of PyTorch: a compiled module, or one on several devices."""
+    """The module inside PyTorch's wrappers for compilation and for several devices."""
     while isinstance(model, nn.Module):
         if hasattr(model, "_orig_mod"):
             model = model._orig_mod
@@ -36,7 +36,7 @@ def unwrapped(model):
 
 @contextlib.contextmanager
 def exactly():
-    """A context in which every operation is ATen's own, in float64, without compiled or fused kernels."""
+    """A context in which operations run as ATen's own, in float64, not compiled or fused."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -53,7 +53,7 @@ def exactly():
 @contextlib.contextmanager
 def seeded(seed):
     """A context in which a seed determines the random numbers of PyTorch, Python and NumPy."""
-    numpy = getattr(sys.modules.get("numpy"), "random", None)  # only if something has loaded it
+    numpy = getattr(sys.modules.get("numpy"), "random", None)  # only if it is already imported
     states = random.getstate(), numpy and numpy.get_state()
     random.seed(seed), numpy and numpy.seed(seed)
     try:
@@ -67,10 +67,10 @@ def seeded(seed):
 class Subject:
     """A model to be audited: ``model`` is a float64 copy at a generic point.
 
-    ``weights`` says whether its matrices are random as well; ``inject`` gives every linear map and
-    convolution without a bias one, and ``injected`` names these.  ``tensors`` are its parameters by name,
-    tied ones once, and in evaluation the running means.  With ``own``, every number and every module's
-    mode stays as it is; ``known`` is that of `float64_copy`.
+    ``weights`` says whether its matrices are random as well.  ``inject`` adds a bias to every
+    linear map and convolution without one; ``injected`` names these biases.  ``tensors`` are the
+    parameters by name, tied ones once, and in evaluation also the running means.  With ``own``,
+    every number and every module's mode stays as it is; ``known`` is that of `float64_copy`.
     """
 
     def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False,
@@ -93,13 +93,13 @@ class Subject:
         with_every_bias_random(self.model, self.seed)
 
     def renew(self):
-        """Name the tensors, again after a module was changed."""
+        """Read ``tensors`` from the model, again whenever a module was changed."""
         means = () if self.training else self.model.named_buffers()
         self.tensors = dict(self.model.named_parameters())
         self.tensors |= {n: b for n, b in means if "running_mean" in n}
 
     def twin(self):
-        """This subject with numbers of its own, which may be set (``tensor.data = …``)."""
+        """A copy of this subject with parameters of its own, which may be changed."""
         other, given = copy.copy(self), self.model.parameters()
         own = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in given}
         other.model = copy.deepcopy(self.model, own)
@@ -107,7 +107,7 @@ class Subject:
         return other
 
     def run(self, call, values=None, seed=None):
-        """The tensors of numbers that the model returns, with other ``values`` for some tensors.
+        """The tensors that the model returns; ``values`` replace some of its tensors.
 
         The run leaves the model's state unchanged.
         """

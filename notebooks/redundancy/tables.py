@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Lines of words under a ``head``; a notebook renders Markdown in the words."""
+    """Rows of words under a ``head``; in a notebook, Markdown in the words is rendered."""
 
     head: tuple[str, ...]
     rows: tuple[tuple, ...]
@@ -25,21 +25,21 @@ class Table:
 
 
 def _plain(cell):
-    """A cell without Markdown: a link's words, a name without backticks."""
+    """A cell without Markdown: the words of a link, a name without its backticks."""
     return re.sub(r"\[([^]]+)\]\([^)]*\)|`([^`]*)`", r"\1\2", str(cell))
 
 
 def _line(cells):
-    # a bar inside a cell would end it
+    # escape bars, which would end the cell
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-#: The number of a layer in words, or in a name that continues after it.
+#: The number of a layer: after the word "layer", or inside a parameter's name.
 NUMBER = re.compile(r"(?<=layer )\d+|\b\d+(?=\.(?!(?:bias|weight|running_\w+)\b)[A-Za-z_])")
 
 
 def starred(text):
-    """Words with "*" in place of layer numbers, so that layers get the same name."""
+    """Words with "*" in place of layer numbers, so that layers share names."""
     return NUMBER.sub("*", text)
 
 

@@ -70,17 +70,17 @@ FAULTS = """() => {
   const walker = document.createTreeWalker(section, NodeFilter.SHOW_TEXT), range = new Range()
   for (let node; node = walker.nextNode();) {
     const parent = node.parentElement, words = node.data.trim()
-    if (!words || parent.closest("aside, mjx-container")) continue
+    if (!words || parent.closest("aside, .katex")) continue
     demand(size(parent) >= (parent.closest("code, pre, .print") ? 21 : 24), "small:", words)
     range.selectNodeContents(node)
     demand([...range.getClientRects()].every(inside), "outside:", words)
   }
   for (const math of section.querySelectorAll(".math")) {
-    const formula = math.querySelector("mjx-container")
-    demand(formula && !math.querySelector("mjx-merror"), "not typeset:", math.textContent)
+    const formula = math.querySelector(".katex")
+    demand(formula && !math.querySelector(".katex-error"), "not typeset:", math.textContent)
     if (!formula || !math.closest(".page")) continue
     demand(size(formula) >= 24, "small:", formula.textContent)
-    demand(inside(formula.querySelector("mjx-math").getBoundingClientRect()), "outside: a formula")
+    demand(inside(formula.querySelector(".katex-html").getBoundingClientRect()), "outside: a formula")
   }
   for (const image of section.querySelectorAll("figure img")) {
     const box = image.getBoundingClientRect()

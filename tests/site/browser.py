@@ -31,7 +31,7 @@ def browser():
 
 
 def visited(context, address, own):
-    """A page whose mathematics is typeset; errors on the page are added to its `faults`.
+    """A page once it is loaded; errors on the page are added to its `faults`.
 
     A request for an address that does not begin with `own` is a fault as well.
     """
@@ -43,8 +43,6 @@ def visited(context, address, own):
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda m: m.type not in ("error", "warning") or faults.append(m.text))
     page.goto(address)
-    page.wait_for_function("window.MathJax === undefined || MathJax.startup?.promise")
-    page.evaluate("() => window.MathJax?.startup?.promise")
     return page
 
 

@@ -21,7 +21,7 @@ MENU, CONTENTS = ".primary-toggle", ".secondary-toggle"
 #: opacity under the finger, and changes inside other buttons, because a button that copies shows
 #: its old sign again. It adds whether the page was printed or fills the screen.
 SEEN = """window.seen = () => {
-    const left = e => e.matches(".tooltip, mjx-container, #pst-back-to-top")
+    const left = e => e.matches(".tooltip, .katex-display, #pst-back-to-top")
         || !e.checkVisibility({visibilityProperty: true});
     const inside = e => e.matches("button") && e !== window.tapped ? [] : [...e.children];
     const within = e => left(e) ? [] : [part(e), ...inside(e).flatMap(within)];

@@ -42,6 +42,24 @@ UNSEEN = {
     "padding mask nan": "02c-masks-and-pytorch-traps",
     "deberta": "11d-around-the-softmax",
 }
+#: Queries in words that the wanted page does not use; search-order.js lists them.
+TYPED = {
+    "quantization": "15b-the-price-of-a-large-key-bias",
+    "MLA": "which-bias-can-go",
+    "muP": "10b-the-fans-set-the-scores",
+    "LoRA": "which-bias-can-go",
+    "sliding window": "02-masks-break-the-symmetry",
+    "softmax1": "05b-rotary-and-normalised-keys-bring-it-back",
+    "register tokens": "05b-rotary-and-normalised-keys-bring-it-back",
+    "post-ln": "08-four-placements-one-block",
+    "qkv_bias": "which-bias-can-go",
+    "normalization": "07-layer-norm-erases-only-its-mean",
+    "initialization variance": "10-attention-at-initialisation",
+    "qwen bias": "which-bias-can-go",
+    "conv before batchnorm": "06b-convolutions-and-batch-norm",
+    "lost k_proj.bias": "which-bias-can-go",
+    "fused QKV": "10-attention-at-initialisation",
+}
 #: Queries about a bias, for which the first result must be the page of answers.
 ASKED = [
     "rope bias", "bias before batchnorm", "bias=False", "which bias", "qkv bias",
@@ -66,7 +84,7 @@ def missed(page, wanted, first=FIRST):
     return found
 
 
-@pytest.mark.parametrize(("wanted", "allowed"), [(WANTED, 2), (UNSEEN, 1)])
+@pytest.mark.parametrize(("wanted", "allowed"), [(WANTED, 2), (UNSEEN, 1), (TYPED, 0)])
 def test_the_wanted_page_is_among_the_first_results(visit, wanted, allowed):
     not_first = missed(visit("search.html"), wanted)
     assert len(not_first) <= allowed, not_first
@@ -74,6 +92,13 @@ def test_the_wanted_page_is_among_the_first_results(visit, wanted, allowed):
 
 def test_a_question_about_a_bias_leads_to_the_page_of_answers(visit):
     assert missed(visit("search.html"), dict.fromkeys(ASKED, "which-bias-can-go"), first=1) == {}
+
+
+def test_an_unknown_word_is_named_and_the_others_are_searched_for(visit):
+    page = visit("search.html?q=gpt2+zorglub+bias")
+    page.wait_for_function(ENOUGH)
+    assert "Not found: zorglub" in page.locator("#search-results").text_content()
+    page.faults.clear()
 
 
 def test_results_quote_the_text_and_pages_are_not_highlighted(visit):

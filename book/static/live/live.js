@@ -41,7 +41,7 @@
     return new Promise((settle) => {
       current = { report, settle };
       if (!worker) startWorker();
-      worker.postMessage({ prelude, source });
+      worker.postMessage({ prelude, source, macros: data.macros });
     });
   }
 
@@ -154,9 +154,8 @@
       this.say("Loading Python …");
       const result = await run(this.prelude, this.field.value, (message) => this.report(message));
       this.idle();
-      this.say(result.stopped ?? result.failed ?? "Setting the mathematics …");
-      if (result.stopped || result.failed) return;
-      await this.show(result);
+      if (result.stopped || result.failed) return this.say(result.stopped ?? result.failed);
+      this.show(result);
       this.say(result.refusal ? "Refused." : result.error ? "There is an error." : "Done.");
     }
 
@@ -183,9 +182,8 @@
       this.open.focus();
     }
 
-    async show({ printed, latex = [], text = [], refusal, error }) {
+    show({ printed, formulas = [], text = [], refusal, error }) {
       const pre = (content, className) => element("pre", { textContent: content, className });
-      window.MathJax?.typesetClear?.([this.output]);
       this.output.replaceChildren();
       if (printed) this.output.append(pre(printed, "live-printed"));
       if (refusal) this.output.append(pre(refusal, "live-refusal"));
@@ -193,12 +191,7 @@
       for (const shown of text) this.output.append(pre(shown, "live-printed"));
       this.output.hidden = false;
       if (this.stored) this.stored.hidden = true;
-      if (!latex.length) return;
-      const formula = (tex) => element("div", { className: "math", textContent: `\\[${tex}\\]` });
-      const formulas = latex.map(formula);
-      this.output.append(...formulas);
-      await window.MathJax?.startup?.promise;
-      await window.MathJax?.typesetPromise?.(formulas);
+      this.output.append(...formulas.map((html) => element("div", { className: "math", innerHTML: html })));
     }
   }
 

@@ -1,6 +1,7 @@
 // Python in a worker of its own, so that the page stays responsive. It is made at the first
 // click on Run, and everything that it loads lies in its own folder.
 import { loadPyodide } from "./pyodide.mjs";
+import "./katex.min.js"; // defines self.katex
 
 const STEPS = 5;
 const progress = (step) => postMessage({ type: "loading", step, of: STEPS });
@@ -45,5 +46,8 @@ onmessage = async ({ data }) => {
   const run = await ready;
   if (!run) return;
   postMessage({ type: "running" });
-  postMessage({ type: "done", result: JSON.parse(run(data.prelude, data.source)) });
+  const result = JSON.parse(run(data.prelude, data.source));
+  const options = { displayMode: true, throwOnError: false, strict: false, macros: data.macros };
+  result.formulas = result.latex?.map((latex) => katex.renderToString(latex, options));
+  postMessage({ type: "done", result });
 };

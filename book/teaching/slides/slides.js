@@ -1,11 +1,4 @@
-/* Typeset, fit, then show: a slide is as large as it can be and never cut off. */
-
-window.MathJax = {
-  tex: { macros: { epsilon: "\\varepsilon", phi: "\\varphi" } }, // as on the pages
-  chtml: { matchFontHeight: false, displayAlign: "left" },
-  options: { ignoreHtmlClass: ".*", processHtmlClass: "math" },
-  startup: { typeset: false },
-}
+/* Fit, then show: a slide is as large as it can be and never cut off. */
 
 /* Sizes in pixels of a slide of 1280 × 720: the largest first, then the smallest. What a program
    reads or prints may be smaller than words: the book's lines of 88 columns must fit. */
@@ -14,8 +7,6 @@ const FIGURE = 1.75 /* a figure of the book may grow so far before it blurs */
 
 async function showSlides() {
   document.documentElement.classList.add("measuring")
-  await MathJax.startup.promise
-  await MathJax.typesetPromise()
   await Promise.all([...document.images].map(image => image.decode().catch(() => {})))
   await document.fonts.ready
   document.querySelectorAll("[data-steps]").forEach(stepByStep)
@@ -38,14 +29,18 @@ function printed() {
   })
 }
 
-/* The rows of a derivation become fragments; data-steps holds the step of each row. */
+/* The rows of a derivation become fragments; data-steps holds the step of each row. KaTeX sets a
+   table column by column, so a row is the same child of each column. */
 function stepByStep(formula) {
-  const rows = formula.querySelector("mjx-itable").children
-  formula.dataset.steps.split(" ").forEach((step, row) => {
-    if (step === "0") return
-    rows[row].classList.add("fragment")
-    rows[row].dataset.fragmentIndex = step - 1
-  })
+  const columns = formula.querySelectorAll(".katex-html > .base > .mord > .mtable > [class^=col-align]")
+  for (const column of columns) {
+    const rows = column.querySelector(".vlist").children
+    formula.dataset.steps.split(" ").forEach((step, row) => {
+      if (step === "0") return
+      rows[row].classList.add("fragment")
+      rows[row].dataset.fragmentIndex = step - 1
+    })
+  }
 }
 
 function fit(page) {
@@ -54,7 +49,7 @@ function fit(page) {
   const wordy = !body.querySelector(".formula, pre, .print, figure, table")
   for (let size = wordy ? WORDS_ONLY : TEXT[0]; size >= FORMULA[1] / 1.2; size--) {
     page.style.fontSize = `${Math.max(size, TEXT[1])}px`
-    each(".formula", part => widen(part, "mjx-container > mjx-math", FORMULA, 1.2 * size))
+    each(".formula", part => widen(part, ".katex-display > .katex", FORMULA, 1.2 * size))
     each("pre.code, .columns", part => widen(part, "code, .line span", CODE, size))
     each(".print:not(.columns)", part => part.style.fontSize = `${Math.max(TEXT[1], Math.min(PRINT, size))}px`)
     each("figure img", image => fitFigure(image, room, body))

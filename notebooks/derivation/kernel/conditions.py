@@ -1,10 +1,10 @@
 """The conditions under which a term makes sense, found where it divides, and never forgotten.
 
-1/x, √x, log x, a derivative and a mean are total here: 1/0 is some unknown number, and a mean that does
-not exist is some number, linear in its argument.  The other laws hold only where these are defined,
-so a line carries the conditions of its sides: "x ≠ 0", "x ≥ 0", "f is smooth", each for every value
-of the variables bound around it.  A condition is a pair of a relation and a closed ``abs``, or, for
-"is smooth", of the relation and a letter.
+Here 1/x, √x, log x, a derivative and a mean are defined everywhere: 1/0 is some unknown number, and
+a mean that does not exist is some number, linear in its argument.  All other laws hold only where
+the function is defined in the usual sense, so a line carries the conditions of its sides: "x ≠ 0",
+"x ≥ 0", "f is smooth", each for every value of the variables bound around it.  A condition is a
+pair of a relation and a closed ``abs``, or, for "is smooth", of the relation and a letter.
 """
 
 from .sorts import ABOVE_ZERO, AT_LEAST_ZERO, full, sign
@@ -35,7 +35,7 @@ def conditions(t, words=None):
 
 
 def for_all(marks, triples):
-    """The same triples for every value of some letters."""
+    """The triples, each required for every value of some letters."""
     must(not any(r == SMOOTH and x in marks for r, _, x in triples), "a smooth function stays free")
     return [(r, (*[m for m in marks if m in x.letters], *others), x) for r, others, x in triples]
 
@@ -52,7 +52,7 @@ def under(f, words, averaged=False):
 
 
 def _of_derivative(f, at, words):
-    """At the point only: ≠ 0, and > 0 below a root, hold near a point if they hold at it."""
+    """The conditions at the point; "≠ 0", and "> 0" below a root, then also hold near it."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)
@@ -69,7 +69,7 @@ def _smooth(t, s):
     found = [(SMOOTH, (), head)] if t.op == "app" else []
     if t.op == "sqrt" or t.op == "call" and head == "relu":
         found.append((NONZERO, (), t.args[-1]))
-    if t.op == "deriv":  # smooth in both scalars, at the point
+    if t.op == "deriv":  # it must be smooth in both scalars, at the point
         body, (r,) = looked_into(head)
         below = _smooth(body, s) + _smooth(body, r)
         found += [(c, letters, put(x, {r: t.args[1]})) for c, letters, x in below]

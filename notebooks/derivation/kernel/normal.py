@@ -41,7 +41,7 @@ class Normal(Sums):
     def _deriv(self, f, at):
         body, (s,) = looked_into(f)
         p = self.poly(body)
-        slope = body.op == "app" and body.args[0].op == "let" and body.args[1:] == (s,)  # f'
+        slope = body.op == "app" and body.args[0].op == "let" and body.args[1:] == (s,)  # f'(s)
         if slope or self.folded and p == atom(body) and body != s:
             return atom(Term("deriv", abstract([s], body), self.canonical(at)))
         try:

@@ -21,9 +21,9 @@ from .sorts import ABOVE_ZERO, is_mask, sign
 from .terms import NOTHING, ONE, ZERO, ProofError, Term, must, put
 
 EXP, ANGLE = "exponential of a sum", "angle addition"
-MOST_STEPS = 10_000  # one or two seconds
+MOST_STEPS = 10_000  # they take one or two seconds
 
-#: f(-x) = f(x), or -f(x).
+#: The sign in f(-x) = ± f(x).
 PARITY = {"cos": 1, "sin": -1, "tanh": -1}
 UNITY = MappingProxyType({NOTHING: Fraction(1)})
 
@@ -78,7 +78,7 @@ def product_term(m, c=1):
 def _power_term(a, e):
     if e < 0:
         return Term("inv", _power_term(a, -e))
-    if e != int(e):  # for exponentials only
+    if e != int(e):  # only exponentials have fractional exponents
         return Term("exp", Term("mul", Term("num", Fraction(e)), a.args[0]))
     return a if e == 1 else Term("pow", a, int(e))
 
@@ -95,7 +95,7 @@ def numerator(p, poly):
     """The polynomial with all divisors multiplied out: pairs of a list of (atom, exponent >= 0) and a
     rational.  ``poly`` returns the polynomial of an atom ``add``.
     """
-    roots = {}  # q, if the exponents of an atom are multiples of 1/q
+    roots = {}  # {atom: q} if the atom's exponents are multiples of 1/q
     for a, e in _factors(p, poly):
         roots[a] = lcm(roots.get(a, 1), Fraction(e).denominator)
     rationals, *generators = ring([f"x{k}" for k in range(len(roots) or 1)], QQ)
@@ -114,7 +114,7 @@ def _factors(p, poly):
 def _quotient(p, poly, values, roots):
     """A polynomial as a quotient of two of SymPy's polynomials over a common denominator."""
     products = [(dict(m), QQ(c.numerator, c.denominator)) for m, c in p.items()]
-    ends = {}  # the least and the largest exponent of an atom
+    ends = {}  # {atom: (its least exponent, its largest)}
     for a in {a for m in p for a, _ in m}:
         exponents = [0, *[m.get(a, 0) for m, _ in products]]
         values[a] = values[a] if a in values else _quotient(poly(a), poly, values, roots)
@@ -147,7 +147,7 @@ class Arithmetic:
     def __init__(self, words=(), laws=(), folded=False, most=MOST_STEPS):
         self.words = None if words is None else frozenset(words)
         self.laws, self.folded, self.known = frozenset(laws), folded, {}
-        self.left = most * (5 if folded else 1)  # steps
+        self.left = most * (5 if folded else 1)  # the steps that are left
 
     def poly(self, t):
         """The normal form of a number without loose variables."""
@@ -201,11 +201,11 @@ class Arithmetic:
         return {frozenset(powers.items()): Fraction(1)}
 
     def _instead(self, a, e, rest):
-        """The value of a power and the other factors by a law of its own, or None."""
+        """The polynomial of a power times the rest, by a law for this power, or None."""
         if a.op == "sqrt" and e not in (0, 1):  # √p² = p, and 1/√p = √p/p
             square = self.power(self.poly(a.args[0]), e // 2)
             return self.times(square, self.product([*rest, (a, e % 2)]))
-        if a.op == "exp" and a.args[0].op == "log" and e == int(e):  # the log of a number above 0
+        if a.op == "exp" and a.args[0].op == "log" and e == int(e):  # exp(log p) = p
             return self.times(self.power(self.poly(a.args[0].args[0]), int(e)), self.product(rest))
         if a.op == "add" and e > 0 and not self.folded:
             return self.times(self.power(self.poly(a), e), self.product(rest))
@@ -222,7 +222,7 @@ class Arithmetic:
         return None
 
     def inverse(self, p):
-        """1/p with its common factors taken out."""
+        """1/p, with the common factors of p as factors of their own."""
         common, c, rest = self.content(p)
         must(rest, "divides by zero")
         below = [(a, -e) for a, e in common]
@@ -243,13 +243,13 @@ class Arithmetic:
         return common, c, rest
 
     def _without_positive(self, p):
-        """(factors that are above 0 by their form, a rational, the rest) of a polynomial."""
+        """(factors of a polynomial that are above 0 by their form, a rational, the rest)."""
         common, c, rest = self.content(p)
         out = [(a, e) for a, e in common if sign(a) == ABOVE_ZERO]
         return out, c, self.times(self.product([f for f in common if f not in out]), rest)
 
     def vanishing(self, x):
-        """What must not vanish so that x does not: x without factors that cannot vanish where x makes sense."""
+        """What must not vanish so that x does not: x without factors that never vanish."""
         common, _, rest = self.content(self.poly(x))
         below = {a for a, e in common if e < 0}
         above = [

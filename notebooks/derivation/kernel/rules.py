@@ -71,7 +71,7 @@ def _side(f):
 
 
 def _sides_ask(sides, words=()):
-    """The conditions of some sides in which these words are unfolded."""
+    """The conditions of some sides, with these words unfolded."""
     return _conditions(chained(*[under(f, words) for f in sides]))
 
 
@@ -87,7 +87,7 @@ def _condition(relation, closed):
     if relation == SMOOTH or holds(relation, x):
         return {(relation, x)} if relation == SMOOTH else set()
     found = _conditions(for_all(letters, conditions(x)[1 if relation == EXISTS else 0 :]))
-    if relation == EXISTS:  # a mean is listed before two moments of each draw
+    if relation == EXISTS:  # x itself is the first condition listed
         known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
         return found if known else found | {(EXISTS, closed)}
     form = (normal.vanishing if relation == NONZERO else normal.canonical)(normal.canonical(x))
@@ -126,7 +126,7 @@ def _equal(one, other, words, laws, most):
     """Whether two numbers have the same form; multiplies out only if necessary."""
     try:
         alike = Normal(words, laws, True, most).same(one, other)
-    except (ProofError, RecursionError):  # the longer way reports the error
+    except (ProofError, RecursionError):  # the form without ``folded`` reports the error
         alike = False
     return alike or Normal(words, laws, False, most).same(one, other)
 

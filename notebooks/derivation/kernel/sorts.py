@@ -1,8 +1,8 @@
 """Sorts: which terms make sense, and what the form of a term shows.
 
 ``check`` returns the sort of a term or refuses the term.  ``fits`` decides whether a term may be used
-where a sort is required.  Its form must show its kind (a mask, something positive, a permutation), and
-``fits`` is asked again at every substitution.  Below a binder it uses fresh letters.
+where a sort is required: the form of the term must show its kind (a mask, something positive, a
+permutation).  Every substitution applies ``fits`` again.  Below a binder, both use fresh letters.
 """
 
 from fractions import Fraction
@@ -10,15 +10,15 @@ from fractions import Fraction
 from .terms import LAW, NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, filled, fun, inverse, is_name
 from .terms import looked_into, must, pos, rebuilt, unfolded
 
-#: The sort of the parts, their number (0: any), and the sort of the result.
+#: {operator: (the sort of the parts, their number (0: any), the sort of the result)}.
 SIMPLE = {
     "times": ("SIZE", 0, SIZE), "join": ("SIZE", 2, SIZE), "last": ("SIZE", 1, None),
     "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM), "le": ("POS", 2, NUM),
     "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM), **dict.fromkeys(("inv", "sqrt", "exp", "log"), ("NUM", 1, NUM))}  # fmt: skip
-#: Whether a leaf is well formed, and its sort.
+#: {operator of a leaf: (a test of its part, its sort)}.
 LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
           "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
-#: The number of parts, if neither ``SIMPLE`` nor a sort determines it.
+#: {operator: the number of parts}, where neither ``SIMPLE`` nor a sort determines it.
 PLACES = {"lit": 1, "num": 1, "only": 0, "pow": 2, "call": 2, "inl": 2, "inr": 2, "move": 3}
 #: Functions of one number for which the kernel has laws.
 KNOWN = ("cos", "sin", "tanh", "relu")
@@ -94,7 +94,7 @@ _words = set()  # words that have been checked; their parts cannot change
 
 
 def check_word(head):
-    """Refuse a definition that hides a letter, or that is no number."""
+    """Refuse a definition that hides a letter, or whose values are not numbers."""
     if head in _words:
         return
     count = {"word": 2, "rec": 3}.get(head.op)
@@ -103,7 +103,7 @@ def check_word(head):
     hidden = ", ".join(sorted(x.args[0] for x in head.letters))
     must(not hidden, "the definition of {} hides {}: make it a parameter", name, hidden)
     sorts = [check_function(f) for f in (first, *step)]
-    if step:  # it takes the arguments of the start, a size, and the previous row
+    if step:  # a step takes the start's arguments, a size, and the previous row
         *data, size, before = sorts[1]
         same = step[0].args[1:-2] == first.args[1:] and size == SIZE
         must(same and before == fun(data[-1]) and data[-1].op == "POS",
@@ -120,7 +120,7 @@ def check_function(f, draws=False):
 
 
 def check_sort(s, draws=False):
-    """The sort, if it is one.  Only a mean may bind a draw."""
+    """Return the sort ``s`` if it is one; raises ProofError for a draw unless ``draws``."""
     if s.op == "POS":
         fits(SIZE, *s.args)
     elif s.op == "FUN":
@@ -229,7 +229,7 @@ def sign(t):
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: positive if one is, at an index that equals its bound."""
+    """The sign of a sum of terms >= 0: above 0 if all that may vanish is a mask that is 1 once."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
     weak = [a for a in factors if sign(a) != ABOVE_ZERO]

@@ -28,15 +28,15 @@ class Sums(Arithmetic):
     def summed(self, indices, p, moved=frozenset()):
         """The sum of a polynomial over letters.
 
-            ``moved`` are the letters that replace permuted ones.  They serve to choose one form among many;
-        no truth depends on them.
+        ``moved`` are the letters that replace permuted ones.  They only help to choose one of many
+        equal forms; no truth depends on them.
         """
         found = [(c, u) for m, c in p.items() for u in self.unpacked(m, frozenset(indices))]
         sums = [(self._sum_of([*indices, *more], n, moved), c * d) for c, (more, n, d) in found]
         return plus(*[scaled(q, c) for q, c in sums])
 
     def unpacked(self, m, about):
-        """A product without sums that depend on letters: their indices, products, rationals."""
+        """Yield (indices, product, rational): a product without sums that contain ``about``."""
         for a, e in m:
             if a.op == "sum" and e > 0 and not a.letters.isdisjoint(about):
                 body, marks = looked_into(a.args[0])
@@ -51,8 +51,8 @@ class Sums(Arithmetic):
     def _sum_of(self, indices, m, moved):
         """The sum of one product over letters.
 
-            A delta that fixes one index may replace k by π l, or l by the inverse image of k.  Both are correct,
-        so the remaining index is the one whose sum reads as after reindexing.
+        A delta that relates two indices may replace k by π l, or l by the inverse image of k.  Both
+        are correct; ``moved`` gets the index that remains, so that both take the same form.
         """
         for k in indices:
             size = k.args[1].args[0]
@@ -67,7 +67,7 @@ class Sums(Arithmetic):
         return self._separated(indices, m, moved)
 
     def _at(self, k, places, indices, m, moved):
-        """The sum split by the blocks of one index: [(new indices, place)]."""
+        """The sum with each place of [(new indices, place)] in turn put for the index k."""
         others = [i for i in indices if i != k]
         found = [(new, self.poly(put(product_term(m), {k: there}))) for new, there in places]
         return plus(*[self.summed([*others, *new], p, moved) for new, p in found])
@@ -89,7 +89,7 @@ class Sums(Arithmetic):
         return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
 
     def _connected(self, indices, factors, moved):
-        """The atom of a sum with its indices in canonical order, or the result of counting it."""
+        """The atom of a sum with its indices in canonical order, or a number if the sum counts."""
         if COUNT in self.laws and len(indices) == len(factors) == 1:
             [(a, e)], [k] = factors, indices
             if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:
@@ -130,7 +130,7 @@ class Sums(Arithmetic):
         return atom(Term("place", p))
 
     def _delta(self, p, q):
-        """1 if two positions coincide, else 0: one letter and the position that it must equal."""
+        """1 if two positions coincide, else 0, as a delta of a letter and what it equals."""
         p, q = self.position(p), self.position(q)
         if p == q:
             return UNITY
@@ -186,7 +186,7 @@ class Sums(Arithmetic):
             rest = [(a, e) for a, e in n if a.letters.isdisjoint(draws)]
             values = [self._moment(d, [(a, e) for a, e in n if d in a.letters]) for d in draws]
             if None in values:
-                return None  # asked first, because a mean must exist before it can be 0
+                return None  # before the product, because a mean must exist before it can be 0
             total.append(scaled(self.summed(indices, self.times(self.product(rest), *values)), c))
         return plus(*total)
 
@@ -203,14 +203,14 @@ class Sums(Arithmetic):
 
 
 def halves(k):
-    """An index of a joined range, in the first block and in the second: ([index], position)."""
+    """([a new index], its place in a joined range), for the first block and for the second."""
     one, other = k.args[1].args[0].args
     first, second = fresh(pos(one)), fresh(pos(other))
     return ([first], Term("inl", other, first)), ([second], Term("inr", one, second))
 
 
 def split_positions(marks):
-    """The places of some letters, with each joined range split into its blocks: lists of terms."""
+    """All lists of places for some letters, one for each choice of blocks in joined ranges."""
     return [list(way) for way in product(*map(_places, marks))]
 
 
@@ -229,7 +229,7 @@ def _range(p):
 
 
 def _base(p):
-    """The permutations that act on a position."""
+    """A position without the permutations that act on it."""
     while p.op == "move":
         p = p.args[2]
     return p
@@ -266,14 +266,14 @@ def _paths(t, k):
 
 
 def reindexed(indices, body):
-    """The term under all reorderings of its indices, beginning with the term itself."""
+    """Yield the term reindexed by each permutation that acts on its indices, itself first."""
     ways = [[k, *sorted(_paths(body, k) - {k}, key=lambda w: w.key)] for k in indices]
     for choice in islice(product(*ways), MOST_ORDERS):
         yield put(body, {k: _undone(w, k) for k, w in zip(indices, choice)})
 
 
 def _in_order(indices, body):
-    """The binder over indices, in the first of the orders that their roles allow."""
+    """The binder over indices, ordered by their roles in the body, then by the least key."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])

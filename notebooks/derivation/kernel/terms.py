@@ -27,7 +27,7 @@ from weakref import WeakValueDictionary
 
 
 class ProofError(Exception):
-    """A line that was not justified, or a term that makes no sense; the message says which."""
+    """A line is not justified, or a term makes no sense; the message says which."""
 
     def __str__(self):
         return self.args[0].format(*self.args[1:]) if self.args[1:] else self.args[0]
@@ -40,7 +40,7 @@ def must(condition, message, *parts):
 
 
 class Frozen:
-    """What nobody can change; no other type is accepted, because types are compared."""
+    """An immutable object; types are compared exactly, so no subclass is accepted."""
 
     __slots__ = ()
 

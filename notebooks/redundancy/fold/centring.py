@@ -1,10 +1,10 @@
 """Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equal model.
 
-LayerNorm is centring followed by RMSNorm (7.3), and centring is linear, so whatever writes to the stream
-can do it instead (Theorem 14.2).  To find the matrices that write there, one number for each input,
-added to all outputs of a matrix, is followed; it must reach LayerNorms and nothing else.  These matrices
-lose the mean of their outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  The
-shifts move into what reads them (6.3); if nothing can absorb a shift, the norm keeps it.
+LayerNorm is centring followed by RMSNorm (7.3), and centring is linear, so the matrices that write
+to the stream can do it instead (Theorem 14.2).  A matrix is one of these if a change that is equal
+in all its outputs reaches LayerNorms and nothing else.  These matrices lose the mean of their
+outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  Its shift moves into
+the maps that read it (6.3); if none of them can absorb it, the norm keeps it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .reading import CannotFold, Steps, followed
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
-    """An RMSNorm that adds a shift, as LayerNorm does, for a shift that nothing else can absorb."""
+    """An RMSNorm that adds a shift, as LayerNorm does: for shifts that no later map can absorb."""
 
     def __init__(self, size, eps, bias):
         super().__init__(size, eps)
@@ -33,7 +33,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows one change; a LayerNorm cancels it (``reached``), completely (``pure``) or not."""
+    """Follows a change: ``reached`` if a LayerNorm cancels it, ``pure`` if none sees any of it."""
 
     reached, pure = False, True
 
@@ -47,10 +47,10 @@ class Reaching(Following):
 
 
 def as_rms_norm(model, inputs=None, *, add_bias=False):
-    """A `Folded` whose model has an RMSNorm wherever the given model has a LayerNorm.
+    """Return a `Folded` whose model has an RMSNorm wherever the given model has a LayerNorm.
 
-    ``add_bias=True`` gives a head without a bias one that absorbs the last shift.  Raises CannotFold, with a
-    reason, if the inputs of a LayerNorm cannot be centred, and NotEqual if outputs would change.
+    ``add_bias=True`` adds a bias to a head without one, to absorb the last shift.  Raises
+    CannotFold if the inputs of a LayerNorm cannot be centred, and NotEqual if outputs would change.
     """
     if not isinstance(model, nn.Module):
         raise CannotFold(f"a model is needed, not {type(model).__name__}")
@@ -64,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Remove the mean from everything that only LayerNorms read; returns the matrices read elsewhere."""
+    """Remove means that only LayerNorms read; returns tensors whose mean others read, too."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
@@ -97,7 +97,7 @@ def demand_centred(bench, runs, heard):
 
 
 def _because(bench, heard):
-    """A matrix that writes a mean read by more than LayerNorms, and the parameters tied to it."""
+    """In words, a matrix whose mean not only LayerNorms read, and the parameters tied to it."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": part of it is not the output of a matrix"

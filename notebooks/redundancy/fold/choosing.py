@@ -1,9 +1,9 @@
-"""Decide what goes where: linear algebra on the space of redundant directions, without theorems.
+"""Decide which biases move where, by linear algebra on the space of redundant directions alone.
 
-A fused bias has a piece for the queries, the keys and the values.  First, numbers on which no output
-depends while all others stay fixed, such as a key bias, become zero.  Then, piece by piece, those become
-zero that a few other pieces can compensate.  What is zero stays zero.  In the end, the rest of each piece
-loses the part on which no output depends, such as the mean before a norm.
+A fused bias has one piece for the queries, one for the keys and one for the values.  First, numbers
+on which no output depends while all others stay fixed, such as a key bias, become zero.  Then,
+piece by piece, so do numbers that a few other pieces can compensate.  Zeros stay zero.  Last, each
+piece loses the part on which no output depends, such as the mean before a norm.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
 from ..tables import listed
 from .reading import Steps, variants
 
-#: A longer move costs more digits than it is worth, so the bias stays.
+#: The longest move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: What counts as zero beside one: the part of a bias that a move misses, and a square.
+#: Below these shares, the part of a bias that a move misses, or a squared number, is zero.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
@@ -35,8 +35,8 @@ class Outcome:
     """What happened to a bias, or to a part of it.
 
     ``verdict`` is "moved" (into others), "removed" (no output depends on it), "kept" or "refused".
-    ``zeros`` counts its numbers that have become zero, and ``by`` says where they went.  ``price`` is the
-    cost of a bias that went into its weight (`moving`).
+    ``zeros`` is how many of its numbers have become zero, and ``by`` says how or into what.
+    ``price`` is the cost of moving a bias into its weight (`moving`).
     """
 
     verdict: str
@@ -49,7 +49,7 @@ class Outcome:
 
 
 class Stays(Exception):
-    """Why numbers stay; ``verdict`` is "kept" or "refused"."""
+    """Raised with the reason why numbers stay; ``verdict`` is "kept" or "refused"."""
 
     def __init__(self, reason, verdict="refused"):
         super().__init__(reason)
@@ -70,7 +70,7 @@ class Piece:
 
 
 def split(name, mask, parts, kind="other"):
-    """The pieces of the numbers in a mask: one for each part that they belong to, and the rest."""
+    """Yield the pieces of the numbers in a mask: one for each part of attention, and the rest."""
     for part, its in (*parts.items(), (kind, mask)):
         if (mine := its & mask).any():
             yield Piece(name, part, mine)
@@ -99,14 +99,14 @@ class Choice:
         kinds |= dict.fromkeys(shifts, "shifts") | dict.fromkeys(subject.injected, "made")
         self.pieces = [p for n in names for p in self._pieces(n, parts.get(n, {}), kinds[n])]
         self.freedom = Freedom(dict(_apart(Freedom.of(self.run.moves), self.pieces)), {})
-        first = {"statistic": 0, "made": 2}  # statistics compensate first, newly made biases last
+        first = {"statistic": 0, "made": 2}  # statistics compensate first, new biases last
         self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
 
     def _pieces(self, name, parts, kind):
-        """The numbers of a parameter that some operation met, in pieces.
+        """Yield, in pieces, the numbers of a parameter that some operation met.
 
-        A table of which only some rows were read does not move.  The mean that a norm stores ("statistic") and a
-        bias that was "made" only compensate for others.
+        A table of which only some rows were read has no pieces, so it does not move.  The mean that
+        a norm stores ("statistic") and a new bias ("made") only compensate for others.
         """
         tensor = self.subject.tensors[name]
         met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
@@ -130,7 +130,7 @@ class Choice:
         return [*self.rows, *(self._kept(p) for p in pieces if self._of(p).any())]
 
     def _go_alone(self, piece):
-        """Make those numbers of a piece zero on which no output depends."""
+        """Make zero the numbers of a piece on which no output depends."""
         self._erase(piece, _axes(_whole(self._directions(piece)[0])), by="alone")
 
     def _go_in_part(self, piece):
@@ -152,9 +152,9 @@ class Choice:
         self._hold(piece, free)
 
     def _go_together(self, piece):
-        """Make all numbers of a piece zero that others can compensate, and keep zeros at zero.
+        """Make zero all numbers of a piece that other pieces can compensate; zeros stay zero.
 
-        A norm's shift does not go into its statistic, which is not used in training.
+        A norm's shift does not move into a stored mean, which is not used in training.
         """
         for other in self.order if piece.kind == "shifts" else ():
             if other.kind == "statistic":
@@ -167,7 +167,7 @@ class Choice:
             self._hold(piece, _axes(self._of(piece) == 0))
 
     def _move(self, piece, goal):
-        """Make these numbers zero by the shortest move of them and of what compensates."""
+        """Make these numbers zero by the shortest move of them and the pieces that compensate."""
         family, b = self.freedom.families[piece], self._of(piece)
         others = self.freedom.absorbers(piece, goal, self.order)
         moving = torch.zeros(len(family.basis), dtype=torch.bool)
@@ -213,7 +213,7 @@ class Choice:
         self.rows.append(Outcome(verdict, piece.name, piece.symbol, text, zeros, by))
 
     def _kept(self, piece):
-        """The row for the rest of a piece."""
+        """The `Outcome` for the numbers of a piece that are still nonzero."""
         rest, verdict = self._of(piece) != 0, "kept"
         if why := self._because(piece, rest, "unknown", "corner") or self.refused.get(piece):
             verdict = "refused"
@@ -229,7 +229,7 @@ class Choice:
         return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The words of the event of these kinds (with a theorem, if ``proved``) that most numbers met."""
+        """The words of the event that most numbers met; if ``proved``, only with a theorem."""
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
@@ -240,7 +240,7 @@ class Choice:
     # --- the space of moves
 
     def _directions(self, piece):
-        """Bases of the directions of a piece that are redundant alone, and of all its redundant ones."""
+        """Two bases of a piece's redundant directions: of those redundant alone, and of all."""
         left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
@@ -254,7 +254,7 @@ class Choice:
 
 
 def _axes(mask):
-    """The directions of single numbers, as columns."""
+    """The unit vectors of the selected numbers, as columns."""
     return torch.eye(len(mask), dtype=torch.float64)[:, mask]
 
 
@@ -278,7 +278,7 @@ def _demand_clear(values):
 
 
 def _apart(freedom, pieces):
-    """(piece, the `Family` in which it moves, whose names are the pieces)."""
+    """Yield (piece, the `Family` in which it moves), with pieces in place of parameter names."""
     for family in {id(f): f for f in freedom.families.values()}.values():
         mine = [p for p in pieces if freedom.families[p.name] is family]
         if mine:

@@ -4,10 +4,10 @@ A comparison in float64 must find no more than
 
     relative error <= 1e-12 (1 + |t|),    t the longest move that was made,
 
-because what is added in one place is subtracted in another: the numbers in between are longer by |t|, and
-their last digits are lost.  Inputs can only test the paths through the code that they take; `other_ways`
-therefore adds some: longer ones, padding, the states of an encoder, and each optional argument left
-out.
+because what is added in one place is subtracted in another: the numbers in between grow by up to
+|t|, and their last digits are lost.  Inputs test only the paths that they take through the code;
+`other_ways` therefore adds longer inputs, padding, the states of an encoder, and inputs without one
+of the optional arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .reading import CannotFold, idle_matrices_see, runs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
-#: How much larger the rounding in a model's own dtype may become, and what is harmless anyway.
+#: How many times larger the rounding in a model's own dtype may become; what is harmless anyway.
 LOSS, HARMLESS = 10, 1e-4
 #: The number of runs that are compared if a model draws random numbers, as in training mode.
 DRAWS = 8
@@ -40,8 +40,8 @@ class NotEqual(ArithmeticError):
 class Bench:
     """A model, a float64 copy of it (``before``), and another copy (``after``) that is changed.
 
-    ``calls`` are the inputs at which the two are compared: the given one, and others.  ``rows`` is the
-    account, and ``longest`` the length of the longest move.
+    ``calls`` are the inputs at which the copies are compared: the given ones, then others.
+    ``rows`` is the account, and ``longest`` the length of the longest move.
     """
 
     def __init__(self, model, inputs, inject=False):
@@ -54,7 +54,7 @@ class Bench:
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
             even_chances(self.before.model.cpu())
             self.before.renew()
-        except (ValueError, TypeError) as reason:  # quantised, on the meta device, no inputs
+        except (ValueError, TypeError) as reason:  # such as a quantised model, or no inputs
             raise CannotFold(str(reason)) from None
         self.rows, self.longest = [], 0.0
         with exactly(), torch.no_grad():
@@ -65,7 +65,7 @@ class Bench:
 
     @contextlib.contextmanager
     def open(self):
-        """A context in which ``after`` is changed."""
+        """A context in which ``after`` may be changed and run."""
         with exactly(), torch.no_grad(), idle_matrices_see(self.after, self.calls):
             yield
 
@@ -127,7 +127,7 @@ class Bench:
 
     @torch.no_grad()
     def _outputs(self, model):
-        """What a model returns; in training, what a copy returns, because a run changes BatchNorm's means."""
+        """What a model returns; in training, from a copy, as a run changes BatchNorm's means."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
@@ -194,13 +194,13 @@ def other_ways(subject, call, seeds):
 
 
 def _longer(call, axis, size):
-    """Inputs in which everything of this size along an axis is doubled."""
+    """Inputs in which every tensor of this size along this axis is repeated once along it."""
     twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
     return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
 
 
 def _other_arguments(model, args, kwargs):
-    """The inputs by name, with padding, with the states of an encoder, and each without one of them."""
+    """Yield inputs by name: padded, with an encoder's states, and each without one argument."""
     try:
         accepted = inspect.signature(model.forward).parameters
     except (TypeError, ValueError):  # a scripted module has no signature

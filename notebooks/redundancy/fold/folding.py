@@ -33,12 +33,13 @@ from .removing import remove as take_out
 class Folded:
     """An equal model and the account of its biases; ``print`` it for a table.
 
-    ``moved`` and removed biases are zero now (or as the row says); ``kept`` biases have an effect that no
-    other parameter has; ``refused`` ones could move, but not in the given model.  ``error`` is the
-    relative difference of outputs in float64, at most ``bound``; ``rounding`` is the error (before, after)
-    in the model's dtype, against float64.  ``removable`` lists the biases that are zero now and that the
-    model can do without, each as (name, numbers, bytes), and ``removed`` says whether they are deleted.
-    Caches of keys and values, and the states between layers, differ from those of the given model.
+    ``moved`` and removed biases are now zero, except as their row says; ``kept`` ones have an
+    effect that no other parameter has; ``refused`` ones could move, but not in the given model.
+    ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding`` is
+    the error (before, after) in the model's dtype, against float64.  ``removable`` lists the biases
+    that are zero now and that the model can do without, each as (name, numbers, bytes), and
+    ``removed`` says whether they are deleted.  Caches and inner states differ from the given
+    model's.
     """
 
     model: nn.Module
@@ -68,7 +69,7 @@ class Folded:
         return "\n".join([*(lines or ["no bias can move"]), *self._counts()])
 
     def _counts(self):
-        """How many numbers are zero now, by what that required; and which can be deleted."""
+        """How many numbers are now zero, by where they went; and which biases can be deleted."""
         zeros = Counter()
         for row in self.moved:
             zeros[row.constant, row.by] += row.zeros
@@ -97,10 +98,10 @@ def fold(
 ):
     """A `Folded`: an equal model in which every bias that can move has moved.
 
-    ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs`` are a
-    dict, a tuple or a tensor, drawn at random by default.  The two models are compared at these inputs and
-    at others made from them (`other_ways`), in the mode that the model is in, for every query that sees a
-    key: the weights of a query that sees none do not sum to one.
+    ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs``
+    are a dict, a tuple or a tensor, drawn at random by default.  The two models are compared at
+    these inputs and at others made from them (`other_ways`), in the mode that the model is in, and
+    only for queries that see a key: the weights of a query that sees none do not sum to one.
 
     ``move`` selects among the kinds "key", "value", "query", "other" (the biases of other maps), "output"
     and "shifts" (of norms); kinds named first are moved first, into those named later.

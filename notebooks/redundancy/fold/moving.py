@@ -28,12 +28,12 @@ from .reading import Steps, changes_nothing
 
 #: The position of the weight among the arguments of a map.
 WEIGHT = {"convolution": 1, "addmm": 2, "mm": 1}
-#: The share of a sum that rounding leaves of zero.
+#: A sum of at most this share of the sum of its absolute values counts as zero.
 ROUNDING = 1e-12
 
 
 def is_plain(module, kind=nn.Module):
-    """Whether a module of this kind is of PyTorch's own class and has no hooks."""
+    """Whether a module is of PyTorch's own class (and, if given, of this kind) and has no hooks."""
     own = isinstance(module, kind) and type(module).__module__.startswith("torch.nn.modules.")
     return own and not (module._forward_hooks or module._forward_pre_hooks)
 
@@ -87,7 +87,7 @@ def _fuse(bench, runs, path, norm):
 
 
 def _map_before(runs, norm):
-    """The path of the map whose result a norm reads, if both are used once; raises Stays."""
+    """The path of the map whose result a norm reads; raises Stays unless each runs only once."""
     found = []
     for run in runs:
         maps = {id(s): run.named(s, WEIGHT[s.name]) for s in run.steps if s.name in WEIGHT}
@@ -128,7 +128,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(subject, call):
-    """{bias: (its weight, its matrix as used, the step that it reads, its name)}."""
+    """{bias: (its weight, its matrix as used, the step before its map, the name of that step)}."""
     found, run = {}, Steps(subject, call)
     for step in (s for s in run.steps if s.name == "addmm"):
         bias, weight = run.named(step, 0), run.named(step, 2)
@@ -142,7 +142,7 @@ def _readings(subject, call):
 
 
 def _absorb(bench, bias, weight, matrix, read, name):
-    """Change a weight and a bias; returns the price, see `price_of`.  Raises Stays."""
+    """Move a bias into its weight; returns the price, as `price_of` expects it.  Raises Stays."""
     b, W = (bench.after.tensors[n].detach() for n in (bias, weight))
     inverse, shift = _norm_of(read, name)
     terms = shift * inverse

@@ -1,6 +1,6 @@
 """Find out what runs of a model show: their operations, and whether one depends on a change.
 
-No name is read.  A matrix that no run uses might read anything, so whatever moves near it counts as seen.
+A matrix that no run uses might read any tensor near it, so any move there counts as seen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Steps(TorchDispatchMode):
         return result
 
     def source(self, tensor):
-        """(the parameter or None; the step or None) whose numbers a tensor shows."""
+        """(parameter or None, step or None): the origin of a tensor's numbers, behind any views."""
         while tensor not in self.names and (step := self.made.get(tensor)):
             if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
                 return None, step
@@ -63,7 +63,7 @@ class Steps(TorchDispatchMode):
         return self.source(given)[0] if isinstance(given, torch.Tensor) else None
 
     def shifts(self):
-        """The parameters that a norm adds, or that are added to x times a parameter."""
+        """Yield the parameters that a norm adds, or that are added to x times a parameter."""
         for step in self.steps:
             if "norm" in step.name and step.name in ADDED:
                 yield self.named(step, ADDED[step.name])
@@ -75,12 +75,12 @@ class Steps(TorchDispatchMode):
 
 
 def followed(subject, calls, change, kind=Following):
-    """A `Following` of one change {parameter: numbers} of any parameters, exactly."""
+    """A `Following` of exactly one change {parameter: numbers}, of any parameters."""
     largest = max(c.abs().max().item() for c in change.values())
     given = {n: subject.tensors[n] for n in change}
     one = kind(given, {n: c / largest for n, c in change.items()})
     for call in calls:
-        with one:  # a second run, to find operations that reach no output, would cost too much
+        with one:  # not `follow`: its search for idle operations costs a second run
             outputs = subject.run(call)
         one.outputs(outputs)
     return one
@@ -93,7 +93,7 @@ def changes_nothing(subject, calls, change):
 
 
 def variants(subject, calls):
-    """Endless runs: first on all inputs at once, then on others like each of them in turn."""
+    """Yield runs without end: on all inputs together, then on new inputs like each in turn."""
     yield lambda: [out for call in calls for out in subject.run(call)]
     others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
     for seed, like in enumerate(itertools.cycle(others), 1):
@@ -103,10 +103,10 @@ def variants(subject, calls):
 
 
 def runs(subject, call, seed):
-    """Whether a model accepts inputs other than the given ones, and returns numbers."""
+    """Whether a model runs on inputs of our own, and all that it returns is finite."""
     try:
         found = subject.run(call, seed=seed)
-    except Exception:  # whatever a model raises, because these inputs are our own
+    except Exception:  # whatever a model raises: it need not accept our inputs
         return False
     return bool(found) and all(out.isfinite().all() for out in found)
 
@@ -133,7 +133,7 @@ def idle_matrices_see(subject, calls):
 
 
 def _see_all(name):
-    """A hook that marks as seen whatever moves among a module's inputs and its own parameters."""
+    """A hook that counts as seen every move of the inputs, parameters and buffers of a module."""
     words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
 
     def hook(module, args, kwargs):

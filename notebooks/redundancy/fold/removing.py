@@ -1,10 +1,10 @@
 """Delete biases that a fold made zero, if the model can do without them, and save the model.
 
-A configuration may have a field for them (``qkv_bias=False``, ``attention_bias=False``).  Building the
-model with and without it on PyTorch's meta device shows which biases the field controls, and it is set
-only if all of them are zero.  Any other bias becomes ``None`` if the model then runs, in both modes, and
-computes the same.  A bias that is part of a larger one, or that its module cannot do without, stays at
-zero.
+A configuration may have a field for some of them (``qkv_bias``, ``attention_bias``).  Building the
+model on PyTorch's meta device with the field true and false shows which biases it controls; it is
+set to false only if all of these are zero.  Any other bias becomes ``None`` if the model then runs,
+in both modes, and computes the same.  A bias that is part of a larger one, or that its module
+cannot do without, stays at zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .reading import CannotFold
 
 
 def without_zeros(made, bench):
-    """(biases of a new model that can be None, fields of its configuration that remove them)."""
+    """(biases of the new model that can be deleted, configuration fields to set to False)."""
     given = dict(bench.model.named_parameters())
     zero = {
         n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())
@@ -34,7 +34,7 @@ def without_zeros(made, bench):
 
 
 def _words(model, zero):
-    """(field, the biases that are absent if it is False), if all of those are zero."""
+    """Yield (field, the biases that are absent if it is False) if all of those are zero."""
     for field, value in vars(model.config).items():
         if value is True and "bias" in field:
             config = copy.deepcopy(model.config)
@@ -50,7 +50,7 @@ def _words(model, zero):
 
 
 def _can_do_without(bench, name):
-    """Whether the model runs without a bias, as PyTorch would run it, and computes the same."""
+    """Whether the model without a bias computes the same, and also runs outside `exactly`."""
     trial = bench.after.twin()
     try:
         remove(trial.model, [name])
@@ -62,7 +62,7 @@ def _can_do_without(bench, name):
                 args, kwargs = fresh(bench.calls[0])
                 trial.model.train(mode)(*args, **kwargs)
         return same
-    except Exception:  # whatever a module raises that needs the numbers of a bias
+    except Exception:  # whatever a module raises because it needs its bias
         return False
 
 
@@ -93,12 +93,12 @@ def demand_loads_again(model):
 
 
 def _parts(model):
-    """The classes of a model's modules, and its tensors, by name."""
+    """{name: the class of a module, or a tensor} of everything in a model."""
     return {f"the class of {n}": type(m) for n, m in model.named_modules()} | model.state_dict()
 
 
 def _same(name, one, other):
-    """Whether a part is the same in both models; it is None in a model that lacks it."""
+    """Whether a class or tensor is the same in two models; None stands for one that is absent."""
     numbers = [part for part in (one, other) if isinstance(part, torch.Tensor)]
     if len(numbers) == 1:  # a deleted bias is restored as zero
         return name.endswith("bias") and not numbers[0].any()

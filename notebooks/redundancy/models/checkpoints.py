@@ -1,4 +1,4 @@
-"""Load a checkpoint in the class in which it was saved, with its head if it has one, or its configuration."""
+"""Load a checkpoint in its saved class, with its head if it has one, or only its configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_name(thing):
 
 
 def config_of(thing):
-    """The configuration: given as it is, or by a file, a folder, or a name on the hub.
+    """A configuration: the given one, or that of a file, a folder, or a name on the hub.
 
     Raises NoCheckpoint.
     """

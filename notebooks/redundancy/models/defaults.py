@@ -3,9 +3,9 @@
     audit(default("gptj"), inject=True)     # shrunk: the audit of chapter 13
     line("gptj")                            # its row on the decision page, by prediction alone
 
-The default sizes therefore determine which part of a head is rotated, and whether the values of all heads
-have more numbers than the stream: `shrink` accepts only a model of the same structure, and the prediction
-for it is carried back to the full size.
+The default sizes determine which part of a head is rotated and whether the values of all heads
+together have more numbers than the stream.  The small model
+that is audited agrees in both, because `shrink` preserves them, so its answers hold at full size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ codegen gpt_neox phi stablelm nemotron starcoder2 falcon esm llama qwen2 mistral
 persimmon gemma2 gpt_oss deberta deberta-v2 diffllama""".split()
 
 _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
-#: Two of four stages and a quarter of the image's side take seconds; the first layer is the same.
+#: Two stages and a small image take seconds; the first layer, which the row describes, is the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
 #: Fields that are set in addition to the default.
 GIVEN = {
@@ -30,7 +30,7 @@ GIVEN = {
     "esm": {"vocab_size": 33, "pad_token_id": 1, "position_embedding_type": "rotary"},
     "nemotron": {"num_key_value_heads": 48},
 }
-#: What a row says if the default lacks these fields, or makes no model without them.
+#: Notes for rows of architectures whose default lacks these fields or cannot be built without them.
 NOTES = {
     "deberta": "with `relative_attention=True`, which is off by default",
     "deberta-v2": "with `relative_attention=True`, which is off by default",
@@ -48,7 +48,7 @@ def default(name):
 
 
 def line(name):
-    """The row of an architecture on the decision page: key and value bias of its first layer."""
+    """An architecture's row on the decision page: the key and the value bias of its first layer."""
     report = audit(default(name), inject=True)
     key, value = report.row("b_K"), report.row("b_V")
     note = f" ({NOTES[name]})" if name in NOTES else ""

@@ -24,13 +24,13 @@ from torch import nn
 from ..precision import double_precision
 from .sizes import is_config
 
-#: A model with fewer numbers is tried on a copy, because some models adapt to their inputs.
+#: Inputs are tried on a copy of a model with fewer numbers than this, since models may adapt.
 COPIED = 50_000_000
-#: The number of ways to draw the arguments that are tried, and the number for the same names.
+#: The most inputs that are tried in all, and for one set of arguments.
 TRIALS, MANY = 160, 60
 #: Names of arguments that give the positions of patches.
 GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
-#: How to draw an argument whose name contains this: a method of `_Draw`; any other is a `sequence`.
+#: {pattern in an argument's name: the method of `_Draw` that draws it}; others are a `sequence`.
 ARGUMENTS = {
     "input_ids$|task_inputs": "words",
     "mask|padding$": "mask",
@@ -40,13 +40,13 @@ ARGUMENTS = {
     "bbox|boxes": "boxes",
     "_ids$|freq|timesteps|merge_sizes|position": "kinds",
 }
-#: Names in configurations for the part that reads an image.
+#: Fields of a configuration that hold the configuration of the part that reads images.
 VISION = ("vision_config", "image_config")
 USUAL = ("pixel_values", "input_ids", "input_values", "input_features")
 
 
 class NoInputs(ValueError):
-    """The model accepts nothing that we could draw; the message says what it asks for."""
+    """The model accepts none of the inputs that were drawn; the message says what it asks for."""
 
 
 class _Draw:
@@ -70,7 +70,7 @@ class _Draw:
 
     @cached_property
     def features(self):
-        """The number of features that the first layers read, as far as their attributes show it."""
+        """The widths that layers read, according to their attributes, at most eight."""
         read = ("in_channels", "in_features", "normalized_shape")
         sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
         sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
@@ -78,7 +78,7 @@ class _Draw:
 
     @cached_property
     def patch(self):
-        """Channels, height and width of a patch, preceded by time if the first layer uses it."""
+        """(channels, height, width) of a patch; if 3-D, (channels, time, height, width)."""
         layers = (m for m in self.model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d))
         first = next(layers, None)
         return (first.in_channels, *first.kernel_size) if first else (3, 2, 2)
@@ -127,7 +127,7 @@ class _Draw:
         yield from self.image(drawn)
 
     def grid(self, drawn):
-        """The layout of patches: in time, height and width, in height and width, or each one's position."""
+        """Layouts of patches: (time, height, width), (height, width), or every position."""
         yield torch.tensor([[1, 4, 4]])
         yield torch.tensor([[4, 4]] * self.batch)
         yield torch.tensor([[4, 4]])
@@ -142,7 +142,7 @@ class _Draw:
         yield from self.sequence(drawn)
 
     def sequence(self, drawn):
-        """Numbers of some features at some times, with the axes in either order."""
+        """Features over time, for several sizes of each, with the two axes in either order."""
         bins = self.field("num_mel_bins input_feat_per_channel feature_size", default=())
         sizes = dict.fromkeys([*([bins] if isinstance(bins, int) else bins), *self.features])
         long = 2 * self.field("max_source_positions", default=32)
@@ -154,7 +154,7 @@ class _Draw:
         yield self.numbers(self.batch, 64)
 
     def mask(self, drawn):
-        """A mask that keeps everything: words, frames, pixels."""
+        """Masks that hide nothing, for words, frames or pixels that are already drawn."""
         shapes = [x.shape[1:] for x in reversed(drawn.values()) if x.dtype != torch.bool]
         axes = [s[i : i + 1] for s in shapes for i in range(len(s))]
         for shape in dict.fromkeys([*axes, *(s[-2:] for s in shapes if len(s) > 2), *shapes]):
@@ -166,13 +166,13 @@ class _Draw:
         yield torch.cat([corner, corner + 5], -1)
 
     def kinds(self, drawn):
-        """The kind of each word or text: the first kind."""
+        """A kind (a small integer) for each word or text, the same for all."""
         yield torch.zeros(self.batch, self.tokens, dtype=torch.long)
         yield torch.zeros(self.batch, dtype=torch.long)
         yield torch.ones(self.batch, dtype=torch.long)
 
     def ways(self, names, drawn):
-        """Every way to draw these arguments, together with what is already drawn."""
+        """Yield every way to draw these arguments, each with what is already drawn."""
         if not names:
             yield drawn
             return
@@ -196,7 +196,7 @@ def places_of(model):
 
 
 def some_inputs(model, batch=2, tokens=7, seed=0):
-    """Random inputs of the kind that the model takes, words, an image, or sound; a dict."""
+    """A dict of random inputs of the kind that the model takes: words, an image, or sound."""
     return next(_Draw(model, batch, tokens, seed).ways(_usual(model), {}))
 
 
@@ -232,9 +232,9 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
 
 
 def _with_places(inputs, problem, config):
-    """Words with a placeholder for each feature of an image, a video or sound, if a model needs them.
+    """Yield the inputs with as many placeholder tokens as the error says that there are features.
 
-    Some models count numbers when they report features, so the count is also tried in that sense.
+    Some models report the count of numbers, not of features, so it is also divided by the width.
     """
     said = re.search(r"(image|video|audio) features.* features:? (\d+)", problem, re.IGNORECASE)
     names = said and (f"{said[1].lower()}_token_id", f"{said[1].lower()}_token_index")
@@ -249,7 +249,7 @@ def _with_places(inputs, problem, config):
 
 
 def _usual(model):
-    """The names of the usual inputs: words, an image, or sound."""
+    """The names of the arguments that a model usually gets: words, an image, or sound."""
     names = ["pixel_values"] if hasattr(model.config, "vision_config") else []
     names += ["input_features"] * hasattr(model.config, "audio_config")
     names += [n for n in USUAL if n == model.main_input_name and n not in names]
@@ -259,13 +259,13 @@ def _usual(model):
 
 
 def _beside(model, usual):
-    """The usual names with the one that says how much of the sound counts."""
+    """The usual names together with that of the mask that says which part of a sound counts."""
     beside = re.compile(r"(feature|audio)\w*_mask")
     return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
 
 
 def _asked(model):
-    """Other names to try: arguments without a default, with words, or the first few arguments."""
+    """Sets of names to try next: arguments without a default, with words, or the first few."""
     takes, arguments = _takes(model), inspect.signature(model.forward).parameters
     least = [n for n in takes if arguments[n].default is inspect.Parameter.empty]
     words = [n for n in takes if n == "input_ids" and n not in least]
@@ -282,9 +282,9 @@ def _takes(model):
 
 
 def problem_of(model, args, kwargs, keep=lambda out: None):
-    """The error that the model raises on these inputs in eval mode, or None; ``keep`` receives its outputs.
+    """The model's error on these inputs in eval mode, or None; ``keep`` receives its outputs.
 
-    A float64 model runs as in an audit: what it creates itself, such as a mask, is float64 too.
+    A float64 model runs as in an audit: tensors that it creates itself, such as masks, are float64.
     """
     modes = {module: module.training for module in model.modules()}
     kept = [

@@ -3,11 +3,11 @@
     small = shrink(config)            # of transformers; no weights are loaded or made at full size
     small.model, small.changes        # random weights; (field, before, after) of every change
 
-Which biases are redundant depends on the operations that they pass and on a few ratios: how many queries
-share a key, how much of a head is rotated, whether the values of all heads have more numbers than the
-stream.  None of this needs 4096 dimensions.  So every field named like a size becomes small, and the
-ratios are kept: groups of heads, parts of a head, equal widths.  As many layers are kept, beginning with
-the first, as contain one of each kind.
+Which biases are redundant depends on the operations that they pass and on a few ratios: how many
+queries share a key, how much of a head is rotated, whether the values of all heads have more
+numbers than the stream.  None of this needs 4096 dimensions.  So every field with the name of a
+size becomes small, and the ratios are kept: groups of heads, parts of a head, equal widths.  Layers
+are kept from the first up to where every kind of layer has occurred.
 
 This is verified.  The full model is built without numbers (on PyTorch's meta device) and described by a
 `signature`: the classes of its modules, their switches, its parameters, which of them are shared, and how
@@ -37,17 +37,17 @@ from .tiny import quiet
 SMALL_ENOUGH = 300_000
 #: A shrunk model must have fewer numbers than this.
 STILL_SMALL = 5_000_000
-#: The numbers of layers that are tried before all layers.
+#: Fewer layers than this are tried before all layers are kept.
 DEEPEST = 16
-#: How many small models are tried for inputs on which they run.
+#: The search ends after this many small models for which no inputs were found.
 MISSES = 8
-#: How many heads (of keys, if they are shared) and how wide a part of a head, smallest first.
+#: (number of heads, or of key heads if shared; least width of a part of a head), smallest first.
 PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32))
-#: Fields that stay unchanged, one at a time, if nothing else is like the full model.
+#: Kinds of fields; if no plan succeeds, the fields of one kind at a time stay unchanged.
 LEFT = ("other", "positions", "image", "places")
 #: Attributes of a module that describe its position or how it is run, not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
-#: Names of matrices that map; other matrices are tables.
+#: Matrices with these names are maps; other matrices are tables.
 MAPS = re.compile(r"weight$|proj$")
 STAGES = ("out_features", "out_indices", "stage_names")
 UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
@@ -109,7 +109,7 @@ def _full(config, kind):
 
 
 def _write_sections(full):
-    """Write into a configuration how rotary positions divide a head, if only the code says it."""
+    """Write into the configuration how rotary positions divide a head, if only the code says so."""
     for module in full.modules():
         if hasattr(module, "mrope_section") and hasattr(module, "config"):
             module.config.rope_parameters.setdefault("mrope_section", list(module.mrope_section))
@@ -124,9 +124,9 @@ class _Search:
         self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
 
     def smallest(self):
-        """The first model that runs and is like the full one in everything, or else the closest one.
+        """The first model that runs and has all null spaces of the full one, else the closest.
 
-        A model that does not run may need inputs that we cannot draw, which `audit` then reports.
+        A model that does not run may need inputs that cannot be drawn, which `audit` then reports.
         """
         tried, best, reason, misses = [], (), "", 0
         for fields, changes in self._plans():
@@ -137,7 +137,7 @@ class _Search:
             try:
                 small = _config_like(self.config, narrow)
                 unlike = self._unlike(built(small, self.kind, "meta"))
-                if best and (True, not unlike) <= best[:2]:  # it cannot be closer
+                if best and (True, not unlike) <= best[:2]:  # even if it runs, it is no closer
                     continue
                 model = _made(small, self.kind, self.seed)
                 rank = _runs(model), not unlike
@@ -157,7 +157,7 @@ class _Search:
         )
 
     def _plans(self):
-        """(fields, changes to them): everything that may be smaller, then wider, then fewer changes."""
+        """Yield (fields, changes to them): all sizes smallest, then wider, then fewer changes."""
         shallow, (smallest, *wider) = self._shallow(), PLANS
         made = narrower(shallow, self.sizes, *smallest)
         yield shallow, made
@@ -171,7 +171,7 @@ class _Search:
     def _unlike(self, model):
         """The names of the maps that have a null space in only one of the two models.
 
-        Raises CannotShrink, naming what would be lost or gained, also for a model that stays large.
+        Raises CannotShrink if the model lacks or adds structure, which it names, or stays large.
         """
         found = signature(model)
         for missing in sorted(map(str, self.wanted - found)):
@@ -183,7 +183,7 @@ class _Search:
         return tuple(sorted({name for name, *_ in null_spaces(model) ^ self.maps}))
 
     def _shallow(self):
-        """The fields with the fewest layers that contain one of each kind, counted from the first."""
+        """The fields with the fewest layers that still contain one layer of each kind."""
         deepest = max(depths(self.fields), default=0)
         for layers, spread in itertools.product(range(2, min(deepest, DEEPEST)), (False, True)):
             cut = fewer_layers(self.fields, layers, spread)
@@ -196,13 +196,13 @@ class _Search:
         return self.fields
 
 
-# --- models and what is to be kept of them ----------------------------------------------------
+# --- models and what shrinking must preserve ----------------------------------------------------
 
 
 def class_of(config):
     """The class that a configuration names, if the library has it, else None (no head).
 
-    For a part of which the library makes no model by itself, it is the class of the whole model.
+    For a part that the library cannot build by itself, returns a class with this configuration.
     """
     import transformers
 
@@ -220,7 +220,7 @@ def class_of(config):
 
 
 def built(config, kind=None, device="cpu"):
-    """A new model of a configuration, of a class or without a head, in eval mode."""
+    """A new model of a configuration in eval mode, of class ``kind`` or else without a head."""
     import transformers
 
     make = kind._from_config if kind else transformers.AutoModel.from_config
@@ -236,9 +236,9 @@ def _made(config, kind, seed):
 
 
 def signature(model):
-    """What a small model must share with the full one: a set of descriptions.
+    """The set of descriptions that a small model must share with the full one.
 
-    Modules and parameters are named without numbers, so that equal layers count once.
+    Names of modules and parameters have "*" for each number, so that equal layers count once.
     """
     found, first = set(), {}
     for name, module in model.named_modules(remove_duplicate=False):
@@ -254,7 +254,7 @@ def plain(name):
 
 
 def _switches(module):
-    """The values of its attributes: booleans, words, None, and for a count whether it is 0, 1 or more."""
+    """A module's attributes: booleans, words and None by value; whether a number is zero."""
     own = {k: v for k, v in vars(module).items() if not PLACE.search(k)}
     words = {(k, v) for k, v in own.items() if v is None or isinstance(v, bool | str)}
     numbers = {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)}
@@ -263,9 +263,9 @@ def _switches(module):
 
 
 def null_spaces(model):
-    """(name, whether it has fewer rows than columns) of every map, since only then it has a null space.
+    """{(name of a map, fewer rows than columns, more rows)}; fewer rows mean a null space.
 
-    A matrix outside torch's layers may map in either direction, so it may also have more rows.
+    A matrix outside torch's layers may map in either direction, so for it more rows count, too.
     """
     found = set()
     for name, module in model.named_modules():
@@ -288,10 +288,10 @@ def _runs(model):
 
 
 def plain_fields(config):
-    """The fields of a configuration as a dictionary, those of its parts as dictionaries in it."""
+    """The fields of a configuration as a dictionary, with a nested one for each part."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
     stages = list(fields.get("stage_names") or ())
-    if stages and fields.get("out_features") == stages[-1:]:  # the last, whichever that is
+    if stages and fields.get("out_features") == stages[-1:]:  # "the last stage", whatever its name
         fields = {k: v for k, v in fields.items() if k not in STAGES}
     for name, value in vars(config).items():
         if is_config(value):

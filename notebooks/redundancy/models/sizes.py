@@ -37,13 +37,13 @@ KINDS = {
 #: The largest small value of each kind.
 MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4}
 MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
-#: The width of the stream is the first of these fields in a configuration; likewise that of a head.
+#: A configuration's first field in STREAM is the width of the stream; in HEAD, that of a head.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
-#: The widths of hidden layers, at most twice that of the stream.
+#: Names of the widths of hidden layers, which become at most twice the width of the stream.
 INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
-#: A smaller number is not a width.
+#: A number below this is not a width.
 LEAST = 16
 
 
@@ -65,7 +65,7 @@ def is_count(value):
 
 @dataclass(frozen=True)
 class Number:
-    """An integer with its place, its configuration, and the name of its field."""
+    """An integer of a configuration, the path to it, and the path of the part that it is in."""
 
     path: tuple
     part: tuple
@@ -116,7 +116,7 @@ def depths(fields):
 def fewer_layers(fields, layers, spread=False):
     """The fields with at most this many layers; lists with an entry for each layer are cut.
 
-    In a list of layer numbers, the remaining layers are kept or, with ``spread``, as many others.
+    A list of layer numbers keeps those below ``layers``; with ``spread``, it is scaled down.
     """
     return _cut(fields, layers, {d for d in depths(fields) if d > layers}, spread)
 
@@ -138,14 +138,14 @@ def _cut(value, layers, deep, spread, name=""):
         return type(value)(sorted(set(places)))
     if counted and stages:
         return type(value)(min(v, max(1, layers - 1)) for v in value)
-    if name == "attention_types":  # GPT-Neo: [[kinds, how often]]
+    if name == "attention_types":  # GPT-Neo: [[kinds, number of repeats], …]
         return [[kinds[:layers], 1] for kinds, _ in value]
     each = len(value) in deep and (len(value) > 4 or re.search("layer|type|block", name))
     return value[:layers] if each else value
 
 
 def _are_places(name, value, deepest):
-    """Whether a list holds numbers of layers."""
+    """Whether a list seems to hold layer numbers: it increases, and its name says so."""
     rising = all(a < b for a, b in zip(value, value[1:])) and max(value) <= deepest
     named = re.search(r"layers|block|ind|ids|idx", name) and not re.search("num|per_", name)
     return rising and named
@@ -155,10 +155,10 @@ def _are_places(name, value, deepest):
 
 
 def narrower(fields, sizes, heads, width, greedy=False):
-    """{path: (kind, new value)} for everything that is smaller with this many heads of that width.
+    """{path: (kind, new value)} of the numbers that change for so many heads of that least width.
 
-    ``sizes`` are those of the full model's parameters: a number of no known kind becomes small if it is one
-    of them or, if ``greedy``, in any case.
+    ``sizes`` are those of the full model's parameters: a number of kind "other" becomes small if it
+    is one of them; with ``greedy``, always.
     """
     found = list(numbers(fields))
     parts = {n.part: [] for n in found}
@@ -181,7 +181,7 @@ def narrower(fields, sizes, heads, width, greedy=False):
 
 
 def _tokens(found):
-    """(path, number) of special tokens, which keep their numbers within the small vocabulary."""
+    """(path, new number) of special tokens whose numbers are too large for the small vocabulary."""
     tokens, most = [n for n in found if n.kind == "token"], MOST["vocabulary"]
     large = sorted({n.value for n in tokens if n.value >= most})
     return [(n.path, most - 1 - large.index(n.value)) for n in tokens if n.value >= most]
@@ -210,8 +210,8 @@ def _widths(parts):
 class Part:
     """The sizes of one part of a configuration and the relations between them.
 
-    ``streams`` are its widths (one for each stage), ``heads`` their heads, ``head`` is the width of a head,
-    and ``divisor`` divides it and its parts.
+    ``streams`` are the widths of the stream, one for each stage, and ``heads`` the numbers of
+    heads.  ``head`` is the width of a head, and ``divisor`` divides it and the sizes of its parts.
     """
 
     def __init__(self, found, fields, few, width):
@@ -229,14 +229,14 @@ class Part:
         if not self.head and self.streams and self.heads:
             self.head = self.streams[0] // self.heads[0]
         if len(self.heads) > 1 or len(self.streams) > 1:
-            width //= 2  # the last of the stages is several times as wide
+            width //= 2  # because the last stage is several times as wide
         self.width, self.divisor = width, self._largest_divisor(width)
 
     def field(self, names, default):
         return next((self.named[n][0] for n in names if n in self.named), default)
 
     def _largest_divisor(self, least):
-        """The largest number that divides a head and its parts and leaves them even and wide enough."""
+        """The largest divisor of a head and its parts that leaves them even and wide enough."""
         self.sections = [n for n in self.found if "section" in n.name]
         parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
         self.others = {_prefix(n.name): n for n in self.found if n.kind == "heads"}
@@ -245,18 +245,18 @@ class Part:
         sizes = [size for size in sizes if size > 0]
         for share in _turned(self.fields):
             sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
-        total = sum(n.value for n in self.sections)  # half of the rotated features
+        total = sum(n.value for n in self.sections)  # half of the rotated features, in all
         most = min(self.head // least, total // len(self.sections) if total else self.head)
         fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
     def count(self, heads):
-        """The new number of heads: one stays one, and divisors stay divisors."""
+        """The new number of heads: one stays one; a divisor of another number stays a divisor."""
         least = self.few * self.times
         return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 
     def widths(self, times):
-        """The new width of each stream, with this multiple of the fewest heads."""
+        """{width: new width} of streams and of all heads, with ``times`` the fewest heads."""
         self.times, one = times, self.head // self.divisor
         if not self.heads:
             least = self.width * (self.few if len(self.streams) == 1 else 1) * times
@@ -266,7 +266,7 @@ class Part:
             if stream not in made:
                 below = max((made[inside] for inside in made if inside < stream), default=0)
                 above = min((made[inside] for inside in made if inside > stream), default=3 * below)
-                even = (  # half of all heads, or twice
+                even = (  # a stream as wide as a fraction or a multiple of all heads
                     *(made[stream * n] / n for n in (2, 3, 4) if stream * n in made),
                     *(made[stream / n] * n for n in (2, 3, 4) if stream / n in made),
                 )
@@ -275,7 +275,7 @@ class Part:
         return made
 
     def size(self, number, widths, sizes, streams, greedy):
-        """The new value of a number."""
+        """The new value of one `Number`; the same if it does not shrink."""
         value, kind = number.value, number.kind
         if value < 2 or kind in ("fixed", "depth", "image", "token"):
             return value
@@ -297,22 +297,22 @@ class Part:
         return widths.setdefault(value, self._beside(value, widths, capped))
 
     def _beside(self, value, widths, capped):
-        """A width beside that of the stream, on the same side of it."""
+        """A new width, smaller or larger than the stream's if the old one was."""
         stream = next((s for s in self.streams if s in widths), 0)
         if not stream:
             return max(4, _round(value / 16))
         small = widths[stream]
         made = max(4, _round(value * small / stream))
         if value < stream:
-            above = self.head // self.divisor if value > self.head else 0  # or it is no wider
+            above = self.head // self.divisor if value > self.head else 0  # stay wider than a head
             return max(above + 2, min(made, small - 2))
         return max(small + 2, min(made, 2 * small) if capped else made)
 
     def of_heads(self, made, widths):
-        """(path, size) of sizes that depend on heads: widths of other heads, rotated parts of a head.
+        """Yield (path, size) of sizes that depend on heads: of other heads, and of rotated parts.
 
-        The product of other heads and their width stays a width; the sections that rotary positions rotate
-        together stay half of it; there are as many factors as pairs of numbers.
+        The number of other heads times their width stays a width; the sections of a rotated part
+        stay half of it together; a list of rotary factors keeps one for each pair of numbers.
         """
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
@@ -334,7 +334,7 @@ class Part:
                     yield (*place, name, factor), values[: len(values) // self.divisor]
 
     def patches(self, widths, made):
-        """The new width of a patch, which has more numbers than the stream if it did before."""
+        """Record new sizes of patches; those with more numbers than the stream keep more."""
         one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():
@@ -343,7 +343,7 @@ class Part:
             made[patch] = min(*(alike or [4])[:1], patch, made.get(patch, patch))
 
     def images(self, small):
-        """(path, size) of images, patches and windows: smaller, in the same ratio."""
+        """Yield (path, size) of images, patches and windows, smaller but in the same ratio."""
         given = [n for n in self.found if n.kind == "image" and n.value > 0]
         of = lambda names: [n for n in given if re.search(names, n.name)]
         patches, windows = of("^patch_sizes?$"), of("window")
@@ -368,7 +368,7 @@ class Part:
 
 
 def _turned(fields):
-    """The shares of a head that rotary positions rotate."""
+    """Yield the shares of a head that rotary positions rotate."""
     for name, value in fields.items():
         if isinstance(value, dict) and "model_type" not in value:
             yield from _turned(value)
@@ -387,14 +387,14 @@ def _round(number):
     return 4 * round(number / 4) if number >= 8 else max(2, 2 * round(number / 2))
 
 
-# --- what a small model has in common with the full one ----------------------------------------
+# --- the ratios that shrinking preserves ----------------------------------------
 
 
 def ratios(fields):
-    """What is kept of the sizes of each part, as a set.
+    """The relations between sizes that a small model keeps, as a set.
 
-    Whether there is one head, or as many as others; the share of a head for each of its parts; and which
-    streams are wider than a head.
+    They are: whether a number of heads is one, or equals the first; the share of a head that each
+    part has; and which streams are wider than a head.
     """
     parts, inside = {}, {}
     for n in numbers(fields):

@@ -5,7 +5,7 @@
     inputs = some_inputs(model)                # a dict of tensors, the same in every run
 
 Fields of the configuration are made small by name: any width becomes 32, heads 4, layers 2, and so on
-(`SMALL`); fields given by hand take precedence.  The weights are the library's random initialisation with
+(`SMALL`); given fields take precedence.  The weights are the library's random initialisation with
 a seed of its own.
 """
 
@@ -21,7 +21,7 @@ from ..precision import plainly_attending
 from .guessing import some_inputs  # noqa: F401  (drawn for models of the zoo)
 from .sizes import INNER, STREAM, Number, is_config, is_count
 
-#: The small value of each kind of size (`sizes.KINDS`), and of fields whose kind does not determine it.
+#: The small value of each kind of size (`sizes.KINDS`), and of some fields by name.
 SMALL = {"heads": 4, "depth": 2, "part": 8, "experts": 2, "top": 2}
 SMALL |= {"positions": 64, "vocabulary": 48}
 SPECIAL = {
@@ -31,7 +31,7 @@ SPECIAL = {
     **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
     **{"forced_eos_token_id": None, "use_cache": False},
 }
-#: What some architectures also need in order to be small or to run at all.
+#: Further fields that some architectures need in order to be small, or to run at all.
 _SOUND = {
     "conv_dim": [8, 8],
     "conv_stride": [4, 4],
@@ -69,11 +69,11 @@ def small_config(config, given):
     """A configuration of the same class in which every size that is known by name is small."""
     chosen = {n: v for n in vars(config) if (v := _small(config, n)) is not None}
     chosen |= {n: v for n, v in SPECIAL.items() if getattr(config, n, None) is not None}
-    for name, other in getattr(config, "attribute_map", {}).items():  # two names for one size
+    for name, other in getattr(config, "attribute_map", {}).items():  # some sizes have two names
         if name in given or other in given:
             chosen.pop(name, None), chosen.pop(other, None)
     for name, value in vars(config).items():
-        if is_config(value):  # one for each modality
+        if is_config(value):  # the configuration of a part, such as the text or the image part
             inner = small_config(value, given.get(name, {}))
             chosen[name] = {k: v for k, v in inner.to_dict().items() if k != "model_type"}
     named = {n: v for n, v in given.items() if not isinstance(chosen.get(n), dict)}

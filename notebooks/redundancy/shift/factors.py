@@ -1,4 +1,4 @@
-"""List the parameters that meet numbers depending on the inputs, in order, to compare two models."""
+"""List, in order, the parameters that meet numbers that depend on the inputs, to compare models."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from .uses import BESIDE, SUMS, Uses, _factors, _numbered, _slots
 
 
 class Factors(Uses):
-    """The mode; after a run, ``order`` lists names of added parameters and keys of ``factors``.
+    """A dispatch mode; after a run, ``order`` lists added parameters and keys of ``factors``.
 
-    Factors are matrices (results x summands), gains and embeddings: everything made of parameters that
-    multiplies such numbers.
+    Factors are matrices (results x summands), gains and embeddings: everything that is made of
+    parameters and multiplies numbers that depend on the inputs.
     """
 
     def __init__(self, tensors, inputs):
@@ -28,7 +28,7 @@ class Factors(Uses):
             self.images.setdefault(outs[0], {})[_key(fixed, True)] = image.expand(outs[0].shape)
 
     def _meet(self, name, args, leaves):
-        """Record what this operation adds to such numbers, and which factors it multiplies them by."""
+        """Record what this operation adds to numbers, and which factors it multiplies them by."""
         adds = [args[i] for i in _slots(name, args)]
         fixed, matrix, _ = self._matrix(name, args)
         for a in leaves:
@@ -44,13 +44,13 @@ class Factors(Uses):
         return not self._depends(tensor) and (tensor in self.names or tensor in self.data)
 
     def _matrix(self, name, args):
-        """(the fixed factor, the same as a matrix (results x summands), its rows' image), or Nones."""
+        """(the fixed factor, its matrix (results x summands), its rows' image), or three None."""
         one, other = _factors(name, args)
         if one is None or self._fixed(one) == self._fixed(other):
             return None, None, None
         left = self._fixed(one)
         if name == "convolution":
-            if args[6] and args[8] > 1:  # transposed, in groups
+            if args[6] and args[8] > 1:  # transposed and in groups: not one matrix
                 return None, None, None
             rows = other.transpose(0, 1) if args[6] else other
             return other, rows.flatten(1), _numbered((1, len(rows), *[1] * (one.dim() - 2)))
@@ -63,5 +63,5 @@ class Factors(Uses):
 
 
 def _key(tensor, matrix):
-    """An identity for a factor; addresses are stable because `Uses` holds the tensors."""
+    """A key for a factor; its address is not reused while `Uses` holds the tensor."""
     return matrix, tensor.data_ptr(), *tensor.shape, *tensor.stride()

@@ -22,7 +22,7 @@ from .rules import RULES, SHAPES_ONLY, factored, scaled
 from .solving import UnclearShift
 from .uses import VIEWS
 
-#: Functions that make a table of rotations from angles.
+#: Operations through which the cosines and sines of a table of rotations pass.
 ANGLES = set(
     "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
     "transpose repeat_interleave reshape split alias detach unbind squeeze gather index_select "
@@ -34,10 +34,10 @@ ANGLES = set(
 class Event:
     """What an operation did to a shift.
 
-    ``kind`` is "erased" (the rest goes no further), "passed" or "turned" (it continues), "seen" (it must
-    be zero), "corner" (seen, but this run's inputs stay on one side of a corner throughout), "bent" (two
-    factors move) or "unknown" (no rule covers the operation).  ``theorem`` is the number of the book's
-    theorem, or None if there is none.
+    ``kind`` is "erased" (the rest goes no further), "passed" (it continues), "turned" (it
+    continues, but differs from place to place), "seen" (it must be zero), "corner" (seen, but this
+    run's inputs stay on one side of a corner), "bent" (two factors move) or "unknown" (no rule
+    covers the operation).  ``theorem`` is the number of a theorem of the book, or None.
     """
 
     kind: str
@@ -62,19 +62,19 @@ class Call:
 
     @property
     def moving(self):
-        """The arguments that move."""
+        """The argument tensors that move."""
         leaves = tree_leaves((self.args, self.kwargs))
         return list({id(a): a for a in leaves if id(a) in self.shifts}.values())
 
     def rerun(self, place, value):
-        """The operation with another argument."""
+        """The result of the operation with another value for the argument at ``place``."""
         args = list(self.args)
         args[place] = value
         return self.op(*args, **self.kwargs)
 
 
 class Following(TorchDispatchMode):
-    """The mode; ``moves`` is the space of shifts on which nothing has depended so far.
+    """A dispatch mode; ``moves`` is the space of moves on which no operation has depended yet.
 
     ``labels`` records, for each event and parameter, the numbers that it met directly; ``used``, the numbers
     that any operation used; and ``products``, pairs of factors that both move, to be examined at the end.
@@ -83,7 +83,7 @@ class Following(TorchDispatchMode):
     supports_higher_order_operators = True
 
     def __init__(self, parameters, along=None):
-        """``along`` {parameter: numbers} makes it follow only this one move, exactly."""
+        """With ``along`` {parameter: numbers}, follow only this one move, exactly."""
         super().__init__()
         self.keys = (
             torch._C._dispatch_tls_local_include_set(),
@@ -92,9 +92,9 @@ class Following(TorchDispatchMode):
         self.moves, self.labels, self.products, self.used = Moves(), {}, [], {}
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
-        self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # cosines and sines
+        self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # angles: cosines, sines
         self.faint, only, self.pending, self.doubts = False, Group(1), [], []
-        self.plan, self.idle = iter(()), False  # the operations on which no output depends
+        self.plan, self.idle = iter(()), False  # operations that reach no output
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -105,13 +105,13 @@ class Following(TorchDispatchMode):
 
     @property
     def unclear(self):
-        """Why some condition could not be solved, or None."""
+        """In words, why some condition could not be solved; None if all could."""
         return next(iter(self.doubts), None)
 
-    # --- called by the rules
+    # --- methods that the rules call
 
     def see(self, shift, call, words, theorem=None, kind="seen"):
-        """The operation depends on this shift: keep only those t for which the shift vanishes."""
+        """Record that an operation depends on a shift: keep only the t for which it vanishes."""
         event = Event(kind, call.name, words, theorem)
         if self.idle:
             self.note("erased", shift, call, "no output uses it")
@@ -129,7 +129,7 @@ class Following(TorchDispatchMode):
             self._label(event, group, touched)
 
     def settle(self):
-        """Pose unclear conditions again; those that stay unclear make their parameters unknown."""
+        """Solve unclear conditions again; the parameters in those still unclear become unknown."""
         for event, shift in self.pending:
             try:
                 self._bind(event, self.moves.require(shift))
@@ -145,7 +145,7 @@ class Following(TorchDispatchMode):
             self._label(Event(kind, call.name, words, theorem), group, block.touched())
 
     def both(self, shift, other, product):
-        """Two factors move: the shift of their product along one move, else a question for `finish`."""
+        """The part of a product's shift in which both factors move; `forbid` decides later."""
         if self.idle:
             return Shift()
         if not self.exact:
@@ -163,7 +163,7 @@ class Following(TorchDispatchMode):
             self.used[group.parameter] |= mask
 
     def _use(self, shift):
-        """Record which numbers arrive in a result: they are used, even if they cancel later."""
+        """Record which numbers reach a result: they are used, even if an operation cancels them."""
         for group, block in shift.blocks.items():
             if group.index is not None and not self.used[group.parameter][group.index].all():
                 self.used[group.parameter][group.index[block.touched()]] = True
@@ -272,7 +272,7 @@ class Following(TorchDispatchMode):
         return list({id(o): o for o in there if o is not tensor}.values())
 
     def _meet(self, tensor):
-        """A tensor that no operation made may be a view of one that moves."""
+        """Register a new tensor; if no operation made it, it may be a view of one that moves."""
         if tensor not in self.known:
             self._know(tensor)
             others = [(o, self._sum(o)) for o in self._beside(tensor)]
@@ -281,7 +281,7 @@ class Following(TorchDispatchMode):
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
-        """A tensor was changed in place, and with it all tensors that share its memory."""
+        """Record the shift of a tensor changed in place, and of all that share its memory."""
         self._put(tensor, shift)
         if others := self._beside(tensor):
             shared = [(o, self._sum(o)) for o in (*others, tensor)]
@@ -290,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """The shift of a tensor that shares memory; a common factor is not followed."""
+        """The shift of a tensor that shares memory; parameters in its factor become unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:
@@ -298,7 +298,7 @@ class Following(TorchDispatchMode):
         return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
-        """Fix the first factor of the first product whose factors both move; False if there is none."""
+        """Fix one factor of the first product of two moving ones; False if there is none."""
         call = Call("product", None, (), {}, [], {})
         while self.products:
             one, other, product = self.products.pop(0)
@@ -334,7 +334,7 @@ def _is_table_of_rotations(tensor):
 
 
 def _memory(tensors, like):
-    """{group: (numbers in memory, peak)} of tensors that share memory, the last ones on top."""
+    """{group: (numbers in memory, peak)} of tensors that share memory; later tensors overwrite."""
     size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
     made = {}
     for group in {g for _, shift in tensors for g in shift.blocks}:

@@ -1,11 +1,11 @@
-"""What a space of redundant directions says about each parameter: linear algebra without theorems.
+"""What a space of redundant directions says about each parameter, by linear algebra alone.
 
-The space is a matrix N with orthonormal columns and one row for each number of the parameters.  Some
-numbers P of a parameter
+A matrix N with orthonormal columns and a row for each number of the parameters spans the space.
+Some numbers P of a parameter
 
-- are redundant *alone* in as many directions as N has without a part outside P,
-- are redundant *together* with others in as many directions as the rank of the rows P, and
-- are *absorbed* by a set Q if N restricted to P and Q has that rank: moving Q then compensates them all.
+- are redundant *alone* in as many directions as the space has without a part outside P,
+- are redundant *together* with others in as many directions as the rank of the rows P of N, and
+- are *absorbed* by a set Q if directions inside P and Q reach that rank: moves of Q compensate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import torch
 from ..nullity import svd
 from .solving import components
 
-#: A direction lies in a set of rows if its part outside is below the first number, and has a part in the
-#: set if that part is above the second.  None may lie between.  Squares of such parts are known to within
-#: some hundred units of 2^-53.
+#: A direction lies in a set of rows if its part outside is below the first number; it has a part in
+#: the set if that part is above the second.  No part may lie between: only the square of a part is
+#: known, to within some hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
-#: A direction moves nothing else if its part outside, known to within some units of 2^-53 over the smallest
-#: singular value of a condition, is below the first number, and something if it is above the second.
+#: A direction moves something outside a set of rows if its part there exceeds the second number,
+#: nothing if it is below the first; it is known to 2^-53 over a condition's least singular value.
 NOTHING, SOMETHING = 1e-9, 1e-8
-#: A direction whose squared part inside is above this may lie there.
+#: A direction may lie in a set of rows if the square of its part there is above this.
 NEAR = 1 - 1e-6
 #: Small components are treated together, about this many numbers at a time.
 CHUNK = 128
@@ -35,12 +35,12 @@ NONE = torch.zeros(0, dtype=torch.long)
 
 
 class Unclear(ArithmeticError):
-    """A direction has a part so small that it may or may not be zero."""
+    """A direction has so small a part that it may be zero up to rounding, or not."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Directions (orthonormal columns) of some numbers (rows): {name: (its numbers, their rows)}."""
+    """Directions (columns) of some numbers (rows); ``places`` {name: (numbers, their rows)}."""
 
     basis: torch.Tensor
     places: dict
@@ -71,7 +71,7 @@ class Family:
 
     @classmethod
     def of(cls, matrices, sizes):
-        """From {parameter: {group: (numbers x coordinates)}}, where most entries may be zero."""
+        """A family from {parameter: {group: (numbers x coordinates)}}; most entries may be zero."""
         starts = dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0)))
         groups = dict.fromkeys(g for m in matrices.values() for g in m)
         columns = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
@@ -112,12 +112,12 @@ class Family:
 
 
 def _parts(row, column, value, shape, starts, sizes):
-    """The parts of a sparse basis: its components, with small ones joined."""
+    """Yield the parts of a sparse basis: its components, with small ones joined."""
     mine, theirs, pieces = *components(row, column, *shape), [([], [])]
     for rows, columns in zip(mine, theirs):
         if len(pieces[-1][0]) > CHUNK:
             pieces.append(([], []))
-        if columns:  # otherwise these numbers do not move
+        if columns:  # without a column, these numbers do not move
             pieces[-1][0].extend(rows)
             pieces[-1][1].extend(columns)
     of_row = torch.full(shape[:1], -1)
@@ -144,7 +144,7 @@ class Freedom:
 
     @classmethod
     def of(cls, moves):
-        """The remaining moves of a run."""
+        """The freedom that the remaining moves of a run leave."""
         matrices = moves.basis()
         shapes = {n: moves.parameters[n].size for n in matrices}
         return cls({n: f for names in _families(matrices)
@@ -153,7 +153,7 @@ class Freedom:
 
     @classmethod
     def whole(cls, basis, shapes):
-        """One basis for all parameters, whose numbers are concatenated; {name: how many numbers}."""
+        """The freedom of one basis for all parameters, concatenated; ``shapes`` {name: size}."""
         starts = itertools.accumulate(shapes.values(), initial=0)
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
@@ -162,7 +162,7 @@ class Freedom:
         return {id(f): f for f in self.families.values()}.values()
 
     def dense(self):
-        """The basis (numbers of all parameters, directions)."""
+        """One basis for all parameters: (numbers, directions)."""
         made = []
         for family in self._each():
             rows = [family.rows(n) if n in family.places else family.basis.new_zeros(size, len(family))
@@ -191,7 +191,7 @@ class Freedom:
         return self.within((name, index))
 
     def within(self, *chosen):
-        """How many directions move only these: (parameter, index) each."""
+        """How many directions move only the chosen numbers; each is a (parameter, index)."""
         families = {id(self.families[name]): self.families[name] for name, _ in chosen}
         return sum(_inside(part, *chosen).shape[1]
                    for family in families.values() for part in family.parts)  # fmt: skip
@@ -222,10 +222,10 @@ class Freedom:
         return [{name: t / max(t.abs().max(), NOTHING)} for t in (free, rest - free)]
 
     def absorbers(self, name, index=..., order=()):
-        """A set of parameters, as small as we find, that compensates all that is redundant together.
+        """A small set of parameters that compensates all that is redundant together.
 
-        Single parameters are tried in the given ``order``, then a set from which none can be left out.  Other
-        numbers of the same parameter may be needed as well.
+        Single parameters are tried in the given ``order``, then a set from which none can be left
+        out.  Other numbers of the same parameter may also have to move.
         """
         goal, family, mine = self.together(name, index), self.families[name], (name, index)
         if goal == self.alone(name, index):
@@ -243,9 +243,9 @@ class Freedom:
             if makes_up([other]):
                 return (other,)
         rest, chosen = linked if makes_up(linked) else others, []
-        if not makes_up(rest):  # other numbers of the same parameter are needed as well
+        if not makes_up(rest):  # other numbers of the same parameter must also move
             return tuple(linked)
-        while not makes_up(chosen):  # the shortest sufficient beginning needs its last member
+        while not makes_up(chosen):  # the shortest sufficient prefix needs its last parameter
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
             )
@@ -254,7 +254,7 @@ class Freedom:
 
 
 def _fixing(part, names):
-    """A part without the directions that move these parameters."""
+    """A part, restricted to the directions that do not move these parameters."""
     fixed = [part.rows(n) for n in part.places if n in names]
     if not fixed:
         return part
@@ -270,7 +270,7 @@ def _linked(rows, others):
 
 
 def _inside(part, *chosen):
-    """The directions of a part, in its coordinates, that move only these: (parameter, index) each."""
+    """The directions of a part, in its coordinates, that move only the chosen numbers."""
     there = torch.zeros(len(part.basis), dtype=torch.bool)
     for one in chosen:
         there[part.chosen(*one)[1]] = True
@@ -291,7 +291,7 @@ def _inside(part, *chosen):
 
 
 def _families(parts):
-    """The parameters that share a group, directly or not: tuples of names."""
+    """Tuples of the names of parameters that share a group, directly or through others."""
     family, first = {n: {n} for n in parts}, {}
     for name, blocks in parts.items():
         for group in blocks:
@@ -306,7 +306,7 @@ def _drawn(size, seed):
 
 
 def _rank(rows):
-    """How many directions have a part in some rows."""
+    """The rank of some rows: how many directions have a part in them."""
     gram = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     squares = torch.linalg.eigvalsh(gram) if len(gram) else gram.new_zeros(0)
     if ((squares > 4 * OUTSIDE**2) & (squares < INSIDE**2)).any():

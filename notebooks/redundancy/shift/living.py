@@ -1,7 +1,7 @@
-"""Find the operations of a run that reach its outputs; no output depends on the others.
+"""Find the operations of a run that reach none of its outputs, so that no output depends on them.
 
-A model may compute what it does not return: a loss for training, or words at every place although only
-the last is read.  `dead` runs it once and goes back from the outputs, memory by memory.
+A model may compute numbers that it does not return: a loss for training, or logits at every place
+although only the last is read.  `dead` runs it once and goes back from the outputs through memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: Python may read the shape of the results of these.
+#: Operations whose results have a shape that depends on numbers, and Python may read it.
 SHAPES = {
     "nonzero",
     "masked_select",
@@ -28,7 +28,7 @@ def name_of(op):
 
 
 class Record(TorchDispatchMode):
-    """The mode; ``calls`` lists (name, memory read, memory written, new memory)."""
+    """A dispatch mode; ``calls`` lists (name, memory read, memory written, new memory)."""
 
     supports_higher_order_operators = True
 
@@ -57,7 +57,7 @@ def _memory(values):
 
 
 def dead(run):
-    """The operations of a run: (name, whether none of its results reaches an output)."""
+    """[(name, whether none of its results reaches an output)] of the operations of a run."""
     record = Record()
     with record:
         outputs = run()

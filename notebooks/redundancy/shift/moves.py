@@ -1,13 +1,13 @@
-"""Moves of the added parameters: which are still free, and how a tensor responds to them.
+"""Moves of the added parameters: those that are still free, and how a tensor responds to them.
 
-All added parameters are moved at once, by t.  The coordinates of t are kept in groups, at first one for
-each parameter.  A condition on t (a linear equation) is solved at once for the groups that it involves,
-which become one new group whose coordinates are those of the solutions.  Other groups stay separate, so
-everything remains sparse, and the groups at the end are the separate families of redundant directions.
+All added parameters are moved at once, by t.  The coordinates of t are kept in groups, at first one
+for each parameter.  A condition on t (a linear equation) is solved at once for the groups that it
+involves; they become new groups, whose coordinates are those of the solutions.  Other groups stay
+separate, so all stays sparse, and the last groups are the families of redundant directions.
 
-The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape), so
-that x becomes x + sum G t.  A block is constant along the axes whose stride is 0: that is the *form* of
-the shift, "the same for every token, and a linear map of t along the features".
+The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape),
+so that x becomes x + sum G t.  A block is constant along the axes whose stride is 0.  Strides thus
+hold the *form* of a shift: "the same for every token, and a linear map of t along the features".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPARSE = 16
 
 @dataclass(eq=False)
 class Group:
-    """Coordinates of t that move freely; ``parameter`` and ``index`` if they belong to one parameter.
+    """Coordinates of t that move freely: numbers (``index``) of one ``parameter``, or mixtures.
 
     ``became`` lists (group, how) after a condition: ``how`` is a matrix (old x new coordinates), or
     (places, factors) if each new coordinate moves one old coordinate by its factor.  Numbers whose
@@ -42,7 +42,7 @@ class Group:
 
 @dataclass
 class Block:
-    """A response (coordinates, *shape), and the largest number on its way (``peak``)."""
+    """A response (coordinates, *shape), and the largest number in its computation (``peak``)."""
 
     values: torch.Tensor
     peak: float = 1.0
@@ -52,7 +52,7 @@ class Block:
         return narrow(self.values)
 
     def at(self, how):
-        """The block in other coordinates."""
+        """The block in the coordinates of a new group; ``how`` is that of `Group`."""
         thin, shape = self.narrow(), self.values.shape[1:]
         if isinstance(how, tuple):
             places, factors = how
@@ -87,9 +87,10 @@ def narrow(values):
 
 @dataclass
 class Shift:
-    """How a tensor responds to t: a `Block` for each group; ``scaled``: x becomes x exp(sum G t).
+    """How a tensor x responds to t: a `Block` G for each group.  x becomes x + sum G t.
 
-    With a ``factor``, a shift that is scaled, x becomes (x + sum G t) times that factor.
+    If ``scaled``, x becomes x exp(sum G t); with a ``factor``, itself scaled, (x + sum G t) times
+    it.
     """
 
     blocks: dict = field(default_factory=dict)
@@ -100,10 +101,10 @@ class Shift:
         return bool(self.blocks or self.factor)
 
     def map(self, function, gain=1.0, carried=None):
-        """Another tensor's response: a linear function of the values of each block.
+        """The response of another tensor: a linear function of the values of each block.
 
-        It makes numbers at most ``gain`` times larger.  It makes rounding errors ``carried`` times larger if
-        these are independent; by default, as much as ``gain``.
+        The function makes numbers at most ``gain`` times larger, and independent rounding errors at
+        most ``carried`` times (by default, ``gain`` times).
         """
         peak = lambda b: max(b.peak * carried, b.largest() * gain) if carried else b.peak * gain
         return Shift(
@@ -127,7 +128,7 @@ class Moves:
         self.parameters, self.conditions = {}, 0
 
     def add(self, name, tensor):
-        """A parameter that moves; returns its shift."""
+        """Add a parameter that moves; returns its shift."""
         size = tensor.numel()
         group = Group(size, name, torch.arange(size))
         self.parameters[name] = group
@@ -154,10 +155,10 @@ class Moves:
         return Shift(left, shift.scaled, factor or None)
 
     def require(self, shift, clear=True):
-        """Keep only those t for which a shift vanishes; returns {group: coordinates that it restricted}.
+        """Keep only the t for which a shift vanishes; returns {group: restricted coordinates}.
 
-        Raises UnclearShift if rounding leaves unclear which these are; without ``clear``, the unclear ones
-        are kept.
+        Raises UnclearShift if rounding leaves unclear which t these are; without ``clear``, keeps
+        the unclear ones.
         """
         shift, found = self.now(shift), {}
         for group in [g for g in shift.blocks if g.source is not None]:

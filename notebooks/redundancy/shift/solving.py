@@ -11,15 +11,15 @@ import torch
 
 from ..nullity import svd
 
-#: What rounding may leave of zero, as a share of the largest number on the way: 2^13 units of 2^-53.
+#: A number counts as zero up to this share of the largest in its computation: 2^13 units of 2^-53.
 #: A path has at most some hundred operations, each a sum of at most some thousand products, whose
 #: roundings add up like the root of their number.
 NOISE = 2.0**-40
 #: No singular value may lie within this factor above the noise.
 GAP = 1e3
-#: A condition of more equations than unknowns is replaced by so many more random mixtures of them.
+#: Many equations are replaced by random mixtures of them: this many more than unknowns.
 MORE = 16
-#: An unknown that one equation alone has is solved for if its factor is this share of the largest.
+#: An unknown in only one equation is solved for if its factor there is this share of the largest.
 PIVOT = 1e-3
 
 
@@ -28,12 +28,12 @@ class UnclearShift(ArithmeticError):
 
 
 def solutions(rows, kinds, clear=True):
-    """Yields (unknowns, basis) for components of the same make.
+    """Yield (unknowns, basis) for components of the same kind.
 
     ``rows`` is float64 (unknowns x equations), none of its numbers above 1, and ``kinds`` says of each
     unknown what it is, in order.  ``unknowns`` (components x unknowns) are of the same kinds in
     each component, and ``basis`` (components x unknowns x solutions) is orthonormal.
-    Raises UnclearShift; unless it must be ``clear``, only what binds beyond doubt does bind.
+    Raises UnclearShift; without ``clear``, only conditions beyond doubt bind.
     """
     if not rows.isfinite().all():
         raise UnclearShift("a shift becomes infinite, or NaN")
@@ -44,7 +44,7 @@ def solutions(rows, kinds, clear=True):
 
 
 def _components(rows, kinds):
-    """(unknowns, equations) of the components, those of the same kind together."""
+    """Yield (unknowns, equations) of the components, those of the same kind together."""
     there = rows != 0
     if _is_one(there):
         yield torch.arange(len(rows))[None], there.any(0).nonzero().T
@@ -86,7 +86,7 @@ def _is_one(there):
 
 
 def _solved(unknowns, blocks, clear):
-    """(unknowns, basis) of components (each unknowns x equations) by their number of solutions."""
+    """Yield (unknowns, basis) of components in ``blocks``, by their number of solutions."""
     many, size, equations = blocks.shape
     if many == 1:
         basis = _by_pivots(blocks[0], clear)
@@ -127,8 +127,8 @@ def _left(rows, full, clear):
 def _by_pivots(rows, clear):
     """The null space if most equations have an unknown of their own, else None.
 
-    The others determine such an unknown, and its equation does not restrict them.  Conditions on a bias on
-    which an activation depends have this form; they are the widest of all.
+    The other unknowns determine such an unknown, and its equation does not restrict them.
+    Conditions on a bias before an activation have this form; they are the widest of all.
     """
     if not rows.numel():
         return None

@@ -22,7 +22,7 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from .living import name_of
 
-#: The position of the argument that an operation adds, one number for each feature.
+#: {operation: the position of the argument that it adds, with one number for each feature}.
 ADDED = {
     "addmm": 0, "baddbmm": 0, "addmv": 0, "addbmm": 0, "convolution": 2, "native_layer_norm": 3,
     "native_group_norm": 2, "native_batch_norm": 2, "_native_batch_norm_legit": 2,
@@ -30,24 +30,24 @@ ADDED = {
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot"}
 SUMS = {"add", "sub", "rsub"}
 BESIDE = {"cat", "stack", "copy", "where", "index_put", "slice_scatter", "select_scatter"}
-#: Operations that pass numbers on unchanged, in other places.
+#: Operations that only rearrange numbers.
 VIEWS = set(
     "view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze split "
     "unsafe_split split_with_sizes unbind clone alias detach _to_copy contiguous flip roll repeat "
     "index_select constant_pad_nd narrow chunk cat stack copy diagonal unfold index".split()
 )
-#: A larger table is not moved for the sake of the one row that is added.
+#: A table with more numbers than this is not moved if only one of its rows is added.
 LONGEST = 2048
 GATHERS = {"embedding", "index", "index_select", "gather"}
 
 
-#: The numbers of a parameter of at most this size are followed one by one; a larger one is no bias.
+#: Only the numbers of parameters of at most this size are followed; a larger one is not a bias.
 FEW = 2**16
 
 
 @dataclass
 class Layer:
-    """An attention: the ``width`` of a head, its largest score (``peak``), and its ``parts``.
+    """One attention: the ``width`` of a head, the largest score (``peak``), and the ``parts``.
 
     ``parts`` is {"query" | "key" | "value" | "output": {name or key: the numbers of a bias, or rows of a
     matrix, in that part, head by head}}.
@@ -59,13 +59,13 @@ class Layer:
 
 
 class Uses(TorchDispatchMode):
-    """The mode; after a run, ``added`` names the added parameters in the order of their first use.
+    """A dispatch mode; after a run, ``added`` names the added parameters in order of first use.
 
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}; ``tables`` names
     what is added to every sequence alike, but not to every token.
 
-    ``unused`` names the vectors that no operation of the run used, ``bent`` the vectors of which an
-    operation made other numbers before any was added, and ``layers`` has a `Layer` for each
+    ``unused`` names the vectors that no operation of the run used, ``bent`` the vectors that an
+    operation changed nonlinearly before they were added; ``layers`` has a `Layer` for each
     attention.
     """
 
@@ -74,7 +74,7 @@ class Uses(TorchDispatchMode):
         self.names = WeakTensorKeyDictionary()
         for name, tensor in tensors.items():
             self.names[tensor] = frozenset([name])
-        # {tensor: whether it depends on the inputs, or only on parameters, but not linearly}
+        # {tensor: True if it depends on the inputs, False if nonlinearly on parameters alone}
         self.tensors, self.data = tensors, WeakTensorKeyDictionary()
         for tensor in tree_leaves(inputs):
             if isinstance(tensor, torch.Tensor):
@@ -83,7 +83,7 @@ class Uses(TorchDispatchMode):
         for name, tensor in tensors.items():
             if tensor.numel() <= FEW:
                 self.images[tensor] = {name: _numbered(tensor.shape)}
-        self.kinds = WeakTensorKeyDictionary()  # scores (with their product), weights, mixture
+        self.kinds = WeakTensorKeyDictionary()  # {tensor: (its role in attention, …)}
         self.aliases, self.added, self.tables, self.parts = {}, {}, {}, {}
         self.layers, self.places, self.bent = [], places, {}
         self.unused = [name for name, tensor in tensors.items() if tensor.dim() == 1]
@@ -125,7 +125,7 @@ class Uses(TorchDispatchMode):
 
     def _passes(self, name, args, leaves):
         """Whether an operation on parameters alone is linear in them."""
-        if name in GATHERS:  # fixed places, such as positions
+        if name in GATHERS:  # linear at fixed places, such as positions
             return not any(a in self.data for a in leaves)
         if name in ("mul", "div"):
             return sum(a in self.names for a in leaves) == 1 and args[0] in self.names
@@ -158,7 +158,7 @@ class Uses(TorchDispatchMode):
     # --- the places of a parameter's numbers
 
     def _images(self, name, op, args, kwargs, outs):
-        """{parameter: the places of its numbers, as an image of the result}, until a product mixes them."""
+        """Record an image of the result: the place in a parameter from which each number comes."""
         if not outs or not outs[0].is_floating_point():
             return
         found = {}
@@ -190,7 +190,7 @@ class Uses(TorchDispatchMode):
         return image.expand(out.shape)
 
     def _move(self, name, op, args, kwargs, outs):
-        """Apply a view to the images."""
+        """Apply a view to the images of its arguments."""
         many = args[0] if isinstance(args[0], list | tuple) else None
         names = {n for a in (many or args[:1]) for n in self.images.get(a, {})}
         for n in names:
@@ -221,7 +221,7 @@ class Uses(TorchDispatchMode):
         elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
             first = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]
             kinds = [self.kinds[a] for a in first if a in self.kinds]
-            # the result of a matrix product may be scores, unless something else is known
+            # prefer any other kind to "mapped", a matrix product that may be scores
             for kind in sorted(kinds, key=lambda kind: kind[0] == "mapped")[:1]:
                 self._pass(kind, name, args, outs)
 
@@ -238,10 +238,10 @@ class Uses(TorchDispatchMode):
             self.kinds.setdefault(out, kind)
 
     def _softmax(self, args, out):
-        """Scores, the result of a product, are the weights of one more attention."""
+        """Record one more attention if softmax receives scores; its result has the weights."""
         kind, *product = self.kinds.get(args[0], ("",))
         last = args[1] in (-1, args[0].dim() - 1)
-        if kind == "mapped":  # by learned queries, if softmax runs over the tokens of the inputs
+        if kind == "mapped":  # these are scores of learned queries if softmax runs over tokens
             tokens = product.pop(0) == last and not self._features(args[0], args[1])
             kind = "scores" if tokens else ""
         if kind == "scores":
@@ -252,7 +252,7 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("weights", len(self.layers) - 1)
 
     def _features(self, tensor, axis):
-        """Whether a linear map's own numbers differ along an axis, which then has the map's features."""
+        """Whether an axis has the features of a linear map, whose numbers then differ along it."""
         images = self.images.get(tensor, {}).values()
         return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
@@ -268,7 +268,7 @@ class Uses(TorchDispatchMode):
         elif kind == "mixture" and not both:
             self._name("output", at[0], self.images.get(out, {}))
             self.kinds[out] = ("out", at[0])
-        elif kind == "scores" and not both:  # heads are mixed
+        elif kind == "scores" and not both:  # mixing heads leaves them scores
             self.kinds[out] = (kind, *at)
         elif self._depends(one) and name != "convolution":
             images = [self.images.get(factor, {}) for factor in factors]
@@ -288,7 +288,7 @@ class Uses(TorchDispatchMode):
 
 
 def _slots(name, args):
-    """The positions of the arguments that an operation adds: a bias, and a norm's own mean."""
+    """The positions of the arguments that an operation adds: a bias, and a norm's stored mean."""
     places = [ADDED[name]] if name in ADDED else []
     if name in ("native_batch_norm", "_native_batch_norm_legit") and not args[5]:
         places.append(3)
@@ -303,12 +303,12 @@ def _factors(name, args):
 
 
 def _numbered(shape):
-    """The numbers 1, 2, … in a shape."""
+    """A tensor of this shape with the numbers 1, 2, …."""
     return torch.arange(1.0, math.prod(shape) + 1, dtype=torch.float64).view(shape)
 
 
 def _in_order(image):
-    """The places of the numbers in this image, in the order of their first appearance."""
+    """The places in a parameter that an image contains, in the order of first appearance."""
     for axis in range(image.dim()):
         if image.shape[axis] and (image == image.narrow(axis, 0, 1)).all():
             image = image.narrow(axis, 0, 1)
@@ -317,7 +317,7 @@ def _in_order(image):
 
 
 def _size(factor, name):
-    """By how much a product with one number changes the size of scores; 1 for other products."""
+    """The factor by which a product with one number scales scores; 1 for other products."""
     if isinstance(factor, torch.Tensor) and factor.numel() > 1:
         return 1.0
     size = abs(factor.item() if isinstance(factor, torch.Tensor) else factor)

@@ -4,10 +4,10 @@
     b_V | all    | b_O + W_O @ b_V  | 4.3
     b_Q | stays  |                  | 4.5
 
-A line is one answer: the bias, how much of it goes, what absorbs it, and the theorem ("measured"
-where there is none).  A bias goes *alone* if nothing else changes, and is *absorbed* if other
-parameters change in its place: "b_O + W_O @ b_V" says which parameter changes, and by how much,
-when the bias becomes zero.  `measuring` builds each row, counts, and makes the row's changes.
+A line is one answer: the bias, how much of it goes, what absorbs it, and the number of a theorem
+("measured" if there is none).  A bias goes *alone* if nothing else changes, and is *absorbed* if
+other parameters change in its place: "b_O + W_O @ b_V" says which parameter changes, and by how
+much, when the bias becomes zero.  `measuring` builds each row, counts, and makes the row's changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _groups(symbols, b):
     return b.new_ones(3).diag().repeat_interleave(b.numel() // 3, 1)
 
 
-#: How much of a bias goes, as a number of directions, given a module and the size of the bias.
+#: {how much of a bias goes: the number of directions, given a module and the size of the bias}.
 COUNTS: dict[str, Callable] = {
     "stays": lambda m, size: 0,
     "all": lambda m, size: size,
@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: The directions themselves, (directions, size), for answers whose directions have a formula.
+#: {how much of a bias goes: the directions (number, size)}, where a formula gives these.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,
@@ -76,12 +76,12 @@ MODES = {" in training": "train", " in evaluation": "eval", "": ""}
 class Answer:
     """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, by which theorem.
 
-    ``bias`` may name two that are asked for together: "b_Q+b_K".
-    ``into`` maps each symbol that changes to what is added to it, an expression in the symbols of
-    the piece ("" where the row only counts); ``where`` is an equation "A @ t = b" that defines t.
-    ``beside`` names the parameters that cannot absorb the rest (if empty, all that the row names);
-    ``mode`` names the only mode in which the answer holds, if there is one.  An answer that is
-    ``aside`` is measured, but printed only in the row's section.
+    ``bias`` may name two biases that are counted together: "b_Q+b_K".  ``into`` maps each symbol
+    that changes to what is added to it, an expression in the symbols of the piece ("" where the row
+    only counts); ``where`` is an equation "A @ t = b" that defines t.  ``beside`` names the
+    parameters that cannot absorb the rest of the bias (by default, all in the row); ``mode`` names
+    the only mode in which the answer holds, if there is one.  An answer that is ``aside`` is
+    measured, but printed only in the row's section.
     """
 
     bias: str
@@ -165,7 +165,7 @@ class Break:
     def says(self, cite=lambda answer: ""):
         """'the keys are rotated: $b_K$ stays': the words, and what is measured there."""
         said = [a.outcome() + cite(a) for a in self.read() if not a.aside]
-        if "in training" in self.words:  # once is enough
+        if "in training" in self.words:  # the condition already says it
             said = [words.replace(" in training", "") for words in said]
         return f"{self.words}: {', '.join(said)}"
 
@@ -210,7 +210,7 @@ class Row:
         return "; ".join(free + into) or "–"
 
     def staying(self, cite=lambda answer: ""):
-        """'$b_Q$, the rest of $b_2$': what no other parameter that the row names can replace."""
+        """'$b_Q$, the rest of $b_2$': what no other parameter in the row can absorb."""
         return ", ".join(words + cite(a) for words, a in self._parts(aside=False)[2]) or "–"
 
     def line(self):
@@ -265,7 +265,7 @@ def tex(expression):
 
 
 def maths(words):
-    """Words in which the formulas are set in LaTeX."""
+    """The words of a count with the formulas in LaTeX."""
     words = re.sub(r"max\(.*?\)|min\(.*?\)+( \+ g\(k − r\))?|h\(k − d.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")

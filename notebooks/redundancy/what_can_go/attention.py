@@ -1,4 +1,4 @@
-"""Attention with what practice puts around it: norms, positions, masks, sinks, gates."""
+"""Attention with what models add to it: norms, positions, masks, sinks, gates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .piece import Piece, normal
 
 
 class Attention(Piece):
-    """Attention with a bias on every projection; each option acts where the formula has it.
+    """Attention with a bias on every projection; each option changes one step.
 
     ``norm_q``, ``norm_k`` and ``norm_v`` act on each head of queries, keys and values
     (with ``over_heads``, before the heads are split).  ``bend`` acts on the scores, ``weigh`` turns
@@ -41,9 +41,9 @@ class Attention(Piece):
     }  # fmt: skip
 
     def symbols(self):
-        """Where heads share a value, W_O is summed over the heads that share it."""
+        """The symbols, with W_O summed over the heads that share a value."""
         found, s = super().symbols(), self.sizes
-        if isinstance(self.then, AcrossHeads):  # what each head's mixed weights sum to
+        if isinstance(self.then, AcrossHeads):  # the sums of the rows of each head's mixed weights
             added = 0 if self.then.bias is None else s.n * self.then.bias
             found["ρ"] = (self.then.mix.sum(1) + added).repeat_interleave(s.k)
         return found | {"W_O": found["W_O"].view(s.d, s.g, s.h // s.g, s.k).sum(2).flatten(1)}
@@ -95,7 +95,7 @@ def rotate(x, r):
 
 
 def later(scores):
-    """Which keys come after their query: (queries, keys), bool."""
+    """A mask (queries, keys), bool, of the keys that come after the query."""
     return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
 
 
@@ -130,7 +130,7 @@ class Cosine(nn.Module):
 
 
 class OwnGains(nn.Module):
-    """A LayerNorm with gains and shifts for each head, as StableLM 2 has it."""
+    """A LayerNorm with a gain and a shift for each head, as in StableLM 2."""
 
     def __init__(self, sizes, heads):
         super().__init__()
@@ -142,7 +142,7 @@ class OwnGains(nn.Module):
 
 
 class PerToken(nn.Module):
-    """Multiplies the vector of each token by a number of its own."""
+    """Multiplies each token's vector by a number that differs from token to token."""
 
     def forward(self, x):
         return x * torch.arange(1, x.shape[-2] + 1)[:, None] ** 0.5
@@ -208,7 +208,7 @@ class Gate(nn.Module):
 
 
 class Scale(nn.Module):
-    """The output of the heads times a learned number for each feature."""
+    """Multiplies the output of the heads by a learned number for each feature."""
 
     def __init__(self, sizes):
         super().__init__()

@@ -13,7 +13,7 @@ from .piece import Piece
 class NormBefore(Piece):
     """A norm, then attention, maybe with dropout between them or a residual around attention.
 
-    Cross-attention reads its keys and values past the norm.
+    In cross-attention, keys and values come from other tokens, which the norm does not see.
     """
 
     def __init__(self, sizes, norm, *, dropout=0.0, residual=False, **around):
@@ -48,7 +48,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Block(Piece):
-    """A block of a transformer, and the norm that reads what it writes.
+    """A block of a transformer, followed by the norm that reads the stream.
 
     ``place`` says where the norms stand: "pre", "post", "branch" (one norm on what attention writes
     and one on what the network writes), "parallel" (attention and network read the same norm) or

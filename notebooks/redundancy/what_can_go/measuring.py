@@ -17,21 +17,21 @@ from ..shift.freedom import Freedom
 from ..subject import exactly
 from .answers import DIRECTIONS
 
-#: A finite move that is redundant leaves roundings only.  A path from a shift to an output has at
-#: most six maps, each a sum of at most 28 products, and as many again in norms and softmax: fewer
-#: than a thousand roundings, each of a number that the shift makes at most so many times larger.
+#: A redundant finite move changes outputs only by rounding.  A path from a shift to an output has
+#: at most six maps, each a sum of at most 28 products, and as many operations again in norms and
+#: softmax: fewer than a thousand roundings, of numbers that grow by at most 1 + |t|.
 ROUNDINGS = 1000
-#: A move that should be seen changes the outputs by more than this share of the largest.
+#: A move on which outputs depend must change them by more than this share of the largest output.
 SEEN = 1e-6
 
 
 def unseen(shifts):
-    """The bound on the relative change of the outputs that rounding leaves, for finite shifts."""
+    """The largest relative change of the outputs that rounding explains, for these shifts."""
     return ROUNDINGS * 2**-53 * (1 + max(shift.abs().max().item() for shift in shifts.values()))
 
 
 def modes(answers):
-    """The modes in which a row is measured: both, if one of its answers holds in one mode only."""
+    """The modes in which a row is measured: both if an answer holds in only one of them."""
     return ("eval", "train") if any(a.mode for a in answers) else ("eval",)
 
 
@@ -55,9 +55,9 @@ class Measured:
         return (*self.module.inputs(chance), seed)
 
     def run(self, values, *inputs):
-        """The outputs; the last of the inputs is the seed from which dropout draws."""
+        """The outputs; the last input is the seed for dropout."""
         *inputs, seed = inputs
-        # batch norm writes in place, so its statistics must be tensors of this derivative, detached
+        # batch norm writes to its statistics, so they must belong to this derivative, but detached
         nothing = 0 * next(iter((values or self.values).values())).sum()
         state = {name: (t + nothing).detach() if t.is_floating_point() else t.clone()
                  for name, t in self.values.items()}  # fmt: skip
@@ -80,7 +80,7 @@ class Measured:
         return self.alone(symbol, *into) - self.alone(*into)
 
     def sends_to_zero(self, symbol, directions):
-        """Whether, to first order, the outputs do not change along any of these directions."""
+        """Whether, to first order, the outputs stay the same along all these directions."""
         columns = self.jacobian.triangle[:, self.jacobian.columns(self.place[symbol])]
         moved = torch.linalg.vector_norm(columns @ directions.T, dim=0)
         return bool((moved <= CUT * self.jacobian.scale * directions.norm(dim=1)).all())
@@ -98,7 +98,7 @@ class Measured:
         return ((after - before).abs().max() / before.abs().max()).item()
 
     def along(self, *symbols):
-        """A finite shift along redundant directions and one along the others; {} if there are none."""
+        """[a finite shift along redundant directions, one along others]; {} for a zero shift."""
         places = [self.place[s] for s in symbols]
         basis = self.jacobian.redundant(*places)
         sizes = [self.size(s) for s in symbols]
@@ -120,9 +120,9 @@ class Measured:
 
 
 class Followed(Measured):
-    """The same counts, predicted: the tensors are moved, and every operation of the piece is followed.
+    """Predicts what `Measured` counts: moves the tensors and follows them through every operation.
 
-    Running means move as well.  No derivative is taken, and none of the answers is read.
+    Running means move as well.  No derivative is taken, and no answer is used.
     """
 
     def __init__(self, module, symbols, mode="eval"):
@@ -136,13 +136,13 @@ class Followed(Measured):
         self.known = {}
 
     def _is_factor(self, name):
-        """Whether a tensor is a gain or a matrix: a table of vectors is added, too."""
+        """Whether a weight multiplies (a gain or a matrix); tables of vectors are added."""
         return not isinstance(
             self.module.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding
         )
 
     def freedom(self, names):
-        """The directions of all that is added, and of these factors, which no operation depends on."""
+        """The redundant directions of all added tensors together with the factors in ``names``."""
         factors = frozenset(names) - self.added
         if factors not in self.known:
             with exactly(), torch.no_grad():
@@ -175,7 +175,7 @@ class Followed(Measured):
         return self.freedom(n for n, _ in chosen).within(*chosen)
 
     def sends_to_zero(self, symbol, directions):
-        """Whether these directions are among the redundant ones."""
+        """Whether all these directions are redundant."""
         name, index = self.place[symbol]
         move = torch.zeros(len(directions), *self.values[name].shape, dtype=torch.float64)
         move[:, index] = directions.view_as(move[:, index])
@@ -191,7 +191,7 @@ def is_statistic(name):
 
 
 def _place(module, symbol):
-    """(the name of a tensor, the part of it) for which a symbol stands."""
+    """(the name of a tensor, an index into it): the numbers for which a symbol stands."""
     tensor = module.symbols()[symbol]
     if symbol in module.named():
         return module.named()[symbol], ...
@@ -204,7 +204,7 @@ def _place(module, symbol):
 
 
 def solve(matrix, vector):
-    """x with matrix @ x = vector, if there is one."""
+    """A solution x of matrix @ x = vector, if there is one."""
     return torch.linalg.lstsq(matrix, vector[:, None]).solution[:, 0]
 
 
@@ -219,7 +219,7 @@ FUNCTIONS = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 def contradictions(module, answers, mode="eval", way=Measured):
     """The contradictions between measurement and answers, one sentence each; empty if they agree.
 
-    ``way`` is `Measured`, or `Followed` for what the operations of the piece predict.
+    ``way`` is `Measured`, or `Followed` to test the prediction instead.
     """
     answers = [a for a in answers if a.mode in ("", mode)]
     symbols = dict.fromkeys(chain.from_iterable((a.bias, *a.into, *a.beside) for a in answers))
@@ -236,7 +236,7 @@ def contradictions(module, answers, mode="eval", way=Measured):
 
 
 def _counts(found, bias, answers, others):
-    """A sentence for each count (alone, absorbed, beside all others) that is not the row's."""
+    """Yield a sentence for each count (alone, absorbed, at most) that differs from the row's."""
     module, size = found.module, found.size(bias)
     free = sum(a.count(module, size) for a in answers if not a.into)
     if "+" not in bias and (number := found.alone(bias)) != free:
@@ -257,7 +257,7 @@ def _counts(found, bias, answers, others):
 
 
 def _moves(found, answer):
-    """A sentence for each finite move, or surgery of the row, that does not do what it should."""
+    """Yield a sentence for each finite move or change of parameters with the wrong effect."""
     symbols = *answer.bias.split("+"), *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)

@@ -1,4 +1,4 @@
-"""A bias before a norm, and behind one."""
+"""Pieces with a bias before a norm, behind a norm, or at the ends of a model."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def convolution(sizes, padding=0):
 
 
 class KeepsSome(nn.Module):
-    """Sets every third row, as if it were padding, to zero."""
+    """Sets every third row to zero, as if it were padding."""
 
     def forward(self, x):
         return x * (torch.arange(len(x)) % 3 > 0)[:, None]
 
 
 class Behind(Piece):
-    """A norm with a shift, and linear maps that read it; ``others`` says which have a bias."""
+    """A norm with a shift, and linear maps that read it: one with a bias, and ``others``."""
 
     def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
         super().__init__(sizes)
@@ -149,7 +149,7 @@ class Patches(Piece):
 
 
 class Head(Piece):
-    """The last norm, the head, and a function ``ends`` of its logits."""
+    """The last norm, the head, and a function ``ends`` of the logits."""
 
     def __init__(self, sizes, ends, bias=True):
         super().__init__(sizes)

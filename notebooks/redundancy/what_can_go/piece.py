@@ -28,14 +28,14 @@ class Sizes:
     n: int
 
 
-#: First, heads that are together as wide as the stream; then heads that are narrower.
+#: In the first, all heads together are as wide as the stream; in the second, they are narrower.
 SIZES = Sizes(d=8, h=2, g=2, k=4, r=2, f=6, n=5), Sizes(d=14, h=3, g=3, k=4, r=2, f=9, n=6)
 
 
 class Piece(nn.Module):
     """A module that knows its ``sizes``, its inputs, and the book's names for its tensors."""
 
-    NAMES: dict[str, str] = {}  # symbol: name of a parameter or buffer
+    NAMES: dict[str, str] = {}  # {symbol: name of a parameter or buffer}
 
     def __init__(self, sizes):
         super().__init__()
@@ -49,7 +49,7 @@ class Piece(nn.Module):
         return dict(self.named_parameters()) | dict(self.named_buffers())
 
     def symbols(self):
-        """{symbol: tensor}."""
+        """{symbol: tensor}, for the symbols in `named`."""
         tensors = self.tensors()
         return {symbol: tensors[name] for symbol, name in self.named().items()}
 
@@ -67,10 +67,10 @@ def generic(module, seed=0):
     chance, module = torch.Generator().manual_seed(seed), module.double()
     for name, tensor in module.tensors().items():
         if not tensor.is_floating_point():
-            continue  # a count of batches
+            continue  # such as a count of batches
         drawn = normal(chance, *tensor.shape)
         if name.endswith("running_var") or (tensor.dim() == 1 and name.endswith("weight")):
-            drawn = 0.5 + drawn.abs()  # variances and gains
+            drawn = 0.5 + drawn.abs()  # variances and gains are positive
         elif tensor.dim() > 1:
             drawn = drawn / tensor[0].numel() ** 0.5
         else:  # small enough that every unit is on for some inputs and off for others

@@ -29,7 +29,7 @@ PLAIN = """
 
 
 def blind(scores):
-    """Softmax weights that are zero for the first query, as where a mask hides every key from it."""
+    """Softmax weights that are zero for the first query, as if a mask hid every key from it."""
     return scores.softmax(-1) * (torch.arange(scores.shape[-2]) > 0)[:, None]
 
 

@@ -20,7 +20,7 @@ def rotary(place="pre", norm=RMS, part="k", **around):
 
 
 def last(bias):
-    """What makes the mean of a bias on a pre-norm stream change the outputs."""
+    """The conditions under which outputs depend on the mean of a bias on a pre-norm stream."""
     return (
         Break("an RMSNorm reads the stream", block(norm=RMS), f"{bias} | stays | | 7.6"),
         Break("the stream ends without a norm", block(last=False), f"{bias} | stays"),
@@ -89,7 +89,7 @@ STREAM = (
     )),
 )  # fmt: skip
 
-#: The value bias; LayerNorms subtract what W_O maps to a constant vector.
+#: Answers for the value bias; LayerNorms cancel the part that W_O maps to a constant vector.
 VALUE = """
     b_V   | all                           | b_O + W_O @ b_V | 4.3
     (b_V) | max(0, gk − d + 1) directions | alone           | 8.1

@@ -45,7 +45,7 @@ def softmax(logits):
 
 
 def with_z_loss(logits):
-    """Log-probabilities, and beside them the squared logarithm of the denominator of softmax."""
+    """Log-probabilities and, as one more output, the squared logarithm of softmax's denominator."""
     total = logits.logsumexp(-1, keepdim=True)
     return torch.cat([logits - total, total**2], -1)
 
@@ -55,7 +55,7 @@ def capped(logits):
 
 
 def top_two(logits):
-    """The softmax over the two largest logits, by which many routers weigh their experts."""
+    """The softmax over the two largest logits only: many routers weigh experts by it."""
     kept = logits.topk(2, -1)
     return torch.zeros_like(logits).scatter(-1, kept.indices, kept.values.softmax(-1))
 

@@ -1,4 +1,4 @@
-"""Rows of the table: what stands between scores, weights and the output of attention."""
+"""Rows of the table: what acts on the scores, the weights and the output of attention."""
 
 from functools import partial
 
@@ -113,7 +113,7 @@ WEIGHTS = (
     ], KEY_BIAS_ALONE.format("stays | | 7.6")),
 )  # fmt: skip
 
-#: Rarer layers, some of which an audit meets.
+#: Rarer layers, some of which occur in audited models.
 RARER = (
     Row("DeBERTa's tables of positions", [DisentangledAttention], NO_KEY_BIAS.format("11.10"), (
         Break("only the queries are multiplied by a table (`c2p` alone)",

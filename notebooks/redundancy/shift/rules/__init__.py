@@ -1,8 +1,9 @@
 """How each operation of ATen passes a shift on, cancels a pattern of it, or depends on it.
 
-One rule, one theorem.  A rule receives the run and the call, asks the run for conditions (`see`), records
-what is cancelled (`note`), and returns the shift of each result.  Passing on is linear in what moves;
-anything nonlinear is a condition.  An operation without a rule makes the answer unknown.
+Each rule rests on one theorem.  A rule receives the run and the call, asks the run for conditions
+(`see`), records what is cancelled (`note`), and returns the shift of each result.  Where the
+response is nonlinear, the rule poses a condition.  An operation without a rule makes the answer
+unknown.
 """
 
 from . import norms, passing, products, seeing  # noqa: F401, each registers its rules

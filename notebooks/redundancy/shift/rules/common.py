@@ -1,4 +1,4 @@
-"""What the rules share: their list, and how a shift is broadcast, scaled, and compared along an axis."""
+"""What the rules share: their list, and how to broadcast, scale, and average a shift along axes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 from ..moves import NOISE, Block, Shift, narrow
 
 #: In float64, adding a number below one to a number of this size has no effect: a mask of finfo.min
-#: is as good as -inf, and a limit so far away is never reached.
+#: acts like -inf, and a clamp whose limits are so far away does nothing.
 SWALLOWED = 2.0**53
-#: The words for softmax, as a PyTorch operation and written out.
+#: What a report says about softmax, whether it is one operation or written out.
 SOFTMAX = "softmax cancels only what is constant along its axis"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What some operations do with a shift, in words, and the number of the theorem that says so."""
+    """What some operations do to a shift, in words, and the number of the theorem that says so."""
 
     operations: tuple[str, ...]
     does: str
@@ -25,12 +25,12 @@ class Rule:
     function: object
 
 
-#: The rules, and the function of each operation.
+#: All `Rule`s, and {operation: the function of its rule}.
 TABLE, RULES = [], {}
 
 
 def rule(operations, does, theorem=None):
-    """Make a function of (run, call) the rule of some operations; it returns the results' shifts."""
+    """Register a function of (run, call), which returns the results' shifts, as a rule."""
 
     def made(function):
         names = tuple(operations.split())
@@ -42,11 +42,11 @@ def rule(operations, does, theorem=None):
 
 
 def each(function):
-    """A function of one response, extended to all coordinates at once."""
+    """A function of the response to one coordinate, extended to all coordinates at once."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return torch.func.vmap(function)
 
-    def looped(values):  # used if the model itself runs inside a vmap
+    def looped(values):  # if the model itself runs inside a vmap, no other may start
         made = [function(v) for v in values]
         if isinstance(made[0], list | tuple):
             return [torch.stack(parts) for parts in zip(*made, strict=True)]
@@ -91,7 +91,7 @@ def same(t, axis):
 
 
 def mean_along(g, axes, visible=None):
-    """The mean of a response over some axes of the tensor (all, or the visible numbers)."""
+    """The mean of a response along some axes, over all numbers or the ``visible`` ones."""
     axes = [a + 1 if a >= 0 else a for a in axes]
     if visible is None:
         return g.mean(axes, keepdim=True)
@@ -100,9 +100,9 @@ def mean_along(g, axes, visible=None):
 
 
 def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
-    """Require that the first argument's shift does not vary along some axes, as far as it is visible.
+    """Require that the first argument's shift is constant along some axes, where it is ``visible``.
 
-    Returns the rest, its mean along them.  Another ``shift`` may replace that of the argument.
+    Returns that constant, its mean along them.  A given ``shift`` replaces that of the argument.
     """
     shift = call.shift(call.args[0]) if shift is None else shift
     axes = [a % call.args[0].dim() for a in axes]
@@ -116,7 +116,7 @@ def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
             continue
         for a in range(
             1, thin.dim()
-        ):  # keep the axes in question whole; one entry of others suffices
+        ):  # where the response is constant, keep one entry, except along `axes`
             if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
                 thin = thin.narrow(a, 0, 1)
         mean = mean_along(thin, axes, visible)

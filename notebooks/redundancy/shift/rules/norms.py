@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-#: A weight below this is invisible to a measurement in float64, though not to the theory.
+#: A measurement in float64 cannot see a weight below this, although the theory can.
 FAINT = 1e-12
 
 
@@ -28,7 +28,7 @@ def softmax(run, call):
 
 
 def _visible(call):
-    """Which scores softmax depends on; None for all.
+    """A mask of the scores on which softmax depends; None for all.
 
     It does not depend on scores of -inf, nor on fixed scores so low that their weight is zero.
     """
@@ -68,7 +68,7 @@ def layer_norm(run, call):
 
 
 def _like(rest, outs):
-    """The shift of the mean that a norm also returns."""
+    """The shift of the mean that a norm also returns, if it does: ``rest`` in that shape."""
     if not outs:
         return Shift()
     return rest.map(lambda g: g.reshape(len(g), *outs[0].shape) if g[0].numel() == outs[0].numel()
@@ -91,7 +91,7 @@ def group_norm(run, call):
 
 
 def _channels(call, weight, bias, normed):
-    """The shift of a norm's result from its own gain and shift, one number for each channel."""
+    """The part of a result's shift that comes from the norm's own gain and bias, by channel."""
     made, shape = Shift(), call.outs[0].shape
     wide = lambda s: s.map(lambda g: g.reshape(len(g), 1, -1, *[1] * (len(shape) - 2)))
     if weight is not None and call.shift(weight):
@@ -135,5 +135,5 @@ def batch_norm(run, call):
 
 
 def mean_of_each(named):
-    """Whether a batch norm computes a mean for each example, as PyTorch's InstanceNorm does."""
+    """Whether a batch norm has a mean for each example, because InstanceNorm called it."""
     return named.get("running_mean") is None and named["input"].shape[0] == 1

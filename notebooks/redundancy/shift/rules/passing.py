@@ -31,9 +31,9 @@ def unchanged(run, call):
     "pass it on",
 )
 def linear(run, call):
-    """The operation applied to the response: linear in its first argument, with gain at most one."""
+    """Apply the operation to the response: it is linear in the first argument, with gain <= 1."""
     shift = call.shift(call.args[0])
-    if not shift:  # the moving argument selects numbers: a mask or an index, which moves in jumps
+    if not shift:  # a mask or an index moves, and selects other numbers in jumps
         return sees(run, call)
     again = each(lambda g: call.rerun(0, g))
     made = {g: (again(b.values), b.peak) for g, b in shift.blocks.items()}
@@ -50,7 +50,7 @@ def linear(run, call):
     "overwrite it; unknown if they draw random numbers around it",
 )
 def overwritten(run, call):
-    """New numbers in place of a tensor, unless they are drawn around one that moves."""
+    """The old numbers no longer matter, unless new ones are drawn around a number that moves."""
     in_place = call.op.overloadpacket.__name__.endswith("_")
     if in_place and all(t is call.args[0] for t in call.moving):
         return Shift()
@@ -89,7 +89,7 @@ def padded(run, call):
 
 @rule("as_strided", "pass it on")
 def strided(run, call):
-    """A view of the memory behind a tensor."""
+    """Write the response into memory like the tensor's, and view that memory in the same way."""
     x, shape, stride = call.args[:3]
     offset = call.args[3] if len(call.args) > 3 and call.args[3] is not None else x.storage_offset()
 
@@ -169,7 +169,7 @@ def copied(run, call):
 
 @rule("masked_fill", "pass it on where they replace no number, or replace it by -inf")
 def masked(run, call):
-    """Where -inf is filled in, nothing later depends on what moves there."""
+    """Keep the shift where -inf is filled in: nothing later depends on it there."""
     x, mask, value = call.args
     if isinstance(value, torch.Tensor) and call.shift(value):
         return where(run, call, mask, value, x)
@@ -210,7 +210,7 @@ def dropped(run, call):
     "pass it on",
 )
 def scattered(run, call):
-    """Linear in what is written and in what it is written to."""
+    """Apply the operation to the response: it is linear in its source and in its target."""
     tensors = call.moving
     places = [i for i, a in enumerate(call.args) if isinstance(a, torch.Tensor)
               and any(a is t for t in tensors)]  # fmt: skip
@@ -226,7 +226,7 @@ def scattered(run, call):
     for place in places:
 
         def again(g, place=place):
-            nothing = 0 * g.sum()  # gives the target as many coordinates as the source
+            nothing = 0 * g.sum()  # zero, but with the coordinates of g
             return call.op(*(g if i == place else z + nothing if i == 0 else z
                              for i, z in enumerate(zero)), **call.kwargs)  # fmt: skip
 

@@ -27,7 +27,7 @@ def multiplied(run, call):
 
 
 def _note_turns(run, call, shift, factor):
-    """Record it if a factor that varies along an axis makes a constant shift vary along that axis."""
+    """Record where a factor that varies along an axis makes a constant shift vary along it."""
     if not isinstance(factor, torch.Tensor) or not shift:
         return
     factor = factor.double() if factor.dtype == torch.bool else factor
@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """The growth of a sum of products along an axis: the largest, and with independent errors."""
+    """By how much sums of products along an axis grow: at most, and for independent errors."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)
@@ -114,7 +114,7 @@ def _gains(matrix, axis, factor=1):
 
 
 def _alike_for_all_tokens(shift):
-    """The part of the second factor's shift that is constant along the axis of summation."""
+    """The part of a second factor's shift that is constant along the axis of summation."""
     alike = {
         g: b for g, b in shift.blocks.items() if b.values.dim() > 2 and b.values.stride(-2) == 0
     }
@@ -130,7 +130,7 @@ def _factors(call):
 
 
 def _from_left(g, right, alpha):
-    """g @ right, with one row if all rows of the response are equal."""
+    """g @ right, with only one row if all rows of the response g are equal."""
     if g.stride(-2) == 0 and g.shape[-2] > 1:
         g = g[..., :1, :]
     if right.dim() == 3 and g.stride(1) == 0 and same(right, 0):
@@ -139,7 +139,7 @@ def _from_left(g, right, alpha):
 
 
 def _from_right(left, g, alpha):
-    """left @ g; if all rows of g are equal, the row sums of ``left`` times one of them."""
+    """left @ g; if all rows of g are equal, the row sums of ``left`` times the first row."""
     if g.stride(-1) == 0 and g.shape[-1] > 1:
         g = g[..., :1]
     if g.stride(-2) == 0 and g.shape[-2] > 1:

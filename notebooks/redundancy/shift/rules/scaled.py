@@ -18,7 +18,7 @@ from .seeing import sees
     "3.1",
 )
 def exponential(run, call):
-    """A sum becomes a factor: a^(x + g t) = a^x a^(g t)."""
+    """Turn a shift into a factor: a^(x + g t) = a^x a^(g t)."""
     if call.name == "pow" and isinstance(call.args[0], torch.Tensor):
         return sees(run, call)
     power = call.args[-1]
@@ -27,17 +27,17 @@ def exponential(run, call):
     return Shift(shift.blocks, scaled=True)
 
 
-#: Operations that pass numbers on in other places, or put zeros between them.
+#: Operations that rearrange numbers, or put zeros between them.
 MOVES = set(
     "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
     "select tril triu constant_pad_nd index index_select gather repeat".split()
 )
-#: A number this much smaller than an exponential is invisible to a measurement in float64.
+#: A measurement in float64 cannot see a number that is this share of an exponential.
 HIDDEN = 1e-9
 
 
 def scaled(run, call):
-    """The rules for tensors multiplied by exp(g t), as in softmax written out."""
+    """The rule for operations on tensors multiplied by exp(g t), as in softmax written out."""
     made = _scaled(run, call)
     if made is None:
         small = call.name == "add" and _hidden(call)
@@ -77,7 +77,7 @@ def _scaled(run, call):
 
 
 def factored(run, call):
-    """The rule for tensors that are shifted and then scaled: a quotient cancels the factor."""
+    """The rule for operations on tensors shifted, then scaled: a quotient cancels the factor."""
     x, *rest = call.args
     shift = call.shift(x) if isinstance(x, torch.Tensor) else Shift()
     moving = [call.shift(a) for a in rest if isinstance(a, torch.Tensor) and call.shift(a)]
@@ -100,7 +100,7 @@ def factored(run, call):
 def _product(run, call):
     one, other = (spread(call.shift(a), call.outs[0].shape) for a in call.args[:2])
     made = one + (other if call.name == "mul" else -other)
-    if (call.outs[0] == 0).any():  # zero stays zero, whatever the factor
+    if (call.outs[0] == 0).any():  # zero stays zero, whatever factor it has
         made = times(made, call.outs[0] != 0, call.outs[0].shape)
     lost = {
         g: b for g, b in one.blocks.items() if g not in made.blocks or made.blocks[g].vanishes()
@@ -117,7 +117,7 @@ def _fills_zeros(call, x):
 
 
 def _summed(run, call, axes, shaped):
-    """A sum of numbers with the same factor has that factor; zeros do not count."""
+    """The shift of a sum: require one factor for all numbers but zeros; the sum then has it."""
     x = call.args[0]
     visible = None if (x != 0).all() else x != 0
     rest = alike(run, call, axes, SOFTMAX, "3.1", visible)
@@ -125,7 +125,7 @@ def _summed(run, call, axes, shaped):
 
 
 def _hidden(call):
-    """Whether a sum adds something so small that no measurement finds it."""
+    """Whether a sum adds to an exponential a fixed number too small to be measured."""
     moving = call.moving[0]
     still = [a for a in call.args[:2] if a is not moving]
     return len(call.moving) == 1 and bool(

@@ -18,13 +18,13 @@ SEEN = (
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
 )
-#: The names of some operations in the words of a report.
+#: The names that a report gives to some operations.
 SAID = {
     "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length",
     "rsqrt": "a reciprocal root", "_to_copy": "a conversion to another dtype", "prelu": "a PReLU",
     "_prelu_kernel": "a PReLU",
 }  # fmt: skip
-#: Of these operations a piece is linear, so it matters whether a number is on either side of a corner.
+#: Piecewise linear operations: for these it matters on which side of a corner a number lies.
 CORNERS = set(
     "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
 )
@@ -35,7 +35,7 @@ CORNERS = set(
     "pass on what is the same along the axis",
 )
 def equivariant(run, call):
-    """A number added along the whole axis is added to the result and changes no order."""
+    """Pass on a constant along the axis: adding one adds it to the result and changes no order."""
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
@@ -60,7 +60,7 @@ def equivariant(run, call):
     "pass on what is the same at all places",
 )
 def pooled(run, call):
-    """A number that is the same at every place is added to every maximum."""
+    """Pass on a shift that is the same at every place: it is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
     rest = alike(run, call, axes, "a maximum depends on how it differs from place to place")
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
@@ -68,7 +68,7 @@ def pooled(run, call):
 
 @rule("maximum minimum fmax fmin", "pass on what is the same in both")
 def larger(run, call):
-    """If two numbers move alike, the same one stays the larger."""
+    """Pass on a shift that both numbers have: the larger number stays the larger."""
     one, other = call.args[:2]
     shape = call.outs[0].shape
     a, b = (spread(call.shift(t), shape) for t in (one, other))
@@ -96,7 +96,7 @@ def compared(run, call):
 
 @rule("_cdist_forward _euclidean_dist", "depend on the difference of what they compare")
 def distance(run, call):
-    """The distances of all rows of a (..., p, d) and b (..., r, d): (..., p, r)."""
+    """Require that all rows a (..., p, d) and b (..., r, d) move alike, so distances stay."""
     one, other = (call.shift(t) for t in call.args[:2])
     shape = *call.outs[0].shape, call.args[0].shape[-1]
     a = spread(one.map(lambda g: g.unsqueeze(-2)), shape)
@@ -107,7 +107,7 @@ def distance(run, call):
 
 @rule(SEEN, "depend on all of it")
 def sees(run, call):
-    """Only the zero shift leaves the result unchanged at a generic point."""
+    """Require the zero shift: at a generic point, any other changes the result."""
     if call.name.startswith("clamp") and _far(call):
         return call.shift(call.args[0])
     kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
@@ -120,7 +120,7 @@ def sees(run, call):
     return Shift()
 
 
-#: At most this many numbers may move without being followed.
+#: At most this many numbers of a tensor may move in an unknown way (`Moves.unfollowed`).
 UNFOLLOWED = 2048
 
 
@@ -142,7 +142,7 @@ def _far(call):
 
 
 def _one_sided(call):
-    """Whether all numbers lie on one side of a function's corners, where it looks linear or constant."""
+    """Whether a function with corners acts like the identity or a constant on all these numbers."""
     if not isinstance(call.args[0], torch.Tensor) or call.args[0].shape != call.outs[0].shape:
         return False
     slope = (call.outs[0] - call.args[0]).abs().max() == 0
@@ -154,7 +154,7 @@ def _one_sided(call):
     "unknown: Python gets a number and may do anything with it",
 )
 def read_by_python(run, call):
-    """Python reads a number and may do anything with it."""
+    """The answer is unknown: Python reads a number and may do anything with it."""
     for tensor in call.moving:
         run.see(
             call.shift(tensor),
