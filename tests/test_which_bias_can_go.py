@@ -69,7 +69,7 @@ def test_an_architecture_s_row_agrees_with_the_prediction_for_its_default(name):
     assert line(name) in PAGE.splitlines()
 
 
-#: Names in `transformers` of models on the first page.
+#: {model on the first page: its name in `transformers`, where that differs}
 NAMED = {"Gemma 3": "gemma3_text", "GPT-2": "gpt2"}
 LINEAR = re.compile(r"att.*(c_attn|proj|query|key|value|dense)|convolution$")
 

@@ -94,7 +94,7 @@ def test_a_question_about_a_bias_leads_to_the_page_of_answers(visit):
     assert missed(visit("search.html"), dict.fromkeys(ASKED, "which-bias-can-go"), first=1) == {}
 
 
-def test_an_unknown_word_is_named_and_the_others_are_searched_for(visit):
+def test_a_search_names_an_unknown_word_and_uses_the_others(visit):
     page = visit("search.html?q=gpt2+zorglub+bias")
     page.wait_for_function(ENOUGH)
     assert "Not found: zorglub" in page.locator("#search-results").text_content()
