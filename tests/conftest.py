@@ -1,4 +1,4 @@
-"""Every test draws the same random numbers; and what is run for every change, what once a night."""
+"""Seed every test alike, and mark as `nightly` the tests that do not run for every change."""
 
 import random
 import re
@@ -7,33 +7,33 @@ import sys
 import pytest
 
 NONE = "(?!)"  # matches no name
-#: Of these tests every change runs those that match; the others get the mark `nightly`.
+#: {part of a test's id: pattern}; of these tests, those that do not match are run nightly only.
 EVERY_TIME = {
     # a page of each kind
-    "site/test_site.py::test_it_is_whole": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
+    "site/test_site.py::test_a_page_is_complete": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
     "site/test_buttons.py": r"every_button_does_something.*03-softmax|escape_closes",
     "site/test_site.py::test_a_quiz": "quiz-1",
     "site/test_pdf.py": "older_than",
     "site/test_live_proofs.py": r"true_line|false_line",
     "site/test_live_cells.py": r"\[03-softmax|\[15-",
     # three copies for Colab
-    "site/test_colab.py::test_it_runs_alone": r"\[(00-exercises|03-softmax|14-the)",
-    # one assignment, by both routes; one deck
+    "site/test_colab.py::test_a_copy_runs_alone": r"\[(00-exercises|03-softmax|14-the)",
+    # one assignment, graded by grade.py and by nbgrader; one deck
     "course/test_grade.py::test_wrong_answers": r"part-2",
     "course/test_grade.py::test_a_solution": r"part-2",
     "course/test_grade.py::test_an_answer_counts": r"another value|a loop|an end|overwritten",
     "course/test_nbgrader.py": r"part-2",
     "course/test_slides.py": r"lecture|tagged|refused",
-    # the second judge on three chapters, the others at night; nbval runs every proof of all of them
+    # the second judge on three chapters; nbval runs every proof of all chapters
     "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
-    # some architectures; chapter 13 measures all of them
+    # some architectures, as chapter 13 measures all of them
     "test_which_bias_can_go.py::test_an_architecture": r"\[(bert|gptj|nemotron|t5|qwen3)\]",
     # attention across two processes
     "test_context_parallel.py::test_every_check": r"\[2",
     # other Pythons, another proof assistant
     "tests/versions/": NONE,
     "tests/rocq/": NONE,
-    # what guards the guards
+    # a test of what the nightly stage `processors` uses
     "processors/": NONE,
 }
 
@@ -49,5 +49,5 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     random.seed(0)
-    if torch := sys.modules.get("torch"):  # most tests do without it
+    if torch := sys.modules.get("torch"):  # most tests do not import it
         torch.manual_seed(0)

@@ -1,11 +1,11 @@
-"""A pytest plugin, ``-p tests.notebook_kernels``: how nbval's kernels start.
+"""A pytest plugin, ``-p tests.notebook_kernels``, that starts nbval's kernels quickly and safely.
 
-Each notebook gets a kernel of its own, forked from one process that has imported torch, SymPy and
-Matplotlib: a quarter of the time of all notebooks goes into these imports otherwise.
+Each notebook gets its own kernel, forked from one process that has imported torch, SymPy and
+Matplotlib; these imports would otherwise take a quarter of the time of all notebooks.
 
-On Linux, kernels are spoken to through sockets that have a name of their own and no file.  Jupyter's
-default are ports that were free when they were chosen: where another program takes one before the
-kernel has started, the kernel dies.
+On Linux, Jupyter talks to kernels through sockets with unique names and no file.  By default it
+uses ports that were free when it chose them; if another program takes one before the kernel has
+started, the kernel dies.
 """
 
 import multiprocessing
@@ -18,31 +18,31 @@ from pathlib import Path
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-#: Forked: where no library starts threads, and no driver of an accelerator would be forked as well.
+#: Whether kernels are forked: not where threads or an accelerator's driver would be forked too.
 FORKS = (
     sys.platform == "linux"
     and os.environ.get("OMP_NUM_THREADS") == "1"
     and not any(Path("/dev", driver).exists() for driver in ("nvidiactl", "kfd"))
 )
-#: What most notebooks import.  Not the book's own packages, which are what the tests are about; nor
-#: pyplot and transformers, which look at where they are imported.
+#: What most notebooks import, except the book's own packages, which are under test, and pyplot and
+#: transformers, which adapt to the process that imports them.
 WARM = """
 tests.notebook_kernels ipykernel.kernelapp ipykernel.ipkernel ipykernel.zmqshell IPython.core.history
 numpy sympy.stats torch._dynamo torch.distributed torch.func torch.utils.data
 matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.widgets
 """.split()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
-#: The notebooks that take longest begin, or one worker would be left with them at the end.
+#: The slowest notebooks run first; at the end, one worker would run them while others wait.
 LONGEST = ("13-", "16-", "12b", "14-the", "15-", "11b")
 
 
 class ForkedKernel(CONTEXT.Process):
-    """The process that a kernel's command would have been; jupyter_client sees a Popen."""
+    """A forked process in place of a kernel's command, with the interface of a Popen."""
 
     stdin = stdout = stderr = None
 
     def __init__(self, arguments, folder, environment):
-        super().__init__(daemon=True)  # it ends with the process that asked for it
+        super().__init__(daemon=True)  # ends with the process that started it
         self.arguments, self.folder, self.environment = arguments, folder, environment
 
     def poll(self):
@@ -53,20 +53,20 @@ class ForkedKernel(CONTEXT.Process):
         return self.exitcode
 
     def run(self):
-        """Become what the command would have started; this is the new process."""
-        os.close(forkserver._forkserver._forkserver_alive_fd)  # or it would keep the server alive
+        """Start the kernel in the new process, as its command would have done."""
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # an open end keeps the server alive
         self.daemon = False  # a notebook may start processes
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
             os.dup2(null, standard)
         os.chdir(self.folder)
-        os.environ.clear()  # what is imported sets some
+        os.environ.clear()  # imports may have set variables
         os.environ.update(self.environment)
         given = filter(None, self.environment.get("PYTHONPATH", "").split(os.pathsep))
         installed = [p for p in sys.path if p.startswith((sys.prefix, sys.base_prefix))]
         sys.path[:] = [os.getcwd(), *given, *installed]
-        # With its parent, the server, it ends as well: a plain one reads that from its environment.
+        # The kernel ends when its parent, the fork server, ends; a plain one reads its environment.
         sys.argv[1:] = [*self.arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
         runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
 
@@ -92,7 +92,7 @@ def pytest_configure():
     name = factory.default_provisioner_name = "forked-from-the-tests"
     factory.provisioners[name] = EntryPoint(name, f"{__name__}:Provisioner", factory.GROUP_NAME)
     CONTEXT.set_forkserver_preload(WARM)
-    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a warning, where nobody reads it
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # silences a warning
 
 
 def pytest_collection_modifyitems(items):

@@ -1,9 +1,8 @@
-"""Random lines before = claim with reasons: true ones, and near misses.
+"""Random lines before = claim with reasons, either true or near misses.
 
-They grow from what the book proves: every line of its notebooks, every theorem at letters of its
-own and at others, and the true lines of the kernel's tests.  A true line is such a line in a larger
-expression, with places of it written otherwise; a near miss is a true line with one place changed.
-Every line has a seed of its own, from which it is made again.
+They are made from the proved lines of the notebooks, their theorems at various letters, and the
+true lines of the kernel's tests.  A true line is such a line, put into a larger expression and in
+part rewritten; a near miss is a true line with one part changed.  The seed of a line reproduces it.
 """
 
 import functools
@@ -25,16 +24,16 @@ from test_lines import TRUE
 EVERY_LAW = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT)
 EPS = scalars("ε", positive=True)
 PHI = entrywise("φ")
-#: Each stands where another of its row could stand.
+#: Words that are exchanged for others of the same tuple.
 NORMALISERS, NORMS = (softmax, softmax_one, normalise), (layer_norm, rms_norm, batch_norm)
 FUNCTIONS = (exp, tanh, cos, sin, PHI)
-NEAR_MISSES = 0.6  # of all lines
-LARGEST = 30  # sub-expressions on a side
+NEAR_MISSES = 0.6  # their share of all lines
+LARGEST = 30  # most sub-expressions of a side
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line to be checked; ``about`` says what it grew from and what was changed in it."""
+    """A line to be checked; ``about`` names its source and the changes made to it."""
 
     seed: str
     kind: str
@@ -45,7 +44,7 @@ class Line:
 
     @property
     def rests_on_theorems(self):
-        """Whether it is true only where what it names holds."""
+        """Whether the line is true only where its reasons hold: hypotheses or theorems."""
         return any(isinstance(r, (Instance, Given, Theorem)) for r in self.reasons)
 
     def __str__(self):
@@ -57,13 +56,13 @@ class Line:
 
 
 class NoLine(Exception):
-    """A choice that fits nowhere: choose again."""
+    """No random change fits the expression: choose again."""
 
 
 @functools.cache
 def roots():
     """The book's theorems, the lines of their proofs, and the true lines of the kernel's tests."""
-    found = {}  # a lemma is proved in many cells
+    found = {}  # by text, as many cells prove the same lemma
     for _, cell in proof_cells():
         if ".qed(" in cell.source and "counterexample(" not in cell.source:
             theorems, lines = proved_by(cell)
@@ -81,16 +80,16 @@ def _with_every_reason(line):
     return replace(line, reasons=(*kept, *definitions, *EVERY_LAW), about=line.about + "; all")
 
 
-# ── Written otherwise ─────────────────────────────────────────────────────────────────────
+# ── Rewriting a line ──────────────────────────────────────────────────────────────────────
 
 
 def letter(rows, columns, name="Z"):
-    """A letter whose name tells its shape: no two of one name differ."""
+    """A letter whose name contains a digest of its shape, so that equal names have equal shapes."""
     return matrix(f"{name}_{zlib.crc32(repr((rows, columns)).encode()) % 10**6}", rows, columns)
 
 
 def _context(g, rows, columns):
-    """A place in a larger expression."""
+    """A function that puts an expression of this shape into a larger one."""
     A, k = letter(rows, columns), g.choice((rows, columns, sizes("k")))
     P = permutation("Π_" + letter(rows, 1).params[0].name[2:], rows)
     around = [
@@ -131,19 +130,19 @@ def _with_a_neutral(g, x):
     return g.choice((left @ x, x @ right, hadamard(x, ones(*x.axes)), x + zeros(*x.axes)))
 
 
-#: Rewrites that hold at any place: (draw, x) to x written otherwise, or None.
+#: Functions of (random generator, x) that return an expression equal to x, or None.
 REWRITES = (_reordered, _multiplied_out, _transposed_inside, _and_back, _with_a_neutral)
 
 
 def places(x, path=()):
-    """(path, sub-expression) of x and all below it."""
+    """Yield (path, sub-expression) for x and all its sub-expressions."""
     yield path, x
     for k, y in enumerate(x.args):
         yield from places(y, (*path, k))
 
 
 def replaced_at(x, place, new):
-    """x with the sub-expression at a path of argument numbers replaced."""
+    """x with ``new`` in place of the sub-expression at a path of argument numbers."""
     if not place:
         return new
     k, *rest = place
@@ -151,7 +150,7 @@ def replaced_at(x, place, new):
 
 
 def changed(g, x, changes, tries=40):
-    """(x with one place changed, the name of the change)."""
+    """(x with one random sub-expression changed, name of the change); raises NoLine."""
     for _ in range(tries):
         change, (path, y) = g.choice(changes), g.choice(list(places(x)))
         new = change(g, y)
@@ -177,7 +176,7 @@ def _other_axis(g, x):
 
 
 def _other_index(g, x):
-    """One index for both, or one that nothing binds."""
+    """Replace the second index of a letter by its first, or leave the index of a sum unbound."""
     if x.operation is ops.OVER:
         return over(head("o", x.params[0].size), x.args[0])
     if x.operation is ops.LETTER and len(x.params) == 3:
@@ -204,7 +203,7 @@ def _dropped(g, x):
 
 
 def _swapped(g, x):
-    """Two arguments in each other's place, or the first in both."""
+    """Swap two arguments, or put the first in both places."""
     if len(x.args) > 1:
         i, j = sorted(g.sample(range(len(x.args)), 2))
         alike = x.args[i].axes == x.args[j].axes
@@ -236,7 +235,7 @@ def _other_function(g, x):
 
 
 def _entrywise(g, x):
-    """A product entry by entry, with one of few that fit; or nothing but that one."""
+    """Multiply entrywise: the two factors of a product, or x with itself, ones, zeros or I."""
     if x.operation is ops.PRODUCT_OF and len(x.args) == 2 and x.args[0].axes == x.args[1].axes:
         return hadamard(*x.args)
     other = g.choice((x, ones(*x.axes), zeros(*x.axes)))
@@ -246,7 +245,7 @@ def _entrywise(g, x):
 
 
 def _inside_out(g, x):
-    """f(g(x)) for g(f(x))."""
+    """Turn f(g(x)) into g(f(x))."""
     inner = x.args[0] if len(x.args) == 1 else None
     if inner is not None and len(inner.args) == 1 and x.axes == inner.axes == inner.args[0].axes:
         return inner.rebuilt([x.rebuilt([inner.args[0]])])
@@ -262,7 +261,7 @@ MUTATIONS = (
 
 
 def _instance(g, theorem):
-    """A theorem at other letters, sizes or scalars than its own."""
+    """The theorem, or an instance of it at other letters or sizes."""
     meant = {}
     for family in sorted(theorem.lhs.atoms(Family) | theorem.rhs.atoms(Family), key=str):
         if family.kind == "matrix" and len(family.sizes) == 2 and g.random() < 0.5:
@@ -298,13 +297,13 @@ def _near_miss(g):
 
 
 def line_of(seed):
-    """The line of a seed, which is a string "base:number"."""
+    """The random line that belongs to a seed, a string "base:number"."""
     g = random.Random(seed)
     make = _near_miss if g.random() < NEAR_MISSES else _true
     while True:
         try:
             line = make(g)
-        except (NoLine, ProofError):  # what cannot be written down is no line
+        except (NoLine, ProofError):  # the notation refuses it: draw again
             continue
         if max(len(list(line.before.walk())), len(list(line.claim.walk()))) <= LARGEST:
             return replace(line, seed=seed)

@@ -1,4 +1,4 @@
-"""Small notebooks on which nbval is tried, in a process of its own."""
+"""Write small notebooks, and run nbval on them in a separate process."""
 
 import os
 import re
@@ -16,7 +16,7 @@ VERDICT = re.compile(r"^(PASSED|FAILED|XFAIL) .*?([\w-]+)\.ipynb::(Cell \d+)", r
 
 
 def written(path, *sources, said=()):
-    """Write a notebook of these cells, of which the last have printed this; its text."""
+    """Write a notebook of these cells, of which the last printed ``said``; return its text."""
     cells = [new_code_cell(s, id=str(n), execution_count=n + 1) for n, s in enumerate(sources)]
     for cell, text in zip(cells[len(cells) - len(said) :], said):
         cell.outputs = [new_output("stream", text=text)]
@@ -26,7 +26,7 @@ def written(path, *sources, said=()):
 
 
 def nbval(folder, *options, **variables):
-    """What a run of nbval on a folder says, and {(notebook, test): verdict}."""
+    """Run nbval on a folder; return its output and {(notebook, test): verdict}."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONPATH": str(ROOT / "notebooks"),

@@ -1,4 +1,4 @@
-"""The numeric side: it measures what it says, and each of its verdicts can go either way."""
+"""The numeric checks: they measure correctly, and each can pass and fail."""
 
 import math
 import re
@@ -98,20 +98,20 @@ def test_normal_numbers_are_the_same_in_every_dtype():
     assert not torch.equal(fine, normal(5, 3, seed=1))
 
 
-# ---- which device is chosen. torch's "meta" stands for an accelerator: it has every operation,
-# and keeps no numbers; what it is to lack is refused by hand, in the words of those that lack it.
+# ---- the choice of a device.  The tests use torch's "meta" device as an accelerator, as it has
+# every operation and stores no numbers.  `Lacking` raises a real accelerator's error for one.
 
 PRETENDED = torch.device("meta")
 
 
 def reports(monkeypatch, device, module=None):
-    """What torch reports on accelerators; the module of each tells what its memory can do."""
+    """Make torch report this device, or None, as the accelerator, and this as its module."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: device is not None)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
     monkeypatch.setattr(torch, "get_device_module", lambda name: module or SimpleNamespace())
 
 
-def test_an_accelerator_is_taken_whatever_its_name(monkeypatch, capsys):
+def test_an_accelerator_of_any_name_is_chosen(monkeypatch, capsys):
     reports(monkeypatch, None)
     assert start() == torch.device("cpu")
     released = []
@@ -121,7 +121,7 @@ def test_an_accelerator_is_taken_whatever_its_name(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-#: What goes wrong on the accelerator, and what is said of it.
+#: {operation that fails on the accelerator: (its error, words of the message to the user)}
 LACKS = {
     "matmul": (
         RuntimeError("Required aspect fp64 is not supported\nMore"),
@@ -135,7 +135,7 @@ LACKS = {
 
 
 class Lacking(TorchFunctionMode):
-    """One operation is lacking on the pretended accelerator."""
+    """A mode in which the operation of this name fails on the pretended accelerator."""
 
     def __init__(self, name):
         super().__init__()
@@ -149,7 +149,7 @@ class Lacking(TorchFunctionMode):
 
 
 @pytest.mark.parametrize("name", LACKS)
-def test_one_that_lacks_something_is_left_alone_and_a_line_says_so(monkeypatch, capsys, name):
+def test_an_unsuitable_accelerator_is_not_chosen_and_a_message_says_why(monkeypatch, capsys, name):
     reports(monkeypatch, PRETENDED)
     with Lacking(name):
         assert start() == torch.device("cpu")
@@ -157,8 +157,8 @@ def test_one_that_lacks_something_is_left_alone_and_a_line_says_so(monkeypatch, 
     assert capsys.readouterr() == ("", said)
 
 
-def test_a_check_without_room_says_what_to_do():
-    """No device was out of memory here: its error is raised by hand."""
+def test_a_check_without_memory_names_a_remedy():
+    """An out-of-memory error, raised here by hand, becomes a sentence that names a remedy."""
 
     def without_room(dtype):
         raise LACKS["empty"][0]

@@ -1,4 +1,4 @@
-"""Every claim of the five texts has a verdict, a reason, and something that settles it."""
+"""Every claim of the five texts has a verdict, a reason, and links to what settles it."""
 
 import re
 
@@ -16,7 +16,7 @@ SOURCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 #: How many claims each text makes.
 MADE = {"000": 12, "001": 10, "002": 28, "003": 15, "004": 10}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-#: The quotations are short: the texts themselves are not the book's to print.
+#: The most letters of a quotation; the book has no right to print the texts themselves.
 LONGEST = 160
 
 
@@ -26,7 +26,7 @@ def test_every_claim_of_every_text_is_there():
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
-def test_it_says_why_in_one_sentence_quotes_its_words_and_is_settled(claim):
+def test_a_claim_has_a_verdict_a_reason_and_sources(claim):
     assert claim.text in TEXTS and claim.verdict in VERDICTS
     assert claim.settled or claim.verdict == "not checkable"
     assert claim.why.endswith(".") and claim.why.count(". ") == 0
@@ -37,7 +37,7 @@ def test_it_says_why_in_one_sentence_quotes_its_words_and_is_settled(claim):
     assert bool(claim.translation) == (formula or bool(CHINESE.search(claim.words)))
     assert not CHINESE.search(claim.translation)
     for settled in claim.settled:
-        link = links(settled, THEOREMS)  # a theorem that no notebook states is refused
+        link = links(settled, THEOREMS)  # raises Fault if no notebook states the theorem
         assert ("-check)" in link) == ("[Theorem" in link)  # the build checks that both exist
         if settled.startswith("@"):
             assert f"{{{settled[1:]}," in SOURCES
@@ -45,14 +45,14 @@ def test_it_says_why_in_one_sentence_quotes_its_words_and_is_settled(claim):
             assert (NOTEBOOKS / f"{settled.partition('#')[0]}.ipynb").is_file()
 
 
-# ---- what chapters 6 and 7 quote, and say of themselves -----------------------------------
+# ---- quotations in chapters 6 and 7 -------------------------------------------------------
 
 CHAPTERS = sorted(NOTEBOOKS.glob("0[67]*.ipynb"))
-#: “Words”, perhaps more “words”, and behind them on the line the claims that say them.
+#: One or more quotations “…” and, after them on the line, the ids of the claims they come from.
 QUOTED = re.compile(r"(“.+?)\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
 
 
-def test_what_is_quoted_beside_a_claim_are_its_words():
+def test_a_quotation_beside_a_claim_is_in_its_words():
     said = "\n".join(text_of(path) + printed_in(path) for path in CHAPTERS)
     cited = QUOTED.findall(said)
     assert len(cited) > 12

@@ -1,6 +1,6 @@
-"""Misuse of attention over several processes is refused before it is sent; large scores stay finite.
+"""Attention over several processes refuses misuse before it sends anything; scores may be large.
 
-That each way equals one device, the file checks itself, on the four processes of chapter 16b.
+`context_parallel.py` itself checks that each method equals one device, in chapter 16b.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from context_parallel import Ranks, contiguous, merge, partial_attention, ring
 from derivation.checks import error, normal, tolerance
 
-#: A rank without any way to send: what is exchanged would be an AttributeError.
+#: A rank without methods that send, so that any exchange would raise AttributeError.
 FIRST = SimpleNamespace(rank=0, size=2)
 RUNS = contiguous(16, 2)
 
@@ -27,27 +27,27 @@ RUNS = contiguous(16, 2)
         (RUNS[1], 16, "given 16 keys for its 8 positions"),
     ],
 )
-def test_keys_that_lie_elsewhere_are_refused(last, keys, words):
+def test_misplaced_keys_are_refused(last, keys, words):
     q, k = normal(8, 4), normal(keys, 4)
     with pytest.raises(ValueError, match=words):
         ring(FIRST, q, k, k, [RUNS[0], last])
 
 
-def test_no_gradient_is_lost_on_the_way():
+def test_sending_a_tensor_that_requires_gradients_is_refused():
     keys = normal(8, 4).requires_grad_()
     for send in (Ranks.gather, lambda *given: Ranks.pass_on(*given, keys.shape)):
         with pytest.raises(ValueError, match="no gradient flows"):
             send(FIRST, keys)
 
 
-def test_without_torchrun_it_says_what_to_write():
+def test_a_start_without_torchrun_prints_the_command():
     run = subprocess.run(
         [sys.executable, context_parallel.__file__], capture_output=True, text=True
     )
     assert run.returncode == 2 and "start it with torchrun: torchrun --nproc" in run.stderr
 
 
-def test_large_scores_do_not_overflow_and_a_query_before_all_keys_gets_zeros():
+def test_large_scores_do_not_overflow_and_a_query_without_keys_gets_zeros():
     q, k, v = normal(3, 1, 6, 4, dtype=torch.float32).unbind()
     q, k = 100 * q, 100 * k
     parts = [partial_attention(q, k[:, own], v[:, own]) for own in contiguous(6, 3)]

@@ -1,4 +1,4 @@
-"""Every chapter has a sheet of exercises, each with a solution that is folded, and that runs."""
+"""Every chapter has a sheet of exercises, and every exercise a folded solution that runs."""
 
 import re
 from string import ascii_uppercase
@@ -17,7 +17,7 @@ each_sheet = pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.stem)
 
 
 def number(path):
-    """The chapter that a notebook belongs to."""
+    """The number of the chapter that a notebook belongs to."""
     return int(path.stem[:2])
 
 
@@ -41,7 +41,7 @@ def test_a_chapter_leads_to_its_sheet(path):
 
 
 @each_sheet
-def test_its_exercises_have_letters_and_three_kinds(path):
+def test_exercises_have_letters_and_three_kinds(path):
     found = list(exercises(path))
     assert [int(chapter) for chapter, *_ in found] == [number(path)] * len(found)
     assert [letter for _, letter, *_ in found] == list(ascii_uppercase[: len(found)])
@@ -59,7 +59,7 @@ def test_every_exercise_has_a_folded_solution_that_runs_and_could_fail(path):
 
 
 @each_sheet
-def test_an_attempt_waits_to_be_written(path):
+def test_an_attempt_is_left_to_the_reader(path):
     cells = [cell for cell in read_notebook(path).cells if not has_tag(cell, "hide-cell")]
     attempts = [c for c in cells if c.cell_type == "code" and "attempt(" in c.source]
     assert attempts, "no exercise is answered by the checker"

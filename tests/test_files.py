@@ -1,4 +1,4 @@
-"""A file that is no notebook, a full disk: a sentence each, and nothing half-written."""
+"""A broken notebook or a full disk gets a sentence, and no file is left half-written."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from small_notebooks import written
 
 
 @pytest.mark.parametrize("broken", ["{", "\n<<<<<<< HEAD\n"])
-def test_what_is_no_notebook_is_named(tmp_path, capsys, broken):
+def test_a_broken_notebook_is_named(tmp_path, capsys, broken):
     path = tmp_path / "03.ipynb"
     path.write_text(written(path, "1").replace("\n", broken, 1), encoding="utf-8")
     assert execute_notebooks.main([str(path)]) == 1

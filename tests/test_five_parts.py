@@ -1,9 +1,8 @@
 """Every theorem has its five parts, on one page.
 
-The statement and its hypotheses are read by the register.  Here: the proof, the necessity, the
-check and its control.  They are found by the theorem's name, wherever on the page they stand;
-an exact instance is of the theorem that needs the hypothesis which it drops (``without=…``), and
-one that names none belongs to the section it stands in.
+The register reads the statement with its hypotheses.  These tests find the proof, the necessity,
+the check and its control, by the theorem's name, anywhere on the page.  A counterexample belongs to
+the theorem whose hypothesis it drops (``without=…``), or else to the section that it is in.
 """
 
 import ast
@@ -20,7 +19,7 @@ PROVED = read_register(NOTEBOOKS)
 
 @cache
 def cells_of(path):
-    """(number of the theorem in whose section it stands, what it calls, what it prints) of a cell."""
+    """(number of the section's theorem, calls of the cell, its output) for each code cell."""
     found, here = [], None
     for cell in read_notebook(path).cells:
         if cell.cell_type == "code":
@@ -35,20 +34,20 @@ def cells_of(path):
 
 
 def calls(source):
-    """(function, first argument where that is a constant) of each call in a cell."""
+    """{(name of the function, its first argument or None if that is no constant)} of all calls."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     name = lambda f: getattr(f, "attr", getattr(f, "id", None))
     return {(name(n.func), getattr(n.args[0], "value", None) if n.args else None) for n in nodes}
 
 
 @pytest.mark.parametrize("theorem", PROVED, ids=lambda t: t.label)
-def test_it_has_its_parts(theorem):
+def test_a_theorem_has_its_parts(theorem):
     cells = cells_of(theorem.notebook)
     begun = {("Derivation", theorem.name), ("Induction", theorem.name)}
     assert any(("qed", theorem.label) in called and called & begun for _, called, _ in cells), (
         f'no cell of its page holds both Derivation("{theorem.name}", …) and its .qed(…)'
     )
-    if theorem.kind == "Lemma":  # the other parts stand with the theorem that uses it
+    if theorem.kind == "Lemma":  # the theorem that uses it has the other parts
         return
     named = [(number, {name for name, _ in called}, said) for number, called, said in cells]
     passed = f"PASS  {theorem.label} ({theorem.name})"

@@ -1,6 +1,6 @@
-"""Random lines: none is accepted that an independent evaluation refutes.
+"""The checker accepts no random line that an independent evaluation refutes.
 
-``make nightly ONLY=fuzz`` offers more of them; ``FUZZ_SEED`` draws others.
+``make nightly ONLY=fuzz`` tries more lines; ``FUZZ_SEED`` draws different ones.
 """
 
 import inspect
@@ -17,15 +17,15 @@ from random_lines import line_of, roots
 pytestmark = pytest.mark.nightly
 LINES, SEED = int(os.environ.get("FUZZ_LINES", 2000)), os.environ.get("FUZZ_SEED", "suite")
 TOGETHER = 500  # lines of one test
-MOST_STEPS = 800  # of the normal form: a fuzzed line is small
-WORLDS = 7  # for a line, each at another combination of sizes
+MOST_STEPS = 800  # of the normal form, enough as the lines are small
+WORLDS = 7  # tried for each line, at different sizes
 
 
 @pytest.fixture(autouse=True)
 def the_checker_alone(monkeypatch):
-    """Without its run in torch, its search for an example, and without its limit on reasons: a
-    line with one that it does not need has to be sound as well."""
-    roots()  # which are proved by the checker as it is
+    """Switch off the checker's torch runs, search for counterexamples and refusal of needless
+    reasons, because a line with needless reasons has to be sound as well."""
+    roots()  # these are proved by the unchanged checker
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)
     monkeypatch.setattr(steps, "SEARCH_AFTER_A_REFUSAL", 0)
     monkeypatch.setattr(steps.Step, "_would_do", lambda self, reasons: False)
@@ -34,7 +34,7 @@ def the_checker_alone(monkeypatch):
 
 
 def fate(line):
-    """(whether the checker makes a theorem of it, what the second judge finds of it, or None)."""
+    """(whether the checker accepts a line, the second judge's finding or None if it has none)."""
     proofs.forget()
     try:
         proof = Derivation("fuzzed", line.before).by(line.claim, *line.reasons)
@@ -44,13 +44,13 @@ def fate(line):
     try:
         claim = Claim(line.before, line.claim, hypotheses or ())
         return hypotheses is not None, judged(claim, WORLDS, most=WORLDS)
-    except ProofError:  # a change has made what nobody could write down: no mask by its form, say
+    except ProofError:  # a change made an expression that the notation refuses, such as no mask
         assert hypotheses is None or line.kind == "true"  # by construction, whatever was changed
         return False, None
 
 
 @pytest.mark.parametrize("first", range(0, LINES, TOGETHER))
-def test_no_line_is_accepted_that_is_false(first):
+def test_no_false_line_is_accepted(first):
     seen = Counter()
     for number in range(first, first + TOGETHER):
         line = line_of(f"{SEED}:{number}")
@@ -67,12 +67,12 @@ def test_no_line_is_accepted_that_is_false(first):
         seen[line.kind, "accepted"] += is_accepted
         seen[line.kind, "false"] += bool(found.refuted)
         seen["untried"] += is_accepted and not found.tried
-    # The run says something: true lines are accepted, and false ones offered, in great number.
+    # The test is not vacuous: many true lines were accepted, and many false ones were tried.
     assert min(seen["true", "accepted"], seen["near miss", "false"]) > TOGETHER / 4, seen
     assert seen["untried"] < TOGETHER / 50, seen
 
 
-#: Faults that random lines find: in a method of the kernel, one text becomes another.
+#: Faults that random lines find: {title: (class of the kernel, method, text, faulty text)}.
 FAULTS = {
     "linked sums are separated": (
         sums.Sums, "_separated", "not mine.isdisjoint(letters_of(part))]", "False]"),
@@ -83,7 +83,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_core_is_found(name, monkeypatch, request):
-    """Within so many lines."""
+    """A fault planted in the kernel lets one of the first 300 random lines pass wrongly."""
     owner, method, old, new = FAULTS[name]
     source = textwrap.dedent(inspect.getsource(vars(owner)[method]))
     assert source.count(old) == 1, f"{method} has changed: plant another fault"

@@ -1,4 +1,4 @@
-"""The record of a GPU, rehearsed on a CPU: whole, and true where a CPU can say."""
+"""The record of a GPU, rehearsed on a CPU, is complete and agrees with the theorems."""
 
 import json
 
@@ -9,7 +9,7 @@ from gpu_record import EXPERIMENTS, FORMATS, KERNELS, SMALL
 
 
 @pytest.mark.nightly
-def test_a_rehearsal_is_whole_and_says_what_the_theorems_say(tmp_path, monkeypatch):
+def test_a_rehearsal_is_complete_and_agrees_with_the_theorems(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_record, "ROOT", tmp_path)
     assert gpu_record.main(["--rehearse"]) == 0
     book = tmp_path / "_build" / "gpu"

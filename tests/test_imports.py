@@ -1,4 +1,4 @@
-"""Imports run one way: libraries, then tools, then tests."""
+"""Libraries import neither tools nor tests, and tools import no tests."""
 
 import ast
 
@@ -8,12 +8,12 @@ from files import ROOT
 
 
 def names(folder):
-    """The modules of a folder, as they are imported there."""
+    """The names by which the modules and packages of a folder are imported."""
     paths = (path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob("*.py"))
     return {path.parts[0].removesuffix(".py") for path in paths} - {"__init__"}
 
 
-#: Folders of tests are called like the library that they test.
+#: Modules of the tests, without the folders named like the library that they test.
 TESTS = names("tests") - names("tools") - {"derivation", "redundancy"} | {"tests"}
 LATER = {
     "notebooks/derivation": names("tools") | TESTS | {"redundancy"},
@@ -23,7 +23,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("folder", LATER)
-def test_nothing_imports_what_comes_after_it(folder):
+def test_nothing_imports_a_later_layer(folder):
     paths = list((ROOT / folder).rglob("*.py"))
     assert len(paths) > 10
     wrong = [(path.name, name) for path in paths

@@ -1,4 +1,4 @@
-"""Another SymPy or torch than was tried, or none: a sentence says so before anything else."""
+"""A missing, old or untried SymPy or torch gets a sentence before anything else runs."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def required(monkeypatch, name, version):
     versions.require(name)
 
 
-def test_what_is_missing_is_refused_in_a_sentence(monkeypatch):
+def test_a_missing_library_is_refused_in_a_sentence(monkeypatch):
     said = "^SymPy is not installed here; this book needs SymPy 1.13 or newer: .*pip"
     with pytest.raises(versions.Unsuitable, match=said):
         required(monkeypatch, "sympy", None)
@@ -28,7 +28,7 @@ KNOWN = [("sympy", "1.13.3"), ("torch", "2.13.0+cu130")]
 
 
 @pytest.mark.parametrize("name, version", UNTRIED + KNOWN)
-def test_what_is_untried_is_named_and_what_is_known_is_silent(monkeypatch, capsys, name, version):
+def test_an_untried_version_is_named_and_a_tried_one_is_not(monkeypatch, capsys, name, version):
     monkeypatch.delenv(versions.VARIABLE, raising=False)
     required(monkeypatch, name, version)
     out, err = capsys.readouterr()
@@ -39,12 +39,12 @@ def test_what_is_untried_is_named_and_what_is_known_is_silent(monkeypatch, capsy
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_first_cell_of_a_copy_says_so_without_a_traceback(tmp_path):
-    """A copy for Colab, beside an old SymPy."""
+def test_the_first_cell_of_a_copy_names_an_old_library_without_a_traceback(tmp_path):
+    """A copy for Colab with an old SymPy fails in its first cell, with a sentence only."""
     (tmp_path / "sympy.py").write_text("__version__ = '1.12'", encoding="utf-8")
     copy = nbformat.reads(colab.colab_copy(colab.NOTEBOOKS / "00-exercises.ipynb"), as_version=4)
     copy.cells = [cell for cell in copy.cells if cell.cell_type == "code"][:2]
-    # What starts in a kernel by itself would hide the stubs.
+    # These variables would make the kernel load other modules before the stub.
     dropped = (versions.VARIABLE, "PYTHONPATH", "PYTHONSTARTUP")
     with pytest.raises(FAILURES):
         run(copy, tmp_path, {k: v for k, v in os.environ.items() if k not in dropped})

@@ -10,19 +10,18 @@ import pytest
 from files import NOTEBOOKS
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
-#: What float64 and exact arithmetic leave far behind: a bound above it needs a reason.
+#: A bound that errors in float64 easily meet; a larger bound needs a reason.
 TIGHT = 1e-9
-#: The bounds above it that have one: what they are bounds of was computed in float32, or is small
-#: and not zero.
+#: The larger bounds and their reasons: they bound errors in float32, or small numbers other than
+#: rounding errors.
 LOOSE = {
     "02-exercises": 4 * [1e-5],  # float32
-    "02c-masks-and-pytorch-traps": 7 * [1e-5]
-    + 2 * [1e-4],  # float32, PyTorch's traps as they are met
+    "02c-masks-and-pytorch-traps": 7 * [1e-5] + 2 * [1e-4],  # float32, as users meet the traps
     "09-how-depth-scales": [1e-3],  # a norm's eps
-    "11-exercises": [1e-6],  # of first order in a small step
+    "11-exercises": [1e-6],  # linear in a small step
     "14-the-bias-folded-away": [1e-4],  # weights stored in float32
-    "15-redundant-is-not-inert": [1e-3],  # a walk in float32
-    "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; of first order in the decay
+    "15-redundant-is-not-inert": [1e-3],  # a random walk in float32
+    "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; linear in the decay
     "15b-the-price-of-a-large-key-bias": [1e-6],  # a difference of outputs near one
 }
 TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a-f]{4,}")
@@ -32,13 +31,13 @@ each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.ste
 
 @cache
 def cells(path):
-    """The code cells, each with its place in the notebook."""
+    """(place in the notebook, cell) for each code cell."""
     notebook = nbformat.read(path, as_version=4)
     return [(n, cell) for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
 
 
 def words(output):
-    """What an output says, its pictures aside."""
+    """The text of an output, without pictures."""
     data = output.get("data", {})
     said = [data[kind] for kind in data if not kind.startswith("image/")]
     return "\n".join([*map(str, said), output.get("text", ""), *output.get("traceback", [])])
@@ -66,7 +65,7 @@ def is_number(node):
 
 
 @each_notebook
-def test_every_code_cell_says_something_and_was_run_once_in_order(path):
+def test_every_code_cell_has_a_source_and_was_run_once_in_order(path):
     counts = [cell.execution_count for _, cell in cells(path)]
     expected = list(range(1, len(counts) + 1))
     assert counts == expected, "Restart and run all, or `make notebooks`."
@@ -74,7 +73,7 @@ def test_every_code_cell_says_something_and_was_run_once_in_order(path):
 
 
 @each_notebook
-def test_what_is_stored_is_what_a_reader_needs(path):
+def test_stored_outputs_are_complete_and_free_of_machine_traces(path):
     for number, cell in cells(path):
         assert "execution" not in cell.metadata, f"cell {number} stores its timing"
         meant = "raises-exception" in cell.metadata.get("tags", [])
@@ -94,7 +93,7 @@ def test_what_is_stored_is_what_a_reader_needs(path):
 
 
 @each_notebook
-def test_imports_stand_in_the_first_code_cell(path):
+def test_all_imports_are_in_the_first_code_cell(path):
     for number, cell in cells(path)[1:]:
         for node in ast.walk(ast.parse(cell.source)):
             late = isinstance(node, ast.Import | ast.ImportFrom)

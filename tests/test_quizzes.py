@@ -30,7 +30,7 @@ def test_every_numbered_part_ends_with_its_quiz():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_of_five_questions_each_has_one_right_answer_and_says_why(path):
+def test_a_quiz_has_five_questions_with_one_right_answer_and_reasons(path):
     assert [number for number, *_ in questions(path)] == list("12345")
     for _, title, text in questions(path):
         answers = list(ANSWER.finditer(text))
@@ -39,7 +39,7 @@ def test_of_five_questions_each_has_one_right_answer_and_says_why(path):
         for a in answers:
             opening = "**Right.** " if a["kind"] == "right" else "**No.** "
             assert a["why"].startswith(opening) and len(a["why"]) > 40, (title, a["text"])
-            # a formula alone says nothing to a screen reader's list of what can be opened
+            # screen readers list answers to open, where a formula alone would be empty
             assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", a["text"])), a["text"]
 
 

@@ -1,4 +1,4 @@
-"""The register reads what the notebooks say, and refuses what does not agree."""
+"""The register reads theorems from notebooks, and refuses parts that do not agree."""
 
 import nbformat
 import pytest
@@ -70,7 +70,7 @@ def test_a_name_is_used_once_in_the_book(tmp_path):
         read_statements(tmp_path)
 
 
-# ---- a mark in a box is held to what its page prints: every box of the book passes --------------
+# ---- a clause whose evidence its page does not print is refused ---------------------------------
 
 PAGE = """\
 Theorem 3.2 (The key bias cancels):

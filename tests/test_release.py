@@ -1,4 +1,4 @@
-"""A release holds what it says, under the version that is stated, with checksums that are right."""
+"""A release has the stated version, all its archives, and a correct checksum of each."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ import release
 from derivation import versions
 
 
-def test_the_packages_have_the_version_and_the_pins_of_the_book_and_take_what_has_been_tried():
+def test_versions_and_pins_of_the_packages_agree_with_the_book():
     project = tomllib.loads((release.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     grouped = set().union(*project["dependency-groups"].values())
     project = project["project"]

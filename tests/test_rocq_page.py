@@ -13,14 +13,14 @@ FILES = read_project(ROOT / "rocq")[1]
 NUMBERED = {number: (name, path) for path in FILES for name, number in theorems(path) if number}
 
 
-def test_the_page_shows_the_core_and_what_is_proved_and_nothing_else():
+def test_the_page_shows_exactly_the_theorems_that_are_proved():
     assert {f"Theorem {n}" for n in ("1.3", "1.4", "1.5", "3.1", "3.2", "7.1")} <= set(NUMBERED)
     labels = re.findall(r"^### ((?:Theorem|Lemma|Remark) [\d.]+)", PAGE, re.M)
     assert sorted(labels) == sorted(NUMBERED)
 
 
 @pytest.mark.parametrize("label", NUMBERED)
-def test_it_is_the_theorem_of_the_book_and_of_the_file(label):
+def test_a_section_matches_the_book_and_the_file(label):
     entry, (name, path) = BOOK[label], NUMBERED[label]
     assert name.replace("_", "-") == entry.slug
     section = re.search(rf"^### {label} · .*?(?=^#|\Z)", PAGE, re.M | re.S)[0]

@@ -1,4 +1,4 @@
-"""What a reader runs fetches no code; the workflows run pinned actions, with few rights."""
+"""No code that a reader runs fetches code; workflows use pinned actions and few permissions."""
 
 import re
 
@@ -7,7 +7,7 @@ from files import ROOT, read_notebook
 
 MODULES = [*ROOT.glob("notebooks/**/*.py"), *ROOT.glob("book/**/grade.py")]
 WORKFLOWS = [*ROOT.glob(".github/workflows/*.yml")]
-#: What would fetch something, or run it in a shell.
+#: Imports and arguments that fetch files or code, and shell commands.
 FETCHES = re.compile(
     r"^\s*(?:import|from)\s.*\b(aiohttp|ftplib|http|httpx|huggingface_hub|pip|requests|urllib)\b"
     r"|^\s*[!%]|\btorch\.hub\b|\btrust_remote_code=(?!False)",
@@ -15,7 +15,7 @@ FETCHES = re.compile(
 )
 
 
-def test_what_a_reader_runs_fetches_no_code():
+def test_no_code_that_a_reader_runs_fetches_code():
     sheets = list(ROOT.glob("notebooks/*.ipynb"))
     assert len(MODULES) > 20 and len(sheets) > 50
     code = [path.read_text(encoding="utf-8") for path in MODULES]
@@ -24,7 +24,7 @@ def test_what_a_reader_runs_fetches_no_code():
     assert list(filter(FETCHES.search, code)) == []
 
 
-def test_actions_are_pinned_and_rights_are_few():
+def test_actions_are_pinned_and_permissions_are_few():
     assert WORKFLOWS
     for text in [path.read_text(encoding="utf-8") for path in WORKFLOWS]:
         read = yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""The decision page says what theorems and measurements say, and the code it gives does it."""
+"""The decision page agrees with theorems and measurements, and its code does what it says."""
 
 import re
 from dataclasses import replace
@@ -33,7 +33,7 @@ def test_chapter_8b_prints_the_table_word_for_word():
     assert any(answers.MARKED.search(cell.source) for cell in chapter.cells)
 
 
-def test_a_row_that_changes_is_noticed_on_the_page(monkeypatch):
+def test_a_changed_row_no_longer_agrees_with_the_page(monkeypatch):
     row = answers.ROWS["Cross-attention"]
     changed = replace(row, text=row.text.replace("b_K | all ", "b_K | the mean "))
     monkeypatch.setitem(answers.ROWS, row.title, changed)
@@ -57,7 +57,7 @@ def test_a_theorem_is_linked_by_its_own_number():
     assert [pair for pair in cited if slugs.get(pair[0]) != pair[1]] == []
 
 
-def test_the_architectures_are_those_of_the_map():
+def test_the_architectures_are_those_of_chapter_13():
     cell = next(c for c in read_notebook(MAP).cells if "groups.setdefault" in c.source)
     audited = re.findall(r"`(.+?)`", cell.outputs[-1].data["text/markdown"])
     named = re.findall(r"^\| `(.+?)` \|", PAGE, re.M)
@@ -65,11 +65,11 @@ def test_the_architectures_are_those_of_the_map():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_architecture_s_row_is_what_is_predicted_of_its_default(name):
+def test_an_architecture_s_row_agrees_with_the_prediction_for_its_default(name):
     assert line(name) in PAGE.splitlines()
 
 
-#: Names in `transformers` of models on the first page.
+#: {model on the first page: its name in `transformers`, where that differs}
 NAMED = {"Gemma 3": "gemma3_text", "GPT-2": "gpt2"}
 LINEAR = re.compile(r"att.*(c_attn|proj|query|key|value|dense)|convolution$")
 
@@ -103,7 +103,7 @@ def test_the_recipe_initialises_each_part_by_itself(kind, g):
     exec(recipe, {"self": layer, "nn": nn, "h": h, "g": g, "d_head": width})
     assert not layer.qkv.bias.any()
     parts = layer.qkv.weight.split([h * width, g * width, g * width], dim=int(kind == "Conv1D"))
-    for part in parts:  # more than 2,000 numbers: one lies beyond 0.9 of Xavier's bound
+    for part in parts:  # 2,000 uniform numbers, so the largest is near the bound
         bound = (6 / sum(part.shape)) ** 0.5
         assert 0.9 * bound < part.abs().max() <= bound * (1 + 2**-20)
 
@@ -117,10 +117,10 @@ def test_the_recipe_carries_a_bias_in_the_weights():
     before, weight = linear(norm(x)), linear.weight.clone()
     exec(code("A LayerNorm with a shift before any linear map"),
          {"norm": norm, "linear": linear, "torch": torch})  # fmt: skip
-    # a few dozen roundings of products of the new weights with outputs of the norm below ten
+    # allows 100 roundings of products of the new weights with outputs of the norm, all below ten
     bound = 2**-53 * 100 * 10 * linear.weight.abs().sum(1).max()
     assert not linear.bias.any() and (linear(norm(x)) - before).abs().max() < bound < 1e-9
-    linear.weight.copy_(weight)  # the bias dropped
+    linear.weight.copy_(weight)  # control: the bias is gone, the old weight back
     assert (linear(norm(x)) - before).abs().max() > 1e-2
 
 
@@ -132,20 +132,20 @@ def test_an_appended_key_takes_the_key_bias_and_cannot_be_deleted():
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     before = attn(x, x, x)[0]
     exec(code("An extra key and value"), {"attn": attn, "d": 8})
-    # a few hundred roundings of numbers below a hundred
+    # allows 300 roundings of numbers below a hundred
     assert (attn(x, x, x)[0] - before).abs().max() < 2**-53 * 300 * 100 * before.abs().max()
     attn.bias_k = attn.bias_v = None
     assert (attn(x, x, x)[0] - before).abs().max() > 1e-2
 
 
 @pytest.mark.parametrize("mode", ["eval", "train"])
-def test_a_bias_moves_into_frozen_batch_norm_and_in_training_is_gone(mode):
+def test_a_bias_goes_into_a_batch_norm_in_evaluation_and_is_cancelled_in_training(mode):
     conv, bn = nn.Conv2d(3, 4, 3, dtype=torch.float64), nn.BatchNorm2d(4, dtype=torch.float64)
     bn.running_mean.normal_()
     x = torch.randn(5, 3, 6, 6, dtype=torch.float64)
     outputs = [getattr(bn, mode)()(conv(x))]
     exec(code("Before frozen BatchNorm"), {"conv": conv, "bn": bn})
     outputs.append(bn(conv(x)))
-    # Some hundred roundings of numbers below a hundred, divided by deviations above 1/100.
+    # 1e-10 exceeds 100 roundings of numbers below 100, divided by deviations above 1/100.
     assert (outputs[0] - outputs[1]).abs().max() < 1e-10
     assert conv.bias is None

@@ -1,4 +1,4 @@
-"""Where the book is published. `repository.url` in _config.yml is the only place that says so."""
+"""The public addresses of the book, derived from `repository.url` in _config.yml alone."""
 
 import re
 

@@ -32,7 +32,7 @@ ROWS = {row.title: row for row in TABLE}
 
 
 def written(text, folder=""):
-    """The text with every marked place rewritten; links begin with ``folder``."""
+    """The text with the block below every mark rewritten; links begin with ``folder``."""
     sections = {title.replace("`", "") for title in re.findall(r"^### (.+)$", text, re.MULTILINE)}
 
     def anew(mark):
@@ -52,7 +52,7 @@ def group(name, folder, sections):
         goes, stays = row.can_go(cited(folder)), row.staying(cited(folder))
         if row.title in sections:
             title = f"[{title}](#{slug(row.title)})"
-        elif row.breaks:  # there is no other place to say it
+        elif row.breaks:  # no section of the page lists its conditions
             goes += f". {row.not_when(cited(folder))}"
         lines.append(f"| {title} | {goes} | {stays} |")
     return "\n".join(lines)
@@ -93,7 +93,7 @@ PLACEMENTS = {
 }
 
 
-#: The models that people ask about, which biases their attention has by default, and their row.
+#: (models that people ask about, biases that their attention has by default, row of the table)
 ASKED = (
     ("GPT-2, ViT", "all", "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT"),
     ("BERT", "all", "Post-norm, LayerNorm: BERT, RoBERTa, BART"),
@@ -107,7 +107,7 @@ ASKED = (
 
 
 def asked(_, folder, sections):
-    """A row for each model, linked to the row of the decision page that answers for it."""
+    """A row for each entry of `ASKED`, with a link to its section of the decision page."""
     lines = ["| your model, its biases | can go, if present | stays |", "|---|---|---|"]
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for models, biases, title in ASKED:

@@ -51,7 +51,7 @@ def seed():
 
 
 def write_assignments(folder):
-    """All assignments and sheets, each in three versions."""
+    """Write all assignments and sheets, each in three versions."""
     sources = {path.name: read_notebook(path) for path in sorted(SOURCES.glob("*.ipynb"))}
     sources |= {f"sheet-{chapter:02}.ipynb": sheet(chapter, seed()) for chapter in families()}
     for name, notebook in sources.items():
@@ -65,7 +65,7 @@ def write_assignments(folder):
 
 
 def versions(name, notebook):
-    """{"source", "student", "solution": its text}; raises Fault if a solution has no end."""
+    """{"source", "student" or "solution": text}; raises Fault if a solution has no end mark."""
     source = with_opening(notebook)
     student = changed(source, for_students)
     for cell in student.cells:
@@ -76,7 +76,7 @@ def versions(name, notebook):
 
 
 def with_opening(notebook):
-    """The notebook after a first cell that writes the book's code."""
+    """Add a first cell that writes the book's code; return the notebook."""
     opening = code("the-checker", writing_cell(companions(changed(notebook, solved))))
     opening.metadata.update(FOLDED)
     notebook.cells.insert(0, opening)
@@ -162,7 +162,7 @@ def judged_{number}(claim):
 
 
 def families():
-    """{chapter: its families}."""
+    """{chapter: the families of exercises in families.yml}."""
     return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))
 
 

@@ -1,7 +1,7 @@
 """Time audits and measure their memory, each in its own process. Run it by hand on a quiet machine.
 
-    .venv/bin/python tools/audit_times.py                 all of them
-    .venv/bin/python tools/audit_times.py resnet50        one
+    .venv/bin/python tools/audit_times.py                 # all cases
+    .venv/bin/python tools/audit_times.py resnet50        # one case
 
 Prints seconds and gigabytes.  The goals for two quiet cores: a configuration of any size in 10 s and
 1 GB; GPT-2 small itself in 60 s and 2 GB; a network like ResNet-50 in 60 s.
@@ -62,7 +62,7 @@ def gpt2():
     return AutoModelForCausalLM.from_config(config("gpt2", architectures=["GPT2LMHeadModel"]))
 
 
-#: name: what is audited, its inputs, how
+#: {name: a function that returns (model or configuration, inputs, options of `audit`)}
 CASES = {
     "resnet50": lambda: (resnet50(), torch.randn(2, 3, 64, 64), {}),
     "resnet50 in training": lambda: (resnet50(), torch.randn(2, 3, 64, 64), {"training": True}),

@@ -1,4 +1,4 @@
-"""What the cells of the notebooks prove when torch is left out, and the CPU time that it takes."""
+"""What the cells of the notebooks prove without torch, and the CPU time of each proved line."""
 
 import contextlib
 import io
@@ -13,14 +13,14 @@ from live_proofs import live_cells
 
 
 def proof_cells():
-    """(notebook, cell) of every proof and every refusal."""
+    """Yield (name of the notebook, cell) for every cell that proves or refuses something."""
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         for cell in live_cells(json.loads(path.read_text(encoding="utf-8"))):
             yield path.stem, cell
 
 
 class Line(NamedTuple):
-    """A line of a derivation, as it was proved."""
+    """A proved line of a derivation; ``before`` is the expression in the line above it."""
 
     derivation: object
     before: object
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def proved_by(cell):
-    """([theorem], [Line]) of all that a cell proves; each derivation starts with empty caches."""
+    """Run a cell, each derivation with empty caches; return the theorems and Lines it proves."""
     theorems, lines = [], []
     check, make = Derivation.by, proofs._theorem
 

@@ -1,10 +1,10 @@
-"""What the tools and the tests read in a notebook: its Markdown, and what its cells print."""
+"""Read from a notebook what tools and tests need: its Markdown, and what its cells print."""
 
 import re
 
 from files import read_notebook
 
-#: Markdown alternates with code fences when it is split by this.
+#: A code fence; splitting a text at it makes Markdown and code fences alternate.
 FENCE = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -18,7 +18,7 @@ def has_tag(cell, tag):
 
 
 def printed(cell):
-    """What a cell prints, and its last value as plain text; pictures aside."""
+    """What a cell prints, and its last value as plain text, without pictures."""
     parts = [
         output.get("text", output.get("data", {}).get("text/plain", ""))
         for output in cell.get("outputs", ())

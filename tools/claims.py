@@ -28,7 +28,7 @@ PAGE = "book/claims"
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in the book's words, with the few words of the text that it rests on."""
+    """A claim in the book's words, with the few ``words`` of the text that make it."""
 
     id: str
     claim: str
@@ -50,7 +50,7 @@ class Claim:
 
 
 def read_claims(path):
-    """(texts, claims): {number: about and source} of the texts, and the claims in their order."""
+    """(texts, claims): {number of a text: {"about", "source"}}, and the claims in order."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     verdict = lambda entry: str(entry["verdict"]).lower()  # YAML reads a bare true as a boolean
     return data["texts"], [Claim(**e | {"verdict": verdict(e)}) for e in data["claims"]]
@@ -122,7 +122,7 @@ class Claims(BookDirective):
 
 
 class ClaimsInShort(BookDirective):
-    """The number of claims, and a table of those whose ids are the content."""
+    """The number of claims, and a table of the claims whose ids are the directive's content."""
 
     required_arguments = 1
     has_content = True

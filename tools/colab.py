@@ -108,7 +108,7 @@ def imported(tree):
 
 
 def writing_cell(paths):
-    """Code that writes these files, the same for the same files."""
+    """Code that writes these files; equal files give equal code."""
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         for path in paths:

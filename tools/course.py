@@ -37,7 +37,7 @@ OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
 #: Files of the built site that only Sphinx reads.
 LEFT_OUT = (".buildinfo", "objects.inv")
 FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
-#: A cell that a plan of the guide types in class, after the sentence that introduces it.
+#: A cell that the teacher types in class, after the sentence of the plan that introduces it.
 TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -64,7 +64,7 @@ def pack(folder):
 
 
 def for_both():
-    """The book as built, the chapters as notebooks, what to install, the licences."""
+    """Files for both archives: the built book, chapters as notebooks, requirements, licences."""
     pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
     files = {f"book/{name}": path.read_bytes() for name, path in pages}
     files |= {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
@@ -94,7 +94,7 @@ def for_teachers(folder):
 
 
 def inside(name, folder):
-    """The files of a folder, in a folder of that name."""
+    """The files of ``folder``, as they appear in an archive's folder called ``name``."""
     return {f"{name}/{inner}": path.read_bytes() for inner, path in files_of(folder)}
 
 
@@ -139,7 +139,7 @@ def without_solutions(sheet):
 
 
 def live(plan):
-    """The cells that a plan types in class, ready to run, each below the plan's sentence about it."""
+    """A notebook of the cells that a plan has typed in class, each below the sentence about it."""
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     title = f"{plan.splitlines()[0]}\n\nThe live derivation, as planned."
     cells = [markdown(title, id="title")]
@@ -153,10 +153,10 @@ def live(plan):
 
 
 def write_zip(path, root, files):
-    """An archive with one folder, whose bytes depend on the files alone."""
+    """Write an archive with one folder, ``root``; its bytes depend on the files alone."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{root}/{name}")  # has no date
+            entry = zipfile.ZipInfo(f"{root}/{name}")  # without the current date
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 

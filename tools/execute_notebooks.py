@@ -64,7 +64,7 @@ def run(notebook, folder, environment):
 
 
 def own_sockets():
-    """Make nbclient talk to its kernel through sockets with a unique name, on Linux.
+    """A configuration in which nbclient and its kernel use sockets with a unique name, on Linux.
 
     By default it uses ports that were free when it chose them; if another program takes one before
     the kernel has started, the kernel dies.
@@ -75,7 +75,7 @@ def own_sockets():
 
 
 def normalise(notebook):
-    """Keep what a reader sees, and nothing that differs from run to run."""
+    """Remove metadata that differs from run to run, and set the kernel."""
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Files of this project, read with a helpful message if broken, and written whole or not at all."""
+"""Read the project's files, with a sentence if they are broken; write them whole or not at all."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def naming(place):
 
 
 def in_a_sentence(main):
-    """A tool's main: a Fault or an operating-system error becomes a sentence and exit status 1."""
+    """Make a tool's main print a Fault or OSError as a sentence and return exit status 1."""
 
     @wraps(main)
     def said_plainly(*arguments):
@@ -57,7 +57,7 @@ def write(path, text):
 
 @contextmanager
 def whole(path):
-    """A temporary file that replaces the path once it is complete."""
+    """A temporary file, as the context's value, that replaces ``path`` unless an error occurs."""
     draft = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
     try:
         yield draft
@@ -67,7 +67,7 @@ def whole(path):
 
 
 def read_notebook(path):
-    """The notebook in a file; raises Fault with the line from which it is no longer one."""
+    """The notebook in a file; raises Fault with the line at which it stops being JSON."""
     text = Path(path).read_text(encoding="utf-8")
     try:
         json.loads(text)

@@ -12,9 +12,9 @@ from playwright._impl._driver import compute_driver_executable
 from sphinx.util import logging
 from sphinxcontrib import katex
 
-#: KaTeX itself, with which live proofs typeset what a reader derives.
+#: The script of KaTeX, with which live proofs typeset a reader's derivations in the browser.
 SCRIPT = Path(katex.__file__).with_name("katex.min.js")
-#: One shape for a letter: what the checker writes as \epsilon, the text writes as \varepsilon.
+#: The checker's \epsilon and \phi get the shapes that the text of the book uses.
 MACROS = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
 
 katex.NODEJS_BINARY = compute_driver_executable()[0]

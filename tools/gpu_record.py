@@ -34,7 +34,7 @@ from context_parallel import merge, partial_attention  # noqa: E402
 from derivation.checks import normal  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
-#: dtype, and whether products of float32 may use a fraction of ten bits
+#: {format: (dtype, whether products of float32 may use a fraction of ten bits)}
 FORMATS = {
     "float64": (torch.float64, False),
     "float32": (torch.float32, False),
@@ -61,7 +61,7 @@ def ratio(found, expected):
 
 
 def shift(device, dtype, sizes, size):
-    """By seed: the relative change of the output under a shift of the keys, and of the queries."""
+    """The relative change of the output, for each seed, under a shift of keys and of queries."""
     shape, found = (sizes["heads"], sizes["length"], sizes["width"]), {"keys": [], "queries": []}
     for seed in sizes["seeds"]:
         q, k, v = normal(3, 1, *shape, dtype=dtype, device=device, seed=seed)
@@ -91,7 +91,7 @@ def long(device, dtype, sizes, length):
     shape = (1, sizes["heads"], length, sizes["width"])
     q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
     F.scaled_dot_product_attention(q, k, v)  # the one-time set-up of a library does not count
-    before = torch.cuda.memory_allocated()  # 0 on a CPU
+    before = torch.cuda.memory_allocated()  # is 0 on a CPU
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     out = F.scaled_dot_product_attention(q, k, v)
@@ -112,12 +112,12 @@ def in_blocks(q, k, v, chunk=8192):
     return merge(*map(torch.stack, zip(*parts)))[0]
 
 
-#: What is measured, and at which sizes.
+#: {field of the sizes: the experiment that runs once for each of its values}
 EXPERIMENTS = {"shifts": shift, "seeds": gradient, "lengths": long}
 
 
 def attempt(measure, *given):
-    """What the call returns, or the reason in words why PyTorch refused."""
+    """The result of a measurement, or in words why PyTorch refused it."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return measure(*given)
@@ -145,7 +145,7 @@ def measured(device, sizes):
 
 
 def machine(device):
-    """{field: its value for this record}, in words."""
+    """{field: its value in words} of this machine and this record."""
     commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else "a CPU: a rehearsal",
@@ -179,7 +179,7 @@ def long_in_words(found):
 
 
 def grid(what, results, cell):
-    """A line for each format and size, a column for each kernel."""
+    """A table with a line for each format and size, and a column for each kernel."""
     lines = (
         [format, size, *(x if isinstance(x, str) else cell(x) for x in row.values())]
         for format, rows in results.items()

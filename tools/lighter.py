@@ -11,7 +11,7 @@ from PIL import Image
 PART = re.compile(r"/\*.*?\*/|[^{}/]+\{[^{}]*\}|/", re.DOTALL)
 CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 ICON = re.compile(r'"\\([0-9a-f]{2,5})"')
-#: Names that Bootstrap composes while a page is in use.
+#: Beginnings of class names that Bootstrap composes while a page is in use.
 PUT_TOGETHER = ("bs-",)
 
 
@@ -22,7 +22,7 @@ def words_of(folder):
 
 
 def used(rule, words):
-    """Whether a selector of the rule can match, that is, has no class that no page has."""
+    """Whether some selector of the rule can match: each of its classes is on some page."""
     selectors = rule.partition("{")[0]
     if "(" in selectors:  # :not and :is would need a parser
         return True
@@ -56,7 +56,7 @@ def lighter_font(path, css):
 
 
 def lighter_picture(path):
-    """The picture reduced to 256 colours, if no pixel visibly changes."""
+    """Reduce a picture to 256 colours in its file, if it is opaque."""
     picture = Image.open(path).convert("RGBA")
     if picture.getextrema()[3] == (255, 255):  # the picture is opaque
         method = Image.Quantize.MAXCOVERAGE
@@ -72,7 +72,7 @@ def lighten(app, failed):
     if failed or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    # the font has the icons; the theme's script would draw them again, in 1.5 MB
+    # the font has the icons, so the theme's script of 1.5 MB that draws them is not needed
     (static / "scripts" / "fontawesome.js").write_text("", encoding="utf-8")
     (static / "webpack-macros.html").unlink(missing_ok=True)  # a template left over by the theme
     words, ours, css = words_of(Path(app.outdir)), Path(app.srcdir, "book", "static"), ""

@@ -23,10 +23,10 @@ from files import read_notebook
 from formulas import MACROS
 from sphinx.transforms import SphinxTransform
 
-#: What the browser has, except for the part of the checker that needs torch.
+#: Modules that the browser has, except for ABSENT, the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-NOT_THERE = "a module that is not there"  # what a statement reads if it imports one
+NOT_THERE = "a module that is not there"  # the name that a statement reads if it imports one
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that change the object on which they are called.
 CONTINUING = {"by", "base", "step"}
@@ -94,7 +94,7 @@ def statements(source):
 
 
 def global_names(text):
-    """(read, bound): the names of the notebook in a statement, those inside functions too."""
+    """(read, bound): the global names in a statement, including those inside functions."""
     read, bound = set(), {EVERYTHING} if "import *" in text else set()
 
     def look(table, outermost):
@@ -122,7 +122,7 @@ def changed_objects(tree):
 
 
 def owner(node):
-    """The name that `name.a[b].c(…)` begins with, if it is one."""
+    """The first name in an expression such as `name.a[b].c(…)`, or "" if it begins otherwise."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return getattr(node, "id", "")

@@ -26,7 +26,7 @@ class MutantsRecord(BookDirective):
 
 
 def shown(part, there):
-    """A part of the record, line by line, as Markdown."""
+    """Yield a part of the record as lines of Markdown."""
     made = sum(there["made"].values())
     survived = Counter(one["kind"] for one in there["survivors"])
     share = int(1000 * (1 - survived.total() / made)) / 10  # never rounded up to 100 %
@@ -38,7 +38,7 @@ def shown(part, there):
         yield f"| {kind} | {count} | {count - survived[kind]} | {survived[kind] or ''} |"
     for one in there["survivors"]:
         name = one["place"]
-        page = (ROOT / "notebooks" / f"{name}.ipynb").exists()  # it may have been merged since
+        page = (ROOT / "notebooks" / f"{name}.ipynb").exists()  # else merged since then
         link = f"[{name}](../notebooks/{name}.ipynb)" if page else f"`{name}`"
         yield f"\n{link}, `` {one['piece']} ``: {one['kind']}.\n"
         yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"

@@ -31,7 +31,7 @@ def one_page(site):
     pages = {name: page_of(site, name) for name in [toc["root"], *in_order(toc["parts"])]}
     tops = {name: anchor_of(name, page.article.section["id"]) for name, page in pages.items()}
     texts = {name: text_of(name, page, tops, site.name) for name, page in pages.items()}
-    for text in list(texts.values())[1:]:  # they belong to parts, which have headings
+    for text in list(texts.values())[1:]:  # one level deeper, below the parts' headings
         for heading in text.find_all(HEADINGS):
             heading.name = f"h{int(heading.name[1]) + 1}"
     parts = [
@@ -48,7 +48,7 @@ def one_page(site):
 
 
 def in_order(entries):
-    """The names of pages, each before those nested under it."""
+    """Yield the names of the pages in a table of contents, each before those nested under it."""
     for entry in entries:
         yield from [entry["file"]] if "file" in entry else []
         yield from in_order(entry.get("chapters", entry.get("sections", ())))
@@ -63,7 +63,7 @@ def anchor_of(name, anchor):
 
 
 def text_of(name, page, tops, site):
-    """The section with the text of a page, its anchors, links and pictures adapted to this page.
+    """The section with the text of a page, its anchors, links and pictures fitted to the one page.
 
     ``tops`` has the anchor of the beginning of each page; ``site`` is the folder of the pictures.
     """
@@ -80,7 +80,7 @@ def text_of(name, page, tops, site):
         if to in tops:
             link["href"] = "#" + (anchor_of(to, anchor) if anchor else tops[to])
         elif ":" not in address:
-            link.unwrap()  # it leads to a picture on the site
+            link.unwrap()  # the link leads to a picture on the site
     for picture in text.find_all("img"):
         picture["src"] = normpath(join(site, dirname(name), picture["src"]))
     return text

@@ -64,6 +64,6 @@ def copy(app, error):
 
 def setup(app):
     app.add_directive("pdf-download", PdfDownload)
-    app.connect("html-page-context", add_to_menu, priority=600)  # the theme's menu: 501
+    app.connect("html-page-context", add_to_menu, priority=600)  # after the theme's menu, at 501
     app.connect("build-finished", copy)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

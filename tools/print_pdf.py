@@ -57,7 +57,7 @@ def find_chromium():
 
 @contextmanager
 def chromium():
-    """Chromium without access to other machines."""
+    """Start Chromium without access to other machines; the value of the context is the browser."""
     nowhere = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     path = find_chromium()

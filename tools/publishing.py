@@ -1,4 +1,4 @@
-"""What depends on the public address, and what readers download.
+"""Add to the site what depends on its public address, and make its notebooks run alone.
 
 If `repository.url` is set in _config.yml, pages link to the repository, open in Colab and state their
 address; if it is empty, none of this appears.  “Download this notebook” always yields the copy that
@@ -39,7 +39,7 @@ def use_address(app, config):
 
 
 def describe(app, page, template, context, doctree):
-    """What a page says about itself when it is shared."""
+    """Add the metadata that other sites show when a page is shared."""
     title = context.get("title", app.config.project)  # the search page has none
     said = {"og:title": title, "og:description": DESCRIPTION, "og:type": "article"}
     if site := site_address(Path(app.srcdir)):
@@ -55,7 +55,7 @@ def describe(app, page, template, context, doctree):
 
 
 def mend(app, page, template, context, doctree):
-    """Label the download of a chapter, and mend what axe objects to."""
+    """Label the download of a chapter, and mend what the accessibility checker axe reports."""
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if button.get("text") == ".ipynb":

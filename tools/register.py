@@ -69,7 +69,7 @@ Clause = namedtuple("Clause", "words mark rests_on")
 
 @dataclass(frozen=True)
 class Statement:
-    """What has a number, a name and an anchor: a theorem, a lemma or a remark."""
+    """A theorem, a lemma or a remark: a statement with a number, a name and an anchor."""
 
     notebook: Path
     chapter: str
@@ -84,7 +84,7 @@ class Statement:
 
     @property
     def slug(self):
-        """Its anchor: its name in lower case, joined by hyphens."""
+        """The anchor of the statement: its name in lower case, joined by hyphens."""
         return nodes.make_id(self.name)
 
 
@@ -143,7 +143,7 @@ def read_notebook(path):
 
 
 def compare(what, wanted, found):
-    """Demand each heading or row that a box determines exactly once, and no others."""
+    """Demand that each wanted heading or row is found exactly once, and no others."""
     for one in wanted + found:
         asked, there = wanted.count(one), found.count(one)
         demand(asked == there == 1, f"{asked} boxes make the {what} “{one}”; it is there {there}×")

@@ -1,4 +1,4 @@
-"""Archive a version: the pages, the PDF, the notebooks that run alone, the course, checksums.
+"""Archive a version: pages, PDF, notebooks that run alone, course and checksums.
 
     make release     # builds all of it first; the archives go to _build/release
 
@@ -56,7 +56,7 @@ def archive(folder, number):
 
 
 def copies():
-    """The notebooks that run alone."""
+    """{name: bytes} of the notebooks that run alone."""
     site, paths = site_address(ROOT), sorted(colab.NOTEBOOKS.glob("*.ipynb"))
     return {path.name: colab.colab_copy(path, site).encode() for path in paths}
 

@@ -66,7 +66,7 @@ def theorems(path):
 
 
 def assumptions(into, options, modules, names):
-    """The axioms that each theorem rests on, as Rocq prints them."""
+    """{theorem: the axioms that it rests on, as Rocq prints them}."""
     lines = [f"From Bias Require Import {' '.join(modules)}."]
     for name in names:
         lines += [f'Goal True. idtac "about {name}". Abort.', f"Print Assumptions {name}."]
@@ -78,7 +78,7 @@ def assumptions(into, options, modules, names):
 
 
 def coqc(into, *arguments):
-    """What coqc prints; raises Fault with its objection."""
+    """Run coqc and return what it prints; raises Fault with its error message."""
     done = subprocess.run(["coqc", *QUIET, *arguments], cwd=into, capture_output=True, text=True)
     if done.returncode:
         raise Fault(f"{done.stderr.strip()}\nRocq does not accept {arguments[-1]}.")

@@ -1,4 +1,4 @@
-"""The words by which the search finds a page: those on the page, and other spellings of them.
+"""Let the search find a page by the words on it, and by other spellings of these words.
 
 Sphinx indexes a word as it is written.  With this module, “FlashAttention” is also found as “flash
 attention”, “batch norm” as “batchnorm”, and “rotary” as “RoPE”.

@@ -84,7 +84,7 @@ def write_slides(folder):
 
 
 def write_pages(folder):
-    """The pages and the files that they share; returns {name: the deck as written}."""
+    """Write the pages and the files that they share; return {name: deck}."""
     copy_assets(folder / "assets")
     sources, template = read_sources(), TEMPLATES.get_template("template.html")
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
@@ -108,7 +108,7 @@ def copy_assets(assets):
 
 
 def read_sources():
-    """What a deck may show but not copy: {"cell", "theorem", "claim", "exercise": {name: it}}."""
+    """What a deck shows by name: {"cell", "theorem", "claim" or "exercise": {name: source}}."""
     cells = {
         f"{path.stem}#{cell.get('id', '')}": cell
         for path in sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -161,7 +161,7 @@ def block(kind, html):
 
 
 def cell_part(cell, part):
-    """A cell: the marked excerpts of its text, or all of it; of code, what `as` selects."""
+    """A cell as HTML: the marked excerpts or all of its text, or what `as` selects of code."""
     if cell.cell_type == "markdown":
         texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
         number = part.get("excerpt")
@@ -178,7 +178,7 @@ def code(cell, part):
 
 
 def printed(cell, part):
-    """What the cell printed, and its last value if that is plain text only."""
+    """The output of a cell as HTML: printed lines, and values that are plain text only."""
     said = [output.text for output in cell.outputs if output.output_type == "stream"]
     values = [output.data for output in cell.outputs if "data" in output]
     said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
@@ -202,14 +202,14 @@ def position(lines, beginning):
 
 
 def stored(cell, kind):
-    """What the cell has shown, as one MIME type."""
+    """The stored outputs of a cell in one MIME type."""
     found = [output.data[kind] for output in cell.outputs if kind in output.get("data", {})]
     demand(found, f"{cell.id} has no {kind}")
     return "\n".join(found)
 
 
 def formula(cell, part):
-    """A line or a proof, below the name of the theorem that it proves."""
+    """A formula or a whole proof as HTML, below the name of the theorem that it proves."""
     rows = rows_of(stored(cell, "text/latex").strip("$\n ").replace(r"\small", ""))
     if part.get("where") is False:
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
@@ -249,7 +249,7 @@ KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
 
 
 def math(content, options):
-    """A formula of a line or of a paragraph."""
+    """A typeset formula as HTML, inline or as a paragraph."""
     html = typeset(content, options["display_mode"])
     if options["display_mode"]:
         return f'<div class="formula math">{html}</div>'
@@ -274,7 +274,7 @@ SHOWN = TEMPLATES.get_template("parts.html").module
 
 
 def print_page(browser, path):
-    """One sheet for each slide, with everything on it visible."""
+    """Print a deck as a PDF: a sheet for each slide, with all its steps visible."""
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(path.resolve().as_uri() + "?print-pdf")
     page.wait_for_function("window.slidesReady === true")

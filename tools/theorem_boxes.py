@@ -24,7 +24,7 @@ class TheoremBoxes(SphinxTransform):
         anchors = {}
         for quote in list(self.document.findall(nodes.block_quote)):
             title = opening(quote)
-            theorem = title and title.astext().replace("’", "'").rstrip(".")  # undo the typographer
+            theorem = title and title.astext().replace("’", "'").rstrip(".")  # plain quotes
             found = theorem and (BOX_TITLE.fullmatch(theorem) or REMARK_TITLE.fullmatch(theorem))
             if not found:
                 continue
@@ -92,7 +92,7 @@ def mark_parts(quote):
 
 
 def anchor_equations(document):
-    """Put each display equation into a box with its anchor, and that box out of its paragraph."""
+    """Put each display equation into a box with an anchor, and move it out of its paragraph."""
     for place, equation in enumerate(list(document.findall(nodes.math_block)), 1):
         anchor = f"eq-{place}"
         box = nodes.container(ids=[anchor], classes=["equation"])

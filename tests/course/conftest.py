@@ -1,4 +1,4 @@
-"""What the tests of the course share: the assignments written out, and the browser."""
+"""Fixtures that the tests of the course share: the written assignments, and the browser."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from browser import browser  # noqa: F401
 
 @pytest.fixture(scope="session")
 def course(tmp_path_factory):
-    """All assignments, written out: ``path(version, part)`` and ``read(version, part)``."""
+    """All assignments in a folder, with functions ``path(version, part)`` and ``read(…)``."""
     folder = tmp_path_factory.mktemp("course")
     assignments.write_assignments(folder)
     path = lambda version, part: folder / version / f"{part}.ipynb"

@@ -1,4 +1,4 @@
-"""What the tests of the assignments share: a small assignment, and submissions to all."""
+"""A small assignment for the tests of the course, and functions that make and grade submissions."""
 
 import textwrap
 from pathlib import Path
@@ -39,7 +39,7 @@ WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
-    """An assignment with two questions for tests and one for a person."""
+    """An assignment with two questions that tests grade and one that a person grades."""
     cells = [
         marked("about", "# An assignment", "markdown"),
         marked("setup", SETUP),
@@ -53,7 +53,7 @@ def small_source():
 
 
 def marked(name, source, kind="code", **mark):
-    """A cell with nbgrader's metadata; one with points is graded."""
+    """A cell with nbgrader's metadata, graded if ``mark`` has points."""
     mark = {"solution": False, "grade": "points" in mark, "grade_id": name, **mark}
     new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     return new(textwrap.dedent(source).strip(), metadata={"nbgrader": mark}, id=name)
@@ -64,17 +64,17 @@ def grade_id(cell):
 
 
 def cell(notebook, name):
-    """The cell of that name."""
+    """The cell of a notebook with this grade_id."""
     return next(c for c in notebook.cells if grade_id(c) == name)
 
 
 def with_answers(notebook, **sources):
-    """A copy of a notebook in which some cells hold something else."""
+    """A copy of a notebook with the sources {grade_id: source} in place of its own."""
     return assignments.changed(notebook, lambda c: sources.get(grade_id(c), c.source))
 
 
 def in_the_place_of_the_solution(source, code):
-    """The source of an answer in which ``code`` stands where the solution stood."""
+    """The source of an answer with ``code`` in place of its solution."""
     code = textwrap.dedent(code).strip("\n")
     put = lambda found: textwrap.indent(code, found[1]) + "\n"
     return assignments.SOLUTION.sub(put, source + "\n").rstrip("\n")
@@ -90,19 +90,19 @@ def answers_to(part):
 
 
 def graded(notebook, folder, source, **options):
-    """The report on a notebook that is handed in; ``source`` is the path of the assignment."""
+    """The report on a submitted notebook; ``source`` is the path of the assignment."""
     path = folder / "submission.ipynb"
     nbformat.write(notebook, path)
     return grade(path, source, **options)
 
 
 def points(report):
-    """{part of a question: its points} of what tests grade."""
+    """{part of a question: its points} for all parts that tests grade."""
     return {v.question: v.points for v in report.verdicts if v.points is not None}
 
 
 def by_question(report):
-    """{question: (its points, of how many)}: those of its parts, together."""
+    """{question: (points, most points)}, each the sum over the question's parts."""
     sums = {}
     for verdict in [v for v in report.verdicts if v.points is not None]:
         got, of = sums.get(verdict.question[:2], (0, 0))

@@ -1,4 +1,4 @@
-"""The assignments say what they ask for; the sheets that are drawn are solvable, and only so."""
+"""The tests in assignments name what they check; drawn sheets accept solutions and nothing else."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from submissions import PARTS, cell, in_the_place_of_the_solution, small_source
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_follows_its_answer_and_says_what_it_asks_for_and_what_is_wrong(course, part):
+def test_a_part_follows_its_answer_with_its_question_and_messages(course, part):
     answered = "no answer yet"
     for one in course.read("source", part).cells:
         mark = one.metadata.get("nbgrader", {})
@@ -25,7 +25,7 @@ def test_a_part_follows_its_answer_and_says_what_it_asks_for_and_what_is_wrong(c
             assert all(node.msg for node in asserts), mark["grade_id"]
 
 
-def test_a_solution_without_an_end_is_handed_out_to_nobody():
+def test_a_solution_without_an_end_mark_is_refused():
     notebook = small_source()
     cell(notebook, "q2").source = cell(notebook, "q2").source.replace("### END SOLUTION", "")
     with pytest.raises(Fault, match="small.ipynb: cell q2: each ### BEGIN needs its ### END"):
@@ -35,7 +35,7 @@ def test_a_solution_without_an_end_is_handed_out_to_nobody():
 # ── The sheets ────────────────────────────────────────────────────────────────────────────
 
 SEEDS = ("1", pytest.param("autumn", marks=pytest.mark.nightly))
-#: By kind of answer: the body of its function, and whether it passes parts a and b (1 or 0).
+#: {kind of answer: (body of its function, whether it passes parts a and b, as "1" or "0")}
 ANSWERS = {
     "assumed": ("return Derivation('it', left).by(right, given(left, right)).qed()", "00"),
     "guessed": ("return claim == 'A'", "00"),
@@ -44,7 +44,7 @@ ANSWERS = {
 
 
 def passed(cells, number, answer):
-    """Which parts of a question pass, as ones and zeros, when its cell holds ``answer``."""
+    """Which parts of a question pass with this answer, as a string of ones and zeros."""
     names, result = {}, ""
     for one in cells:
         if one.cell_type != "code" or one.id[0] == "q" and one.id[1] != str(number):
@@ -59,14 +59,14 @@ def passed(cells, number, answer):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("chapter", sorted(families()))
-def test_what_is_right_passes_and_what_is_assumed_or_half_does_not(chapter, seed):
+def test_solutions_pass_and_assumed_or_partial_answers_fail(chapter, seed):
     cells = sheet(chapter, seed).cells
     for number in (1, 2):
         answer = next(c for c in cells if c.id == f"q{number}")
         assert passed(cells, number, solved(answer)) == "11"
         for kind, (code, parts) in ANSWERS.items():
             if kind == "assumed" and "SECOND_MOMENTS" in answer.source:
-                continue  # minutes: every assumed moment is matched against every other
+                continue  # takes minutes, as it compares all pairs of assumed moments
             put = in_the_place_of_the_solution(answer.source, code)
             assert passed(cells, number, put) == parts
 

@@ -1,4 +1,4 @@
-"""The archives that a teacher hands out hold what they promise, and no solution for a student."""
+"""The archives of the course are complete, and students get no solution."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ from cells import has_tag
 
 SOLVED = re.compile(r"BEGIN SOLUTION|HIDDEN TESTS|<summary>Solution")
 GRADER = "assignments/grade.py"
-#: Brings up the one interface that a container without a network has, and runs what is named.
+#: Code that brings up the loopback interface of a container without a network, then runs Python.
 LOOPBACK = """import fcntl, os, socket, struct, sys
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh", b"lo", 0x41))  # SIOCSIFFLAGS: up, running
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"""
@@ -22,7 +22,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"""
 
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory):
-    """{"student": {name: bytes}, "instructor": …}, without the slides, which have their own tests."""
+    """{"student" or "instructor": {name: bytes}}, without the slides, which other tests cover."""
     return unpacked(tmp_path_factory.mktemp("course"))
 
 
@@ -63,7 +63,7 @@ def test_a_student_gets_every_question_and_no_solution(packed):
             assert not SOLVED.search(cell.source) and not has_tag(cell, "hide-cell"), name
 
 
-def test_what_is_typed_in_class_is_ready_to_run(packed):
+def test_cells_to_type_in_class_are_ready_to_run(packed):
     live = in_folder(packed["instructor"], "live")
     assert len(live) == 5
     for name, data in live.items():
@@ -73,8 +73,8 @@ def test_what_is_typed_in_class_is_ready_to_run(packed):
         assert len(code) == plan.count("```python") and all(source in plan for source in code)
 
 
-def test_what_notebooks_import_can_be_installed_from_the_requirements(packed):
-    files = packed["instructor"]  # all that a student has, and more
+def test_requirements_contain_all_that_notebooks_import(packed):
+    files = packed["instructor"]  # include the student's files
     named = set(re.findall(r"^([\w-]+)[=>]", files["requirements.txt"].decode(), re.M))
     there = named | set(sys.stdlib_module_names) | {"derivation", "redundancy", "context_parallel"}
     sheets = [name for name in files if name.endswith(".ipynb") and not name.startswith("book/")]
@@ -85,7 +85,7 @@ def test_what_notebooks_import_can_be_installed_from_the_requirements(packed):
 
 
 @pytest.mark.parametrize("who", ["student", "instructor"])
-def test_the_readme_speaks_of_what_is_there(packed, who):
+def test_the_readme_names_the_files_of_the_archive(packed, who):
     files = packed[who]
     readme = files["README.md"].decode()
     there = {name.partition("/")[0] for name in files if "/" in name}
@@ -101,8 +101,8 @@ def test_packing_twice_gives_the_same_bytes(tmp_path, packed):
     assert unpacked(tmp_path) == packed
 
 
-def test_the_container_and_the_readme_grade_from_the_archive_without_a_network(packed, tmp_path):
-    """What the recipe copies, laid out as it does, in a namespace that has no network."""
+def test_the_archive_grades_without_a_network(packed, tmp_path):
+    """The files that the Containerfile copies grade solutions in a namespace without a network."""
     files = packed["instructor"]
     recipe = files["assignments/Containerfile"].decode()
     copied = re.findall(r"^COPY (\S+) /(\S*)$", recipe, re.M)
@@ -125,7 +125,7 @@ def test_the_container_and_the_readme_grade_from_the_archive_without_a_network(p
     demand_means(there, "no namespaces without a network here")
 
 
-def test_a_book_that_is_not_built_is_said_to_be_missing(tmp_path, monkeypatch, capsys):
+def test_packing_without_a_built_book_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(course, "SITE", tmp_path / "nowhere")
     assert course.main([str(tmp_path / "out")]) == 1
     assert "run `make book` first" in capsys.readouterr().err

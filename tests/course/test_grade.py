@@ -1,4 +1,4 @@
-"""grade.py: points for what is right, none for what is wrong, and a sentence for everything else."""
+"""grade.py gives points for right answers, none for wrong ones, and a sentence for other faults."""
 
 import csv
 import re
@@ -26,7 +26,7 @@ each_part = pytest.mark.parametrize("part", PARTS)
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A small assignment: the path of its source, and the versions that are handed out."""
+    """A small assignment: the path of its source, its student version, and its solution."""
     path = tmp_path_factory.mktemp("small") / "small.ipynb"
     made = versions(path.name, small_source())
     path.write_text(made["source"], encoding="utf-8")
@@ -36,7 +36,7 @@ def small(tmp_path_factory):
 
 @pytest.fixture
 def hand_in(small, tmp_path):
-    """Grades a notebook as an answer to the small assignment."""
+    """A function that grades a notebook as a submission to the small assignment."""
     return lambda notebook, **options: graded(notebook, tmp_path, small.path, **options)
 
 
@@ -54,7 +54,7 @@ def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, par
     assert {v.reason for v in untouched.verdicts} == {"not answered"} and untouched.notes == []
 
 
-#: What an answer of a kind gets, of how many points.
+#: {kind of answer: whether it may get so many points}
 EARNS = {
     "wrong": lambda points, of: points == 0,
     "half": lambda points, of: 0 < points < of,
@@ -64,9 +64,9 @@ EARNS = {
 
 @each_part
 def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course, part, tmp_path):
-    """Every variant of every answer, in each submission another of each question.
+    """Every stored answer earns the points of its kind, whatever the answers beside it.
 
-    So right and wrong ones stand side by side, and none may change what another gets.
+    Each submission combines different answers to the questions, right and wrong.
     """
     listed = {
         name: [(code, kind) for kind in EARNS for code in kinds[kind]]
@@ -85,9 +85,9 @@ def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course
         assert not re.search("SyntaxError|IndentationError", said), said
 
 
-# ── What can go wrong in a submission ─────────────────────────────────────────────────────
+# ── Faults of a submission ────────────────────────────────────────────────────────────────
 
-#: An answer to the first of two questions, and what is said of it.
+#: {title: (answer to the first of two questions, words of the reason for its points)}
 ANSWERS = {
     "names overwritten": ("half_turn = math.pi\nclose = len = str = abs = None", "right"),
     "no variable of ours": ("import os\nhalf_turn = math.pi + len(os.getenv('OURS', ''))", "right"),
@@ -101,7 +101,7 @@ ANSWERS = {
     "a large file": ("open('large', 'wb').write(bytes(10**8)); half_turn = 3", "File too large"),
     "an end": ("import os\nos._exit(0)", "the answer ended Python"),
     "a loop": ("while True:\n    half_turn = 3", "the answer ran longer than 8 s"),
-    # its output fills its memory, or its time is up; which comes first depends on the machine
+    # it runs out of memory or of time first, depending on the machine
     "printing without end": (
         "while True:\n    print('x' * 10**5)",
         "ran longer than 8 s|MemoryError",
@@ -121,7 +121,7 @@ def test_an_answer_counts_for_its_own_points_only(name, small, hand_in, monkeypa
     assert len(grade.told(report).splitlines()) == 1 + 3 + 1
 
 
-def test_what_is_not_the_students_is_put_back_and_reported(small, hand_in):
+def test_changed_setup_and_tests_are_restored_and_reported(small, hand_in):
     changed = with_answers(small.solution, **{"q2-tests": "pass"}, q2="def double(x): return 6")
     cell(changed, "setup").source = "close = lambda *_: True"
     changed.cells.remove(cell(changed, "q1-tests"))
@@ -131,7 +131,7 @@ def test_what_is_not_the_students_is_put_back_and_reported(small, hand_in):
     assert [note.split()[0] for note in report.notes] == ["setup", "q1-tests", "q2-tests"]
 
 
-def test_cells_that_are_missing_doubled_or_added(small, hand_in):
+def test_missing_duplicate_and_added_cells_are_graded_correctly(small, hand_in):
     mixed = with_answers(small.solution, q1="half_turn = helper")
     first = cell(with_answers(small.solution, q1="half_turn = 3"), "q1")
     first.id = "another"
@@ -144,7 +144,7 @@ def test_cells_that_are_missing_doubled_or_added(small, hand_in):
     assert report.notes == ["a cell added after q3 stops with ZeroDivisionError: division by zero"]
 
 
-def test_an_assignment_that_does_not_run_here_is_nobody_s_fault(small, tmp_path):
+def test_an_assignment_that_does_not_run_grades_nobody(small, tmp_path):
     source = nbformat.read(small.path, as_version=4)
     nbformat.write(with_answers(source, setup="import nothing_like_it"), tmp_path / "small.ipynb")
     with pytest.raises(grade.CannotGrade, match="cell setup stops with ModuleNotFoundError"):

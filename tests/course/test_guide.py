@@ -1,4 +1,4 @@
-"""What the guide tells a teacher to type is run, and answers what the guide says."""
+"""The code that the guide tells a teacher to type gives the answers that the guide shows."""
 
 import ast
 import contextlib
@@ -18,7 +18,7 @@ PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
 
 
 def shown(code, names):
-    """What a notebook cell would print, and in words the formula that it would show."""
+    """The lines that a notebook cell would print, with formulas as text."""
     show = mock.patch("sys.displayhook", lambda value: value is None or print(value))
     with show, contextlib.redirect_stdout(io.StringIO()) as printed:
         for line in ast.parse(code).body:
@@ -31,7 +31,7 @@ def lines(text):
 
 
 @pytest.mark.parametrize("page", PLANS, ids=lambda page: page.stem)
-def test_a_plan_fills_ninety_minutes_and_what_is_typed_answers_so(page):
+def test_a_plan_takes_ninety_minutes_and_its_code_gives_the_shown_output(page):
     text, names = page.read_text(encoding="utf-8"), {}
     assert TYPED.search(text)
     for code, answer in TYPED.findall(text):
@@ -39,7 +39,7 @@ def test_a_plan_fills_ninety_minutes_and_what_is_typed_answers_so(page):
     assert sum(map(int, MINUTES.findall(text))) == 90
 
 
-def test_every_board_is_drawn_somewhere_and_named():
+def test_every_board_is_shown_with_a_description():
     said = "".join(page.read_text(encoding="utf-8") for page in PLANS)
     boards = {path.name for path in (GUIDE / "boards").glob("*.svg")}
     shown_with_words = set(re.findall(r"!\[[^\]]{40,}\]\(boards/([\w-]+\.svg)\)", said))

@@ -1,4 +1,4 @@
-"""nbgrader takes the assignments as they are, and gives the points that grade.py gives."""
+"""nbgrader accepts the assignments unchanged, and gives the same points as grade.py."""
 
 import os
 import re
@@ -31,7 +31,7 @@ UNREACHABLE = re.compile(
 
 @pytest.fixture(scope="session")
 def nbgrader():
-    """The folder of nbgrader and what it needs, beside the book's packages and by their pins."""
+    """The folder of nbgrader and its dependencies, installed with the book's pinned versions."""
     pins = [f"-c{ROOT / name}" for name in ("requirements.txt", "constraints.txt")]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", f"--target={FOLDER}"]
     with FileLock(FOLDER.with_suffix(".lock")):
@@ -48,7 +48,7 @@ def nbgrader():
 
 @pytest.fixture(scope="session")
 def classroom(nbgrader, tmp_path_factory):
-    """A course folder as a teacher gets it, and a way to run nbgrader's commands there."""
+    """A function that runs nbgrader's commands in ``run.folder``, a teacher's course folder."""
     folder = tmp_path_factory.mktemp("classroom")
     shutil.copy(TEACHING / "handouts" / "nbgrader_config.py", folder)
     environment = os.environ | {
@@ -68,8 +68,8 @@ def classroom(nbgrader, tmp_path_factory):
 
 
 def gradebook(folder, part):
-    """{student: {cell: its points}}, None for what waits for a person."""
-    from nbgrader.api import Gradebook  # the fixture above has installed it
+    """{student: {cell: its points, or None if a person has to grade it}}."""
+    from nbgrader.api import Gradebook  # installed by the fixture above
 
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
         return {
@@ -83,7 +83,7 @@ def gradebook(folder, part):
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, course, tmp_path):
+def test_nbgrader_gives_the_same_points_as_grade_py(part, classroom, course, tmp_path):
     (classroom.folder / "source" / part).mkdir(parents=True)
     shutil.copy(course.path("source", part), classroom.folder / "source" / part)
     classroom("generate_assignment", part)
@@ -110,5 +110,5 @@ def test_nbgrader_gives_the_points_that_the_plain_route_gives(part, classroom, c
     classroom("generate_feedback", part)
     page = classroom.folder / "feedback" / "half" / part / f"{part}.html"
     shown = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").get_text()
-    missing = next(v.reason for v in report.verdicts if v.points == 0)  # of the last, the half
+    missing = next(v.reason for v in report.verdicts if v.points == 0)  # of the half-right answer
     assert "".join(missing.split()) in "".join(shown.split())

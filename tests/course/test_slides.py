@@ -1,9 +1,9 @@
-"""The slides: made from the chapters, legible from the back row, and at home without a network.
+"""The slides are made from the chapters, legible from the back row, and need no network.
 
-A slide has 1280 × 720 pixels. Words have at least 24 of them, formulas too (their indices follow
-in proportion). What a program reads or prints has at least 21: a line of 88 columns, as the book
-has them, must fit without a break. Letters in a figure have 16.8 pixels in the stored picture, so
-that a figure that is enlarged by 1.08 has letters of 18.
+A slide has 1280 × 720 pixels. Words and formulas are at least 24 pixels high; indices of formulas
+are smaller in proportion. Code and output are at least 21 pixels high, so that a line of the book's
+88 columns fits without a break. Letters in a figure have 16.8 pixels in the stored picture, and 18
+if the figure is enlarged by 1.08.
 """
 
 import re
@@ -22,7 +22,7 @@ each_deck = pytest.mark.parametrize("deck", NAMES)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder of the pages, and the decks that they were made of."""
+    """(the folder of the pages, {name: the deck that its page was made from})."""
     folder = tmp_path_factory.mktemp("slides")
     return folder, slides.write_pages(folder)
 
@@ -40,7 +40,7 @@ def test_the_decks_show_every_tagged_cell_and_no_other(built, sources):
 
 
 def test_the_marks_of_an_excerpt_come_in_pairs_and_change_nothing_in_the_book(sources):
-    """One that begins a line stands alone in its paragraph: Markdown takes its line as HTML."""
+    """A mark that begins a line is its own paragraph, as Markdown reads the whole line as HTML."""
     for name, cell in sources["cell"].items():
         marks = re.findall(r"<!-- (/?)slide -->", cell.source)
         assert marks == ["", "/"] * (len(marks) // 2), name
@@ -61,7 +61,7 @@ def test_a_wrong_part_is_refused_with_its_place(cell, message, sources):
 
 # ---- in Chromium, from a disk ------------------------------------------------------------
 
-#: What is wrong with the slide that is shown, in words.
+#: A script that returns the faults of the current slide, in words.
 FAULTS = """() => {
   const section = Reveal.getCurrentSlide(), faults = []
   const demand = (good, ...words) => good || faults.push(words.join(" "))
@@ -96,7 +96,7 @@ FAULTS = """() => {
 
 
 def opened(browser, path, query=""):
-    """A deck from the disk, ready to be shown; its `faults` are what goes wrong with it."""
+    """The page of a deck, loaded from the disk and ready; errors are added to its `faults`."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page = visited(context, path.as_uri() + query, "file:")
     page.wait_for_function("window.slidesReady === true", timeout=60_000)
@@ -104,7 +104,7 @@ def opened(browser, path, query=""):
 
 
 @each_deck
-def test_every_slide_is_legible_and_whole_and_has_its_time(browser, built, deck):
+def test_every_slide_is_legible_and_complete_and_has_its_minutes(browser, built, deck):
     folder, decks = built
     minutes = [slide["minutes"] for slide in decks[deck]["slides"]]
     assert sum(minutes) == 90 if deck == "lecture" else 35 <= sum(minutes) <= 45
@@ -113,7 +113,7 @@ def test_every_slide_is_legible_and_whole_and_has_its_time(browser, built, deck)
     for number in range(len(minutes)):
         page.evaluate(f"Reveal.slide({number}, 0, 99)")
         assert page.evaluate(FAULTS) == [], f"{deck}, slide {number + 1}"
-    # and what is wrong is seen
+    # the control: faults added to a slide are found
     bad = '<p style="height: 900px">x</p><p style="font-size: 20px">y</p><figure><img></figure>'
     page.evaluate(f"Reveal.getCurrentSlide().querySelector('.body').innerHTML += `{bad}`")
     seen = {"too full", "small: y", "outside: y", "without words: a figure"}
@@ -122,7 +122,7 @@ def test_every_slide_is_legible_and_whole_and_has_its_time(browser, built, deck)
     assert page.faults == []
 
 
-def test_the_keyboard_leads_through_the_steps_and_the_presenter_sees_the_notes(browser, built):
+def test_keys_show_the_steps_and_the_presenter_sees_the_notes(browser, built):
     page, lecture = opened(browser, built[0] / "lecture.html"), built[1]["lecture"]["slides"]
     asks = lambda slide: any("claim" in part for part in slide["show"])
     number = next(number for number, slide in enumerate(lecture) if asks(slide))
@@ -161,11 +161,11 @@ def test_the_pdf_has_a_page_for_each_slide_with_its_words(browser, built, deck):
 
 
 def squeezed(text):
-    """Words without the spaces and the marks that a PDF sets in its own way."""
+    """Letters and digits only, as a PDF has spaces and marks of its own."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def test_without_chromium_the_slides_are_there_all_the_same(tmp_path, capsys, monkeypatch):
+def test_without_chromium_the_slides_are_made_without_pdf(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CHROMIUM", "/no/such/browser")
     assert slides.main([str(tmp_path)]) == 0
     assert "without PDF: There is no /no/such/browser here" in capsys.readouterr().out

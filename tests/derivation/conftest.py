@@ -1,4 +1,4 @@
-"""What the tests of the checker share; their letters are in `shared_letters`."""
+"""The fixture that tests of the checker share; the letters they share are in `shared_letters`."""
 
 import pytest
 from derivation import proofs
@@ -6,5 +6,5 @@ from derivation import proofs
 
 @pytest.fixture
 def without_torch(monkeypatch):
-    """What refuses is the kernel, or the notation in front of it, and not a run in torch."""
+    """Skip the runs in torch, so that only the kernel or the notation can refuse a line."""
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)

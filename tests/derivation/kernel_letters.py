@@ -1,4 +1,4 @@
-"""Terms and theorems of the kernel, in short, for the tests of its rules and of normal forms."""
+"""Short names for terms and theorems of the kernel, for tests of its rules and normal forms."""
 
 from derivation.kernel import rules
 from derivation.kernel.terms import *
@@ -43,5 +43,5 @@ def equal(lhs, rhs, *letters, **more):
 
 
 def needs(theorem):
-    """What the conditions of a theorem say of their terms."""
+    """The relations in the conditions of a theorem, sorted: "≠ 0", "exists" and so on."""
     return sorted(relation for relation, _ in theorem.conditions)

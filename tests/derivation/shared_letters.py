@@ -1,4 +1,4 @@
-"""Letters that the tests of the checker share, and how they prove a line and refuse one."""
+"""Letters that the tests of the checker share, and functions that prove, refuse and print."""
 
 import pytest
 from derivation import *
@@ -17,7 +17,7 @@ R = random_matrix("R", n, n, 1)
 
 
 def book_word(*parts, **more):
-    """A word as the vocabulary makes its own; a reader cannot."""
+    """Make a word with options that only the book's vocabulary, and no reader, may use."""
     operations._complete.clear()
     try:
         return vocabulary.word(*parts, **more)
@@ -43,7 +43,7 @@ def table(entry, rows=n, columns=n):
 
 
 def entries(x):
-    """The same, in index form."""
+    """An index form that equals ``x``."""
     return tabulate(lambda i, j: entry_of(x, i, j), *x.shape)
 
 
@@ -53,16 +53,16 @@ def shown(proof):
 
 
 def refuse(write, words):
-    """A ProofError, or an error of Python's about what never changes, which says these words."""
+    """Require that ``write()`` is refused with these words, by the checker or by Python."""
     with pytest.raises((ProofError, AttributeError, TypeError)) as found:
         write()
     assert words in str(found.value)
 
 
 def refused(rows):
-    """The test of a table: {words of the refusal: {what is wrong: how to write it}}.
+    """A test that requires refusals: {words of the refusal: {title: function that is refused}}.
 
-    Where the words say themselves what is wrong, the operand beside them is how to write it.
+    A function in place of the inner dict is the only case, with the words as its title.
     """
     cases = [
         pytest.param(write, words, id=name)
@@ -78,7 +78,7 @@ def refused(rows):
 
 
 def printed(rows):
-    """The test of a table {name: (how to write it, what its print says[, and does not say])}."""
+    """A test of prints: {title: (function, parts that its result prints[, parts it lacks])}."""
 
     @pytest.mark.parametrize("name", rows)
     def test(name):

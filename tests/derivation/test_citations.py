@@ -1,4 +1,4 @@
-"""What may stand for the letters of a theorem, and what a theorem is not good for."""
+"""Citing a theorem: which values its letters accept, and which citations are refused."""
 
 import copy
 
@@ -31,7 +31,7 @@ of_blocks = twice(matrix("J", join(m, n), d))
 
 
 def captured_table():
-    """A B written into the place of A, with its column index captured by its own sum."""
+    """Substituting A B for A must not capture a column index in the sum of the product."""
     form = table(lambda i, j: total(lambda l: entry_of(A, i, l) * entry_of(B, l, j), n))
     inner = lambda i: total(lambda q: entry_of(A, i, q) * entry_of(B, q, q), n)
     captured = table(lambda i, j: total(lambda l: inner(i) * entry_of(B, l, j), n))
@@ -60,7 +60,7 @@ class Silent(Given):
 
 
 test_it_is_refused = refused({
-    # where it does not apply
+    # the theorem does not give this line
     "“T” is not needed; leave it out": lambda: line(A + A, 2 * A, row_sums()),
     "not justified": {
         "one that does not apply": lambda: line(softmax(S + e @ one.T), softmax(S), row_sums()),
@@ -70,7 +70,7 @@ test_it_is_refused = refused({
         "heads inside an index form": other_heads_in_an_index_form,
         "an index of any name": lambda: line(Heads("W", n, n, d)[Index("row", n)], X),
     },
-    # what stands for a letter
+    # a value that does not fit its letter
     "has no free letter Q": lambda: shift(Q=Q),
     "has no free letter s": lambda: theorem(derivative(s * w, s), w)(s=r),
     "has no free letter a": lambda: theorem(over(a, X @ W[a].T), X @ over(a, W[a].T))(a=b),
@@ -94,11 +94,11 @@ test_it_is_refused = refused({
     "a stands for an index, not for 1": lambda: swapped(a=1),
     "z stands for a sequence, not for X": lambda: swapped(z=X),
     "U stands for a family of heads": lambda: of_two_indices(U=Heads("V", n, d, k)),
-    # what is captured
+    # a bound name would capture a letter
     "the name a of an index is used": two_indices_of_one_name,
     "no name of a letter": lambda: line(derivative(s * x + scalars("s′") * y, s), x),
     "a is used free and bound": lambda: line(over(a, X.T @ W[a]) + X.T @ W[a], zeros(d, d)),
-    # what is no theorem, or prints what it likes
+    # objects that pass themselves off as theorems, or choose what they print
     "has no subclasses": {
         "expression": lambda: type("Loud", (type(A),), {}),
         "theorem": lambda: type("Loud", (Theorem,), {}),
@@ -123,8 +123,8 @@ test_it_is_refused = refused({
 })  # fmt: skip
 
 
-def test_what_an_underscore_reaches_makes_no_theorem():
-    """Of what a derivation keeps, the kernel believes its own theorem only."""
+def test_altering_private_attributes_makes_no_theorem():
+    """The kernel trusts only its own theorem, not altered attributes of a derivation."""
     altered = line(A, A + 0 * A)
     altered._lines = ((A, (), ""), (B, (), ""))
     refuse(altered.qed, "would print something other")
@@ -137,8 +137,8 @@ def test_what_an_underscore_reaches_makes_no_theorem():
     refuse(lambda: Theorem._made(**{**parts, "hypotheses": ()}), "would print something other")
 
 
-def test_a_theorem_prints_all_that_it_was_proved_with():
-    """Made by hand without its conditions, or without the variance of its draws, it is refused."""
+def test_a_theorem_prints_its_conditions_and_variances():
+    """A theorem assembled without its conditions, or without its draws' variance, is refused."""
     whole = tabulate(lambda i, j: entry_of(v, i) / entry_of(v, i), n)
     for lhs, rhs, laws in ((whole, one, []), (expectation(R * R), J, [SECOND_MOMENTS])):
         parts = {"name": "T", "label": "", "lhs": lhs, "rhs": rhs, "proof": (), "not_run": ()}
@@ -153,7 +153,7 @@ def test_a_theorem_prints_all_that_it_was_proved_with():
     assert not proves(plain, whole + one, 2 * one), "it does not say v ≠ 0"
 
 
-def test_letters_and_sizes_stand_for_others():
+def test_letters_and_sizes_are_replaced_by_others():
     assert copy.copy(shift) is shift
     assert shift(S=matrix("S", h, k), e=matrix("e", h)).lhs.axes == (h, k)
     mean = theorem((1 / n) * one.T @ one, ones(1))
@@ -178,8 +178,8 @@ def test_a_theorem_about_any_scale_is_cited_at_a_number_and_at_a_size():
         assert theorem(biased(scale), plain(scale), any_scale(r=scale)).hypotheses == ()
 
 
-def test_a_theorem_is_found_where_it_is_cited():
-    """In a sum, inside other operations and more than once."""
+def test_a_citation_is_found_inside_expressions():
+    """A citation applies inside a sum, inside other operations, and at several places."""
     key, by = Heads("K", h, m, n), Heads("b", h, m, 1)
     shifted, rows = softmax(S + e @ one.T), softmax(S) @ one
     double = theorem(exp(2 * x), exp(x) @ exp(x), EXP_OF_SUM)
@@ -203,7 +203,7 @@ def test_a_theorem_of_draws_is_cited_at_other_variances():
     assert "1/3" in repr(mean(n=3)) and mean(n=join(n, m))
 
 
-def test_a_free_and_a_bound_index_are_told_apart():
+def test_free_and_bound_indices_are_distinguished():
     other = theorem(over(b, W[b]) + W[a], W[a] + over(b, W[b]))
     assert repr(other(a=head("a", 1), h=1).lhs) == "W[1] + W[1]"
     row = head("row", h)
@@ -222,7 +222,7 @@ def test_two_scalars_that_are_bound_get_two_new_names():
     assert justify.same(instance.lhs, instance.rhs)
 
 
-def test_what_fits_stands_for_indices_sequences_and_axes():
+def test_indices_sequences_and_axes_are_replaced_by_fitting_values():
     instance = swapped(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
     assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.axes == (n, m)
     assert repr(swapped(a=head("a", 1), h=1).lhs) == "W[1] + 1 z[1]"
@@ -234,7 +234,7 @@ CHAINS = [Π_2, Π_2.T, Π_1 @ Π_2, (Π_1 @ Π_2).T, Π_1.T @ Π_2 @ Π_1, iden
 
 
 @pytest.mark.parametrize("image", CHAINS, ids=repr)
-def test_what_stands_for_a_permutation_inside_an_index_form(image):
+def test_a_permutation_inside_an_index_form_is_replaced(image):
     form = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
     instance = theorem(form, P @ X)(**{"Π": image})
     assert justify.same(instance.lhs, image @ X) and justify.same(instance.rhs, image @ X)

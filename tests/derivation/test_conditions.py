@@ -1,4 +1,4 @@
-"""What a theorem needs is printed with it: divisors, roots, slopes, and what was assumed."""
+"""A theorem prints its conditions: on divisors, roots and slopes, and its assumptions."""
 
 import pytest
 import sympy as sp
@@ -13,7 +13,7 @@ zero = matrix("z", n) - matrix("z", n)
 
 
 def head_taken_for_all_by_a_citation():
-    """T1 needs that no row of any Z[b] sums to zero, T2 that none of Z[a] does."""
+    """The first theorem needs a condition for every head, the second for one head only."""
 
     def body(Z, i):
         return normalise(Z[i]) * (Z[i] @ ones(Z.family.sizes[2]) @ ones(1, Z.family.sizes[2]))
@@ -37,7 +37,7 @@ def undefined_in_a_hypothesis():
 
 
 def rows_of_equal_features():
-    """Found by the fuzz: LN of equal features is 0, and normalise divides by its row sums."""
+    """A line that the fuzz test found: LN of equal features is 0, and normalise divides by that."""
     divided = layer_norm(normalise(layer_norm(stack(J, J).T, 1)), 1)
     laws = [REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT]
     words = map(unfold, (layer_norm, rms_norm, normalise))
@@ -63,7 +63,7 @@ test_it_is_refused = refused({
 })  # fmt: skip
 
 
-# ── What is needed, as it is printed ─────────────────────────────────────────────────────────
+# ── Conditions as they are printed ───────────────────────────────────────────────────────────
 
 part, twice = define("f", lambda x, c: (1 / c) * x), define("k", lambda x: 2 * x)
 halves = theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
@@ -71,7 +71,7 @@ roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
 
 
 def dividing(name, entry, **how):
-    """A word that divides, and says that what it takes is not zero."""
+    """A word that divides by its argument, with the condition that the argument is not zero."""
     needs = lambda x: [NonZero(x.args[0], **how)]
     return book_word(name, lambda x, i, j, s: 1 / entry(s(i, j)), None, needs=needs)
 
@@ -108,7 +108,7 @@ def evident_by_a_quotient():
     return line(normalise(columns) * sums, columns, unfold(normalise))
 
 
-#: A proof, and what it needs.
+#: {title: (function that proves a theorem, the conditions that it prints)}
 NEEDED = {
     "a divisor": (lambda: halves, ["c ≠ 0"]),
     "a divisor, put": (lambda: halves(A=B, c=r), ["r ≠ 0"]),
@@ -161,13 +161,13 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_what_a_theorem_needs_is_printed(name):
+def test_the_conditions_of_a_theorem_are_printed(name):
     prove, needed = NEEDED[name]
     assert sorted(shown(prove())) == needed
 
 
-def test_what_is_needed_of_a_letter_that_was_not_asked_about_holds_of_any_matrix():
-    """Its text says neither that C is a permutation, nor that c is positive, nor what f is."""
+def test_proves_refuses_conditions_on_letters_outside_the_statement():
+    """A condition, as text, does not tell that C is a permutation or that c is positive."""
     C, same = permutation("C", n), scalars("c", positive=True)
     for of, back, need in (
         (lambda x: C @ x, lambda x: C.T @ x, "C X = C Y"),
@@ -179,8 +179,8 @@ def test_what_is_needed_of_a_letter_that_was_not_asked_about_holds_of_any_matrix
     assert proves(theorem(X + W, Y + W, given(X, Y)), X + W, Y + W, needs=["X = Y"])
 
 
-def test_a_needed_equation_speaks_of_no_word_of_another_reader():
-    """Their recursion and their f, within an index form, may be any."""
+def test_proves_refuses_conditions_on_words_outside_the_statement():
+    """A condition, as text, does not say which recursion c or which word f it means."""
     row, u, v = recursion("c", lambda: ones(1), lambda row, t: row), matrix("u", 1), matrix("v", 1)
     always = Induction("I", t, row(t), ones(1)).base(lambda line: line.by(ones(1), unfold(row)))
     always = always.step(

@@ -1,4 +1,4 @@
-"""The smallest exact instance of a false claim, and no instance of a true one."""
+"""`counterexample` finds a smallest exact instance of a false claim, and none of a true claim."""
 
 from fractions import Fraction
 
@@ -23,11 +23,11 @@ SMALLEST = [
 
 
 @pytest.mark.parametrize(("lhs", "rhs", "sizes_"), SMALLEST, ids=str)
-def test_no_smaller_size_would_do(lhs, rhs, sizes_):
+def test_a_counterexample_has_the_smallest_possible_sizes(lhs, rhs, sizes_):
     assert counterexample(lhs, rhs).sizes == sizes_
 
 
-def test_a_true_claim_has_none_and_that_is_called_no_proof():
+def test_a_true_claim_has_no_counterexample_which_is_not_called_a_proof():
     for lhs, rhs in (((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)):
         found = counterexample(lhs, rhs, most_instances=800)
         assert isinstance(found, NoCounterexample) and not found
@@ -35,7 +35,7 @@ def test_a_true_claim_has_none_and_that_is_called_no_proof():
 
 
 SHOWN = [
-    # of a sequence, those entries that were read; of a permutation, its images; the place
+    # the print gives the entries of a sequence that were read, a permutation's images, the place
     (ones(t).T @ z.prefix(t), z[1], "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"),
     (P @ A, A, "n = 2; A = ((0, 0), (0, 1)), Π = (2, 1): "),
     (over(head("a", m), W[head("a", m)]), W[head("a", m)],
@@ -52,7 +52,7 @@ def test_letters_and_the_place_are_shown(lhs, rhs, shown):
     assert shown in repr(counterexample(lhs, rhs))
 
 
-def test_the_hypothesis_that_was_dropped_is_named_and_so_is_the_claim_where_it_is_stored():
+def test_the_dropped_hypothesis_and_the_claim_are_printed():
     found = counterexample(A, A.T, without="a symmetric A, say")
     assert repr(found).startswith("without “a symmetric A, say”: A = Aᵀ is false: n = ")
     of_norms = counterexample(layer_norm(A, eps), layer_norm(2 * A, eps))
@@ -63,13 +63,13 @@ def test_the_hypothesis_that_was_dropped_is_named_and_so_is_the_claim_where_it_i
 
 
 @pytest.mark.parametrize("name", sorted(EXACT.keys() - {"number"}))
-def test_what_is_worked_out_exactly_is_what_floats_say(name):
-    at = Fraction(5, 7)  # rounded, as are the function and at most two operations more
+def test_exact_functions_agree_with_floats(name):
+    at = Fraction(5, 7)  # `at`, the function and at most two operations are rounded
     exact = EXACT[name](EXACT["number"](at))
     assert float(exact) == pytest.approx(FLOAT[name](float(at)), rel=8 * 2**-52, abs=0)
 
 
-def test_a_permutation_carries_three_positions_there_and_back():
+def test_a_permutation_maps_three_positions_and_its_inverse_maps_them_back():
     i = letter("i", terms.pos(size := letter("n", terms.SIZE)))
     turn = letter("π", terms.fun(i.args[1], kind="perm", result=i.args[1]))
     places = [
@@ -82,7 +82,7 @@ def test_a_permutation_carries_three_positions_there_and_back():
 
 
 @pytest.mark.parametrize("functions", [FLOAT, EXACT], ids=["floats", "exact"])
-def test_a_slope_is_taken_where_it_is_asked_for(functions):
+def test_a_slope_is_taken_at_the_given_point(functions):
     f, x = letter("f", terms.fun(terms.NUM)), letter("x", terms.NUM)
     of_f = terms.abstract([x], terms.Term("app", f, x))
     slope = terms.Term("deriv", of_f, terms.Term("num", Fraction(2)))

@@ -1,4 +1,4 @@
-"""Definitions, recursions and index forms: each is one formula, and hides nothing."""
+"""Definitions, recursions and index forms must be single formulas that hide no letter."""
 
 import pytest
 import sympy as sp
@@ -15,7 +15,7 @@ drawn = Heads.of(random_matrix("R", 1, 1, sigma**2).params[0])
 
 
 def called(body, *arguments):
-    """A word of that body, at arguments."""
+    """A function that defines a word with this body and calls it once."""
     return lambda: define("f", body)(*arguments)
 
 
@@ -25,7 +25,7 @@ def called_twice(body, *calls):
 
 
 def begun(first, step=lambda row, t, *data: row, at=t, data=()):
-    """A recursion, at a number of steps."""
+    """A function that defines a recursion and calls it after ``at`` steps."""
     return lambda: recursion("r", first, step)(at, *data)
 
 
@@ -43,7 +43,7 @@ def one_that_changes():
 
 
 def two_shapes_that_meet(column):
-    """A square and a column meet at 1 × 1; what is put for sizes asks the definition again."""
+    """At n = 1 a square is also a column, so replacing n must check the definition again."""
     word = define("g", lambda x: 3 * x if x.shape[1] == 1 else 2 * x)
     of_a_square = theorem(word(A), 2 * A, unfold(word))
     of_a_column = theorem(word(x_1), 3 * x_1, unfold(word))
@@ -83,7 +83,7 @@ def an_index_that_is_named_like_a_place():
 
 
 def caught(body):
-    """The body, and twice its first argument where the checker refuses it."""
+    """A body that returns twice its first argument whenever the checker refuses ``body``."""
 
     def read(first, *others):
         try:
@@ -102,7 +102,7 @@ by_size = lambda t: (5 if t == 1 else 1) * ones(1, t) @ ones(t, 1)
 by_scalar = lambda x, c: 2 * x @ ones(1, c) @ ones(c, 1) if x.shape == (1, 1) else c * x
 
 test_it_is_refused = refused({
-    # what a definition hides
+    # letters that a definition hides
     "hides A": {"a letter that the caller passes, too": called(lambda x: A + x, A)},
     "hides F": {"a matrix": called(lambda u: u @ F, X)},
     "hides g": {"a number of a matrix": called(lambda u: u @ ones(u.shape[1]) @ g, X)},
@@ -111,7 +111,7 @@ test_it_is_refused = refused({
     "hides c": {"a scalar of a recursion": begun(lambda z, _: c * ones(1), data=(z, c))},
     "is a draw": {"a draw": called(lambda x, W: sigma * x, X, drawn)},
     "takes a mean": {"a mean": called(lambda x: expectation(x * x), R)},
-    # what it branches on
+    # definitions that branch
     "cannot branch": {
         "a shape": called_twice(by_shape, [X], [v]),
         "a shape, in the other order": called_twice(by_shape, [v], [X]),
@@ -184,7 +184,7 @@ test_it_is_refused = refused({
             lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1), [ones(1, 1)], [1]),
         "heads of one index, and of two": called_twice(
             lambda x, W: W.shape[0] * x, [X, W], [X, Heads("V", h, n, d, k)])},
-    # what it binds, and what it is called
+    # names that a definition binds, and its own name
     "own parameter": {
         "its own scalar": called(lambda f, a: derivative(f, a), softmax(S + s * S), s),
         "its own index": called(lambda f, i: over(i, f), Z[a], a),
@@ -216,7 +216,7 @@ test_it_is_refused = refused({
 })  # fmt: skip
 
 
-def test_what_is_one_formula_is_one_word_at_all_shapes():
+def test_a_single_formula_is_one_word_at_all_shapes():
     twice = define("twice", lambda x: 2 * x)
     same = recursion("p", first_term, lambda row, t, z: 2 * row)
     column = theorem(twice(x_1), 2 * x_1, unfold(twice))
@@ -234,7 +234,7 @@ def test_a_definition_may_be_an_index_form():
     assert twice(X) == twice(X) and theorem(twice(X), 2 * X, unfold(twice))
 
 
-def test_a_word_of_heads_and_of_masks():
+def test_a_word_may_take_heads_and_masks():
     word = define("f", lambda x, W: W.shape[0] * x)
     assert word(X, Heads("W", h, n, d)).operation is word(A, Heads("V", k, d, n)).operation
     M, N = mask("M", n, n), mask("N", n, n)
@@ -242,7 +242,7 @@ def test_a_word_of_heads_and_of_masks():
     assert theorem(masked(M, A), masked_softmax(M, A), unfold(masked))
 
 
-def test_a_word_takes_the_functions_that_it_names_in_order_of_their_names():
+def test_a_word_takes_named_functions_in_the_order_of_their_names():
     names = ["f_5", "f_2", "f_8", "f_1", "f_7", "f_4", "f_6", "f_3"]
     word = define("w", lambda x: sum((entrywise(f)(x) for f in names[1:]), entrywise(names[0])(x)))
     term = word(X).entry(*map(fresh, (pos(size_term(n)), pos(size_term(d)))))

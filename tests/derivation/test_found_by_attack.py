@@ -1,6 +1,6 @@
-"""What independent attacks got past the checker, or past a reader of its print.
+"""Attacks that once got past the checker, or past a reader of its print, and now fail.
 
-Each was accepted, or printed something false, before; the comment says what stands in the way now.
+Each was once accepted or printed something false.  A comment names the rule that stops it now.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ ratio = define("ratio", lambda z, t: tabulate(
 
 
 def draws_of_two_variances():
-    """A draw whose variance speaks of an index, and the index reindexed without it."""
+    """Two equal sides that contain a draw outside any mean; its variance depends on an index."""
     size, law = letter("n", terms.SIZE), letter("Law", terms.LAW)
     keep = letter("M", terms.fun(terms.pos(size), kind="mask"))
     i = terms.fresh(terms.pos(size))
@@ -35,7 +35,7 @@ def draws_of_two_variances():
 
 
 def equal_numbers(write):
-    """A term of numbers x and y, divided by itself."""
+    """Prove 1/t = 1/t for the term t that ``write(x, y)`` returns for two numbers."""
     x, y = (letter(name, terms.NUM) for name in "xy")
     below = terms.abstract([x, y], Term("inv", write(x, y)))
     return rules.by_normal_form(below, below)
@@ -46,7 +46,7 @@ def power(base, e):
 
 
 def root_of_a_square(x, y):
-    """Zero, in a way that takes two passes to see."""
+    """A term that is zero, which the kernel can only see in a second simplification."""
     total = Term("add", x, y)
     minus = Term("num", terms.Fraction(-1))
     root = Term("sqrt", Term("inv", power(total, 2)))
@@ -56,22 +56,22 @@ def root_of_a_square(x, y):
 REFUSED = {
     # a draw may occur only inside a mean, not in a side or a word by itself
     "a draw in a side": (draws_of_two_variances, "only inside a mean"),
-    # what has no terms left is zero
+    # a divisor of which all terms cancel is zero
     "a root that vanishes": (lambda: equal_numbers(root_of_a_square), "never holds"),
-    # a power counts what it writes out
+    # the limit on the size of a line counts the terms that a power expands to
     "large powers": (
         lambda: equal_numbers(
             lambda x, y: power(power(Term("num", terms.Fraction(2)), 9999), 9999)), "too large"),
-    # a step is one formula, whatever its number
+    # the step of a recursion must be one formula for every step number
     "a recursion that branches on its step": (
         lambda: recursion("x", lambda a, b: a * ones(1, 1),
                           lambda row, t, a, b: row + (a if t % 2 == 0 else b) * ones(1, 1))(n, s, p),
         "must be one formula"),
-    # words have one name also in conditions and reasons
+    # two words may not share a name, even if one of them occurs only in a condition
     "a condition about another word": (
         lambda: line(ratio(z, t) + constant(t, z), ones(n).T + constant(t, z), unfold(ratio)),
         "two things called r"),
-    # a digit is cut off like a subscript
+    # a digit at the end of a name is read like a subscript
     "a draw like a term of a sequence": (
         lambda: Derivation("T", expectation(z[1].T @ random_matrix("z1", 1, n, p))),
         "prints like an entry"),
@@ -88,13 +88,13 @@ def test_it_is_refused(attack):
     refuse(write, words)
 
 
-def test_that_something_is_smooth_is_printed_beside_what_must_not_vanish():
+def test_smoothness_is_printed_beside_a_condition_on_a_divisor():
     flat = normalise(derivative(s * f(s * A), s))
     proof = Derivation("flat", flat).by(ones(n, n) / n, unfold(normalise)).qed()
     assert "needs f is smooth" in str(proof) and "sums to zero" in str(proof)
 
 
-def test_what_is_bound_is_not_called_like_a_size_beside_it():
+def test_a_bound_index_is_not_named_like_a_size_in_the_line():
     k = sizes("k")
     line = Derivation("T", k * layer_norm(A, 0)).by(k * layer_norm(p * A, 0), unfold(layer_norm))
     assert "for every l" in str(line) and "Σ_k" not in str(line)
@@ -117,7 +117,7 @@ SEARCHED = {
 
 
 @pytest.mark.parametrize("claim", SEARCHED)
-def test_a_counterexample_is_one(claim):
+def test_a_search_finds_a_counterexample_only_if_there_is_one(claim):
     lhs, rhs, false = SEARCHED[claim]
     assert bool(counterexample(lhs, rhs, most_instances=60)) == false
 
@@ -137,13 +137,13 @@ def test_torch_does_not_call_rounding_false():
     assert Derivation("T", square).by(B * B).qed().not_run == ()
 
 
-def test_what_nothing_meets_is_not_run_and_said_so():
+def test_a_line_whose_hypothesis_no_sample_meets_is_marked_as_not_run():
     wrong = Derivation("T", exp(A)).by(zeros(n, n), given(exp(A), zeros(n, n))).qed()
     assert "not run in torch" in str(wrong)
 
 
 def test_a_line_is_accepted_whatever_came_before():
-    """Letters that a binder makes are compared by their age, not by their names as words."""
+    """Letters made by binders are ordered by age, as numbers: #10 comes after #9."""
     for _ in range(6):
         assert Derivation("T", causal(n) @ ones(n)).by(position_numbers(n), COUNT).qed()
 
@@ -153,7 +153,7 @@ def test_a_theorem_about_the_next_step_is_cited_at_another():
     assert "r[m+1+1]" in str(after(t=join(m, 1)))
 
 
-# ── The attack after that ─────────────────────────────────────────────────────────────────────
+# ── A second round of attacks ─────────────────────────────────────────────────────────────────
 
 one = ones(1, 1)
 negative = define("w", lambda p: tabulate(lambda i, j: root_of(-p) ** 2 + p, 1, 1))
@@ -186,7 +186,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("attack", LATER)
-def test_it_is_refused_too(attack):
+def test_a_later_attack_is_refused(attack):
     write, words = LATER[attack]
     refuse(write, words)
 
@@ -197,7 +197,7 @@ def test_there_is_no_other_kind_of_size_position_or_letter(kind):
         type("Other", (kind,), {})
 
 
-def test_that_a_letter_is_a_size_is_said_where_only_a_condition_or_a_datum_has_it():
+def test_a_size_in_a_condition_or_an_argument_alone_is_declared():
     zero = theorem(negative(n), zeros(1, 1), unfold(negative))
     below = tabulate(lambda i, j: 1 / entry_of(negative(n)), 1, 1)
     nothing = Derivation("T", x).by(x @ negative(n) @ below).by(zeros(1, 1), zero()).qed()
@@ -215,14 +215,14 @@ def test_a_numbered_bound_name_does_not_look_like_a_letter():
     assert r"\sum_{k_1=1}" not in line.by(letters * n * k1 * one)._repr_latex_()
 
 
-def test_an_instance_tells_the_sizes_of_letters_that_stay():
+def test_an_instance_prints_the_new_sizes_of_remaining_letters():
     W = random_matrix("W", m, k, 1)
     gram = theorem(expectation(W @ W.T), k * identity(m), SECOND_MOMENTS)
     assert "W: m×k random" in str(gram(k=k)) and "W: m×3 random" in str(gram(k=3))
     assert "V: m×n random" in str(gram(W=random_matrix("V", m, n, 1)))
 
 
-def test_a_refusal_remembers_what_was_assumed_and_a_counterexample_says_its_draws():
+def test_a_refusal_names_hypotheses_and_a_counterexample_its_draws():
     line = Derivation("T", A @ B).by(identity(n), given(A @ B, identity(n)))
     assert "rests on hypotheses" in str(refusal(lambda: line.by(B @ A)))
     g = random_matrix("g", n, 1, 1)
@@ -237,12 +237,12 @@ def test_a_hypothesis_is_cited_at_a_product():
 
 def test_a_long_product_is_compared_in_seconds():
     power, turned = A, A.T
-    for _ in range(15):  # the orders of 14 indices are not all written down
+    for _ in range(15):  # so many summed indices have too many orders to try
         power, turned = power @ A, turned @ A.T
     assert shown(theorem(power.T, turned)) == []
 
 
-def test_a_condition_speaks_of_the_letters_that_are_printed():
+def test_a_condition_contains_only_the_printed_letters():
     x_1, x1 = scalars("x_1 x1")
     twice = define("twice", lambda A: A + A)
     divided = tabulate(lambda i, j: entry_of(S, i, j) * (2 / x_1) * x_1, m, n)
@@ -254,7 +254,7 @@ def test_a_condition_speaks_of_the_letters_that_are_printed():
     assert shown(theorem(c * twice(S), 2 * c * S, hidden)) == ["x_1 ≠ 0"]
 
 
-def test_sizes_are_told_of_hypotheses_of_permutations_and_once_more():
+def test_sizes_of_hypotheses_and_permutations_are_printed_after_every_citation():
     unit, all_v = ones(1, 1), ones(n).T @ v
     proof = Derivation("T", r * unit).by(all_v, given(r * unit, all_v))
     at_two = proof.by(n * s * unit, given(v, s * ones(n))).qed()(n=2)
@@ -280,7 +280,7 @@ def test_a_recursion_with_an_index_form_in_a_word_of_its_step_is_not_run():
 
 
 def identity_is_all_ones_at_the_first_place():
-    """I = 11ᵀ where 1/u_t makes sense, for a row u that is 1 at t = 1 and 0 from there on."""
+    """Prove I = 11ᵀ on condition that u_t ≠ 0, where u_1 = 1 and later u_t are 0."""
     u = recursion("u", lambda: ones(1, 1), lambda before, t: 0 * before)
     after, eye, all_ones = join(t, 1), identity(t), ones(t, t)
     value = ones(t) @ u(t) @ ones(1, t)
@@ -307,11 +307,11 @@ def identity_is_all_ones_at_the_first_place():
     return theorem(eye, all_ones, whole.by(all_ones).qed())
 
 
-def test_a_size_of_which_a_condition_speaks_is_told():
+def test_a_size_that_a_condition_depends_on_is_printed():
     assert "I[t]" in str(identity_is_all_ones_at_the_first_place())
 
 
-def test_a_grade_asks_what_a_condition_speaks_of():
+def test_proves_refuses_a_condition_on_a_letter_outside_the_statement():
     p, unit = scalars("p", positive=True), ones(1, 1)
     assumes = tabulate(
         lambda i, j: (entry_of(p * unit) - 1) / (entry_of(p * unit) - 1) * entry_of(A, i, j), n, n
@@ -328,7 +328,7 @@ def test_a_word_may_be_called_derivative():
     assert "derivative(A)" in str(theorem(same(A), A, unfold(same)))
 
 
-def test_a_size_that_a_word_takes_is_printed_also_where_a_matrix_has_the_same():
+def test_a_size_that_a_word_takes_is_always_printed():
     times = define("v", lambda X, p: hadamard(X, ones(X.shape[0], p) @ ones(p, X.shape[1])))
     C = matrix("C", n, m)
     proved = theorem(entries(times(C, n)) - entries(times(C, m)), (n - m) * C, unfold(times))
@@ -372,7 +372,7 @@ def test_a_matrix_of_a_billion_rows_is_not_run():
     refuse(lambda: line(large + large, 3 * large), "no instance could be evaluated")
 
 
-def test_nothing_bound_is_called_like_a_word():
+def test_a_bound_index_is_not_named_like_a_word():
     word = define("k", lambda x: x)
     summed = tabulate(lambda i, j: total(lambda p: entry_of(word(x)), n))
     proof = theorem(summed, n * x, unfold(word))
@@ -382,7 +382,7 @@ def test_nothing_bound_is_called_like_a_word():
     assert "(i(A)[j,p])[j,p]" in str(told)
 
 
-def test_no_display_name_is_that_of_a_word_in_a_condition():
+def test_an_abbreviation_is_not_named_like_a_word_in_a_condition():
     zero, word = zeros(1, 1), recursion("A", lambda: zeros(1, 1), lambda row, t: row + row)
     same = Induction("A is zero", t, word(t), zero)
     same.base(lambda line: line.by(zero, unfold(word)))
@@ -400,7 +400,7 @@ def test_no_display_name_is_that_of_a_word_in_a_condition():
     assert "where" in printed and "where A =" not in printed
 
 
-def test_a_hypothesis_about_letters_of_its_own_is_no_answer():
+def test_proves_refuses_a_hypothesis_on_letters_outside_the_statement():
     U, W, J_n = matrix("U", n, 1), matrix("W", 1, n), ones(n, n)
     rank_one, square = given(U @ W, A), theorem(U @ W, A, given(U @ W, A))
     lhs, rhs = A @ J_n @ A, A * (J_n @ A @ J_n)
@@ -409,14 +409,14 @@ def test_a_hypothesis_about_letters_of_its_own_is_no_answer():
     assert not proves(proof, lhs, rhs, shown(proof))
 
 
-def test_a_capital_that_is_a_number_is_said_to_be_one():
+def test_a_number_with_a_capital_letter_is_declared():
     X_, N = scalars("X", positive=True), sizes("N")
     P_, Q_ = matrix("A", N, N), matrix("B", N, N)
     assert "X > 0" in str(theorem(A @ (X_ * B), X_ * (A @ B)))
     assert "A, B: N×N" in str(theorem(P_ @ (N * Q_), N * (P_ @ Q_)))
 
 
-def test_sizes_swapped_twice_are_what_they_were():
+def test_swapping_two_sizes_twice_changes_nothing():
     swapped = theorem(matrix("A", m, n) @ ones(n), matrix("A", m, n) @ ones(n))(m=n, n=m)
     assert "A: n×m" in str(swapped) and "A: m×n" in str(swapped(m=n, n=m))
 
@@ -425,7 +425,7 @@ def test_sizes_swapped_twice_are_what_they_were():
     lambda x: (softmax(x), ones(1, 1), unfold(softmax)),
     lambda x: (layer_norm(x, p), zeros(1, 1), unfold(layer_norm)),
     lambda x: (x @ matrix("y", 1, 1), matrix("y", 1, 1) @ x)])  # fmt: skip
-def test_what_is_true_of_one_entry_alone_says_so(claim):
+def test_a_line_that_holds_only_for_one_entry_prints_that_size(claim):
     assert "x: 1×1" in str(line(*claim(matrix("x", 1, 1)))) or "x, y: 1×1" in str(line(*claim(x)))
 
 
@@ -441,7 +441,7 @@ def test_a_constructor_refuses_what_its_builder_refuses():
 
 
 def test_layers_with_heads_are_stacked():
-    """The outer sum is over a', so that the heads of the inner one stay apart."""
+    """The outer sum is printed over a', so that its heads differ from those of the inner sum."""
     W = Heads("W", h, n, n)
     layer = lambda x: over(a, softmax(x @ W[a]) @ x)
     twice = layer(layer(A))
@@ -452,14 +452,14 @@ def test_layers_with_heads_are_stacked():
 
 
 class Two(int):
-    """A whole number that says it is another one."""
+    """A whole number that claims to be a different rational number."""
 
     is_Rational, p, q = True, 3, 1
     is_Add = is_Symbol = is_Mul = is_Pow = False
 
 
 class OfAnother:
-    """What would pass for the permutation or the sequence of one name, and mean another one."""
+    """An imitation of a letter that has the name "z" and the term of another letter."""
 
     name, kind, size, sizes = "z", "sequence", n, (sp.S.Naturals, n)
 
@@ -470,7 +470,7 @@ class OfAnother:
         return set()
 
 
-def test_what_an_expression_keeps_is_the_checkers_own():
+def test_an_expression_accepts_no_imitations_of_letters_or_numbers():
     kind = type(A)
     assert kind((2 * A).operation, [A], [Two(2)]).function == (2 * A).function
     refuse(lambda: line(2 * A, 3 * A), "is false")
@@ -486,7 +486,7 @@ def test_what_an_expression_keeps_is_the_checkers_own():
     refuse(lambda: setattr(softmax, "shown", 0), "keeps its shown")
 
 
-def test_a_reason_is_of_a_word():
+def test_unfold_accepts_no_imitation_of_a_word():
     forged = SimpleNamespace(
         name="softmax", terms=layer_norm.terms, operations=layer_norm.operations
     )

@@ -1,4 +1,4 @@
-"""An induction has a base and a step, and the step assumes the statement and nothing else."""
+"""An induction needs a base and a step, and its step may assume nothing but the statement."""
 
 import pytest
 from shared_letters import *

@@ -1,6 +1,6 @@
-"""What each rule of the kernel does and what it refuses, in terms of its own; and that it is small.
+"""Each rule of the kernel, tested on terms without the notation; and the kernel's size.
 
-What an earlier kernel accepted stands here with the rule that is now in the way.
+Lines that an earlier kernel wrongly accepted are listed under the rule that now refuses them.
 """
 
 import ast
@@ -27,24 +27,24 @@ chained, kink = slope(app(g, y), y, x), made(root(power(y, 2)), y)
 
 
 def linear(f, g):
-    """The mean of a sum is the sum of the means."""
+    """Prove that the mean of f + g is the sum of their means."""
     body, marks = looked_into(f)
     whole = abstract(marks, add(body, opened(g, *marks)))
     sides = Term("mean", whole), add(Term("mean", f), Term("mean", g))
     return rules.by_normal_form(*[Term("abs", side) for side in sides], laws=[LINEAR])
 
 
-#: E(e^R) of a scale, as the mean of a sum whose existence has to be assumed.
+#: E(s e^R + s e^R) split into two means, whose existence becomes a condition.
 scaled = lambda scale: linear(*[made(mul(scale, exp_(entry)), R)] * 2)
 in_a_mean = lambda body: same(mean(body(app(Q)), Q))
-#: Of what has these variances, or this law.
+#: Means over draws of the given variance or law.
 of_variance = lambda variance: in_one_number(draw("Q", variance, ()))
 in_one_number = lambda drawn: mean(app(drawn), drawn)
 of_law = lambda of: mean(exp_(app(draw(of=of), ONLY)), draw(of=of))
 
 
 def put_into_a_mean(body):
-    """The theorem about E f(R), at f as it is said."""
+    """A theorem about E f(R), at f(x) = ``body(x)``."""
     return rules.instance(linear(made(app(f, entry), R), plain), {f: made(body(x), x)})
 
 
@@ -54,19 +54,19 @@ def vanishing_at(value):
 
 
 def size_and_position(value):
-    """A condition binds a size before its positions; else the size would stay behind, free."""
+    """A theorem whose condition must bind the size n before the position i that runs to n."""
     at_size = letter("f", fun(SIZE))
     theorem = equal(quotient(add(app(at_size, n), Term("place", i))), ONE, n, i)
     return rules.instance(theorem, {at_size: made(value, n)})
 
 
 def slope_of_slope(along, inner, at_first, at_last):
-    """d/ds of d/dr (r relu(s)) is the slope of relu: not at its kink."""
+    """An equation of a second slope with itself, which may need a point away from relu's kink."""
     r, s = along
     return same(slope(slope(inner, r, at_first), s, at_last))
 
 
-#: A theorem, and what it says that it needs.
+#: {title: (function that proves a theorem, the relations in its conditions)}
 CONDITIONS = {
     "a divisor": (lambda: equal(quotient(x), ONE), ["≠ 0"]),
     "a root": (lambda: equal(power(root(x), 2), x), ["≥ 0"]),
@@ -105,7 +105,7 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_a_theorem_says_what_it_needs(name):
+def test_a_theorem_has_the_conditions_it_needs(name):
     prove, expected = CONDITIONS[name]
     assert needs(prove()) == expected
 
@@ -120,7 +120,7 @@ assumes = lambda lhs, rhs=ONE: lambda: assumed(lhs, rhs)
 
 
 def checked(*terms):
-    """Each of these terms is refused by its sort."""
+    """Cases for `refused`: checking the sort of each of these terms."""
     return {str(t): lambda t=t: sorts.check(t) for t in terms}
 
 
@@ -134,7 +134,7 @@ def stays_free():
 
 
 def forged():
-    """An equation that no rule has made."""
+    """An imitation of a theorem, x = y, that no rule has made."""
     return SimpleNamespace(lhs=made(x), rhs=made(y), conditions=frozenset(), hypotheses=frozenset())
 
 
@@ -247,7 +247,7 @@ test_it_is_refused = refused({
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_assumed_is_kept_by_every_rule():
+def test_every_rule_keeps_hypotheses():
     both, back = rules.chain(assumed(x, y), assumed(y, z)), rules.reverse(assumed(x, y))
     assert (both.lhs, both.rhs) == (made(x), made(z)) and len(both.hypotheses) == 2
     assert (back.lhs, back.rhs, back.hypotheses) == (made(y), made(x), assumed(x, y).hypotheses)
@@ -259,7 +259,7 @@ def test_what_is_assumed_is_kept_by_every_rule():
     assert rules.instance(same(app(A, i)), {n: UNIT, i: ONLY})
 
 
-def test_what_is_needed_is_put_and_generalised_with_the_theorem():
+def test_conditions_are_instantiated_and_generalised_with_the_theorem():
     found = rules.for_every(equal(quotient(x), ONE), [x])
     assert found.lhs == made(quotient(x), x)
     assert {f.args[1:] for _, f in found.conditions} == {(NUM,)}
@@ -267,11 +267,11 @@ def test_what_is_needed_is_put_and_generalised_with_the_theorem():
     assert needs(for_all) == [EXISTS, EXISTS] and for_all.conditions != scaled(x).conditions
     assert rules.instance(scaled(x), {x: y}).conditions == scaled(y).conditions
     there = equal(x, by_y)
-    around = rules.chain(there, rules.reverse(there))  # its sides do not mention y
+    around = rules.chain(there, rules.reverse(there))  # only its condition contains y
     assert rules.instance(around, {y: z}).conditions == equal(quotient(z), ONE).conditions
 
 
-def test_what_is_assumed_and_proved_is_no_assumption():
+def test_discharging_a_hypothesis_removes_it():
     found = rules.instance(assumed(x, y), {x: quotient(y), y: ONE})
     found = rules.discharge(found, over_y())
     assert not found.hypotheses and needs(found) == ["≠ 0"]
@@ -288,7 +288,7 @@ def test_an_induction():
     one_more = made(add(app(hole), ONE))
 
     def by(theorem, lhs, rhs):
-        """The step, written so that it makes use of the claim."""
+        """A step of the induction that uses ``theorem`` once."""
         first = equal(lhs, add(at_n[0], ONE), laws=["splitting a sum"])
         step = rules.chain(first, rules.congruence(theorem, one_more, hole))
         return rules.chain(step, equal(add(at_n[1], ONE), rhs))
@@ -306,8 +306,8 @@ def test_an_induction():
         refuse(lambda first=first, step=step: rules.induction(first, step, n), words)
 
 
-def test_no_condition_of_an_induction_speaks_of_its_size():
-    """At one size x is 0; that it is 0 at no size is not shown by the step."""
+def test_no_condition_of_an_induction_depends_on_its_size():
+    """A condition may hold at size n and fail at others, so an induction refuses it."""
     x_n = lambda size: app(letter("a", fun(NUM)), Term("size", size))
     sides = lambda size: (mul(ZERO, x_n(size)), ZERO)
     base, claim = equal(*sides(UNIT)), rules.given(*map(made, sides(n)))
@@ -319,8 +319,8 @@ def test_no_condition_of_an_induction_speaks_of_its_size():
     refuse(lambda: rules.induction(base, divided, n), "a condition depends on the size")
 
 
-def test_what_fits_is_put():
-    """The controls of what is refused above."""
+def test_fitting_values_are_accepted():
+    """Values that fit are accepted where the refusals above have values that do not."""
     at_last = made(Term("delta", i, Term("last", n)), i)
     assert rules.instance(mask_of_mask(), {flag: at_last})
     assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
@@ -331,7 +331,7 @@ def test_what_fits_is_put():
         assert sorts.check(right) == NUM
 
 
-def test_what_stands_for_a_permutation_is_one():
+def test_an_inverse_may_replace_a_permutation():
     there, back = app(A, moved(i)), app(A, moved(i, -1))
     inverse = made(moved(i, -1), i)
     assert rules.instance(same(there), {turn: inverse}).lhs == made(back)
@@ -341,7 +341,7 @@ def test_what_stands_for_a_permutation_is_one():
     assert same(written) and equal(written, back, words=[word])
 
 
-def test_the_law_of_a_draw_is_a_letter_and_its_variance_a_number_like_any_other():
+def test_a_law_is_a_letter_and_a_variance_is_any_number():
     one, other = law("R"), law("S")
     swapped = rules.instance(equal(add(of_law(one), x), add(x, of_law(one))), {one: other})
     assert swapped.lhs == made(add(of_law(other), x))
@@ -351,7 +351,7 @@ def test_the_law_of_a_draw_is_a_letter_and_its_variance_a_number_like_any_other(
 
 
 def test_letters_are_read_once():
-    """What changes while it is read would generalise a letter that a hypothesis contains."""
+    """An iterable that changes when read again could generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])
 
     class Changing:
@@ -361,7 +361,7 @@ def test_letters_are_read_once():
     assert rules.for_every(assumed(x, ZERO), Changing()).lhs == made(x, y)
 
 
-def test_no_theorem_is_left_where_one_was_refused():
+def test_a_refusal_leaves_no_theorem_in_the_traceback():
     one, other = letter("a", NUM), letter("a", POSITIVE)
     with pytest.raises(ProofError, match="two things called a") as refused:
         same(add(one, other))
@@ -369,11 +369,11 @@ def test_no_theorem_is_left_where_one_was_refused():
     assert not any(isinstance(v, rules.Proved) for local in frames[1:] for v in local.values())
 
 
-# ── Its size, and what it stands on ──────────────────────────────────────────────────────────
+# ── The size of the kernel, and what it imports ──────────────────────────────────────────────
 
 
-def test_it_is_read_in_one_sitting():
-    """At most a thousand lines, in the files of chapter 0; a line of each kind is counted once."""
+def test_the_kernel_has_at_most_a_thousand_lines():
+    """The kernel has at most 1,000 lines of code, in the files that chapter 0 lists."""
     assert {path.stem for path in KERNEL.glob("*.py")} == {*reading.KERNEL, "__init__"}
     assert reading.lines_of_code((KERNEL / "__init__.py").read_text(encoding="utf-8")) == 0
     assert sum(lines for lines, _ in reading.kernel().values()) <= 1000
@@ -381,7 +381,7 @@ def test_it_is_read_in_one_sitting():
     assert reading.lines_of_code(counted) == 4
 
 
-def test_it_imports_nothing_else_of_the_project():
+def test_the_kernel_imports_nothing_else_of_the_project():
     allowed = sys.stdlib_module_names | {"sympy"}
     for path in KERNEL.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

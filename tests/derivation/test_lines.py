@@ -1,6 +1,6 @@
-"""Lines that are false, lines that are true, and lines whose reasons are not the right ones.
+"""The kernel refuses false lines and wrong reasons, and accepts true lines with their reasons.
 
-Lines are not run in torch: what refuses is the kernel.
+Lines are not run in torch, so only the kernel can refuse them.
 """
 
 import pytest
@@ -31,13 +31,13 @@ def root_of_all(x):
 
 
 def sums_of_quotients(value):
-    """Σ_k (Σ_l A_kl value_l) / (Σ_l A_kl): what is bound has no name of its own."""
+    """Σ_k (Σ_l A_kl value_l) / (Σ_l A_kl), where the names of the bound k and l do not matter."""
     row = lambda k: total(lambda l: entry_of(A, k, l) * value(l), n)
     return tabulate(lambda i, j: total(lambda k: row(k) / total(lambda l: entry_of(A, k, l), n), n))
 
 
 def weighted(weight):
-    """Σ_k weight_k q_k / (q_k + 2 v_k), of which the kernel opens the sum twice for a slope."""
+    """Σ_k weight_k q_k / (q_k + 2 v_k), a sum that the kernel opens twice to take its slope."""
     fraction = lambda k: entry_of(q, k) / (entry_of(q, k) + 2 * entry_of(v, k))
     return tabulate(lambda i, j: total(lambda k: weight(entry_of(w, k)) * fraction(k), n))
 
@@ -46,12 +46,12 @@ SLOPE = derivative(weighted(lambda w_k: exp_of(s * w_k)), s)
 
 
 def proved(lhs, rhs, laws=EVERY_LAW):
-    """The kernel's theorem, by all means that could help."""
+    """The kernel's theorem that lhs = rhs, with all definitions and these laws allowed."""
     words = [term for word in WORDS for term in word.terms]
     return rules.by_normal_form(lhs.function, rhs.function, words, [law.name for law in laws])
 
 
-#: before, claim, reasons: each is false for some sizes
+#: {title: (before, claim, *reasons)}; each line is false for some sizes
 FALSE = {
     # the honest mistakes of a student
     "one number for each key": (softmax(S + one_m @ w.T), softmax(S), S_MAX, EXP_OF_SUM),
@@ -66,7 +66,7 @@ FALSE = {
         softmax_one(S + u @ one.T), softmax_one(S), unfold(softmax_one), EXP_OF_SUM),
     "diag of the inverse image": (P @ diag(w) @ P.T, diag(P.T @ w)),
     "exp of a matrix product": (exp(A @ B), exp(A) @ exp(B), EXP_OF_SUM),
-    # typed indices: traces, diagonals, ranges
+    # confused indices: traces, diagonals, ranges
     "trace is the total sum": (one.T @ (A * identity(n)) @ one, one.T @ A @ one),
     "trace of a permutation is one": (one.T @ (P * identity(n)) @ one, ones(1), REINDEX),
     "product of sums": (one.T @ (w * v), (one.T @ w) @ (one.T @ v)),
@@ -85,14 +85,14 @@ FALSE = {
     "a divisor under one sum, an index under another": (
         sums_of_quotients(lambda l: entry_of(v, l)),
         sums_of_quotients(lambda l: total(lambda k: entry_of(v, k), n))),
-    # typed permutations
+    # confused permutations
     "permutation is its inverse": (P, P.T),
     "inverse of a product in the wrong order": ((P @ Σ).T, P.T @ Σ.T, REINDEX),
     "rows reindexed under a weight": (w.T @ P @ v, w.T @ v, REINDEX),
     "softmax columns with the inverse": (softmax(S @ P), softmax(S) @ P.T, S_MAX, REINDEX),
     "sum inside exp, permuted outside": (
         one.T @ (exp(P @ A @ one) * w), one.T @ (exp(A @ one) * w), REINDEX),
-    # opaque terms
+    # words whose definitions are not written out
     "two words for one": (softmax(S), softmax_one(S)),
     # heads
     "one head for all": (over(a, X @ W_Q[a].T), h * X @ W_Q[a2].T),
@@ -117,7 +117,7 @@ FALSE = {
     "E(RRᵀ) = I": (expectation(R @ R.T), identity(n), SECOND_MOMENTS),
 }  # fmt: skip
 
-#: false where no instance is tried soon: of other draws, larger sizes, where a side is undefined
+#: false lines that no early instance refutes: its draws or sizes do not suit, a side is undefined
 NOT_SHOWN = {
     "keys by π, values by its inverse": (softmax(S @ P.T) @ P.T @ X, softmax(S) @ X),
     "a root of −x": (root_of_all(-A), root_of_all(A)),
@@ -134,7 +134,7 @@ NOT_SHOWN = {
 
 
 @pytest.mark.parametrize("case", FALSE | NOT_SHOWN)
-def test_a_false_line_is_refused_whatever_is_named(case):
+def test_a_false_line_is_refused_whatever_its_reasons(case):
     before, claim, *reasons = (FALSE | NOT_SHOWN)[case]
     for write in (lambda: line(before, claim, *reasons), lambda: proved(before, claim)):
         with pytest.raises(ProofError):
@@ -143,14 +143,14 @@ def test_a_false_line_is_refused_whatever_is_named(case):
 
 
 @pytest.mark.parametrize("case", FALSE)
-def test_and_it_really_is_false(case):
-    """The list above tests something only if its lines are false: an exact instance shows it."""
+def test_a_refused_line_has_a_counterexample(case):
+    """An exact counterexample shows that a line of `FALSE` is false, as the test above assumes."""
     before, claim, *_ = FALSE[case]
     assert counterexample(before, claim, most_instances=60_000)
 
 
 def lines(*rows):
-    """True lines with reasons that do not give them."""
+    """Cases for `refused`: true lines whose reasons do not justify them."""
     return {f"{row[0]} = {row[1]}": lambda row=row: line(*row) for row in rows}
 
 
@@ -175,7 +175,7 @@ test_wrong_reasons_are_refused = refused({
 })  # fmt: skip
 
 
-#: both sides, and the conditions that the kernel finds
+#: {title: (both sides, and the relations in the conditions that the kernel finds)}
 TRUE = {
     "shift": (softmax(S + u @ one.T), softmax(S), []),
     "M ⊙ M = M": (M * M, M, []),
@@ -222,14 +222,14 @@ TRUE = {
 
 
 @pytest.mark.parametrize("case", TRUE)
-def test_what_is_true_is_taken_and_says_what_it_needs(case):
+def test_a_true_line_is_accepted_with_its_conditions(case):
     lhs, rhs, needs = TRUE[case]
     words = [term for word in WORDS for term in word.terms]
     proof = rules.by_normal_form(lhs.function, rhs.function, words, LAWS)
     assert sorted(relation for relation, _ in proof.conditions) == needs
 
 
-#: true lines with the reasons that they need
+#: {title: (before, claim, *the reasons that this true line needs)}
 JUSTIFIED = {
     "two letters": (A @ X, B @ X, given(A, B)),
     "orthonormal columns": ((X @ F).T @ X @ G, F.T @ G, given(X.T @ X, identity(d))),
@@ -251,17 +251,17 @@ IN_TORCH = ["two letters", "orthonormal columns", "a sum that vanishes"]
 
 
 @pytest.mark.parametrize("case", JUSTIFIED)
-def test_what_is_true_is_taken_for_its_reasons(case):
+def test_a_true_line_is_accepted_for_its_reasons(case):
     assert theorem(*JUSTIFIED[case])
 
 
 @pytest.mark.parametrize("case", IN_TORCH)
-def test_and_torch_runs_it(case, monkeypatch):
+def test_torch_runs_a_true_line(case, monkeypatch):
     monkeypatch.undo()
     assert theorem(*JUSTIFIED[case]).not_run == ()
 
 
-def test_linearity_by_laws_that_are_not_named_is_refused():
+def test_a_law_must_be_named():
     lhs, rhs, _ = TRUE["shift"]
     with pytest.raises(rules.Differ):
         proved(lhs, rhs, laws=[])
@@ -280,7 +280,7 @@ probabilities = softmax(z_n.T)
 x_1 = matrix("x", 1, 1)
 two_keys = softmax(stack(x_1, zeros(1, 1)).T) @ stack(unit, zeros(1, 1))
 
-#: (the true line, a false neighbour of its right side, the reasons)
+#: {title: (before, the true claim, a false claim that resembles it, *reasons)}
 LOGARITHMS = {
     "of an exponential": (log(exp(A)), A, 2 * A),
     "within an exponential": (exp(log(A)), A, -A),
@@ -311,7 +311,7 @@ def test_a_law_of_the_logarithm_and_its_false_neighbour(case, monkeypatch):
     refuse(lambda: line(before, false, *reasons), "is not justified")
 
 
-def test_a_logarithm_says_what_has_to_be_above_zero():
+def test_a_logarithm_needs_a_positive_argument():
     assert shown(theorem(exp(log(A)), A)) == ["each entry of A > 0"]
     assert shown(theorem(log(exp(A)), A)) == []
     refuse(lambda: line(log(zeros(n, n)), log(zeros(n, n))), "never holds")

@@ -1,4 +1,4 @@
-"""What a reader may write by mistake, or has not written yet, is answered in a sentence."""
+"""Mistakes of a reader, and unfinished proofs, are answered with a sentence."""
 
 import pytest
 import sympy as sp
@@ -52,7 +52,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "a is not a scalar: it depends on a position": lambda: a * A,
     "sin(r) is not a scalar": lambda: sp.sin(r) * A,
     "is not a scalar": lambda: sp.Sum(c, (sp.Symbol("q"), 1, 3)) * A,
-    "c is not a scalar of the book": lambda: sp.Symbol("c") * A,  # it assumes nothing
+    "c is not a scalar of the book": lambda: sp.Symbol("c") * A,  # without assumptions
     "e is not a scalar of the book": lambda: sp.Symbol("e", nonnegative=True) * A,
     "a real scalar symbol": {
         repr(along): lambda along=along: derivative(X, along)
@@ -76,7 +76,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "name the letter that it replaces": lambda: PROOF.qed()(A),
     "one line of words": lambda: Induction(3, n, A, A),
     "one formula": lambda: tabulate(a_number_without_its_letters, n, n),
-    # too deep
+    # expressions nested too deeply
     "nested too deeply": {
         "four thousand exponentials": lambda: tabulate(
             lambda i, j: nested(4000, exp_of, entry_of(A, i, j)), n, n),
@@ -86,13 +86,13 @@ test_a_mistake_is_answered_in_a_sentence = refused({
 })  # fmt: skip
 
 
-def test_what_is_nested_as_deeply_as_allowed_is_read():
+def test_an_expression_of_the_greatest_depth_is_accepted():
     deep = nested(98, lambda x: x.T)
-    assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # where it has a name
+    assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # in the definition of a name
     assert theorem(nested(95, softmax) - nested(95, softmax), 0 * A)
 
 
-def test_a_refused_line_names_all_there_is_to_know():
+def test_a_refusal_gives_place_claim_definition_law_and_counterexample():
     Q, K, bias = matrix("Q", m, d), matrix("K", n, d), matrix("b", d)
     proof = Derivation("query bias", softmax(Q @ K.T)).by(softmax(Q @ K.T), note="nothing")
     biased = softmax((Q + ones(m) @ bias.T) @ K.T)
@@ -107,7 +107,7 @@ def test_a_step_that_is_too_large_says_so():
     refuse(lambda: line(big**4 * one, (big - 1) ** 4 * one), "The line is too large to decide")
 
 
-# ── A proof that somebody is still writing ────────────────────────────────────────────────
+# ── Unfinished proofs ─────────────────────────────────────────────────────────────────────
 
 
 def doubled(line, *reasons):
@@ -136,7 +136,7 @@ def test_an_attempt_gives_the_theorem_or_the_refusal():
 
 def test_proves_asks_for_the_statement_and_for_its_hypotheses():
     twice = doubled(2 * S)()
-    assert proves(twice, S + S, 2 * S) and proves(twice, 2 * S, S + S)  # equal by algebra
+    assert proves(twice, S + S, 2 * S) and proves(twice, 2 * S, S + S)  # either direction
     assert proves(twice, S + S, 2 * S, needs=None) and not proves(twice, S + S, 3 * S)
     assert not proves("twice", S + S, 2 * S) and not proves(attempt(doubled(...)), S + S, 2 * S)
     needy = theorem(A, B, given(A, B))

@@ -1,4 +1,4 @@
-"""One name, one meaning, in all that is printed together: what an attack on the print found."""
+"""A name has one meaning in everything that is printed together; most cases were attacks."""
 
 import pytest
 from derivation import vocabulary
@@ -43,7 +43,7 @@ def bound_beside(**letters):
 
 PLACES = table(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i))
 test_it_is_refused = refused({
-    # what is bound
+    # bound names
     "the name a of an index is used for something else": lambda: scaled()(c=scalars("a")),
     "the name s of an index": start(lambda: derivative(s * W[head("s", h)], s)),
     "or has the name of a letter": {
@@ -56,7 +56,7 @@ test_it_is_refused = refused({
     "s is bound within itself": start(
         lambda: derivative(derivative(exp(s * A), s) @ (s * A), s)),
     "used free and bound": lambda: bound_beside(b=a),
-    # two letters
+    # two letters of one name
     "used with two shapes or kinds": {
         "two shapes": start(lambda: matrix("X", n, d) @ matrix("X", d, n)),
         "a permutation and a matrix": start(lambda: permutation("A", n) @ A),
@@ -70,7 +70,7 @@ test_it_is_refused = refused({
     "prints like another": {
         "a subscript and none": start(lambda: matrix("x_1", n, n) + matrix("x1", n, n)),
     },
-    # words
+    # words, and the book's own symbols
     "used with two definitions": words_within_two_tables,
     "prints like the book's own": {
         "a scalar L": start(lambda: derivative(scalars("L") * L, scalars("L"))),
@@ -81,7 +81,7 @@ test_it_is_refused = refused({
     },
     "prints like the book's own exp": start(lambda: e * exp(A)),
     "prints like the slope of p": start(lambda: scalars("p'") * phi(A)),
-    # entries
+    # letters that look like printed entries
     "prints like an entry of another letter": {
         "a head": start(lambda: over(a, W[a]) + matrix("W_a", n, n)),
         "a head with a subscript": start(
@@ -94,7 +94,7 @@ test_it_is_refused = refused({
 })  # fmt: skip
 
 
-def test_other_names_are_taken():
+def test_names_that_do_not_clash_are_accepted():
     assert line(A + A, 2 * A).qed("Theorem 3.2b").title == "Theorem 3.2b (T)"
     assert (
         slope()(Z=matrix("Y", n, n)) and scaled()(c=scalars("b")) and bound_beside(b=head("c", h))
@@ -108,7 +108,7 @@ def test_other_names_are_taken():
         assert Derivation("T", x)
 
 
-# ── Names by themselves ──────────────────────────────────────────────────────────────────────
+# ── Single names ─────────────────────────────────────────────────────────────────────────────
 
 UNPRINTABLE = "t²s|Rᵀ|a b|x__2|W_|А|ϵ|f'g|E=1|argumentʼ|ς|σg|А_Q|soft\u200bmax".split("|")
 WORDS = (
@@ -124,7 +124,7 @@ def named(names, make):
     return {repr(name): lambda name=name: make(name) for name in names}
 
 
-#: What looks like something else, belongs to the book, is no name at all, or steers the page.
+#: Names that look like others, belong to the book, are no names, or contain control characters.
 test_a_bad_name_is_refused = refused({
     "no name of a letter": named(UNPRINTABLE, lambda q: matrix(q, n, n))
     | {"of an index": lambda: head("t²s", n), "of a permutation": lambda: permutation("W_", n)},
@@ -151,8 +151,8 @@ test_a_bad_name_is_refused = refused({
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_a_letter_never_looks_like_what_is_applied(name):
-    """A letter is italic, in text in quotation marks; softmax(X) is neither."""
+def test_a_letter_never_looks_like_a_word(name):
+    """A letter named like a word is printed in italics or quotation marks, a word in neither."""
     x, (base, *_) = matrix(name, n, n) @ (A + B), name.split("_")
     assert repr(x).startswith(f'"{base}"') and rf"\mathit{{{base}}}" in x._repr_latex_()
 
@@ -161,17 +161,17 @@ REASONS = ["algebra", "by algebra", "definition  of softmax", "induction on n", 
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_what_a_reader_names_stands_in_quotation_marks(name):
+def test_the_title_of_a_lemma_is_printed_in_quotation_marks(name):
     lemma = Derivation(name, softmax(A)).by(softmax(A) + 0 * A).qed()
     assert f"-- “{' '.join(name.split())}”" in repr(lemma())
 
 
-def test_every_word_of_the_book_is_kept_for_it():
+def test_every_word_of_the_book_is_a_reserved_name():
     words = {x.name for x in vars(vocabulary).values() if isinstance(x, vocabulary.Word)}
     assert {w.removeprefix("masked ").rstrip("₁") for w in words} <= PRINTED
 
 
-def test_no_letter_is_like_an_entry_in_a_condition():
+def test_no_letter_prints_like_an_entry_in_a_condition():
     y, inverse = matrix("y", n), tabulate(lambda i, j: 1 / entry_of(v, i), n)
     proof = Derivation("T", y * v).by(y * v * inverse * v).by(y * v).qed()
     assert shown(proof(y=matrix("w", n))) == ["v[k] ≠ 0 for every k"]

@@ -1,4 +1,4 @@
-"""Normal forms of single terms; random lines, whose normal forms they are, `test_fuzz` offers."""
+"""Normal forms of single terms; `test_fuzz` tests them on random lines."""
 
 import numbers
 from fractions import Fraction
@@ -10,7 +10,7 @@ from kernel_letters import *
 from shared_letters import refuse
 
 
-def test_what_is_bound_further_out_stays_bound():
+def test_an_outer_bound_variable_stays_bound():
     bound = [Term("var", k) for k in range(3)]
     inner = add(bound[0], mul(bound[1], bound[2]))
     assert filled(inner, (x,)) == add(x, mul(bound[0], bound[1]))
@@ -19,7 +19,7 @@ def test_what_is_bound_further_out_stays_bound():
 
 
 def test_a_number_is_made_of_pythons_own():
-    """Fraction keeps whatever a registered Rational has above and below; the kernel does not."""
+    """The kernel converts numerators and denominators, which Fraction keeps as they are, to int."""
     odd = type("Odd", (int,), {"__bool__": lambda self: False})
 
     class Rational:
@@ -34,7 +34,7 @@ def test_a_number_is_made_of_pythons_own():
 
 
 def test_a_definition_written_out_under_a_binder_is_the_same():
-    """A word of a function, used where that function speaks of what is bound around it."""
+    """A word may be applied to a function that depends on an index bound outside the word."""
     at, f, B = letter("at", pos(n)), letter("f", fun(pos(n))), letter("B", fun(pos(n), pos(n)))
     inner = total_(made(mul(app(f, j), app(f, at)), j))
     row = made(total_(made(mul(app(B, k, j), app(B, i, j)), j)), i)
@@ -44,7 +44,7 @@ def test_a_definition_written_out_under_a_binder_is_the_same():
     assert not written.loose and sorts.check(written) == NUM
 
 
-#: How many positions are at most this one; a cut that turns with its index may be empty.
+#: The number of positions k ≤ bound, a sum that is 0 for some k if the bound is a permuted k.
 cut_at = lambda bound: total_(made(Term("le", k, bound), k))
 summed = lambda body: total_(made(body, k))
 e, squared, A_k, size = exp_(x), power(y, 2), app(A, k), Term("size", n)
@@ -64,7 +64,7 @@ def test_a_sign_is_one_that_every_value_has(sign):
     assert [sorts.sign(term) for term in SIGNS[sign]] == [sign] * len(SIGNS[sign])
 
 
-def test_counting_counts_what_stands_still():
+def test_counting_applies_only_to_a_constant_bound():
     assert equal(cut_at(i), Term("place", i), laws=["counting"])
     turned = Normal((), ["counting"]).poly(cut_at(moved(k)))
     assert not any("#" in letter.args[0] for m in turned for a, _ in m for letter in a.letters)
@@ -85,7 +85,7 @@ def test_a_position_in_a_block_is_compared_with_any_other():
 
 
 def test_half_of_an_exponent():
-    """The root of an exponential is one, also where it is divided by."""
+    """The root of an exponential simplifies to an exponential, also inside a divisor."""
     half = root(exp_(x))
     below, laws = inv(add(ONE, half)), [normal.EXP]
     assert Normal().canonical(half) == exp_(mul(num(Fraction(1, 2)), x))
@@ -94,7 +94,7 @@ def test_half_of_an_exponent():
         equal(mul(half, below), below, laws=laws)
 
 
-def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
+def test_a_delta_changes_no_variance_of_a_draw_and_no_free_denominator():
     variance = letter("u", fun(pos(n), kind="mask"))
     mask_of = letter("b", fun(NUM, kind="mask"))
     D = draw("D", app(variance, j), (pos(n),))
@@ -109,7 +109,7 @@ def test_a_delta_leaves_the_variance_of_a_draw_and_free_denominators_alone():
 
 
 def test_a_delta_between_two_summed_positions_has_one_form():
-    """It may fix either of them, and the names of the two, which are accidental, do not say which."""
+    """The form must not depend on which position the delta fixes, nor on the positions' names."""
     forms = set()
     for _ in range(3):
         q, r = fresh(pos(n)), fresh(pos(n))
@@ -119,20 +119,20 @@ def test_a_delta_between_two_summed_positions_has_one_form():
 
 
 def test_rationals_inside_opened_sums_multiply():
-    """Σ 2 x Σ 3 x is 6 x² for each pair of indices."""
+    """The product of Σ 2 x and Σ 3 x is one sum of 6 x² over pairs of indices."""
     product_of_sums = frozenset([(summed(mul(num(q), x)), 1) for q in (2, 3)])
     [(indices, inside, q)] = Normal().unpacked(product_of_sums, frozenset([x]))
     assert (len(indices), inside, q) == (2, frozenset([(x, 2)]), 6)
 
 
-def test_what_a_normal_form_returns_is_nobodys_constant():
+def test_a_normal_form_cannot_be_modified():
     one = Normal().poly(Term("call", "cos", ZERO))
     with pytest.raises(TypeError):
         one[frozenset()] = 2
     assert equal(power(ZERO, 0), ONE)
 
 
-def test_a_step_has_an_end():
+def test_a_step_of_the_kernel_has_a_size_limit():
     first, second = power(add(x, y), 9), power(add(x, minus(y)), 9)
     refuse(lambda: rules.by_normal_form(made(first), made(second), most=20), "split it")
     assert rules.by_normal_form(made(first), made(power(add(y, x), 9)), most=20), "they are alike"

@@ -1,7 +1,7 @@
-"""Each operation's entry formula, and its torch code, against PyTorch's own function.
+"""Each operation's entry formula and its torch code agree with PyTorch's own function.
 
-An operation is trusted for its entry; its torch code is what is run for every line.  Both are held
-here against a function of PyTorch that neither of them calls.
+Proofs rely on the entry formula of an operation, and runs of lines on its torch code.  These tests
+compare both with a function of PyTorch that neither of them calls.
 """
 
 import pytest
@@ -24,7 +24,7 @@ def normed(x, dim, eps):
     return (x - x.mean(dim, keepdim=True)) * torch.rsqrt(spread)
 
 
-#: expression, and its value by PyTorch from the letters' tensors
+#: {title: (expression, function that computes its value from the letters' tensors with PyTorch)}
 CASES = {
     "matmul": (X @ A, lambda t: t["X"].matmul(t["A"])),
     "add": (X + Y, lambda t: torch.add(t["X"], t["Y"])),
@@ -75,7 +75,7 @@ CASES = {
 
 
 def world(x, seed):
-    """What a run in torch draws: the sample, its tensors by name, and what the letters mean by it."""
+    """(a sample for a run in torch, its tensors by name, the same values as an `Instance`)."""
     symbols = x.free_scalars() | {n, m, d, k, h, c, eps}
     sample = Sample(seed, symbols)
     tensors = {f: sample.family(f) for f in x.atoms(Family) | LETTERS}
@@ -96,23 +96,23 @@ def looked_up(tensor):
 
 
 def cells_of(x, instance):
-    """The entries of an expression, by the interpreter of terms."""
+    """The entries of an expression as the interpreter of terms computes them."""
     entry = instance.value(x.function)
     rows, columns = (range(1, instance.size(size_term(s)) + 1) for s in x.axes)
     return torch.tensor([[entry(i, j) for j in columns] for i in rows], dtype=torch.float64)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_entry_is_what_pytorch_computes_and_so_is_the_torch_code(case):
+def test_entry_formula_and_torch_code_agree_with_pytorch(case):
     x, by_pytorch = CASES[case]
     for seed in range(7):
         sample, tensors, instance = world(x, seed)
         cells = cells_of(x, instance)
         torch.testing.assert_close(cells, by_pytorch(tensors), rtol=1e-10, atol=1e-10)
-        if case != "second moment":  # which the torch code measures
+        if case != "second moment":  # whose torch code takes a sample mean
             torch.testing.assert_close(cells, x.run(sample), rtol=1e-7, atol=1e-7)
 
 
-def test_every_word_of_the_vocabulary_is_held_to_pytorch():
+def test_every_word_of_the_vocabulary_is_compared_with_pytorch():
     words = {word for word in vars(vocabulary).values() if isinstance(word, vocabulary.Word)}
     assert words <= {x.operation.word for given, _ in CASES.values() for x in given.walk()}

@@ -1,4 +1,4 @@
-"""What a derivation looks like: expressions and their sizes, reasons, names, breaks, hypotheses."""
+"""How derivations are printed: expressions, sizes, reasons, names, line breaks, hypotheses."""
 
 import pytest
 from shared_letters import *
@@ -9,7 +9,7 @@ many = define("many", lambda c, n: (ones(n).T @ ones(n)) @ c.T)
 
 
 def at_places(x):
-    """The same, in index form."""
+    """An index form that equals ``x`` and multiplies each entry by 1."""
     return table(lambda i, j: 1 * entry_of(x, i, j), *x.shape)
 
 
@@ -20,7 +20,7 @@ def all_of(letters):
     return product
 
 
-#: expressions, and how they print
+#: {title: (expression, how it is printed)}
 SHOWN = {
     # brackets where they are needed and nowhere else
     "a function, turned": (exp(A).T, "(exp(A))ᵀ"),
@@ -45,7 +45,7 @@ SHOWN = {
     "a row": (table(lambda i, j: 2 * entry_of(v, j), 1, n), "(2 v[i])[i]ᵀ"),
     "a norm by itself": (layer_norm(X, 2), "LN(X, 2)"),
     "a matrix of ones, turned": (ones(n, m).T, "1 1ᵀ"),
-    # a size stands where nothing else tells it
+    # a size is printed if nothing else in the expression determines it
     "between two factors": (exp(zeros(n, m)) @ exp(zeros(m, d)), "exp(0[n×m]) exp(0)"),
     "a row of ones that is scaled": ((3 * one).T @ one, "(3 · 1[n])ᵀ 1"),
     "an entrywise product of rows": ((one.T * one.T) @ one, "(1[n]ᵀ ⊙ 1ᵀ) 1"),
@@ -77,7 +77,7 @@ def test_an_expression_prints_what_it_is(name):
     assert repr(x) == shown_
 
 
-#: the same in LaTeX: expressions, and a part of what they print
+#: {title: (expression, part of its LaTeX)}
 IN_LATEX = {
     "zeros between two factors": (exp(zeros(n, m)) @ exp(zeros(m, n)), r"0_{n \times m}"),
     "ones that are scaled": ((3 * one).T @ one, r"3\,\mathbf{1}_{n}"),
@@ -93,7 +93,7 @@ IN_LATEX = {
 
 
 @pytest.mark.parametrize("name", IN_LATEX)
-def test_latex_says_it_too(name):
+def test_latex_has_the_same_parts(name):
     x, part = IN_LATEX[name]
     assert part in x._repr_latex_()
 
@@ -109,10 +109,10 @@ def test_a_long_sum_over_heads_keeps_its_brackets():
     assert "Σ_a≤h (" in whole and whole.endswith(")")
 
 
-# ── Names for what recurs, and what is kept back ─────────────────────────────────────────────
+# ── Names for repeated parts, and parameters that are printed apart ──────────────────────────
 
 
-def test_what_recurs_gets_a_name_that_no_letter_has():
+def test_a_repeated_part_gets_a_name_that_no_letter_has():
     long = sum((softmax(matrix("Z", n, n) @ A.T @ A) @ A for _ in range(3)), A)
     needy = theorem(long @ B, long @ C, given(B, C))
     rows = [row.split() for row in repr(needy).splitlines()]
@@ -125,7 +125,7 @@ def test_what_recurs_gets_a_name_that_no_letter_has():
 
 
 def test_every_parameter_is_printed():
-    """What is the same everywhere is said once, what differs where it stands."""
+    """A parameter is printed once if it is the same in the whole line, else in each call."""
     scale = define("scale", lambda x, c: c * x)
     differ = repr(theorem(scale(X, 1) + X, scale(X, 2), unfold(scale)))
     assert "scale(X, 1) + X" in differ and "= scale(X, 2)" in differ
@@ -142,7 +142,7 @@ def test_every_parameter_is_printed():
     assert "block(X, u, W) + block(X, u, Wᵀ)" in two, "kept back are the last ones only"
 
 
-def test_what_a_word_keeps_to_itself_says_which_heads_it_is_of():
+def test_a_parameter_printed_apart_tells_its_heads():
     W, word = Heads("W", h, n, n), define("q", lambda x, w: x @ w, shown=1)
     proof = line(over(a, word(A, W[a])), A @ over(a, W[a]), unfold(word))
     assert "with q(…; W[a]) for every a" in repr(proof)
@@ -154,8 +154,8 @@ def test_a_recursion_says_which_scalars_it_depends_on():
     assert [repr(sums(t, mu, c_b)), repr(sums(t, mu, 0))] == ["r[t](μ, b)", "r[t](μ, 0)"]
 
 
-def test_what_is_bound_is_called_like_no_letter_around_it():
-    """The scope of a sum, or of d/ds, is not printed: so its name is free in the whole of it."""
+def test_a_bound_name_differs_from_every_letter_around_it():
+    """The print shows no end of a sum's or slope's scope, so its name is new in the whole line."""
     t, k, k_2 = scalars("t k k_2")
     of_t, inner = derivative(exp(t * A), t), lambda i, j: exp_of(s * entry_of(B, i, j))
     assert "d/ds" not in repr(table(lambda i, j: entry_of(of_t, i, j) * inner(i, j)))
@@ -168,10 +168,10 @@ def test_what_is_bound_is_called_like_no_letter_around_it():
     assert "Σ_k_1≤n" in printed and "Σ_k_2" not in printed
 
 
-# ── Hypotheses, and what letters are ─────────────────────────────────────────────────────────
+# ── Hypotheses, and the kinds of letters ─────────────────────────────────────────────────────
 
 
-def test_hypotheses_are_printed_before_qed_as_well_and_for_the_heads_they_are_of():
+def test_hypotheses_are_printed_before_qed_and_for_their_heads():
     rows = line(masked_softmax(M, S) @ one, ones(m), unfold(masked_softmax))
     assert "needs no row of M ⊙ exp(S) sums to zero" in repr(rows)
     of_heads = Heads("K", h, m, n)[a] + Heads("V", h, m, n)[a]
@@ -180,7 +180,7 @@ def test_hypotheses_are_printed_before_qed_as_well_and_for_the_heads_they_are_of
     assert "needs no row of M ⊙ exp(K[a] + V[a]) sums to zero, for every a" in repr(cited)
 
 
-def test_a_condition_says_its_range_where_no_letter_tells_it():
+def test_a_condition_prints_a_range_that_no_letter_determines():
     x = table(lambda i, j: 1 / (c - i), n, 1)
     y = table(lambda i, j: total(lambda k: 1 / (c - k), m), n, 1)
     printed = repr(line(y + x + y, 2 * y + x))
@@ -190,7 +190,7 @@ def test_a_condition_says_its_range_where_no_letter_tells_it():
     assert "needs f(c) ≠ 0" in repr(line(quotient, J))
 
 
-def test_what_letters_are_is_printed_where_they_are_no_matrices_of_any_kind():
+def test_the_kinds_of_letters_are_printed():
     N, order, positive = mask("M", n, n), permutation("P", n), scalars("c", positive=True)
     proof = theorem(positive * (N * N) + order.T @ order, positive * N + identity(n))
     assert "where M: n×n mask; P: permutation of n; c > 0" in repr(proof)
@@ -199,25 +199,25 @@ def test_what_letters_are_is_printed_where_they_are_no_matrices_of_any_kind():
     assert "P: permutation of n" in repr(line(order @ A, order @ order @ A, given(A, order @ A)))
 
 
-def test_a_letter_that_only_a_number_mentions_is_said_to_be_a_size():
-    """Were n any number, n 1/n Z = Z would need it not to vanish."""
+def test_a_size_that_occurs_only_as_a_number_is_declared():
+    """n (1/n) Z = Z needs no condition only because n is a size, which the print must say."""
     for Z, told in ((matrix("Z", m, m), True), (matrix("Z", n, m), False)):
         assert ("n: a size" in repr(theorem(n * ((1 / n) * Z), Z))) is told
 
 
-# ── Sizes that both sides tell, or none ──────────────────────────────────────────────────────
+# ── Sizes that both sides of a line determine, or neither ────────────────────────────────────
 
 
-def test_both_sides_of_a_line_tell_each_other():
+def test_the_sides_of_a_line_determine_each_others_sizes():
     flat = repr(theorem(softmax(zeros(n, m)), (1 / m) * ones(n, m), unfold(softmax)))
     assert "softmax(0[n×m])" in flat and "= (1/m) 1 1ᵀ" in flat
-    one_row = theorem(causal(1), ones(1, 1))  # true of one row, and no others
+    one_row = theorem(causal(1), ones(1, 1))  # true of one row only
     assert "L[1]" in repr(one_row) and "L_{1}" in one_row._repr_latex_()
     assert "  = 0 " in repr(theorem(X - X, zeros(n, d)))
 
 
-def test_a_hypothesis_says_all_its_sizes():
-    """A line is true at any size of its sides; what it rests on is not."""
+def test_a_hypothesis_prints_all_its_sizes():
+    """A hypothesis prints its sizes, as it may hold at one size and not at another."""
     number, count = matrix("A", 1), lambda size: ones(1, size) @ ones(size)
     proof = line(count(n) + count(m), number + count(m), given(count(n), number))
     printed = repr(proof.by(number + number, given(count(m), number)))
@@ -229,8 +229,8 @@ def test_a_hypothesis_says_all_its_sizes():
     assert "needs tot((1)[k≤n]) = A" in repr(told)
 
 
-def test_a_size_in_an_index_form_is_mentioned():
-    """Of another width it would be false."""
+def test_a_size_in_an_index_form_is_printed():
+    """A size inside an index form is printed, as the line is false at another size."""
     fractions = table(lambda i, j: 1 / total(lambda k: 1, n), 1, n)
     printed = repr(line(normalise(ones(1, n)), fractions, unfold(normalise)))
     assert "normalise(1[n]ᵀ)" in printed
@@ -238,23 +238,23 @@ def test_a_size_in_an_index_form_is_mentioned():
     assert "[k≤n+m,l]" in repr(at_places(softmax(stack(X, zeros(m, d)))))
 
 
-def test_what_a_readers_word_takes_need_not_conform():
-    """Only the definition knows whether the size of I is X's number of rows or of columns."""
+def test_arguments_of_a_readers_word_print_their_sizes():
+    """The print of a call does not tell the sizes of its arguments, so each prints its own."""
     f = define("w", lambda x, y: 2 * x @ (ones(y.shape[0]).T @ y @ ones(y.shape[1])))
     printed = [repr(f(v, y)) for y in (one, ones(m), ones(1, 1), v + one, identity(n))]
     assert printed == ["w(v, 1[n])", "w(v, 1[m])", "w(v, 1)", "w(v, v + 1)", "w(v, I[n])"]
-    # what it makes is as large as its definition says
+    # the shape of a word's value is known from its definition
     assert repr(f(v, v) + one) == "w(v, v) + 1"
 
 
-def test_a_size_that_a_hypothesis_fixes_is_told_in_the_line():
-    """At n = 1 the hypothesis holds; of another size than its n the line is false."""
+def test_a_size_that_a_hypothesis_fixes_is_printed_in_the_line():
+    """A line prints its size if its hypothesis holds only at some sizes, here at n = 1."""
     square = Derivation("x", causal(n) @ ones(n, n))
     proved = square.by(causal(n), given(ones(n, n), identity(n))).qed()
     assert "L[n] 1 1ᵀ\n  = L " in str(proved) and "needs 1[n] 1ᵀ = I" in str(proved)
 
 
-def test_what_has_one_entry_prints_like_no_longer_column():
+def test_a_single_entry_prints_differently_from_a_column():
     one = ones(1, 1)
     count = Derivation("count", ones(n).T @ ones(n)).by(n * one).qed()
     assert "1[1]ᵀ 1\n  = 1 " in str(count(n=1)) and "1[n]ᵀ 1\n  = n " in str(count)

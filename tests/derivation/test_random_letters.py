@@ -1,4 +1,4 @@
-"""Draws are bound by their mean, have a law of their own, and no more than two moments."""
+"""A draw occurs only inside a mean and has its own law, of which two moments are known."""
 
 import pytest
 from derivation import proofs
@@ -58,7 +58,7 @@ test_it_is_refused = refused({
 })  # fmt: skip
 
 
-def test_what_is_assumed_of_draws_is_remembered_when_theorems_are_cited():
+def test_assumptions_on_draws_are_kept_in_citations():
     rows = theorem(softmax(fixed) @ one, ones(1), unfold(softmax))
     mean = theorem(square, n * sigma**2 * ones(1), SECOND_MOMENTS)
     assert "are independent" in repr(mean) and "are independent" not in repr(rows)
@@ -68,12 +68,12 @@ def test_what_is_assumed_of_draws_is_remembered_when_theorems_are_cited():
         refuse(lambda x=x: x(x=draw), "not random")
 
 
-def test_what_is_divided_by_under_a_mean_may_be_fixed():
+def test_a_divisor_inside_a_mean_may_be_a_fixed_matrix():
     proof = line(divided(fixed), square, unfold(normalise))
     assert shown(proof) == ["no row of x sums to zero"]
 
 
-def test_what_is_assumed_of_draws_comes_through_a_hypothesis():
+def test_assumptions_on_draws_are_kept_through_a_hypothesis():
     U = random_matrix("U", n, n, sigma**2)
     first = theorem(A, sigma**2 * J, given(A, expectation(U * U)), SECOND_MOMENTS)
     second = theorem(expectation(U * U), sigma**2 * J, first(A=expectation(U * U)))
@@ -83,7 +83,7 @@ def test_what_is_assumed_of_draws_comes_through_a_hypothesis():
 
 
 def apart():
-    """Mean 0 and a variance do not settle E(exp R): a law is a letter of the kernel."""
+    """Draws of equal mean and variance differ in E(exp R), as each has its own unknown law."""
     one, two = expectation(exp(R)), expectation(exp(Q))
     return line(expectation(exp(R) - exp(Q)), one - two, LINEARITY)
 
@@ -100,7 +100,7 @@ other, nothing = (
     random_matrix("V", 1, n, sigma**2),
     theorem(expectation(draw), zeros(1, n), SECOND_MOMENTS),
 )
-test_what_is_printed_of_draws = printed({
+test_prints_of_draws = printed({
     "two laws of one variance": (
         apart, ["needs E(exp(R[k,l])) exists", "needs E(exp(Q[k,l])) exists"]),
     "the law of what stands for it": (

@@ -1,6 +1,6 @@
-"""Every proof and every refusal in the notebooks, with torch left out; and a second judge.
+"""A second judge agrees with every theorem that the notebooks prove; nothing is run in torch.
 
-Each theorem that a cell proves is evaluated at all combinations of sizes 1 to 3: see ``judge``.
+It evaluates each theorem at all combinations of sizes 1 to 3: see the folder ``judge``.
 """
 
 import os
@@ -11,9 +11,9 @@ from cell_proofs import proof_cells, proved_by
 from derivation import *
 from judge.statements import Claim, judged
 
-#: For one theorem; ``make nightly ONLY=judge`` tries more.
+#: Worlds to try for one theorem; ``make nightly ONLY=judge`` tries more.
 WORLDS = int(os.environ.get("JUDGE_WORLDS", 60))
-SEEN = set()  # theorems that another cell has proved before
+SEEN = set()  # (notebook, theorem) pairs that were judged before
 CELLS = [pytest.param(*found, id=f"{found[0]}-{found[1].index}") for found in proof_cells()]
 
 
@@ -50,6 +50,6 @@ def test_the_judge_refutes(name):
     assert judged(FALSE[name], 700).refuted
 
 
-def test_the_judge_finds_letters_that_fulfil_an_equation():
+def test_the_judge_finds_letters_that_satisfy_a_hypothesis():
     found = judged(Claim(A.T @ A @ B, B, (orthogonal,)), 60)
     assert not found.refuted and found.tried[:3] == [(1,), (2,), (3,)]

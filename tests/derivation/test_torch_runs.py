@@ -1,4 +1,4 @@
-"""Every line's run in torch: what it draws; it finds false lines, and leaves true ones alone."""
+"""A run in torch draws suitable samples, finds false lines, and objects to no true line."""
 
 import pytest
 import sympy as sp
@@ -26,7 +26,7 @@ def test_a_sample_has_distinct_sizes_scalars_of_both_signs_and_masks_that_let_so
 
 
 def test_a_function_that_may_be_any_has_no_property_of_its_own():
-    """Not additive, even, odd, zero at zero or monotone: else a line could pass for that alone."""
+    """It is not additive, even, odd, zero at zero or monotone, so no line is true by accident."""
     f = Sample(0, {n}).function("φ")
     x, y = torch.tensor([3.0, 2.0], dtype=torch.float64)
     assert abs(f(x + y) - f(x) - f(y)) > 0.1 and abs(f(0 * x)) > 0.1
@@ -54,24 +54,24 @@ UNHEARD = {
         k * sigma**4 * (x @ x.T) @ (y @ y.T),
     ),
     "a permutation in an index form": (P @ X, PERMUTED),
-    # neither by rounding nor by a difference quotient too coarse
+    # true lines that rounding or a coarse difference quotient could make look false
     "a steep slope": (derivative(exp(100 * s * A), s), 100 * A),
     "large numbers": (exp(1000 * A) + exp(1000 * A), 2 * exp(1000 * A)),
 }
 
 
 @pytest.mark.parametrize("case", HEARD | UNHEARD)
-def test_it_rings_for_a_false_line_and_not_for_a_true_one(case):
+def test_a_run_finds_a_false_line_and_accepts_a_true_one(case):
     complaint = run_in_torch(*(HEARD | UNHEARD)[case])
     assert "torch finds it false" in complaint if case in HEARD else complaint is None
 
 
-def test_torch_code_that_fails_is_heard():
+def test_failing_torch_code_is_reported():
     twice = book_word("w", entry=lambda x, i, j, s: 2 * s(i, j), run=raising)
     refuse(lambda: line(twice(X), 2 * X, unfold(twice)), "the torch run failed")
 
 
-def test_what_no_sample_meets_or_is_too_large_is_said_to_be_so():
+def test_a_line_that_is_not_run_says_why():
     large = random_matrix("R", 3, 5, 1)
     nearly = X + sp.Rational(1, 10**9) * Y
     for proof in (
@@ -80,15 +80,15 @@ def test_what_no_sample_meets_or_is_too_large_is_said_to_be_so():
     ):
         assert proof.not_run == NOT_MET and NOT_MET[0] in repr(proof)
     assert theorem(z[33] * 2, 2 * z[33]).not_run, "so late a term is not drawn"
-    narrowed = theorem(P @ X, X, given(P, identity(n)))  # by its hypothesis, which some fulfil
+    narrowed = theorem(P @ X, X, given(P, identity(n)))  # some samples satisfy P = I
     assert narrowed.not_run == ()
     sample = Sample(0, X.free_scalars())
     assert given(X, X).met_in(sample) and not given(X, nearly).met_in(sample), "almost is not met"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_must_not_vanish_for_every_index_is_asked_of_each(place):
-    """A vector that vanishes in one place only, or is negative there."""
+def test_a_condition_on_every_index_is_checked_at_each(place):
+    """A condition on every index fails if it fails at a single one of three."""
     W, values = Heads("W", h, 1, 1), torch.ones(3, 1, 1, dtype=torch.float64)
     for there, not_zero, positive in ((1, True, True), (0, False, False), (-1, True, False)):
         values[place] = there
@@ -106,8 +106,8 @@ ASSUMED = {
 
 
 @pytest.mark.parametrize("name", ASSUMED)
-def test_letters_are_found_that_fulfil_an_equation(name):
-    """A line that uses it is run, at sizes beyond 1; one that is false beside it is heard."""
+def test_letters_that_satisfy_an_equation_are_found(name):
+    """True and false lines that assume the equation are run, at sizes greater than 1 too."""
     equation = ASSUMED[name]
     lhs, rhs = equation.lhs, equation.rhs
     assert run_in_torch(lhs, rhs, [equation]) is None
@@ -129,7 +129,7 @@ def test_every_line_is_run(monkeypatch):
     assert len(heard) == 2 and torch_runs.torch_is_here()
 
 
-def test_a_condition_is_asked_at_every_position():
+def test_a_condition_is_checked_at_every_position():
     inverse = tabulate(lambda i, j: 1 / entry_of(v, i), n)
     [condition], [family] = theorem(inverse * v, ones(n)).hypotheses, v.atoms(Family)
     sample = Sample(0, v.free_scalars(), basics={family})

@@ -1,4 +1,4 @@
-"""What would be true and print as something else: forgotten letters, words of one name, own prints."""
+"""The checker refuses true lines that would print as false ones, such as by forgotten letters."""
 
 import dataclasses
 
@@ -8,12 +8,12 @@ from shared_letters import *
 
 
 def without_uses(entry):
-    """A number in index form that has forgotten what it is made of."""
+    """The entry with its record of the letters in it removed, so that a print would lack them."""
     return dataclasses.replace(entry, uses=frozenset())
 
 
 def two_kinds_of_a_word():
-    """2 A, by a word w that is used on two shapes, in an index form that forgets it."""
+    """An index form of w(A) = 2 A without the record of w, a word that has two shapes."""
     double = define("w", lambda X: 2 * X)
     double(matrix("x", 1, 1))
     letters = lambda e: frozenset(x for x in e.uses if not isinstance(x, operations.Operation))
@@ -29,12 +29,12 @@ FORGOTTEN = {
 
 
 @pytest.mark.parametrize("what", FORGOTTEN)
-def test_an_index_form_forgets_nothing_that_is_printed(what):
+def test_an_index_form_without_its_letters_is_refused(what):
     refuse(FORGOTTEN[what], "forgets what")
 
 
-def test_two_recursions_of_one_name_do_not_stand_in_conditions():
-    """Their conditions would print as one: that a running sum does not vanish, nor 0."""
+def test_two_recursions_of_one_name_in_conditions_are_refused():
+    """Two recursions called r, a running sum and 0, would print the same condition r ≠ 0."""
     y, q, t = sequence("y", m), sequence("q"), sizes("t")
     total_ = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
     nothing = recursion("r", lambda z: z[1] - z[1], lambda row, t, z: row + row)
@@ -52,8 +52,8 @@ def test_two_recursions_of_one_name_do_not_stand_in_conditions():
     refuse(lambda: proof.by(5 * x, known[1]()), "two words r")
 
 
-def test_the_one_place_of_a_range_of_one_is_the_first():
-    """It printed as a name that nothing bound, or as that of another index."""
+def test_the_only_position_of_an_axis_of_1_prints_as_1():
+    """The only position of an axis of 1 prints as 1, not as an index, in a condition."""
     draw = random_matrix("G", 1, n, 1)
     mean = expectation(exp(draw * (position_numbers(1) @ one.T - position_numbers(n).T)))
     assert shown(theorem(mean - mean, 0 * mean)) == ["E(exp(G[k] (1 - k))) exists for every k"]
@@ -74,7 +74,7 @@ def test_a_counterexample_has_one_meaning_for_a_name(claim):
 
 
 def changed(x):
-    """The same expression, of an operation that prints something else."""
+    """The expression with its operation replaced by one that prints as B."""
     other = dataclasses.replace(x.operation, show=lambda x, style, show: ("B", 9))
     return type(x)(other, x.args, x.params, x.axes)
 
@@ -91,27 +91,27 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_there_is_no_other_operation(other):
+def test_no_operation_can_be_made_or_changed(other):
     with pytest.raises(TypeError, match="Operation has no subclasses"):
         OTHERS[other]()
 
 
-def test_an_instance_in_which_a_side_is_undefined_is_no_counterexample():
+def test_an_instance_with_an_undefined_side_is_no_counterexample():
     flags = mask("F", n, 1)
     inverse = tabulate(lambda i, j: 1 / entry_of(flags, i, j), n, 1)
     assert not counterexample(inverse @ one.T @ flags, n * one)
     assert counterexample(inverse @ one.T @ flags, 2 * n * one)
 
 
-def test_nought_times_a_row_is_no_column_of_zeros():
-    """The sizes of 0 u are told by u where 0 is a number, and by nothing where it is a column."""
+def test_zero_times_a_row_prints_unlike_a_column_of_zeros():
+    """A number 0 prints differently from a column of zeros before a row, as 0*u and 0 u."""
     u = matrix("u", 1, d)
     assert "0*u" in str(theorem(exp(0 * u), exp(zeros(1, d)))) and str(1 * u) == "u"
     assert r"0 \times u" in theorem(exp(0 * u), exp(zeros(1, d)))._repr_latex_()
     assert "0 u" in str(theorem(zeros(n, 1) @ u, zeros(n, d)))
 
 
-def test_a_refusal_does_not_call_false_what_an_earlier_line_excludes():
+def test_a_refusal_mentions_conditions_of_earlier_lines():
     flags = mask("F", n, 1)
     divided = tabulate(lambda i, j: entry_of(flags, i, j) / entry_of(flags, i, j), n, 1)
     proof = Derivation("T", divided).by(one)  # needs F[i] ≠ 0, and then F is 1
@@ -121,6 +121,6 @@ def test_a_refusal_does_not_call_false_what_an_earlier_line_excludes():
     refuse(lambda: line(one, flags), "It is false: n = 1; F = 0: 1 ≠ 0")
 
 
-def test_a_number_that_was_not_evaluated_is():
+def test_an_unevaluated_number_is_evaluated():
     halved = sp.Pow(sp.Rational(1, 2), -1, evaluate=False)
     assert str(sp.Mul(-1, halved, evaluate=False) * v) == "-2 v"

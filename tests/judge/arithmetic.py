@@ -1,4 +1,4 @@
-"""The numbers that the second judge computes with: Fractions, until a function needs 60 digits."""
+"""Arithmetic of the second judge: Fractions, or numbers of 60 digits once a function needs them."""
 
 import math
 from fractions import Fraction
@@ -6,12 +6,12 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-NEAR_ZERO = 1e-2  # a divisor below it is not tried
-CLOSE = 1e-30  # what differs by less, beside its size, differs by rounding
+NEAR_ZERO = 1e-2  # smaller divisors are not tried
+CLOSE = 1e-30  # a smaller relative difference counts as rounding
 DIGITS = mpmath.MPContext()
 DIGITS.dps = 60
 STEP = DIGITS.mpf(10) ** -12
-#: Functions of arrays, entry by entry.
+#: Functions that act on each entry of an array.
 FUNCTIONS = {
     name: np.frompyfunc(getattr(DIGITS, name), 1, 1)
     for name in ("exp", "log", "tanh", "cos", "sin")
@@ -19,7 +19,7 @@ FUNCTIONS = {
 
 
 class Undefined(Exception):
-    """An expression has no value here, or a hypothesis does not hold: draw another world."""
+    """An expression has no value in a world, or a hypothesis does not hold: draw another world."""
 
 
 def array(rows):
@@ -28,17 +28,17 @@ def array(rows):
 
 
 def in_digits(values):
-    """An array or a number that has no Fractions any more."""
+    """Convert the Fractions of an array or number to numbers of 60 digits."""
     return values * DIGITS.one
 
 
 def difference(left, right):
-    """Of arrays or numbers: mpmath adds to a Fraction, and does not subtract from one."""
+    """left - right; written as a sum, because mpmath cannot subtract from a Fraction."""
     return left + -1 * right
 
 
 def divided(values, by):
-    """A quotient of arrays or numbers; Undefined where a divisor is near zero."""
+    """The quotient of arrays or numbers; raises Undefined if a divisor is near zero."""
     if np.any(abs(by) < NEAR_ZERO):
         raise Undefined
     return values * (1 / by)
@@ -46,7 +46,7 @@ def divided(values, by):
 
 @np.vectorize(otypes=[object])
 def root(x):
-    """The square roots of an array; that of a rational square is rational."""
+    """The square roots of an array, exact for squares of Fractions; Undefined if negative."""
     if x < 0:
         raise Undefined
     if isinstance(x, Fraction):
@@ -63,7 +63,7 @@ def slope(f):
 
 
 def agree(left, right):
-    """Whether two arrays are equal: rationals exactly, other numbers but for rounding."""
+    """Whether two arrays are equal: exactly if all entries are Fractions, else up to rounding."""
     gap = difference(left, right)
     if all(isinstance(x, Fraction) for x in gap.flat):
         return not gap.any()

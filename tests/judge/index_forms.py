@@ -1,7 +1,7 @@
-"""The value of an index form, or of a condition that nobody has words for, in a world.
+"""The value, in a world, of an index form or of a condition given as a term.
 
-Few theorems have one.  They are terms, and read by the package's interpreter, which shares nothing
-with the kernel's normal form and is held to PyTorch's functions in ``test_operations``.
+Few theorems have either.  The package's interpreter of terms evaluates them.  It shares nothing
+with the kernel's normal form, and ``test_operations`` compares it with PyTorch's functions.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from .arithmetic import Undefined, divided, root, slope
 
 
 class Terms(Instance):
-    """Terms made of some of the reader's letters, in the numbers of the judge."""
+    """An interpreter of terms whose letters have values in a world, with the judge's arithmetic."""
 
     def __init__(self, world, uses):
         functions = {name: one_number(world, name) for name in KNOWN}
@@ -24,12 +24,12 @@ class Terms(Instance):
         super().__init__(Letters(world, uses), functions)
 
     def at(self, form, *positions):
-        """A value of an abstraction over positions, as a Fraction or a number of digits."""
+        """The value of an abstraction at positions, as a Fraction or a number of 60 digits."""
         value = self.value(form)(*positions)
         return Fraction(value) if isinstance(value, int) else value
 
     def ranges(self, form):
-        """All values of what an abstraction binds; Undefined where that is not positions."""
+        """All combinations of positions that an abstraction binds; raises Undefined for others."""
         if any(sort.op != "POS" for sort in form.args[1:]):
             raise Undefined
         return itertools.product(*self._ranges(form, ()))
@@ -46,19 +46,19 @@ KNOWN = ("exp", "log", "tanh", "relu", "cos", "sin")
 
 
 def one_number(world, name):
-    """A function of the world, of one number."""
+    """The world's function of this name, applied to one number instead of an array."""
     return lambda x: world.function(name)(np.array([x], dtype=object))[0]
 
 
 class Letters(dict):
-    """What the letters of the kernel mean in the world; a function that may be any has its name."""
+    """{letter of the kernel: its value in a world}; an absent letter is a function of its name."""
 
     def __init__(self, world, uses):
         self.world = world
         for b in uses:
             if isinstance(b, (Family, Bijection, Index)):
                 self[b.term] = self.meaning(b)
-            elif not isinstance(b, Operation):  # its term says what a word does
+            elif not isinstance(b, Operation):  # a word's term contains its definition
                 size = b.is_integer
                 self[size_term(b) if size else scalar_letter(b)] = (
                     world.size(b) if size else world.scalar(b)

@@ -1,9 +1,9 @@
-"""The second judge: a theorem's statement, evaluated at every combination of small sizes.
+"""The second judge, which evaluates a theorem's statement at every combination of small sizes.
 
 It reads the tree of expressions that a theorem prints and shares no code with the kernel: see
-``worlds``.  Numbers are exact rationals until an exponential, a root or a function makes them numbers
-of 60 digits.  Permutations and masks are enumerated, draws take all patterns of two distributions,
-and letters are found that fulfil an equation that is assumed.
+``worlds``.  Numbers are exact rationals until an exponential, a root or a function needs 60 digits.
+Permutations and masks are enumerated, draws take all patterns of two distributions, and Newton's
+method finds letters that satisfy an assumed equation.
 """
 
 import itertools
@@ -21,12 +21,12 @@ from .index_forms import Terms
 from .worlds import World
 
 SIZES = (1, 2, 3)
-STEPS = 40  # towards letters that fulfil an equation
+STEPS = 40  # of Newton's method
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Two sides and what they rest on, as a theorem has them."""
+    """A statement to judge: two sides and their hypotheses, as a theorem has them."""
 
     lhs: object
     rhs: object
@@ -36,17 +36,17 @@ class Claim:
 
 @dataclass
 class Judged:
-    """The sizes at which a world met a theorem's hypotheses; where it fails, if it does."""
+    """The sizes at which a world met the hypotheses, and the world that refuted the statement."""
 
     tried: list = field(default_factory=list)
     refuted: str = ""
 
 
 def judged(theorem, worlds, most=None):
-    """What becomes of a theorem at every combination of small sizes, and at a larger one.
+    """Judge a theorem at every combination of small sizes, and at one larger combination.
 
-    About so many ``worlds`` are tried in all, at least one at each combination; with ``most``, at
-    so many of the small combinations only, all 2 first.
+    About ``worlds`` worlds are tried in all, at least one at each combination.  ``most`` limits the
+    number of small combinations, of which the first has all sizes equal to 2.
     """
     statement, found = _Statement(theorem), Judged()
     count = len(statement.sizes)
@@ -79,7 +79,7 @@ class _Statement:
         self.unknown = sorted((f for f in found if f.kind == "matrix"), key=str)
 
     def at(self, sizes, most):
-        """(whether a world met the hypotheses, where it fails) at these sizes."""
+        """(whether a world of these sizes met the hypotheses, the world that refutes or "")."""
         tried = False
         for seed, fixed in enumerate(self._ways(World(1, sizes), most), 3):
             try:
@@ -96,7 +96,7 @@ class _Statement:
         return tried, ""
 
     def _ways(self, world, most):
-        """Values for permutations and masks: all of them, or as many as are tried."""
+        """Yield values for permutations and masks: all combinations, or about ``most`` of them."""
         slots = []
         for b in sorted(self.uses, key=str):
             if isinstance(b, Bijection):
@@ -112,10 +112,10 @@ class _Statement:
         for way in kept if len(kept) > 1 or most == 1 else kept * 3:
             yield {b: value for slot in way for b, value in slot.items()}
 
-    # -- letters that fulfil an equation
+    # -- letters that satisfy the assumed equations
 
     def _solved(self, world):
-        """The world with its matrices moved to where the equations hold, by Newton's method."""
+        """The world with matrices that Newton's method has changed to satisfy the equations."""
         if all(_meets(world, h, self.uses) for h in self.equations):
             return world
         if not self.unknown:
@@ -128,11 +128,11 @@ class _Statement:
             inverse = np.linalg.pinv(self._slopes(world, flat), rcond=1e-6)
             flat = flat - inverse.astype(object) @ gap
         if np.any((abs(flat) < 1e-6) & (abs(flat) > 1e-12)):
-            raise Undefined  # what is moved nearly to 0 may be divided by
+            raise Undefined  # a divisor may be nearly 0
         return self._moved(world, np.where(abs(flat) <= 1e-12, 0 * flat, flat))
 
     def _moved(self, world, flat):
-        """The world in which the unknown matrices have these entries, one after the other."""
+        """The world with the entries of the unknown matrices taken from ``flat``, in order."""
         parts, start = {}, 0
         for f in self.unknown:
             shape = world.letter(f).shape
@@ -156,7 +156,7 @@ class _Statement:
 
 
 def _meets(world, hypothesis, uses):
-    """Whether a hypothesis holds in a world, by a margin."""
+    """Whether a hypothesis holds in a world; inequalities must hold by a margin."""
     if isinstance(hypothesis, Condition):
         return _meets_condition(world, hypothesis, uses)
     if isinstance(hypothesis, NonZero):
@@ -165,12 +165,12 @@ def _meets(world, hypothesis, uses):
 
 
 def _gap(world, equation):
-    """By how much the sides of an equation differ."""
+    """The difference of the two sides of an equation."""
     return difference(world(equation.lhs), world(equation.rhs))
 
 
 def _is_non_zero(world, hypothesis):
-    """For every value of the indices it binds; a scalar that it binds has too many."""
+    """Whether it holds for every value of the indices it binds; False if it binds a scalar."""
     if not all(isinstance(k, Index) for k in hypothesis.bound):
         return False
     for at in itertools.product(*[range(world.size(k.size)) for k in hypothesis.bound]):
@@ -181,7 +181,7 @@ def _is_non_zero(world, hypothesis):
 
 
 def _meets_condition(world, condition, uses):
-    """At every position; that a function is smooth, those of a world are."""
+    """Whether a condition holds at every position; every function of a world is smooth."""
     if condition.relation in ("is smooth", "exists"):
         return True
     terms = Terms(world, uses)

@@ -1,8 +1,8 @@
-"""The value of an expression where every letter, size and scalar has one.
+"""Evaluate an expression in a world, which gives a value to every letter, size and scalar.
 
 This evaluator reads the tree of an expression and computes with matrices.  It uses neither the
-kernel nor the entries nor the operations' torch code.  What it shares with the checker: the classes
-that hold an expression and, for an index form, the interpreter of terms.
+kernel nor the operations' entry formulas nor their torch code.  It shares with the checker the
+classes of expressions and, for index forms, the interpreter of terms.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from derivation.letters import End, Family, Join
 from .arithmetic import FUNCTIONS, Undefined, array, difference, divided, root, slope
 from .index_forms import Terms
 
-MOST_SIGNS = 9  # random entries under a mean: all their patterns are run through
+MOST_SIGNS = 9  # random entries inside a mean, as all their patterns are evaluated
 #: Values and weights of two distributions of mean 0 and variance 1.
 SIGNS = ((1, Fraction(1, 2)), (-1, Fraction(1, 2)))
 SIGNS_OR_ZERO = ((2, Fraction(1, 8)), (-2, Fraction(1, 8)), (0, Fraction(3, 4)))
@@ -28,15 +28,15 @@ SIGNS_OR_ZERO = ((2, Fraction(1, 8)), (-2, Fraction(1, 8)), (0, Fraction(3, 4)))
 class World:
     """Concrete sizes, letters, permutations and scalars; calling it evaluates an expression.
 
-    Everything is drawn from the seed and its own name, so that two worlds of one seed agree
-    whatever is asked first.
+    A letter's value depends on the seed and the letter's name only, so that worlds of one seed
+    agree in whatever order they are evaluated.
     """
 
     def __init__(self, seed, sizes, fixed=None):
         self.seed, self.sizes, self.fixed, self._values = seed, sizes, fixed or {}, {}
 
     def having(self, fixed, values=None):
-        """The same world with values for some letters, scalars and indices, or expressions."""
+        """The same world with these values for letters, scalars, indices and expressions."""
         world = World(self.seed, self.sizes, {**self.fixed, **fixed})
         world._values.update(values or {})
         return world
@@ -56,7 +56,7 @@ class World:
         return self.function(x.operation.name.removeprefix("entrywise "))(*map(self, x.args))
 
     def _defined(self, x):
-        """A word that a reader has defined, written out; a recursion row by row."""
+        """The value of a reader's word from its definition, of a recursion row by row."""
         if x.operation.expand is not None:
             return self(x.operation.expand(x))
         row = None
@@ -64,7 +64,7 @@ class World:
             row = self.having({}, {} if before is None else {before: row})(after)
         return row
 
-    # -- what is drawn
+    # -- random values
 
     def _random(self, *key):
         return random.Random("/".join(map(str, (self.seed, *key))))
@@ -79,14 +79,14 @@ class World:
         )
 
     def _mask(self, draw, rows, columns):
-        """In most worlds, every row sees something."""
+        """A random mask; in most worlds, every row has a 1."""
         cells = [[draw.randint(0, 1) for _ in range(columns)] for _ in range(rows)]
         for row in cells if self.seed % 8 else ():
             row[draw.randrange(columns)] = 1
         return array(cells)
 
     def letter(self, family, at=()):
-        """The matrix that a letter stands for; ``at`` says which of a family."""
+        """The matrix that a letter stands for; ``at`` are the indices of a family's member."""
         if family in self.fixed:
             return self.fixed[family]
         make = self._mask if family.kind == "mask" else self._matrix
@@ -97,7 +97,7 @@ class World:
         return self._matrix(self._random(family.name, t), 1, self.size(family.sizes[1]))
 
     def images(self, permutation):
-        """Where a permutation sends 1, 2, …, as a list from 0."""
+        """The images of the positions under a permutation, as a list of ints from 0."""
         if permutation in self.fixed:
             return self.fixed[permutation]
         found = list(range(self.size(permutation.size)))
@@ -107,7 +107,7 @@ class World:
         return found
 
     def place(self, p):
-        """An index of the reader as an int, from 0."""
+        """The value of a reader's index, as an int from 0."""
         if isinstance(p, End):
             return 0
         if p in self.fixed:
@@ -115,7 +115,7 @@ class World:
         return self._random(p.args[0]).randrange(self.size(p.size))
 
     def size(self, size):
-        """A size as an int."""
+        """The value of a size, as an int."""
         if isinstance(size, Join):
             return sum(map(self.size, size.args))
         if size.is_Mul:
@@ -123,7 +123,7 @@ class World:
         return int(size) if size.is_Integer else self.sizes[size]
 
     def scalar(self, s):
-        """A scalar, which is made of rationals, letters, sums, products, powers and roots."""
+        """The value of a scalar made of rationals, letters, sums, products, powers and roots."""
         if s in self.fixed:
             return self.fixed[s]
         if s.is_Rational:
@@ -145,7 +145,7 @@ class World:
         return divided(Fraction(1), base ** -int(exponent))
 
     def function(self, name):
-        """A function of one number, on arrays; an unspecified one by a formula of its own."""
+        """A function of one number, applied to arrays; an unspecified one gets a random formula."""
         if name in FUNCTIONS:
             return FUNCTIONS[name]
         if name == "relu":
@@ -158,7 +158,7 @@ class World:
 
 
 def _entry_by_entry(entry):
-    """A matrix of ints by its entry at two positions, from 0."""
+    """Evaluate an operation by a formula for its entry at two positions, counted from 0."""
 
     def value(world, x):
         rows, columns = map(world.size, x.axes)
@@ -198,7 +198,7 @@ def _derivative(world, x):
 
 
 def _mean(world, x):
-    """The mean over all patterns of one of two admissible distributions, chosen by the seed."""
+    """The mean under one of two distributions, chosen by the seed, over all patterns of entries."""
     families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
     shapes = [tuple(map(world.size, f.sizes)) for f in families]
     count = sum(rows * columns for rows, columns in shapes)
@@ -216,7 +216,7 @@ def _mean(world, x):
     return mean
 
 
-#: The value of an expression in a world.
+#: {operation: function of (world, expression) that returns the expression's value}
 OPERATIONS = {
     ops.LETTER: lambda world, x: world.letter(x.params[0], tuple(map(world.place, x.params[1:]))),
     ops.TERM: lambda world, x: world.row_of(x.params[0], world.size(x.params[1])),
@@ -255,7 +255,7 @@ def _softmax_one(world, scores):
 
 
 def _rms(world, values, axis, eps):
-    """Divided by the root of the mean square along an axis."""
+    """The values divided by the root of their mean square plus eps, along an axis."""
     square = (values * values).sum(axis, keepdims=True) / values.shape[axis]
     return divided(values, root(square + world.scalar(eps)))
 

@@ -2,9 +2,9 @@
 
     [mutant.after for mutant in mutants_of("a + b")]    ["a - b", "a", "b"]
 
-Each kind is a function below: of a node of the syntax tree it yields edits, {node: what stands
-there instead}.  A mutant is the tree with one edit, written as Python again, without comments.
-What is not tried, and why: book/mutants.md.
+Each kind is a function below, which takes a node of the syntax tree and yields edits, {node: its
+replacement}.  A mutant is the source with one edit, without comments.  book/mutants.md says which
+mistakes are not tried, and why.
 """
 
 import ast
@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from os.path import commonprefix
 
-KINDS = {}  # {name: its function}; of two ways to the same text the first counts
+KINDS = {}  # {name: its function}; a text that two kinds make counts for the first
 
 
 def both_ways(*pairs):
@@ -25,14 +25,14 @@ EXCHANGED = {ast.MatMult: ast.Mult} | both_ways(
 )
 BOUND = both_ways((ast.Lt, ast.LtE), (ast.Gt, ast.GtE))
 RENAMED = both_ways(("triu", "tril"), ("eval", "train"), ("all", "any"))
-#: Functions whose first argument, after the object, is an axis; `torch.softmax` takes the object.
+#: Methods whose first argument is an axis; as functions, like `torch.softmax`, it is the second.
 BY_AXIS = set(
     "sum mean var std amax amin argmax argmin norm all any cumsum softmax log_softmax logsumexp "
     "unsqueeze squeeze flip roll narrow select index_select unflatten transpose".split()
 )
 MODULES = ("torch", "F", "np", "linalg", "fft")
 TRANSPOSES = ("transpose", "swapaxes", "permute", "t")
-#: Calls whose arguments have no order, and those that declare sizes: any are as good.
+#: Calls whose arguments are not swapped: their order does not matter, or they declare sizes.
 NO_ORDER = set(
     "error equal allclose assert_close isclose max min maximum minimum by transpose swapaxes print "
     "isinstance hasattr getattr setattr Delta has uniform sizes matrix scalars Heads head mask "
@@ -49,7 +49,7 @@ TIMES, LARGEST_TOLERANCE = 1e6, 1e-3
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with one mistake, and that statement before and after."""
+    """A source with one mistake, and the changed lines before and after."""
 
     kind: str
     before: str
@@ -58,7 +58,7 @@ class Mutant:
 
 
 def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
-    """Every mutant of a piece of Python, each text once; `is_left` names nodes to be left alone."""
+    """All different mutants of a piece of Python; `is_left(node)` excludes a node from edits."""
     code, found = Code(source, is_left), {}
     for node in code.nodes:
         for kind, edits in kinds.items():
@@ -70,7 +70,7 @@ def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
 
 
 class Code:
-    """A syntax tree, the nodes of it that may be edited, and the parent of each."""
+    """A syntax tree, those of its nodes that may be edited, and the parents of these."""
 
     def __init__(self, source, is_left):
         self.tree, self.is_left, self.parent = ast.parse(source), is_left, {}
@@ -90,20 +90,20 @@ class Code:
                     yield from self._walk(child)
 
     def asserted(self, node):
-        """Whether a node is part of an assertion, which may not be weakened: it would hold."""
+        """Whether a node is part of an assertion; a weakened assertion would still hold."""
         while (node := self.parent.get(node)) and not isinstance(node, ast.Assert):
             pass
         return node is not None
 
     def edited(self, kind, edit):
-        """The mutant that an edit makes: a copy of the tree, of which the new nodes are part."""
+        """The mutant that an edit makes, in a copy of the tree."""
         copied = copy.deepcopy(self.tree, {id(old): new for old, new in edit.items()})
         changed = ast.unparse(copied)
         return Mutant(kind, *differing(self.text, changed), changed)
 
 
 def differing(before, after):
-    """The lines of two texts that differ, those of each in one."""
+    """The part in which two texts differ, as one line for each text."""
     texts = before.split("\n"), after.split("\n")
     same = len(commonprefix(texts))
     rest = [text[same:][::-1] for text in texts]
@@ -112,7 +112,7 @@ def differing(before, after):
 
 
 def is_left_everywhere(node):
-    """Words, seeds, how a proof prints, and an exercise's question: attempt(…) with dots in it."""
+    """Whether a node is never edited: strings, seeds, prints, an exercise's attempt(… with ...)."""
     match node:
         case (
             ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")
@@ -126,7 +126,7 @@ def is_left_everywhere(node):
 
 
 def kind(name):
-    """Enters the function below it in KINDS."""
+    """A decorator that enters a function in KINDS under this name."""
     return lambda edits: KINDS.setdefault(name, edits)
 
 
@@ -136,18 +136,18 @@ def like(node, **fields):
 
 
 def called(node):
-    """The last name of what is called: softmax for torch.softmax(…) and x.softmax(…)."""
+    """The last name of a called function: softmax for torch.softmax(…) and x.softmax(…)."""
     return getattr(node.func, "attr", getattr(node.func, "id", ""))
 
 
 def renamed(function):
-    """`x.eval` for `x.train`, `tril` for `triu`: a name or an attribute, with its opposite."""
+    """An edit that replaces a name or attribute by its opposite, such as `triu` by `tril`."""
     field = "attr" if isinstance(function, ast.Attribute) else "id"
     return {function: like(function, **{field: RENAMED[getattr(function, field)]})}
 
 
 def whole(node):
-    """Whether a node is a whole number, a sign before it or not."""
+    """Whether a node is a whole number, with or without a sign."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, ast.Constant) and type(node.value) is int
@@ -160,7 +160,7 @@ def one_more(node):
 
 
 def comparisons(node):
-    """(operator, left, right) of each comparison in a chain of them."""
+    """(operator, left, right) for each comparison in a chain such as a < b < c."""
     return zip(node.ops, [node.left, *node.comparators], node.comparators)
 
 
@@ -170,12 +170,12 @@ def is_list(node):
 
 
 def is_random(node):
-    """Whether a sample is drawn in it: it has either sign, and any size, already."""
+    """Whether a node draws a random sample, for which sign and size make no difference."""
     return any(isinstance(x, ast.Call) and called(x) in SAMPLES for x in ast.walk(node))
 
 
 def loses_its_sign(node, code):
-    """Whether what comes next, abs, a square or a norm, is the same for either sign."""
+    """Whether abs, a square or a norm comes next, so that the sign makes no difference."""
     above = code.parent.get(node)
     if isinstance(above, ast.BinOp):
         return isinstance(above.op, ast.Pow) and ast.unparse(above.right) == "2"
@@ -188,7 +188,7 @@ def loses_its_sign(node, code):
 
 @kind("a bias left out")
 def bias(node, code):
-    """bias=True for False and back; `x + b` becomes `x`."""
+    """Turn bias=True into False and back, and `x + b` into `x`."""
     match node:
         case ast.keyword(arg=str(name), value=ast.Constant(value=bool(there))) if "bias" in name:
             yield {node.value: ast.Constant(not there)}
@@ -198,7 +198,7 @@ def bias(node, code):
 
 @kind("a mask inverted")
 def mask(node, code):
-    """~m for m and back, the other triangle, a mask left out, is_causal turned, where's choice."""
+    """Invert or omit a mask, swap triu and tril, flip is_causal, swap the branches of where."""
     match node:
         case ast.UnaryOp(op=ast.Invert()):
             yield {node: node.operand}
@@ -219,7 +219,7 @@ def mask(node, code):
 
 @kind("eval for train")
 def mode(node, code):
-    """`.eval()` for `.train()` and back; training=True for False."""
+    """Swap `.eval()` and `.train()`, and training=True and False."""
     match node:
         case ast.Attribute(attr="eval" | "train"):
             yield renamed(node)
@@ -229,7 +229,7 @@ def mode(node, code):
 
 @kind("a transpose")
 def transpose(node, code):
-    """`.T`, `.mT` or `.transpose(…)` dropped, or added to a factor of a matrix product."""
+    """Drop `.T`, `.mT` or `.transpose(…)`, or add one to a factor of a matrix product."""
     match node:
         case ast.Attribute(attr="T" | "mT"):
             yield {node: node.value}
@@ -244,7 +244,7 @@ def transpose(node, code):
 
 @kind("an axis")
 def axis(node, code):
-    """Another axis: dim=, axis=, or the argument that is one."""
+    """Change an axis, given as dim=, axis= or by position."""
     value = None
     if isinstance(node, ast.keyword) and node.arg in ("dim", "axis", "dims", "start_dim"):
         value = node.value
@@ -261,7 +261,7 @@ def axis(node, code):
 
 @kind("a tolerance")
 def tolerance(node, code):
-    """A tolerance a million times as large: a bound from above, or atol=, rtol=, tol=."""
+    """Make a tolerance a million times as large: an upper bound, or atol=, rtol=, tol=."""
     bounds = []
     if isinstance(node, ast.Compare):
         for operator, left, right in comparisons(node):
@@ -277,7 +277,7 @@ def tolerance(node, code):
 
 @kind("a comparison turned")
 def comparison(node, code):
-    """A comparison, a condition, an assertion or a verdict is negated."""
+    """Negate a comparison, a condition, an assertion or a returned verdict."""
     conditions = []
     match node:
         case ast.Compare():
@@ -297,7 +297,7 @@ def comparison(node, code):
 
 @kind("a sign")
 def sign(node, code):
-    """A minus dropped, or put before a product."""
+    """Drop a minus, or put one before a product."""
     match node:
         case ast.UnaryOp(op=ast.USub(), operand=x) if not isinstance(x, ast.Constant):
             yield {node: x}
@@ -310,7 +310,7 @@ def sign(node, code):
 
 @kind("an operator exchanged")
 def operator(node, code):
-    """`+` and `-`, `*` and `/`, `*` for `@`, `&` and `|`, `and` and `or`, `all` and `any`."""
+    """Swap `+` and `-`, `*` and `/`, `&` and `|`, `and` and `or`, `all` and `any`; `*` for `@`."""
     match node:
         case ast.BinOp(left, op, right) | ast.AugAssign(left, op, right) if type(op) in EXCHANGED:
             if not (is_list(left) or is_list(right)):
@@ -323,7 +323,7 @@ def operator(node, code):
 
 @kind("a term or factor dropped")
 def dropped(node, code):
-    """One side of a sum, a difference, a product, a quotient or a power; one side of and, or."""
+    """Drop one side of a sum, difference, product, quotient or power, or of `and` or `or`."""
     match node:
         case ast.BinOp(left, ast.Add() | ast.Mult() | ast.MatMult(), right):
             yield {node: left}
@@ -341,7 +341,7 @@ def dropped(node, code):
 
 @kind("arguments swapped")
 def swapped(node, code):
-    """Two neighbours among the arguments of a call, or the operands of `-`, `/` and `@`."""
+    """Swap two neighbouring arguments of a call, or the operands of `-`, `/` and `@`."""
     match node:
         case ast.Call() if called(node) not in NO_ORDER:
             plain = [
@@ -355,7 +355,7 @@ def swapped(node, code):
 
 @kind("off by one")
 def off_by_one(node, code):
-    """A slice, an index, an exponent or a range one further; a whole bound included or excluded."""
+    """Add 1 to a slice's end, index, exponent or size; include or exclude a whole-number bound."""
     match node:
         case ast.Slice():
             yield from (one_more(end) for end in (node.lower, node.upper) if end)
@@ -374,7 +374,7 @@ def off_by_one(node, code):
 
 @kind("a statement deleted")
 def deleted(node, code):
-    """`pass` in its place; not for definitions, imports, assertions and doc-strings."""
+    """Replace a statement by `pass`, except definitions, imports, assertions and docstrings."""
     words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant | ast.JoinedStr)
     if isinstance(node, ast.stmt) and not isinstance(node, KEPT) and not words:
         yield {node: ast.Pass()}

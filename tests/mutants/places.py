@@ -1,11 +1,11 @@
-"""Where mistakes are made: a notebook, or a module of the checker; and the tests that judge it.
+"""The places where mistakes are made, notebooks and modules of the checker, and their tests.
 
-A place consists of pieces, {name: its text}: the cells of a notebook, the statements, functions
-and classes of a module.  `with_piece` is the whole file with another text for one of them.
+A place consists of pieces, {name: its text}: the cells of a notebook, or the assignments, functions
+and classes of a module.  `with_piece` returns the whole file with another text for one piece.
 
-The judges are what `make test` runs: nbval for a notebook, and the test of its tolerances; for a
-module the tests of the checker, the quickest to find a fault first.  Those that draw lines at
-random are not asked: what one seed finds, another may miss.
+The tests are those that `make test` runs: nbval and the test of tolerances for a notebook, and the
+tests of the checker for a module, with those that find most faults first.  Tests with random lines
+are left out, because what one seed finds another may miss.
 """
 
 import ast
@@ -21,7 +21,7 @@ from .mistakes import KINDS, mutants_of
 NOTEBOOKS = Path("notebooks")
 CHECKER = NOTEBOOKS / "derivation"
 TOLERANCES = "tests/test_notebooks.py::test_a_tolerance_is_as_small_as_rounding_allows"
-#: The tests of the checker that find most, and soon.
+#: The tests of the checker that find most faults, and find them quickly.
 FIRST = re.compile("lines|kernel|citations|conditions|definitions|inductions|checks")
 LINES_TO_ONE_MISTAKE = 25
 
@@ -29,11 +29,11 @@ LINES_TO_ONE_MISTAKE = 25
 class Notebook:
     """A notebook of the book.
 
-    Left as they are: the first cell, of imports, and cells that draw; pictures are not compared.
+    The first cell, with imports, and cells that draw stay, as nbval does not compare pictures.
     """
 
     part, kinds, is_left = "notebooks", KINDS, staticmethod(lambda node: False)
-    count = 8  # mistakes, unless another number is asked for
+    count = 8  # mistakes to make by default
 
     def __init__(self, path):
         self.path, self.name = Path(path), Path(path).stem
@@ -55,8 +55,8 @@ class Notebook:
 class Module:
     """A module of the checker.
 
-    Left as they are: what only prints, or words a refusal; which versions there are.  What adds
-    a bias in a notebook adds a letter b here, and is a term like others.
+    Code that only prints, words a refusal or checks versions stays as it is.  "A bias left out"
+    is no kind of mistake here, where b is a letter like any other.
     """
 
     part = "checker"
@@ -104,9 +104,9 @@ def all_places():
 
 
 def mutants_in(place):
-    """(name of a piece, mutant of it) for every mistake that can be made in a place."""
+    """Yield (name of a piece, mutant of it) for every mistake that can be made in a place."""
     for name, text in place.pieces.items():
         for mutant in mutants_of(text, place.is_left, place.kinds):
-            # a table of a module is a definition, which is not deleted
+            # a table of a module counts as a definition, which is not deleted
             if not (place.part == "checker" and mutant.source.strip() == "pass"):
                 yield name, mutant

@@ -1,15 +1,15 @@
-"""Makes mistakes in the notebooks and in the checker, and records which of them nothing notices.
+"""Make mistakes in the notebooks and in the checker, and record those that no test notices.
 
     python tests/mutants/run.py                         8 in each notebook, one for every 25 lines
                                                         of the checker
     python tests/mutants/run.py kernel.rules --seed 2   in some notebooks or modules only
     python tests/mutants/run.py 03-exercises --count 40
 
-Each mistake is made in a copy of the checkout, where the tests of the place then run, as far as
-the first that fails.  Only a run of all places writes book/records/mutants.json, which the page is
-drawn from.  There stands why a mistake that was not noticed makes no difference ("why", written by
-hand), and a new record takes that over where the cell or function is as it was.  The exit code is 1
-when a mistake without a reason was not noticed, or when tests fail without a mistake.
+Each mistake is made in a copy of the checkout, where the tests of the place then run until one
+fails.  Only a run of all places writes book/records/mutants.json, from which the page is made.  In
+that record a person writes, under "why", why an unnoticed mistake makes no difference; a new record
+keeps the reason if the cell or function has not changed.  The exit code is 1 if an unnoticed
+mistake has no reason, or if tests fail without a mistake.
 """
 
 import argparse
@@ -36,16 +36,16 @@ from files import Fault, in_a_sentence, write
 from mutants.places import ROOT, all_places, mutants_in
 from mutants_page import RECORD
 
-INLINE = "module://matplotlib_inline.backend_inline"  # what the notebooks' outputs come from
+INLINE = "module://matplotlib_inline.backend_inline"  # the backend of the stored outputs
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
 AT_A_TIME = 2  # places
-#: Seconds that the tests may take with a mistake: so many, and so many times what they take without.
+#: With a mistake, tests may take SECONDS plus TIMES the seconds that they take without one.
 SECONDS, TIMES = 120, 6
 
 
 @in_a_sentence
 def main(arguments=None):
-    """The command."""
+    """Run the command; return 1 if an unnoticed mistake has no reason, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -69,7 +69,7 @@ def main(arguments=None):
 
 
 def try_place(place, count=None, seed=1):
-    """How many mistakes there can be in a place, how many were made of each kind, who survived."""
+    """Make mistakes in a place; return {"possible", "made" by kind, "survivors"}."""
     mutants = list(mutants_in(place))
     chosen = drawn(mutants, count or place.count, f"{seed}:{place.name}")
     return {
@@ -80,7 +80,7 @@ def try_place(place, count=None, seed=1):
 
 
 def drawn(mutants, count, seed):
-    """So many of the mutants, each kind in its turn: a rare mistake as often as a frequent one."""
+    """Draw this many mutants, one of each kind in turn, so that rare kinds are as frequent."""
     made, turn = Counter(), {}
     for one in random.Random(seed).sample(mutants, len(mutants)):
         made[one[1].kind] += 1
@@ -89,7 +89,7 @@ def drawn(mutants, count, seed):
 
 
 def unnoticed(place, mutants, judge):
-    """Those (piece, mutant) that the judge does not notice; Fault where it fails as things are."""
+    """Yield each (piece, mutant) that the tests do not notice; Fault if they fail without one."""
     limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
     with a_copy() as copy:
         for piece, mutant in mutants:
@@ -100,7 +100,7 @@ def unnoticed(place, mutants, judge):
 
 @contextmanager
 def a_copy():
-    """The checkout once more: what the tests need of it, in a folder that is thrown away."""
+    """A temporary copy of the parts of the checkout that the tests need."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("notebooks", "tests", "tools"):
             shutil.copytree(ROOT / name, Path(folder, name), ignore=LEFT_BEHIND)
@@ -110,7 +110,7 @@ def a_copy():
 
 @cache
 def seconds_as_it_is(judge):
-    """How long the tests take without a mistake; Fault where they do not pass."""
+    """The seconds that the tests take without a mistake; raises Fault if they fail."""
     start = time.monotonic()
     with a_copy() as copy:
         if said := failure(copy, judge, timeout=3600):
@@ -119,8 +119,8 @@ def seconds_as_it_is(judge):
 
 
 def failure(copy, judge, timeout):
-    """What the tests say in a copy, where one fails or they are not done in time; else nothing."""
-    # without bytecode: a file of the same size and second would not be compiled again
+    """Run tests in a copy; return their output if one fails or the time is up, else ""."""
+    # without bytecode, which Python reuses for a changed file of the same size and second
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *judge]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": INLINE}
     environment |= {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}
@@ -133,12 +133,12 @@ def failure(copy, judge, timeout):
 
 
 def digest(text):
-    """A few letters that change when a text does."""
+    """A short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def survivor(place, piece, mutant):
-    """An entry of the record; why it makes no difference, where that is known of this piece."""
+    """An entry of the record, with the reason from the last record if the piece is unchanged."""
     where = {"place": place.name, "piece": piece, "digest": digest(place.pieces[piece])}
     said = {name: getattr(mutant, name) for name in ("kind", "before", "after")}
     return where | said | {"why": reasons().get(key(where | said), "")}
@@ -146,7 +146,7 @@ def survivor(place, piece, mutant):
 
 @cache
 def reasons():
-    """{key of a survivor of the last record: why it makes no difference}"""
+    """{key of a survivor of the last record: why it makes no difference}."""
     parts = json.loads(RECORD.read_text(encoding="utf-8")).values()
     return {key(one): one["why"] for part in parts for one in part["survivors"]}
 
@@ -156,7 +156,7 @@ def key(survivor):
 
 
 def add(record, part, entry, seed):
-    """Counts a place in its part of the record."""
+    """Add the counts and survivors of a place to its part of the record."""
     new = {"seed": seed, "places": 0, "possible": 0, "made": Counter(), "survivors": []}
     there = record.setdefault(part, {"taken": datetime.date.today().isoformat()} | new)
     there["places"] += 1
@@ -165,7 +165,7 @@ def add(record, part, entry, seed):
 
 
 def tell(place, entry):
-    """Says what came of a place; how many survivors wait for a reason."""
+    """Print the result for a place; return how many survivors have no reason."""
     made, survivors = entry["made"].total(), entry["survivors"]
     open_ones = [one for one in survivors if not one["why"]]
     print(f"{place.name}: {made} of {entry['possible']} made, {len(survivors)} not noticed")

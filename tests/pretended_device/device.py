@@ -1,18 +1,18 @@
-"""An accelerator for machines without one: every notebook runs on it (``make nightly ONLY=device``).
+"""A pretended accelerator, on which every notebook runs (``make nightly ONLY=device``).
 
 It computes with the CPU's numbers and keeps them apart as a GPU does: tensors of the two devices do
-not mix, numpy sees none of its memory, its random numbers are others.  What a notebook forgets to
-move is found where it meets what was moved, and a check that moves nothing at its end (``start_up``).
-What a GPU computes differently is not found: ``tests/processors`` imagines that.
+not mix, numpy cannot read its memory, and its random numbers differ.  A tensor that a notebook
+forgets to move causes an error when it meets a moved one; ``start_up`` reports a check that moves
+nothing.  Results that differ on a real GPU are not simulated here, but in ``tests/processors``.
 
-A tensor of the device is the CPU's memory with another label on it.  The label is exchanged in a
-DLPack struct, by which array libraries hand memory to one another, as torch keeps a place free there
-for one more backend ("PrivateUse1").  Torch asks a backend for a kernel by the name of the
-operation; here one function, ``run``, answers for nearly all of them.  It stands where a GPU's
-kernels do: below autograd, below functorch, and below the operations that torch composes of others.
+A tensor of the device is the CPU's memory with another device label.  The label is changed in a
+DLPack struct, through which array libraries share memory; torch reserves a label there for one more
+backend ("PrivateUse1").  Torch looks up a backend's kernel by the name of an operation; here one
+function, ``run``, serves nearly all operations.  It has the place of a GPU's kernels: below
+autograd, below functorch, and below the operations that torch composes of others.
 
-Torch leaves a backend of Python no allocator: nothing can be loaded to the device from a file, a
-place that holds numbers cannot grow, and there is no generator to be had.  No notebook asks for it.
+Torch gives a backend written in Python no allocator: a file cannot be loaded to the device, a
+storage cannot grow, and there is no generator.  No notebook needs these.
 """
 
 import ctypes
@@ -31,10 +31,10 @@ IN_DLPACK = {"cpu": 1, NAME: 12}
 ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 NESTED_ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.NestedTensorCPU)
 FUSED = torch.nn.attention.SDPBackend.FLASH_ATTENTION.value
-DICE = torch.Generator()  # what the device draws comes next in it
+DICE = torch.Generator()  # the device's random numbers
 aten = torch.ops.aten
 
-#: Indices may lie on the CPU; so may a number without a shape (0-dim), here and in what is pointwise.
+#: Indices may be on the CPU; so may 0-dim tensors, in these and in pointwise operations.
 INDEXING = {"index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put"}
 TAKE_A_NUMBER = INDEXING | {"where", "masked_fill", "index_fill", "fill"}
 
@@ -71,7 +71,7 @@ def relabelled(tensor, device_type):
     label = _Tensor.from_address(_pointer(capsule, b"dltensor"))
     label.device_type, label.device_id = IN_DLPACK[device_type], 0
     again = torch._C._from_dlpack(capsule)
-    # DLPack knows neither of the marks that put off a computation.
+    # DLPack keeps neither mark of a tensor whose conjugation or negation is still to be computed.
     again = torch._conj(again) if tensor.is_conj() else again
     return torch._neg_view(again) if tensor.is_neg() else again
 
@@ -80,20 +80,20 @@ def seen_by_cpu(thing):
     return relabelled(thing, "cpu") if is_there(thing) else thing
 
 
-# ---- what is computed, and what is refused ----------------------------------------------
+# ---- operations that are computed, and those that are refused ---------------------------
 
 
 class Operations:
-    """How many operations have read a tensor of the device."""
+    """A counter of the operations that had a tensor of the device as an argument."""
 
     count = 0
 
 
 def run(op, *args, **kwargs):
-    """The kernel of every operation that has none of its own here: the CPU's, if nothing is mixed."""
+    """The kernel of all operations without one in `OWN`: the CPU's, unless devices are mixed."""
     if op.is_view or torch.Tag.inplace_view in op.tags:
         keys = NESTED_ON_CPU if args[0].is_nested else ON_CPU
-        return op.redispatch(keys, *args, **kwargs)  # sizes and strides; no number is read
+        return op.redispatch(keys, *args, **kwargs)  # changes sizes and strides only
     refuse_a_mix(op, args, kwargs)
     if kwargs.get("generator") is not None:
         raise RuntimeError(f"Expected a '{NAME}' device type for generator but found 'cpu'")
@@ -102,7 +102,7 @@ def run(op, *args, **kwargs):
 
 
 def compute(op, args, kwargs):
-    """Run on the CPU, over the same memory; results are labelled with the device they belong to."""
+    """Run an operation on the CPU, in the same memory, and label results with their device."""
     there = [x for x in tree_leaves((args, kwargs)) if is_there(x)]
     Operations.count += bool(there)
     asked = kwargs.get("device")
@@ -116,7 +116,7 @@ def compute(op, args, kwargs):
     result = op(*args, **kwargs)
     for x in there:
         adopt(x, twins[id(x)])
-    itself = {id(twins[id(x)]): x for x in there}  # what is written in place is returned
+    itself = {id(twins[id(x)]): x for x in there}  # an in-place operation returns its argument
 
     def labelled(x):
         if id(x) in itself:
@@ -127,15 +127,15 @@ def compute(op, args, kwargs):
 
 
 def takes_a_number(op, args):
-    """Whether a number stands where a tensor is declared: torch had made a tensor of it."""
+    """Whether an argument is a number although a tensor is declared, as torch unwrapped it."""
     declared = op._schema.arguments
     return any(isinstance(x, Number) and str(a.type) == "Tensor" for a, x in zip(declared, args))
 
 
 def twin(tensor):
-    """What the CPU is given for a tensor of the device: the same memory.
+    """A CPU tensor that shares the memory of a tensor of the device.
 
-    An empty one gets memory of its own: as ``out=`` it is made larger by the operation.
+    For an empty tensor it has its own memory, as an operation makes an empty ``out=`` larger.
     """
     if tensor.is_nested or tensor.numel():
         return relabelled(tensor, "cpu")
@@ -143,7 +143,7 @@ def twin(tensor):
 
 
 def adopt(tensor, twin):
-    """An empty tensor that the operation has made larger takes the memory of its twin."""
+    """Give an empty tensor the memory of its twin if the operation has made the twin larger."""
     if not tensor.is_nested and tensor.shape != twin.shape:
         memory = relabelled(twin, NAME).untyped_storage()
         place = (tensor, memory, 0, twin.shape, twin.stride())
@@ -151,7 +151,7 @@ def adopt(tensor, twin):
 
 
 def refuse_a_mix(op, args, kwargs):
-    """RuntimeError where tensors of both devices meet, as on a GPU."""
+    """Raise RuntimeError if tensors of both devices meet, as on a GPU."""
     name = op._schema.name.removeprefix("aten::").removesuffix("_")
     if name in INDEXING and is_there(args[0]):
         args = (args[0], *args[2:])
@@ -167,7 +167,7 @@ def refuse_a_mix(op, args, kwargs):
 
 @contextmanager
 def own_dice(op):
-    """Random numbers of the device are others than the CPU's, which go on undisturbed."""
+    """Draw from the device's random numbers and leave the CPU's generator as it was."""
     if torch.Tag.nondeterministic_seeded not in op.tags:
         yield
         return
@@ -177,17 +177,17 @@ def own_dice(op):
         DICE.set_state(torch.get_rng_state())
 
 
-# ---- what torch does not leave to a fallback, or what is about both devices ---------------
+# ---- operations that need their own kernel, or involve both devices -----------------------
 
 
 def copy_from(source, destination, non_blocking=False):
-    """Bring numbers from one device to the other, or from one place on the device to another."""
+    """Copy numbers between the devices, or between two tensors of the device."""
     seen_by_cpu(destination).copy_(seen_by_cpu(source))
     return destination
 
 
 def attention(query, key, value, mask=None, dropout=0.0, causal=False, *, scale=None, **rest):
-    """Torch chooses between a fused kernel and plain operations, and asks only devices it knows."""
+    """Choose a fused kernel or plain operations, as torch does only for devices that it knows."""
     rest["scale"] = scale
     choice = aten._fused_sdp_choice(query, key, value, mask, dropout, causal, **rest)
     if choice < 0:
@@ -203,26 +203,26 @@ def attention(query, key, value, mask=None, dropout=0.0, causal=False, *, scale=
 
 OWN = {
     "_copy_from": copy_from,
-    # Zeros that stand for a derivative that vanishes; the CPU has no memory for them.
+    # Zeros without memory, in which torch represents a derivative that vanishes.
     "_efficientzerotensor": lambda size, **kwargs: torch.zeros(size, **kwargs),
     "convolution_overrideable": partial(run, aten.convolution.default),
-    # A GPU has kernels for these two; else torch composes them, and the last digits are others.
+    # A GPU has kernels for these two; torch would compose them, with different last digits.
     "native_layer_norm": partial(run, aten.native_layer_norm.default),
     "native_group_norm": partial(run, aten.native_group_norm.default),
 }
 
 
-# ---- how torch learns of it ---------------------------------------------------------------
+# ---- registration with torch --------------------------------------------------------------
 
 OF_TORCH = torch.Tensor.data
-KEPT = []  # what is registered goes when its library is collected
+KEPT = []  # a kernel is unregistered when its library is garbage-collected
 
 
 class Module(backend_registration._DummyBackendModule):
-    """``torch.pretended``: for this device what ``torch.cuda`` is for a GPU."""
+    """``torch.pretended``, which corresponds to ``torch.cuda`` for a GPU."""
 
     def manual_seed_all(self, seed):
-        """What ``torch.manual_seed`` does to each device: the same seed, other numbers."""
+        """Seed the device, as ``torch.manual_seed`` asks; its numbers differ from the CPU's."""
         DICE.manual_seed(seed ^ 0x5EED)
 
     def get_rng_state(self, device=None):
@@ -233,7 +233,7 @@ class Module(backend_registration._DummyBackendModule):
 
 
 def install():
-    """Register the device, before anything asks for one; ``torch.accelerator`` then reports it."""
+    """Register the device before any use, so that ``torch.accelerator`` reports it."""
     module = Module()
     backend_registration._setup_privateuseone_for_python_backend(NAME, module)
     module.manual_seed_all(0)
@@ -242,30 +242,30 @@ def install():
     for name, kernel in OWN.items():
         library("aten").impl(name, kernel, "PrivateUse1")
     library("aten").impl("scaled_dot_product_attention", attention, "AutogradPrivateUse1")
-    # A copy writes out what is only marked as conjugate or negative, so it must not ask for a copy.
+    # A copy computes marked conjugates and negatives, so these marks must not trigger a copy.
     for mark in ("Conjugate", "Negative"):
         library("aten").impl("_copy_from", torch.library.fallthrough_kernel, mark)
     torch.storage._StorageBase.clone = copy_of_storage
     torch.Tensor.data = property(OF_TORCH.__get__, set_data)
-    # A module that is moved keeps its parameters, as on a GPU; two that are one remain one.
+    # A moved module keeps its parameter objects, as on a GPU, and tied parameters stay tied.
     torch.__future__.set_swap_module_params_on_conversion(True)
 
 
 def library(namespace):
-    """Where kernels are registered, for as long as the process lives."""
+    """A library in which kernels stay registered as long as the process lives."""
     KEPT.append(torch.library.Library(namespace, "IMPL"))
     return KEPT[-1]
 
 
 def set_data(tensor, numbers):
-    """``tensor.data = numbers`` where the device changes too, as torch does among its own devices."""
+    """``tensor.data = numbers``, also if the device changes, which torch allows for its own."""
     if is_there(tensor) == is_there(numbers):
         return OF_TORCH.__set__(tensor, numbers)
     torch._C._swap_tensor_impl(tensor, numbers.detach().requires_grad_(tensor.requires_grad))
 
 
 def copy_of_storage(storage):
-    """What ``deepcopy`` asks of a storage; torch's own would look for an allocator in C++."""
+    """Copy a storage for ``deepcopy``; torch's own method would need an allocator in C++."""
     if storage.device.type != NAME:
         return type(storage)(storage.nbytes(), device=storage.device).copy_(storage)
     numbers = torch.empty(0, dtype=torch.uint8, device=NAME).set_(storage)

@@ -1,7 +1,7 @@
-"""What is asked of a model on the device, and that a notebook is found which forgets to move.
+"""Models on the pretended device get the same answers, and notebooks that forget to move fail.
 
-That it computes what the CPU computes, every notebook shows that prints there what is stored.
-Run by ``make nightly ONLY=device``, not with the other tests: this process has an accelerator.
+The notebooks themselves, run there with the stored outputs, test that the device computes like the
+CPU.  ``make nightly ONLY=device`` runs this file by itself, as its process has an accelerator.
 """
 
 import copy
@@ -16,7 +16,7 @@ from small_notebooks import nbval, written
 
 from tests.pretended_device.device import Operations, install
 
-#: What torch says of itself: deprecated parts that it loads, and a slow way through vmap.
+#: Torch warns of deprecated parts that it loads itself, and of slow code under vmap.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning"),
@@ -24,7 +24,7 @@ pytestmark = [
 
 install()
 DEVICE = start()
-# ---- redundancy: a reader's model may lie on the device
+# ---- redundancy: a reader's model may be on the device
 
 
 ASKED = {
@@ -35,7 +35,7 @@ ASKED = {
 
 
 def answer(ask, model, device):
-    """What is printed; a refusal is an answer too."""
+    """The printed answer of ``ask`` for a model on a device, or its refusal."""
     inputs = {name: value.to(device) for name, value in some_inputs(model).items()}
     try:
         return str(ask(model, inputs))
@@ -46,7 +46,7 @@ def answer(ask, model, device):
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("name", ["gpt2", "t5", "gpt_oss"])
-def test_what_is_said_of_a_model_is_said_on_the_device(ask, name):
+def test_answers_are_the_same_on_the_device(ask, name):
     model = generic_copy(tiny(name))
     on_the_device = copy.deepcopy(model).to(DEVICE)
     before = Operations.count
@@ -54,7 +54,7 @@ def test_what_is_said_of_a_model_is_said_on_the_device(ask, name):
     assert Operations.count > before
 
 
-def test_inputs_are_drawn_and_a_fold_is_returned_where_the_model_lies():
+def test_inputs_and_folded_models_are_on_the_model_s_device():
     model = generic_copy(tiny("gpt2")).to(DEVICE)
     assert not audit(model).disagreements
     assert {parameter.device.type for parameter in fold(model).model.parameters()} == {DEVICE.type}
@@ -68,7 +68,7 @@ PRINTS = "print(bool((x @ x.T).trace() > 0))"
 ON_CPU = "control('all', lambda dtype: 1.0, sums=(4,))"
 FACTORS = "1,000,000 in float64, 1,000 in float32, 2 in bfloat16"
 SAID = f"PASS  control: all: error ÷ bound at least {FACTORS}\n"
-#: The last cell of a notebook, and what it has printed.
+#: {notebook: (its last cell, the stored output)}; cells with other results must fail
 LAST = {
     "moves-all": (PRINTS, "True\n"),
     "mixes": (PRINTS.replace("x.T", "normal(4, 4)"), "True\n"),
@@ -76,7 +76,7 @@ LAST = {
 }
 
 
-def test_a_cell_fails_that_mixes_devices_or_measures_on_the_cpu(tmp_path):
+def test_a_cell_that_mixes_devices_or_measures_on_the_cpu_fails(tmp_path):
     for name, (last, printed) in LAST.items():
         written(tmp_path / f"{name}.ipynb", START, THERE, last, said=[printed])
     said, verdicts = nbval(tmp_path, PYTHONSTARTUP=str(Path(__file__).with_name("start_up.py")))

@@ -1,6 +1,6 @@
-"""IPython runs this before a notebook (PYTHONSTARTUP): the kernel's machine has the device.
+"""IPython runs this file before a notebook (PYTHONSTARTUP), to give its kernel the device.
 
-A cell that measures on the CPU all the same prints so, which is not what is stored.
+A cell that measures on the CPU nevertheless prints a line, which its stored output lacks.
 """
 
 

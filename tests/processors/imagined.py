@@ -1,21 +1,21 @@
-"""Another processor, imagined: sums and transcendental functions end in other last digits.
+"""An imagined processor, on which sums and transcendental functions have different last digits.
 
-Two processors agree on elementwise +, -, *, / and on conversions, which IEEE 754 fixes.  They differ
-in the order of a sum, in fused multiply-adds, and in their exp, log and sin.  So here each entry
-of such a result becomes its neighbour above or below, or stays: one unit in the last place.  Square
-roots are among them, although IEEE 754 fixes them: a device may make them of a reciprocal.  The sum
-of n numbers moves by up to sqrt(n) units, which is what n independent roundings come to, and by 16
-at most: longer sums are made of blocks, and the blocks' sums are added in pairs.  Where a sum is kept
-in more digits than are stored (bfloat16, float16) it is rounded once, and moves by one unit.
-Normalisations are taken apart, so that the mean and the variance in them move as well.
+Processors agree on elementwise +, -, *, / and on conversions, which IEEE 754 fixes.  They differ in
+the order of a sum, in fused multiply-adds, and in their exp, log and sin.  So this module changes
+each entry of such a result by up to one unit in the last place.  Square roots are changed as well,
+although IEEE 754 fixes them, because a device may compute them from a reciprocal.  A sum of n
+numbers changes by up to sqrt(n) units, the size of n independent roundings, and by 16 at most, as
+processors add long sums in blocks, and the sums of the blocks in pairs.  A sum in bfloat16 or
+float16, which is kept in more digits and rounded once, changes by one unit.  Normalisations are
+decomposed, so that the mean and the variance in them change as well.
 
-It is deterministic.  How far an entry goes is read off its significand and the seed, so equal
-computations stay equal, and a change of sign or a factor of two commutes with it, as on a real
-processor.  A whole number stays if it is made of whole numbers, or if half of the digits of its
-format suffice for it, as they do for those below 2^26 in float64: such sums are exact everywhere.
+The change is deterministic.  It depends on an entry's significand and the seed, so equal
+computations stay equal, and it commutes with a change of sign or a factor of two, as on a real
+processor.  A whole number stays if it is made of whole numbers, or if it needs only half of its
+format's digits, as those below 2^26 do in float64, because such sums are exact everywhere.
 
-The idea is stochastic arithmetic: CESTAC (Vignes), CADNA, Verrou, Verificarlo.  Those perturb every
-operation at random, to see how many digits mean something.  Here a run is to print what is stored.
+The method is stochastic arithmetic: CESTAC (Vignes), CADNA, Verrou, Verificarlo.  Those perturb all
+operations to find how many digits are significant; here a notebook must print its stored output.
 """
 
 import math
@@ -25,24 +25,24 @@ import torch
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Operations are named as PyTorch names them below autograd, without the underscore of those in place.
+# Operations have their names in PyTorch below autograd, without the underscore of in-place ones.
 
-#: Products of matrices: the last factor's rows are counted, or the length of a vector.
+#: Matrix products; the length of their sums is the last factor's number of rows.
 PRODUCTS = frozenset("mm bmm addmm baddbmm mv addmv dot vdot".split())
 
-#: A result is made of as many numbers as it is smaller than the first argument.
+#: Reductions; the length of their sums is the ratio of the sizes of first argument and result.
 REDUCTIONS = frozenset(
     "sum nansum mean prod std std_mean var var_mean norm linalg_vector_norm".split()
 )
 
-#: Normalisations are taken apart where torch says how.
+#: Normalisations, which are decomposed if torch has a decomposition.
 NORMS = re.compile(r"_?(native|fused)?_?(layer|group|batch|rms)_norm(?!.*backward)")
 
-#: a + alpha b: one rounding if alpha is 1 or -1, else fused on some processors.
+#: a + alpha b has one rounding if alpha is 1 or -1; else some processors fuse its two operations.
 SCALED = frozenset("add sub rsub".split())
 
-#: One operation of IEEE 754 on each entry, or none: numbers are moved, compared, made or chosen.
-#: What stands in no list may end in another digit.
+#: One operation of IEEE 754 on each entry, or none, if numbers are moved, compared, made or chosen.
+#: The result of an operation in no list may change by one unit in the last place.
 FIXED = frozenset(
     """
 abs mul div floor_divide neg reciprocal remainder fmod floor ceil round trunc frac sign sgn square
@@ -62,7 +62,7 @@ _nested_tensor_from_tensor_list to_padded_tensor send recv allgather
 """.split()
 )
 
-#: The integers of the same width, and the bits of the significand that are stored.
+#: {dtype: (integers of the same width, stored bits of the significand)}
 LAYOUT = {
     torch.float64: (torch.int64, 52),
     torch.float32: (torch.int32, 23),
@@ -73,7 +73,7 @@ GOLDEN = 0x9E3779B97F4A7C15  # odd; its products spread the bits of small number
 
 
 class OtherProcessor(TorchDispatchMode):
-    """While it is entered, what torch computes is what another processor might have computed."""
+    """A mode in which torch computes what another processor might have computed."""
 
     def __init__(self, seed):
         super().__init__()
@@ -82,7 +82,7 @@ class OtherProcessor(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if called(func) == "_local_scalar_dense" and not isinstance(args[0], torch.Tensor):
-            return args[0]  # a number that torch had wrapped, and has unwrapped for this mode
+            return args[0]  # a plain number, not a tensor
         if NORMS.match(called(func)) and func in decomposition_table and args[0].numel():
             with self:
                 out = decomposition_table[func](*args, **kwargs)
@@ -96,9 +96,9 @@ class OtherProcessor(TorchDispatchMode):
         return out
 
     def moved(self, part, most, counted):
-        """Each entry, moved by up to so many neighbours: in bits, the number that much larger.
+        """Move each entry by up to ``most`` units in the last place, by adding to its bits.
 
-        ``counted`` says that it is made of whole numbers.
+        ``counted`` says that the operation's arguments are whole numbers.
         """
         integers, digits = LAYOUT[part.dtype]
         bits = part.detach().clone().contiguous().view(integers)
@@ -113,7 +113,7 @@ class OtherProcessor(TorchDispatchMode):
 
 
 def called(func):
-    """The name of an operation, the same in place and not."""
+    """The name of an operation, which is the same for its in-place form."""
     return func._schema.name.split("::")[1].rstrip("_")
 
 
@@ -125,7 +125,7 @@ def may_differ(func, kwargs):
 
 
 def units(func, args, part):
-    """By how many units in the last place the entries of a result may move: see above."""
+    """How many units in the last place a result's entries may change by; see the module."""
     if part.dtype not in (torch.float64, torch.float32):
         return 1
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
@@ -138,7 +138,7 @@ def units(func, args, part):
 
 
 def flat(out):
-    """The results of an operation: of a list or a nested tensor each part, of a complex one both."""
+    """The results of an operation as a list of tensors, with complex ones viewed as real."""
     if isinstance(out, torch.Tensor) and out.is_nested:
         out = out.unbind()
     if isinstance(out, (tuple, list)):
@@ -149,7 +149,7 @@ def flat(out):
 
 
 def holds_numbers(part):
-    """Whether it has floating-point numbers that can be changed: no fake tensor, and not empty."""
+    """Whether a result has floating-point numbers to change: it is neither fake nor empty."""
     return (
         type(part) in (torch.Tensor, torch.nn.Parameter)
         and part.dtype in LAYOUT
@@ -159,5 +159,5 @@ def holds_numbers(part):
 
 
 def is_whole(argument):
-    """Whether an argument has whole numbers only, or is none."""
+    """Whether an argument has whole numbers only, or no floating-point numbers."""
     return not holds_numbers(argument) or bool((argument == argument.round()).all())

@@ -1,7 +1,7 @@
 """Make this process the imagined processor.
 
-Python runs this at its start where this folder is on its path: so a kernel gets it, or the process
-that kernels are forked from, the ranks of chapter 16, and whoever runs tests.
+Python runs this file at its start if this folder is on its path.  That applies to kernels, to the
+process that kernels are forked from, to the ranks of chapter 16, and to processes that run tests.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The imagined processor moves what processors may round differently, and finds who relies on it."""
+"""The imagined processor changes only results that real processors may round differently."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from tests.processors.imagined import LAYOUT, OtherProcessor
 
-#: A result, and by how many neighbours its entries may move in float64; in half precision a sum is
-#: rounded once.  Of what IEEE 754 fixes, every notebook is a test.
+#: {title: (function, the most units in the last place by which its result may change)}.  That
+#: operations fixed by IEEE 754 do not change is tested by every notebook.
 RESULTS = {
     "a product added": (lambda x: torch.addmm(x[:, :1], x, x.T), 7),
     "a long product": (lambda x: x.T @ torch.ones(len(x), 1).to(x), 6),
@@ -26,7 +26,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("dtype", LAYOUT, ids=str)
-def test_what_is_rounded_ends_in_another_digit_and_in_no_other(name, dtype):
+def test_only_rounded_results_change_by_few_units(name, dtype):
     call, most = RESULTS[name]
     generator = torch.Generator().manual_seed(0)
     x = (torch.rand(30, 40, generator=generator, dtype=torch.float64) + 0.25).to(dtype)
@@ -44,7 +44,7 @@ RELIES = "print(x.exp().sum().item())"
 FREE = "print((x * 7).sum().item(), '%.9f' % x.exp().sum().item())"
 
 
-def test_a_cell_that_relies_on_the_last_digit_is_named(tmp_path):
+def test_a_cell_that_relies_on_the_last_digit_fails(tmp_path):
     total = (torch.arange(1, 50, dtype=torch.float64) / 7).exp().sum().item()
     said = [f"{total}\n", f"1225.0 {total:.9f}\n"]
     written(tmp_path / "some.ipynb", MADE, RELIES, FREE, said=said)

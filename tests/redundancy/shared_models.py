@@ -1,4 +1,4 @@
-"""Models that the tests of `redundancy` share, every bias, gain and sink of them random."""
+"""Models that the tests of `redundancy` share; all their biases, gains and sinks are random."""
 
 import functools
 
@@ -9,9 +9,9 @@ from redundancy.precision import with_every_bias_random, with_every_weight_rando
 from torch import nn
 
 d, h, k = 12, 3, 4
-#: Relative errors are asserted at this, and measured far below it.
+#: The tests require relative errors below this; the measured ones are far smaller.
 EQUAL = 1e-8
-#: Without these a family has no value bias.
+#: Options without which the models of a family have no value bias.
 GIVEN = {"llama": {"attention_bias": True}}
 
 
@@ -24,9 +24,9 @@ def unchanged(x):
 
 
 class Attention(nn.Module):
-    """softmax(Q K^T / 2) V W_O with whatever is asked for in between.
+    """softmax(Q K^T / 2) V W_O, with the functions given applied at each step.
 
-    Its names are common ones; its operations are all that there is to go by.
+    The parameters have common names, but an audit must judge by the operations alone.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Attention(nn.Module):
 
 
 class Watched(nn.Module):
-    """A pre-norm block whose norm is read by something that is no Linear, if it is watched."""
+    """A pre-norm block; if ``watched``, a sine also reads its norm, beside the Linear maps."""
 
     def __init__(self, watched=False):
         super().__init__()
@@ -80,7 +80,7 @@ def random_model(kind, **given):
 
 
 def language_model(kind="gpt2", tied=False):
-    """A random GPT-2 with its head."""
+    """A random GPT-2 with its language-model head."""
     with quiet():
         from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -89,12 +89,12 @@ def language_model(kind="gpt2", tied=False):
 
 
 def apart(model, other, inputs=None, seed=5):
-    """The largest relative difference of two models' outputs, at inputs of this test's own."""
+    """The largest relative difference of two models' outputs, at inputs that `fold` never saw."""
     inputs = inputs or some_inputs(other, batch=3, tokens=9, seed=seed)
     return difference(model, other, inputs)
 
 
 def changed(model, other):
-    """The names of the parameters in which two models differ."""
+    """The names of the entries of `state_dict` in which two models differ."""
     new = other.state_dict()
     return {name for name, value in model.state_dict().items() if not torch.equal(value, new[name])}

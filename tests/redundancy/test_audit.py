@@ -1,9 +1,9 @@
-"""`audit` is right on every architecture: what it predicts, and what it measures, is what theory says.
+"""On every architecture, what `audit` predicts and what it measures agree with the theorems.
 
 The tables below were worked out by hand from the theorems; nothing in them is computed by the
-audit.  Models of transformers are tiny, made from the library's configurations with random weights.
-Width d = 32, h = 4 heads of width k = 8, g = 2 key-value heads where they are shared, r rotary
-dimensions per head.  The biases that a model lacks are asked about as well.
+audit.  The models are tiny ones from the transformers library, with random weights: width d = 32,
+h = 4 heads of width k = 8, g = 2 key-value heads where heads share them, r rotary dimensions
+per head.  Biases that a model lacks are added as zeros and audited too.
 """
 
 import os
@@ -31,26 +31,26 @@ LATENT = {
 }
 RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 
-#: architecture, configuration: redundant directions of b_Q, b_K and b_O alone, and of b_V: "all" is the
-#: whole bias, while b_O makes up for b_V; a number counts what goes alone.
+#: (architecture, configuration, redundant directions of b_Q, b_K, b_V and b_O).  Each bias is
+#: counted alone, except that "all" for b_V means that the whole bias can go into b_O.
 TABLE = [
-    # softmax over bare scores, LayerNorm, a bias everywhere: b_K leaves, b_V folds, the mean of
-    # b_O is not seen
+    # softmax over unmodified scores, LayerNorm, every bias present: b_K can go, b_V folds into
+    # b_O, and a LayerNorm cancels the mean of b_O
     *((name, {}, (0, "all", "all", MEAN)) for name in """bert roberta electra distilbert albert
         ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip_text_model convbert gpt_neo
         gpt_bigcode wav2vec2 hubert swin squeezebert""".split()),
     *((name, ONE_EACH, (0, "all", "all", MEAN))
         for name in "bart pegasus marian m2m_100 whisper".split()),
     ("gpt_bigcode", {"multi_query": False}, (0, "all", "all", MEAN)),
-    # the stream itself is returned: nothing of b_O is hidden
+    # the model returns the stream itself, so no norm cancels anything of b_O
     ("beit", {}, (0, "all", "all", 0)),
     ("clip_vision_model", {}, (0, "all", "all", 0)),
-    # no b_O: b_V is one, and W_O shows d of its directions, or d - 1 where the mean is not seen
+    # no b_O: outputs depend on d directions of b_V, or on d - 1 where a norm cancels the mean
     ("t5", {"num_layers": 1, "num_decoder_layers": 1}, (0, "all", ALL - d, 0)),
     ("mt5", {"num_layers": 1, "num_decoder_layers": 1}, (0, "all", ALL - d, 0)),
     ("mpt", {}, (0, "all", ALL - (d - 1), MEAN)),
     ("falcon", {"alibi": True}, (0, "all", 0, MEAN)),
-    # rotary positions: k - r directions of every key head are left
+    # rotary positions leave k - r directions of every key head unrotated, and these can go
     ("gptj", {"rotary_dim": 4}, (0, h * (k - 4), ALL - (d - 1), MEAN)),
     ("codegen", {"rotary_dim": 4}, (0, h * (k - 4), ALL - (d - 1), MEAN)),
     ("gpt_neox", {}, (0, h * (k - 2), "all", MEAN)),
@@ -64,23 +64,23 @@ TABLE = [
     ("esm", {}, (0, 0, "all", MEAN)),
     *((name, {}, (0, 0, 0, 0)) for name in "llama mistral qwen2 phi3 gemma granite".split()),
     ("llama", {"attention_bias": True}, (0, 0, "all", 0)),
-    # norms of queries and keys: RMSNorm and division by length leave nothing, LayerNorm a mean
+    # normed queries and keys: RMSNorm or division by length cancels nothing, LayerNorm a mean
     *((name, {}, (0, 0, 0, 0)) for name in "qwen3 olmo2 gemma3_text".split()),
     ("swinv2", {}, (0, 0, "all", MEAN)),
     ("persimmon", {}, (h, h, "all", MEAN)),
     ("cohere", {"use_qk_norm": True}, (h, g, 0, MEAN)),
-    # a soft cap; a sink; keys that meet positions; a norm between the heads and W_O
+    # each has one obstacle: a soft cap; a sink; positions that multiply keys; a norm before W_O
     ("gemma2", {}, (0, 0, 0, 0)),
     ("gpt_oss", {}, (0, 0, 0, 0)),
     ("deberta", RELATIVE, (0, 0, "all", MEAN)),
     ("deberta-v2", RELATIVE, (0, 0, "all", MEAN)),
     ("deberta-v2", {}, (0, "all", "all", MEAN)),
     ("diffllama", {}, (0, 0, 0, 0)),
-    # latent attention: of a key, the part without positions is made for each head
+    # latent attention: each head has its own bias on the part of the key that has no positions
     *((name, LATENT | {"q_lora_rank": rank}, (0, "all", "all", 0))
         for name in ("deepseek_v2", "deepseek_v3") for rank in (None, 12)),
     ("deepseek_v3", LATENT | {"q_lora_rank": 12, "attention_bias": False}, (0, "all", 0, 0)),
-    # blocks filled up with keys that no query sees
+    # local attention pads its blocks with keys that the mask hides from every query
     ("longt5", {"num_layers": 1, "num_decoder_layers": 1, "local_radius": 3}, (0, "all", 0, 0)),
 ]  # fmt: skip
 
@@ -94,12 +94,12 @@ def name_of(entry):
 
 
 def _symbol(row):
-    """The symbol of a bias; latent keys are written into a larger tensor, where no part is read off."""
+    """The symbol of a bias; a report gives none to latent keys, which are copied into a buffer."""
     return "b_K" if row.bias == "kv_b_proj.bias" else row.bias
 
 
 def demand(report, expected):
-    """Every attention bias of a report is what theory says."""
+    """Assert that every attention bias of a report has the count that the theorems give."""
     rows = {row: _symbol(row) for row in report.rows if "norm" not in row.name}
     assert {*rows.values()} >= {"b_Q", "b_K"}, str(report)
     for row, symbol in rows.items():
@@ -119,14 +119,14 @@ def test_an_architecture(entry):
 
 
 def test_a_linear_map_behind_an_output_bias():
-    """TimeSformer: what its map makes of b_O has a mean that no norm sees, so W b_O = c 1 is free."""
+    """In TimeSformer a map W follows b_O and a norm cancels means: b_O with W b_O = c 1 can go."""
     model = tiny("timesformer", num_frames=3, num_hidden_layers=1)
     report = audit(model, {"pixel_values": normal(2, 3, 3, 16, 16, dtype=torch.float32)})
     assert not report.disagreements
     assert {row.alone for row in report.rows if row.part == "output"} == {1}
 
 
-#: PyTorch's own stacks, whose inputs are made up, and what is expected of b_Q, b_K, b_V, b_O
+#: PyTorch's own stacks, for which `audit` draws the inputs itself
 STACKS = {
     "an encoder": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2),
     "a Transformer": lambda: nn.Transformer(8, 2, 1, 1, 16),
@@ -148,11 +148,11 @@ def test_multihead_attention_with_its_flags(flag, kept):
     )
     assert (report.row("b_K").alone, report.row("b_V").together) == (kept, 8)
     assert not report.disagreements
-    if flag == "add_bias_kv":  # the extra key and value make up for both
+    if flag == "add_bias_kv":  # bias_k makes up for b_K, and bias_v for b_V
         assert (report.row("b_K").together, report.row("b_K").into) == (8, ("bias_k",))
 
 
-#: architectures whose inputs are no words and no plain image, at a small size
+#: {architecture: small sizes}, for models that read neither words nor a plain image
 SPECIAL = {
     "videomae": {"num_frames": 2, "tubelet_size": 2, "image_size": 8},
     "siglip2_vision_model": {"num_patches": 9},
@@ -168,7 +168,7 @@ def test_special_inputs_are_made_up(kind):
     )
 
 
-# --- controls
+# --- controls: a wrong or missing rule must not go unnoticed
 
 
 WRONG = {
@@ -185,7 +185,7 @@ WRONG = {
 
 
 def zero(call):
-    """The call, with an argument that does not move in the first place."""
+    """The call with a constant as its only argument, so that no shift passes through it."""
     return type(call)(call.name, call.op, (torch.zeros(()),), {}, call.outs, {})
 
 

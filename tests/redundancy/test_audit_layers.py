@@ -1,7 +1,7 @@
-"""`audit` on layers nobody named: every way in which S or R is kept or lost, written by hand.
+"""`audit` on layers of no known class: hand-written ways to keep or lose softmax's invariances.
 
-One attention layer whose parts are exchanged.  Its biases are asked for by the names of the maps, and
-what is expected of them was counted by hand.
+The parts of one attention layer are exchanged.  The tests look its biases up by the names of the
+maps; the expected counts were worked out by hand.
 """
 
 import pytest
@@ -20,7 +20,7 @@ def x(batch=3, tokens=6):
 
 
 def split(t):
-    """The heads of a projection, before the tokens."""
+    """(batch, tokens, features) to (batch, heads, tokens, features of a head)."""
     return t.unflatten(-1, (h, k)).transpose(1, 2)
 
 
@@ -33,7 +33,7 @@ def off_by_one(scores):
 
 
 def by_hand(added=0, axis=-1, mask=1.0):
-    """Softmax as it stands in textbooks."""
+    """Softmax written as exponentials over their sum, plus ``added`` in the denominator."""
 
     def weigh(scores):
         e = scores.exp() * mask
@@ -66,11 +66,11 @@ def rms_norm(t):
 
 
 def whole(norm):
-    """A norm over all heads of a token together."""
+    """Apply a norm to all heads of a token together."""
     return lambda t: split(norm(joined(t)))
 
 
-#: what is exchanged: redundant directions of b_Q and of b_K alone, and of b_V with b_O
+#: {title: (exchanged parts, redundant directions of b_Q alone, of b_K alone, of b_V with b_O)}
 CASES = {
     "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),
     "a causal mask that multiplies and adds": (
@@ -135,18 +135,18 @@ def test_a_layer(case):
     assert not report.disagreements, str(report)
 
 
-# --- what was unknown as long as attention was looked for by the names of its parts
+# --- layers that an audit by the names of parameters could not judge
 
 
 def bent_in_place(keys):
-    """One dimension of every head is bent in a view: the record calls that CopySlices."""
+    """Apply tanh to one dimension of every head, in place on a view (autograd: CopySlices)."""
     keys = keys.clone()
     keys[..., :1].tanh_()
     return keys
 
 
 class Around(Attention):
-    """Attention with something around it: a function of the layer, its input and its output."""
+    """Attention whose output passes through ``around(layer, input, output)``."""
 
     def __init__(self, around):
         super().__init__()
@@ -157,12 +157,12 @@ class Around(Attention):
 
 
 def used_twice(name):
-    """One of its maps is used a second time, where no weights are."""
+    """Attention that uses the map of this name a second time, outside the softmax."""
     return Around(lambda layer, x, out: out + torch.tanh(getattr(layer, name)(x)))
 
 
 class Shared(Attention):
-    """One map makes keys and values: its bias is in both."""
+    """Attention whose keys are also its values, so that one bias is added to both."""
 
     def forward(self, x):
         q, both = split(self.q_proj(x)), split(self.k_proj(x))
@@ -170,7 +170,7 @@ class Shared(Attention):
 
 
 class Gated(nn.Module):
-    """Qwen3.5: one map makes the queries, which a norm bends, and a gate on what comes out."""
+    """Attention as in Qwen3.5: one map makes the normed queries and the gate on the output."""
 
     def __init__(self):
         super().__init__()
@@ -185,7 +185,7 @@ class Gated(nn.Module):
         return self.o_proj(joined(out) * gate.flatten(-2).sigmoid())
 
 
-#: a layer, a map, and the redundant directions of its bias
+#: {title: (layer, map, redundant directions of the map's bias together with others)}
 OTHERS = {
     "an activation on a view of the keys": (
         lambda: Attention(on_keys=bent_in_place), "k_proj", ALL - h),
@@ -228,8 +228,8 @@ def test_other_ways_through_a_layer(case):
     assert (row.together, row.verdict) == (count, "agree"), row
 
 
-def test_what_no_measurement_finds_is_unknown():
-    """1e-13 beside a sum of exponentials keeps b_K, and no derivative in float64 shows it."""
+def test_a_dependence_below_float64_precision_is_unknown():
+    """With 1e-13 in the denominator outputs depend on b_K, too little for float64 to measure."""
     report = audit(Attention(weigh=by_hand(added=1e-13)), x())
     row = report.row("k_proj.bias")
     assert (row.alone, row.measured, row.verdict) == (0, (ALL, ALL), "unknown"), row
@@ -251,15 +251,15 @@ READERS = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_who_reads_the_stream(reader):
+def test_what_reads_the_stream_decides_how_much_of_b_O_can_go(reader):
     function, theory = READERS[reader]
     row = audit(Around(lambda layer, x, out: function(x + out)), x()).row("o_proj.bias")
     assert (row.alone, row.verdict) == (theory, "agree"), row
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_a_layer_that_is_hardly_heard(size):
-    """Its Jacobian is small beside that of the other layer, so it needs a cut of its own."""
+def test_a_layer_of_small_scale_is_counted_correctly(size):
+    """Counts hold for a layer whose Jacobian is small beside another's: it has its own rank cut."""
     report = audit(with_a_faint_layer(size), x())
     assert [report.row(f"{p}_proj.bias", at).alone for at in ("", "faint.") for p in "qk"] == 2 * [
         0,
@@ -275,7 +275,7 @@ def with_a_faint_layer(size):
 
 
 class OddAttention(nn.Module):
-    """Names that say nothing."""
+    """Attention whose maps are named after colours."""
 
     def __init__(self):
         super().__init__()
@@ -285,7 +285,7 @@ class OddAttention(nn.Module):
         return self.white(F.scaled_dot_product_attention(self.red(x), self.green(x), self.blue(x)))
 
 
-def test_names_that_say_nothing():
+def test_parts_of_attention_are_found_without_telling_names():
     rows = audit(nn.Sequential(OddAttention()), x()).rows
     assert {row.name.split(".")[1]: row.bias for row in rows} == dict(
         zip(("red", "green", "blue", "white"), SYMBOLS.values(), strict=True)
@@ -294,7 +294,7 @@ def test_names_that_say_nothing():
 
 
 class Fused(nn.Module):
-    """A fused map, cut in an order or a way that its name does not tell."""
+    """Attention with a fused map, which ``cut`` splits into queries, keys and values."""
 
     def __init__(self, cut):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`audit` on small modules that once misled it: each count was worked out by hand."""
+"""`audit` counts correctly on small modules that once misled it; counts were worked out by hand."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from torch import nn
 
 
 class Made(nn.Module):
-    """A module whose forward is a function of it and its inputs."""
+    """A module of the given parts whose forward is ``function(module, *inputs)``."""
 
     def __init__(self, function, **parts):
         super().__init__()
@@ -36,7 +36,7 @@ class Both:
 
 
 def returned(how):
-    """Softmax of scores, which cancels their mean, and the scores themselves in some form."""
+    """A module that returns ``how(scores, softmax(scores))``, and an input for it."""
     return Made(lambda m, x: how(z := m.a(x), z.softmax(-1)), a=nn.Linear(4, 3)), (x(5, 4),)
 
 
@@ -72,7 +72,7 @@ CANCELLED = {
 
 
 @pytest.mark.parametrize("what", CANCELLED)
-def test_what_differences_cancel_is_redundant(what):
+def test_a_bias_that_differences_cancel_is_redundant(what):
     report = audit(Made(lambda m, x: CANCELLED[what](m.a(x)), a=nn.Linear(4, 3)), x(5, 4))
     row = report.row("a.bias")
     assert (row.alone, row.measured, report.redundant) == (
@@ -84,7 +84,7 @@ def test_what_differences_cancel_is_redundant(what):
 
 
 @pytest.mark.parametrize("size, alone", [(1.0, 0), (3e-7, 0), (0.0, 1)])
-def test_a_direction_that_is_hardly_heard_does_not_go_alone(size, alone):
+def test_a_direction_with_a_small_effect_does_not_go_alone(size, alone):
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     model[1].weight.data = torch.tensor([[1.0, 0.0], [0.0, size]])
     report = audit(model, x(4, 2), weights="own")
@@ -92,7 +92,7 @@ def test_a_direction_that_is_hardly_heard_does_not_go_alone(size, alone):
 
 
 def test_long_chains_of_linear_maps_are_counted():
-    """Each bias but one of a chain goes into another, however many maps the chain has."""
+    """All biases of a chain of eight linear maps but one can go into the others."""
     chain = [nn.Linear(16, 16) for _ in range(8)]
     report = audit(nn.Sequential(*chain, nn.ReLU(), nn.Linear(16, 3)), x(4, 16))
     assert report.redundant == 7 * 16 and not report.disagreements, str(report)
@@ -102,8 +102,8 @@ def position(m, x):
     return m.norm(m.a(x) + m.table(torch.arange(5)))
 
 
-def test_a_table_that_is_looked_up_is_a_table():
-    """Of LN(x W + b + P) each row of P has a mean that goes (5), and b goes into P (4)."""
+def test_embedding_tables_are_audited_only_on_request():
+    """In LN(x W + b + P) the norm cancels the mean of each row of P (5), and P absorbs b (4)."""
     model = Made(position, a=nn.Linear(3, 4), norm=nn.LayerNorm(4), table=nn.Embedding(5, 4))
     assert any("table.weight" in note for note in audit(model, x(2, 5, 3)).notes)
     report = audit(model, x(2, 5, 3), tables=True)
@@ -111,8 +111,8 @@ def test_a_table_that_is_looked_up_is_a_table():
     assert not any("left out" in note for note in report.notes)
 
 
-def test_weights_among_the_inputs_stay_weights():
-    """A graph convolution whose adjacency has rows that sum to one: its bias goes into another."""
+def test_weights_among_the_inputs_are_not_varied():
+    """Rows of an adjacency given as an input keep their sum of one, so one bias absorbs another."""
     model = Made(lambda m, x, a: a @ m.a(x) + m.bias, a=nn.Linear(3, 4), bias=nn.Parameter(x(4)))
     adjacency = x(6, 6).softmax(-1)
     report = audit(model, (x(6, 3), adjacency))
@@ -122,7 +122,7 @@ def test_weights_among_the_inputs_stay_weights():
     assert free.redundant == 0 and not free.disagreements
 
 
-def test_what_a_run_has_left_behind_is_in_float64_too():
+def test_a_tensor_kept_as_an_attribute_is_converted_to_float64():
     model = Made(lambda m, x: x.float() @ m.made.float() + m.bias, bias=nn.Parameter(x(3)))
     model.made = x(4, 3)
     assert audit(model, x(2, 4)).row("bias").alone == 0
@@ -136,12 +136,12 @@ def test_a_part_that_did_not_run_is_named():
     assert audit(model, x(2, 3)).notes[-1] == "not used on these inputs: image.bias"
 
 
-def test_an_array_among_the_outputs_is_no_reason_to_agree():
+def test_an_array_among_the_outputs_prevents_the_verdict_agree():
     model, inputs = returned(lambda z, w: (w, z.detach().numpy()))
     assert audit(model, inputs).row("a.bias").verdict in ("unknown", "DISAGREE")
 
 
-def test_what_is_changed_before_it_is_added_is_named():
+def test_a_parameter_that_is_scaled_before_it_is_added_is_named():
     model = Made(lambda m, x: F.layer_norm(x + m.c * m.g, (4,)),
                  c=nn.Parameter(x(4)), g=nn.Parameter(x(4)))  # fmt: skip
     assert (
@@ -158,15 +158,15 @@ def test_whole_numbers_that_are_not_varied_are_named():
     assert any("kind stayed as given" in note for note in report.notes)
 
 
-def test_a_condition_that_rounding_hides_is_not_dropped():
-    """tanh depends on b A: of b nothing goes but, as far as float64 tells, its last number."""
+def test_a_condition_that_rounding_hides_is_still_imposed():
+    """tanh depends on all of b; float64 hides the last number, scaled by 1e-11, and no other."""
     scale = torch.tensor([1.0, 1.0, 1.0, 1e-11])
     model = Made(lambda m, x: (x + m.b * scale).tanh(), b=nn.Parameter(x(4)))
     report = audit(model, x(6, 4))
     assert report.redundant <= 1 and report.row("b").verdict in ("unknown", "UNCLEAR")
 
 
-def test_a_model_that_autograd_does_not_run_through_is_moved():
+def test_a_model_on_which_autograd_fails_is_checked_by_moves():
     def squared(m, x):
         h = m.a(x)
         h.mul_(h)
@@ -187,7 +187,7 @@ def test_a_model_that_counts_its_runs_is_left_alone():
     assert model.runs == 0
 
 
-def test_a_bias_beside_one_without_a_rule_is_unknown():
+def test_a_bias_beside_an_operation_without_a_rule_is_unknown():
     grid = torch.rand(2, 3, 3, 2, generator=torch.Generator().manual_seed(0)) - 0.5
     model = Made(lambda m, x: F.grid_sample(m.c(x), grid.to(x), align_corners=False) + m.d,
                  c=nn.Conv2d(1, 1, 1), d=nn.Parameter(x(1)))  # fmt: skip

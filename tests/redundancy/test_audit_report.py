@@ -1,6 +1,6 @@
-"""What `audit` reports: disagreements loudly, bad input in a sentence, the same on paper and in a file.
+"""`audit` reports every disagreement, explains bad input in a sentence, and prints what it saves.
 
-What chapter 13 prints is not tested again.
+The output that chapter 13 prints is tested there.
 """
 
 import copy
@@ -33,7 +33,7 @@ X = normal(2, 3, 8, dtype=torch.float32)
 
 
 def encoder(**spoilt):
-    """A layer of PyTorch's, with some weights of linear1 replaced."""
+    """PyTorch's encoder layer, with the given parameters of linear1 replaced."""
     layer = nn.TransformerEncoderLayer(8, 2, 16)
     for name, value in spoilt.items():
         setattr(layer.linear1, name, nn.Parameter(value, requires_grad=False))
@@ -44,12 +44,12 @@ def encoder(**spoilt):
 
 
 def too_few(freedom):
-    """Of all that is redundant, nothing."""
+    """A wrong prediction: no direction is redundant."""
     return freedom.fixing(freedom.shapes)
 
 
 def too_many(freedom):
-    """What is redundant, and every number of the query bias."""
+    """A wrong prediction: the query bias is redundant too."""
     size = sum(freedom.shapes.values())
     start = [*freedom.shapes].index("self_attn.in_proj_bias")
     start = sum([*freedom.shapes.values()][:start])
@@ -76,7 +76,7 @@ def test_a_wrong_prediction_is_reported(wrong, monkeypatch):
     assert report.alone == sum(r.alone for r in report.rows if r.verdict == "agree")
 
 
-def test_what_is_not_clear_is_reported(monkeypatch):
+def test_an_unclear_verdict_is_reported(monkeypatch):
     def unclear(*_):
         raise Unclear("too near the cut")
 
@@ -88,7 +88,7 @@ def test_what_is_not_clear_is_reported(monkeypatch):
     )
 
 
-def test_a_measurement_that_is_nowhere_clear_is_refused(monkeypatch, tmp_path, capsys):
+def test_a_measurement_whose_rank_is_never_clear_is_refused(monkeypatch, tmp_path, capsys):
     def unclear(*_):
         raise UnclearRank("too near the cut")
 
@@ -101,7 +101,7 @@ def test_a_measurement_that_is_nowhere_clear_is_refused(monkeypatch, tmp_path, c
     assert capsys.readouterr().err == "bias-audit: too near the cut\n"
 
 
-# --- one report, on paper and in files
+# --- all forms of a report agree
 
 
 def test_the_report_is_the_same_in_every_form():
@@ -123,7 +123,7 @@ def test_the_report_is_the_same_in_every_form():
         report.row("b_X")
 
 
-def test_layers_share_a_line_only_if_they_answer_alike():
+def test_layers_share_a_line_only_if_their_answers_agree():
     model = tiny("bert")
     assert "encoder.layer.*.attention.self.key.bias (2 times)" in str(audit(model))
     model.encoder.layer[1].attention.self.key.bias = None
@@ -132,10 +132,10 @@ def test_layers_share_a_line_only_if_they_answer_alike():
     assert len([row for row in report.rows if row.part == "key"]) == 1
 
 
-#: Two layers of BERT, of the width d = 32, with a pooler behind.  In each b_K goes (d), b_V into b_O (d),
-#: the first β into its readers (d), and a mean that b_O and b_2 write (1 each).  The β of the embeddings and
-#: of the first layer go into the readers behind (d each), the last one stays; the vectors of the kinds
-#: of tokens, all of one kind here, write a mean (1).  Alone go b_K, and of b_V, b_O and b_2 a mean.
+#: Two layers of BERT of width d = 32, then a pooler.  In each layer b_K can go (d), b_V goes into
+#: b_O (d), the first β into the maps that read it (d), and norms cancel the means of b_O and b_2 (1
+#: each).  The β of the embeddings and of the first layer go into later biases (d each), the last β
+#: stays.  A norm cancels the token-type vector's mean (1).  Alone: b_K, means of b_V, b_O, b_2.
 BERT = {"redundant": 2 * (3 * 32 + 2) + 2 * 32 + 1, "alone": 2 * (32 + 3) + 1}
 
 
@@ -147,7 +147,7 @@ def test_directions_are_counted_once():
 
 @pytest.mark.parametrize("kind", ["falcon", "batch norm"])
 def test_alone_counts_parameters_of_the_model_only(kind):
-    """Falcon has no b_O, whose mean a norm would cancel; a running mean is no parameter."""
+    """Neither an injected bias (Falcon's b_O) nor a running mean is counted in the totals."""
     if kind == "falcon":
         report = audit(tiny("falcon", num_hidden_layers=1), inject=True)
     else:
@@ -157,7 +157,7 @@ def test_alone_counts_parameters_of_the_model_only(kind):
     assert sum(row.alone for row in others) > 0 == report.alone == report.redundant
 
 
-def test_an_answer_that_is_no_answer_has_a_reason():
+def test_the_answer_unknown_has_a_reason():
     row = audit(encoder(), X).row("b_K")
     told = row.judged("DISAGREE", 0, 0, "the full model says otherwise").answer
     assert told == "DISAGREE: the full model says otherwise"
@@ -172,7 +172,7 @@ def test_an_answer_that_is_no_answer_has_a_reason():
 
 
 class Probe(nn.MultiheadAttention):
-    """A learned query, as in SigLIP, and a parameter that is left over."""
+    """Attention with a learned query, as in SigLIP, and a parameter that it never uses."""
 
     def __init__(self):
         super().__init__(8, 2, batch_first=True)
@@ -188,14 +188,14 @@ def test_a_learned_query_has_the_parts_of_attention():
     told = {row.bias: (row.alone, row.together) for row in report.rows}
     assert told == {"b_Q": (0, 0), "b_K": (8, 8), "b_V": (0, 8), "b_O": (0, 8)}
     assert Subject(Probe()).uses(((X.double(),), {})).unused == ["left"]
-    scored = nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1), nn.Linear(8, 8))  # no attention
+    scored = nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1), nn.Linear(8, 8))  # not attention
     assert not any(row.part for row in audit(scored, X).rows)
 
 
-# --- the model given is left alone, and the report does not depend on chance
+# --- an audit changes nothing in the model, and two audits give the same report
 
 
-def test_biases_that_are_not_there_stay_away():
+def test_injected_biases_are_not_added_to_the_model():
     model = tiny("llama", num_hidden_layers=1)
     before = [*model.state_dict()]
     report = audit(model, inject=True)
@@ -204,8 +204,8 @@ def test_biases_that_are_not_there_stay_away():
     assert audit(model).rows == () and "no bias or shift" in str(audit(model))
 
 
-def test_biases_of_zero_are_asked_about_and_do_not_count():
-    """A layer without b_O: b_V stays; if b_O is asked about, b_V could go into it."""
+def test_injected_biases_do_not_count():
+    """Without b_O, b_V stays; an injected b_O is reported, and does not change the totals."""
     layer = nn.MultiheadAttention(8, 2)
     layer.out_proj.bias = None
     x = 3 * (X,)
@@ -215,7 +215,7 @@ def test_biases_of_zero_are_asked_about_and_do_not_count():
     assert (own.numbers, own.redundant) == (asked.numbers, asked.redundant) == (24, 8)
 
 
-def test_the_model_its_modes_and_chance_are_left_alone():
+def test_an_audit_changes_no_weight_mode_or_random_state():
     class Draws(nn.TransformerEncoderLayer):
         def forward(self, x):
             torch.rand(3)
@@ -235,19 +235,19 @@ def test_the_model_its_modes_and_chance_are_left_alone():
 
 def test_the_attention_of_a_model_stays_as_it_was_set():
     model = tiny("gpt2", n_layer=1)
-    model.set_attn_implementation("sdpa")  # a copy of it attends eagerly
+    model.set_attn_implementation("sdpa")  # `audit` switches its copy to "eager"
     audit(model)
     assert model.config._attn_implementation == "sdpa"
 
 
-# --- float32 inside
+# --- models that compute in float32 inside
 
 
-def test_the_floor_is_found_said_and_patched():
+def test_float32_inside_a_model_is_found_reported_and_patched():
     model = tiny("llama", num_hidden_layers=1)
     inputs = some_inputs(model)
     exact = Subject(model).model
-    # The sums that an output passes through: norms, projections, scores, softmax, the MLP.
+    # The lengths of the sums behind one output: norms, projections, scores, softmax, the MLP.
     sums = (32, 32, 8, 7, 7, 32, 32, 32, 64, 32)
     assert tolerance(torch.float64, sums) < floor(exact, **inputs) <= tolerance(torch.float32, sums)
     with double_precision() as patch:

@@ -1,4 +1,4 @@
-"""`compare` says what two models compute: ports in every layout, and what a test of outputs cannot tell apart."""
+"""`compare` finds the numbers in which two models differ, in any layout, and which ones matter."""
 
 import copy
 import math
@@ -19,14 +19,14 @@ from torch import nn
 d, h, k = 12, 3, 4
 draw = lambda seed, *shape: normal(*shape, dtype=torch.float32, seed=seed)
 X = draw(1, 2, 5, d)
-#: An output passes through a projection, scores, softmax with its weights and sums, and W_O.
+#: The lengths of the sums behind one output: projection, scores, softmax, weighted values, W_O.
 SUMS = (d, k, 5, 5, d)
-#: What stays below this is rounding, in float32; every difference put in here is a hundred times larger.
+#: The largest rounding in float32; every difference that a test makes is 100 times larger.
 ROUNDED = tolerance(torch.float32, SUMS)
 
 
 def numbers():
-    """The numbers of one attention: W and b of queries, keys and values, head by head, and W_O, b_O."""
+    """The numbers of one attention layer: W and b of queries, keys, values by head; W_O; b_O."""
     return {
         "w": draw(2, 3, h, k, d) / 2, "b": draw(3, 3, h, k),
         "wo": draw(4, d, h * k) / 3, "bo": draw(5, d),
@@ -52,7 +52,7 @@ def join(x):
 
 
 class Fused(nn.Module):
-    """One matrix for queries, keys and values, stored as its transpose."""
+    """Attention whose queries, keys and values share one matrix, stored transposed."""
 
     def __init__(self, w, b, wo, bo):
         super().__init__()
@@ -76,7 +76,7 @@ class Separate(nn.Module):
 
 
 class HeadByHead(nn.Module):
-    """One matrix, of which every head has a query, a key and a value."""
+    """Attention with one matrix that holds the query, key and value rows of each head in turn."""
 
     def __init__(self, w, b, wo, bo):
         super().__init__()
@@ -89,7 +89,7 @@ class HeadByHead(nn.Module):
 
 
 class Einsum(nn.Module):
-    """Parameters without modules, with an axis for the heads."""
+    """Attention whose parameters belong to no submodule and have an axis for the heads."""
 
     def __init__(self, w, b, wo, bo):
         super().__init__()
@@ -113,7 +113,7 @@ class Torchs(nn.MultiheadAttention):
 
 
 class Convolved(nn.Module):
-    """Channels first, in 1 x 1 convolutions."""
+    """Attention whose maps are 1 x 1 convolutions, with the channels first."""
 
     def __init__(self, w, b, wo, bo):
         super().__init__()
@@ -130,13 +130,13 @@ LAYOUTS = (Fused, Separate, HeadByHead, Einsum, Torchs, Convolved)
 
 
 def apart(one, other, x=X):
-    """The largest relative difference of outputs in float64, of copies, by this test's own hands."""
+    """The largest relative difference of outputs in float64, computed without `compare`."""
     found, expected = (copy.deepcopy(m).double()(x.double()) for m in (one, other))
     return ((found - expected).abs().max() / expected.abs().max()).item()
 
 
 def told(found):
-    """{(what of attention, or the parameter): whether it counts} of all differences."""
+    """{part of attention, or name of the parameter: whether its difference counts}."""
     place = lambda t: (
         t.what.split(" of ")[0].split(" differ")[0] if "attention" in t.place else t.place
     )
@@ -144,25 +144,25 @@ def told(found):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_layout_is_no_difference_and_one_number_is(layout):
+def test_a_layout_is_no_difference_but_a_changed_number_is(layout):
     original, port = Fused(**numbers()), layout(**numbers())
     assert apart(original, port) < 1e-14
     found = compare(original, port, X)
     assert found.same and not found.differences, str(found)
     assert "All numbers are the same" in str(found) and max(found.apart.values()) < ROUNDED
     wrong = numbers()
-    wrong["w"][1, 2, 3, 4] += 1  # of one key
-    wrong["b"][2, 0, 1] += 1  # of one value
+    wrong["w"][1, 2, 3, 4] += 1  # one weight of a key
+    wrong["b"][2, 0, 1] += 1  # one bias of a value
     found = compare(original, layout(**wrong), X)
     assert told(found) == {"key weights": True, "value biases": True}, str(found)
     assert all(d.size == pytest.approx(1, abs=ROUNDED) for d in found.differences)
 
 
-# --- what a port may do to its numbers
+# --- changes that a port may make to the numbers
 
 
 def changed(**how):
-    """The numbers, some replaced by a function of all."""
+    """The numbers, of which each that ``how`` names is replaced by its function of all of them."""
     return numbers() | {name: function(**numbers()) for name, function in how.items()}
 
 
@@ -180,7 +180,7 @@ def filled(value):
 
 
 swap = lambda t: t[[1, 0, 2]]
-#: what was done: the port's numbers, {what is told: whether it counts}, a sentence of the report
+#: {title: (the port's numbers, {difference: whether it counts}, words of the report)}
 PORTS = {
     "a key bias loaded as zeros": (
         changed(b=without("key")), {"key biases": False},
@@ -232,7 +232,7 @@ def test_a_port_beside_its_original(what):
     assert told(found) == expected and sentence in str(found), str(found)
     seen = apart(original, port)
     assert found.same == (seen < ROUNDED) and not ROUNDED < seen < 100 * ROUNDED
-    if "uninitialised" not in what:  # there, digits are left to chance
+    if "uninitialised" not in what:  # huge scores lose their digits to rounding
         assert found.apart["float64"] == pytest.approx(seen, rel=1e-6, abs=1e-12)
     again = compare(port, original, X)
     assert sorted(told(again).values()) == sorted(told(found).values())
@@ -264,7 +264,7 @@ def test_a_bias_of_zero_that_only_one_model_has():
 
 
 def test_a_key_bias_that_costs_digits_in_its_own_dtype_only():
-    """In bfloat16 scores of some hundreds are off by more than one (15.4), and in float64 by nothing."""
+    """Scores of some hundreds are off by more than one in bfloat16 (15.4), but not in float64."""
     original = Separate(**numbers()).bfloat16()
     port = Separate(**changed(b=filled(300))).bfloat16()
     found = compare(original, port, X.bfloat16())
@@ -294,7 +294,7 @@ def projections(model, name):
 
 
 def zero_unturned(model):
-    """The part of Phi's key bias that rotary positions do not turn: the second half of each head."""
+    """Zero the part of Phi's key bias that is not rotated: the second half of each head."""
     for linear in projections(model, "k_proj"):
         linear.bias.data.view(-1, 8)[:, 4:] = 0
 
@@ -337,7 +337,7 @@ def gain_moved(model):
             layer.mlp.get_submodule(name).weight.data /= 2
 
 
-#: architecture, configuration, what was done, whether the models are the same then, a sentence
+#: {title: (architecture, configuration, change, whether the models are still the same, words)}
 MODELS = {
     "BERT without b_K": ("bert", {}, lose("key"), True, "first model has key biases"),
     "BERT's b_O and its mean": ("bert", {}, shift_mean, True, "LayerNorm cancels it [7.1]"),
@@ -363,7 +363,7 @@ def test_a_model_of_transformers(what):
     assert found.same == same and sentence in str(found), str(found)
     inputs = some_inputs(model, seed=3)
     one, other = (copy.deepcopy(m).double()(**inputs)[0] for m in (model, port))
-    rounded = tolerance(torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32))  # the sums of two layers
+    rounded = tolerance(torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32))  # as SUMS, of two layers
     assert ((one - other).abs().max() < rounded * one.abs().max()) == same
     assert not compare(model, copy.deepcopy(model)).differences
 
@@ -379,15 +379,15 @@ def test_a_fresh_model_cannot_show_a_bias_of_zero():
     )
 
 
-def test_a_gain_that_is_not_one_any_more():
-    """All other gains are ones, in both models, and are told apart all the same."""
+def test_one_changed_gain_among_equal_gains_is_found():
+    """A changed gain is assigned to its parameter although all other gains are equal to one."""
     model = tiny("bert")
     port = copy.deepcopy(model)
     port.encoder.layer[1].output.LayerNorm.weight.data[0] = 2
     assert told(compare(model, port)) == {"encoder.layer.1.output.LayerNorm.weight": True}
 
 
-def test_what_these_inputs_do_not_use_is_not_said_to_be_the_same():
+def test_a_difference_that_the_inputs_do_not_use_is_reported():
     model = random_model("gpt2")
     ids = torch.tensor([[3, 5, 7, 5]])
     for word, said in ((7, "outputs depend on them"), (9, "these inputs do not use them")):
@@ -413,7 +413,7 @@ def test_the_statistics_of_a_batch_norm_are_numbers_too():
     assert found[2].differences[0].place == "1.running_var"
 
 
-# --- what cannot be compared, and what is left alone
+# --- models that cannot be compared, and what `compare` does not change
 
 
 REFUSED = {
@@ -434,17 +434,19 @@ def test_models_of_other_sizes_get_a_sentence(what):
         compare(tiny("bert"), tiny("bert", **given))
 
 
-def test_inputs_that_are_missing_or_do_not_suit():
+def test_missing_or_unsuitable_inputs_are_refused():
     with pytest.raises(WrongInputs, match="give inputs"):
         compare(Fused(**numbers()), Separate(**numbers()))
     with pytest.raises(WrongInputs, match="Separate does not run on these inputs"):
         compare(Separate(**numbers()), Separate(**numbers()), {"x": X})
-    assert compare(Separate(**numbers()), Fused(**numbers()), {"states": X}).apart  # by position
+    assert compare(
+        Separate(**numbers()), Fused(**numbers()), {"states": X}
+    ).apart  # given by position
     with pytest.raises(CannotRead, match="b holds NaN"):
         compare(Separate(**numbers()), Fused(**changed(b=filled(math.nan))), X)
 
 
-def test_the_models_and_their_modes_are_left_alone():
+def test_compare_changes_no_weight_and_no_mode():
     one, other = (nn.Sequential(Separate(**numbers()), nn.Dropout(0.5)) for _ in range(2))
     one.train(), other.eval()
     before = copy.deepcopy(one.state_dict())

@@ -1,4 +1,4 @@
-"""A large model moves along what a small one of its structure says, and a layer that differs shows."""
+"""`confirm` moves a large model as the audit of its shrunk copy predicts, and finds deviations."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 @pytest.fixture(scope="module")
 def wide():
-    """GPT-2 of three layers with more biases than ranks are counted of."""
+    """GPT-2 of three layers, too wide for the audit to count ranks without shrinking it."""
     torch.manual_seed(0)
     return GPT2LMHeadModel(GPT2Config(n_layer=3, n_embd=256, n_head=4)).eval()
 
@@ -24,8 +24,8 @@ def report(wide):
 
 def test_every_bias_of_a_large_model_moves(report):
     moved = next(note for note in report.notes if "in the full model" in note)
-    # b_K goes; ln_1, b_V and ln_2 go into what is added after them.  What does not go whole, or
-    # not alone: ln_1, b_Q, b_V, b_O, ln_2, c_fc and c_proj of each layer, and ln_f.
+    # b_K goes alone; ln_1, b_V and ln_2 go into later biases.  Biases of which some direction
+    # stays, or stays if moved alone: ln_1, b_Q, b_V, b_O, ln_2, c_fc, c_proj per layer, and ln_f.
     assert f"{3 * 4} biases were moved" in moved and f"{3 * 7 + 1} were moved along others" in moved
     assert not report.disagreements and report.shrunk
 
@@ -40,8 +40,8 @@ def test_a_layer_whose_output_depends_on_its_key_bias_disagrees(wide, report):
     assert "b_K" in {row.bias for row in found.disagreements}
 
 
-def test_a_bias_that_goes_though_the_report_says_it_stays_disagrees(wide, report):
-    """The report of a model whose key bias counted, held against one where it does not."""
+def test_a_wrong_report_that_a_bias_stays_disagrees(wide, report):
+    """A report that wrongly says that the key bias stays disagrees with the full model."""
     rows = [replace(row, alone=0, together=0) if row.bias == "b_K" else row for row in report.rows]
     call = in_float64(as_call(wide, None))
     assert {row.bias for row in confirm(wide, call, replace(report, rows=rows)).disagreements} == {

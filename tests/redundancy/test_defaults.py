@@ -1,14 +1,14 @@
-"""The rows of the decision page are those of default sizes; worked out by hand from the theorems.
+"""The rows of the decision page hold for default sizes; the shares were worked out by hand.
 
-Of a key bias g (k - r) numbers can go under rotary positions of r of k dimensions.  A value bias goes
-into the bias of a parallel MLP; of one without any output bias max(0, gk - d) directions can go, and
-one more where only LayerNorms read the stream.
+If rotary positions rotate r of k dimensions, g (k - r) numbers of a key bias can go.  A value bias
+goes into the bias of a parallel MLP.  Without any output bias max(0, gk - d) of its directions can
+go, and one more where only LayerNorms read the stream.
 """
 
 import pytest
 from redundancy.models.defaults import NAMES, NOTES, line
 
-#: heads of keys, width of a head, rotated dimensions, width of the stream, LayerNorm or not, parallel MLP or not
+#: {name: (key heads, head width, rotated dimensions, stream width, LayerNorm?, parallel MLP?)}
 ROTARY = {
     "gptj": (16, 256, 64, 4096, True, True),
     "codegen": (16, 256, 64, 4096, True, True),
@@ -25,7 +25,7 @@ def share(count, size):
 
 
 @pytest.mark.parametrize("name", ROTARY)
-def test_a_small_model_has_the_shares_of_the_default_sizes(name):
+def test_a_row_gives_the_shares_of_the_default_sizes(name):
     g, k, r, d, layer_norm, parallel = ROTARY[name]
     _, named, key, why, value, *_ = (cell.strip() for cell in line(name).split("|"))
     assert named == f"`{name}`" and "rotary positions rotate it, differently for each token" in why
@@ -33,6 +33,6 @@ def test_a_small_model_has_the_shares_of_the_default_sizes(name):
     assert value == ("all" if parallel else share(max(0, g * k - d + layer_norm), g * k))
 
 
-def test_a_row_says_what_was_given_beside_the_default():
+def test_a_row_names_the_fields_set_in_addition_to_the_default():
     assert len(NAMES) == len(set(NAMES)) == 49 and NOTES.keys() < set(NAMES)
     assert NOTES["nemotron"] in line("nemotron")

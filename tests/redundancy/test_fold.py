@@ -1,9 +1,8 @@
-"""`fold` on real architectures: what is zero afterwards, and that the outputs are the same.
+"""`fold` on real architectures zeroes the expected biases and keeps the outputs.
 
-The models are tiny and random, from the library's own configurations, in float64.  Equality is
-asserted at 1e-8 and measured far below it; the bound that `fold` states, 1e-12 (1 + |t|), grows
-with the longest move t, which is long where W_Q is nearly singular.  What chapter 14 prints is not
-tested again.
+The models are tiny and random, from configurations of transformers, in float64.  The tests require
+errors below 1e-8; measured ones are far smaller.  The bound that `fold` states, 1e-12 (1 + |t|),
+grows with the longest move t, which is long where W_Q is nearly singular.
 """
 
 import copy
@@ -21,21 +20,21 @@ from redundancy.models.tiny import quiet, some_inputs
 from redundancy.shift.freedom import Freedom
 from shared_models import *
 
-#: The width of the models (keys and values of Llama and its kin have half of it); two layers.
+#: The width of the models (half of it for keys and values that heads share) and their layers.
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
-#: How many numbers must be zero after a fold, by the kind of bias.  In a pre-norm block the shift
-#: of the norm before the network goes into its first bias; in a post-norm block the residual has
-#: that shift, and the second bias goes into it; in a parallel block that bias and b_O are one.
+#: How many numbers a fold must zero, by the kind of bias.  In a pre-norm block the shift of the
+#: norm before the MLP goes into its first bias; in a post-norm block the residual sum also reads
+#: that shift, which takes the MLP's second bias; in a parallel block b_O takes the second bias.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,
     "bert": POST, "distilbert": POST,
-    # three attentions (encoder, decoder, cross-attention), but only two networks
+    # three attentions (encoder, decoder, cross-attention) but only two MLPs
     "bart": {name: n * (2 if name == "b" else 3) for name, n in POST.items()},
     "whisper": {"b_Q": 3 * L * D, "b_V": 3 * L * D, "β": 2 * L * D},  # its keys have no bias
-    # rotary: of a head of 8, all, a half, or a quarter turns; the shift is used up by b_Q, except
-    # where the network has a norm of its own
+    # rotary positions rotate all of a head of 8, a half, or a quarter; the shift takes b_Q, and so
+    # cannot go itself, except where the MLP has its own norm
     "gpt_neox": {"b_Q": L * D, "b_K": L * D * 3 // 4, "b_V": L * D, "b": L * D, "β": L * D},
     "phi": {"b_Q": L * D, "b_K": L * D // 2 // 2, "b_V": L * D // 2, "b": L * D},
     "starcoder2": {"b_Q": L * D, "b_V": L * D // 2, "β": L * D},
@@ -43,12 +42,12 @@ FAMILIES = {
     "llama": {"b_V": L * D // 2},
     "qwen2": {}, "gpt_oss": {},
 }  # fmt: skip
-#: Biases that lose their mean, in every layer: what writes to a stream that only LayerNorms read.
+#: The biases of each layer that lose their mean: those added to a stream that only LayerNorms read.
 MEANS = {
     "gpt2": "attn.c_proj mlp.c_proj", "opt": "self_attn.out_proj fc2", "phi": "self_attn.dense",
     "bert": "attention.output.dense", "gptj": "mlp.fc_out", "llama": "", "qwen2": "",
 }  # fmt: skip
-#: Nothing here was written for these: whatever moves or stays, the outputs are the same.
+#: Families without hand-derived counts, for which only the equality of the outputs is tested.
 OTHERS = ["mixtral", "convbert", "deberta", "deberta-v2", "xlm", "siglip"]
 
 
@@ -57,11 +56,11 @@ def folded(kind):
     return fold(random_model(kind))
 
 
-# --- what moves, and that it is equal ---
+# --- what moves, and that the outputs are equal ---
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
-def test_what_is_said_to_be_zero_is_zero_and_nothing_else(kind):
+def test_fold_zeroes_exactly_the_reported_numbers(kind):
     result, zeros = folded(kind), Counter()
     for row in result.moved:
         zeros[row.constant] += row.zeros
@@ -81,7 +80,8 @@ def test_a_mean_that_only_layer_norms_read_is_gone(kind):
     assert all(any(name in place for name in MEANS[kind].split()) for place in means)
     for place in means:
         b = folded(kind).model.get_parameter(place)
-        # Subtracting a mean of n numbers leaves n roundings, each at most u times the largest.
+        # Subtracting the mean of n numbers leaves n roundings, each at most u = 2^-53 times the
+        # largest number.
         assert b.mean().abs() <= 2 * len(b) * 2.0**-53 * b.abs().max() and b.any()
 
 
@@ -92,7 +92,7 @@ def test_the_outputs_are_equal(kind):
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "bert", "bart", "phi", "mpnet", "biogpt", "mbart"])
-def test_equal_at_other_lengths_and_under_padding(kind):
+def test_outputs_are_equal_at_other_lengths_and_under_padding(kind):
     model, seen = random_model(kind), torch.ones(3, 9, dtype=torch.long)
     seen[0, 6:] = 0
     padded = some_inputs(model, batch=3, tokens=9, seed=3) | {"attention_mask": seen}
@@ -100,8 +100,8 @@ def test_equal_at_other_lengths_and_under_padding(kind):
         assert apart(folded(kind).model, model, inputs) <= folded(kind).bound
 
 
-def test_only_those_change_that_make_up_for_it_and_the_model_given_is_not_changed():
-    """All 3 d numbers of c_attn.bias leave, into two other biases of each block."""
+def test_fold_changes_only_absorbing_biases_and_never_the_given_model():
+    """Moving all of c_attn.bias changes only two other biases of each block, in a copy."""
     model = random_model("gpt2")
     before = copy.deepcopy(model)
     after = fold(model, move=["key", "value", "query"]).model
@@ -110,8 +110,8 @@ def test_only_those_change_that_make_up_for_it_and_the_model_given_is_not_change
     assert not changed(model, before)
 
 
-def test_what_is_named_first_goes_first():
-    """With the shifts at zero the query bias stays: the shift that could take it is used up."""
+def test_biases_move_in_the_order_in_which_they_are_named():
+    """A query bias stays if the shifts go first, as it could only go into a norm's shift."""
     result = fold(random_model("gpt2"), move=("shifts", "value", "key"))
     for block in result.model.h:
         assert not block.ln_1.bias.any() and not block.ln_2.bias.any()
@@ -122,7 +122,7 @@ def test_what_is_named_first_goes_first():
 
 @pytest.mark.parametrize("kind", ["opt", "phi", "gpt_neox", "gptj"])
 def test_pre_norm_models_become_rms_norm_models(kind):
-    """Chapter 14 centres others."""
+    """Pre-norm families beyond those of chapter 14 become RMSNorm models with equal outputs."""
     result = as_rms_norm(random_model(kind))
     assert apart(result.model, random_model(kind)) <= result.bound < EQUAL
     assert not [m for m in result.model.modules() if type(m) is nn.LayerNorm]
@@ -147,7 +147,7 @@ def test_a_causal_language_model_with_its_head_generates_the_same_words():
             assert torch.equal(result.model.generate(ids, use_cache=cache, **asked), expected)
 
 
-# --- modules that no family names ---
+# --- modules that belong to no family ---
 
 
 class Recurrent(nn.Module):
@@ -160,7 +160,7 @@ class Recurrent(nn.Module):
 
 
 def convolutions(last=None):
-    """Convolution, BatchNorm, ReLU, twice; the statistics at random."""
+    """Convolution, BatchNorm and ReLU, twice, with random running statistics."""
     net = nn.Sequential(
         nn.Conv1d(d, 6, 3), nn.BatchNorm1d(6), nn.ReLU(),
         nn.Conv1d(6, k, 1, bias=False), nn.BatchNorm1d(k), last or nn.ReLU(),
@@ -172,18 +172,18 @@ def convolutions(last=None):
     return model
 
 
-#: a module, its input, and how many numbers are zero after a fold
+#: {title: (module, input, how many numbers are zero after a fold)}
 MODULES = {
-    # b_ih and b_hh are added up in each of the four gates; in a GRU only in two of the three
+    # a gate adds b_ih and b_hh: all four gates of an LSTM, but only two of three gates of a GRU
     "LSTM": (lambda: Recurrent(nn.LSTM), normal(2, 5, d), 4 * k),
     "GRU": (lambda: Recurrent(nn.GRU), normal(2, 5, d), 2 * k),
-    # into the running mean, from which BatchNorm subtracts it
+    # the bias goes into the running mean, which BatchNorm subtracts
     "convolutions": (convolutions, normal(3, d, 7), 6),
     # a GroupNorm with one group for each channel cancels the whole bias before it
     "group norm": (
         lambda: randomised(nn.Sequential(nn.Conv1d(d, k, 1), nn.GroupNorm(k, k), nn.ReLU())),
         normal(3, d, 7), k),
-    # two maps beside each other: one bias is enough
+    # two maps whose outputs are added: one bias can go into the other
     "a sum": (lambda: randomised(Sum()), normal(3, d), k),
 }  # fmt: skip
 
@@ -211,7 +211,7 @@ def test_any_module_is_folded(what):
 
 
 class Reticent(Watched):
-    """Its state leaves out what its attention has, and holds something that is no tensor."""
+    """A block whose `state_dict` lacks the attention's tensors and holds a dict as extra state."""
 
     def state_dict(self, *args, **kwargs):
         return {n: v for n, v in super().state_dict(*args, **kwargs).items() if "attn" not in n}
@@ -220,7 +220,7 @@ class Reticent(Watched):
         return {"version": 1}
 
 
-def test_every_number_that_moved_is_in_the_model_returned_whatever_its_state_holds():
+def test_fold_moves_parameters_that_state_dict_leaves_out():
     model, x = randomised(Reticent()), {"x": normal(2, 5, d)}
     result = fold(model, x)
     assert not result.model.attn.k_proj.bias.any() and not result.model.attn.v_proj.bias.any()
@@ -228,7 +228,7 @@ def test_every_number_that_moved_is_in_the_model_returned_whatever_its_state_hol
 
 
 class Idle(nn.Module):
-    """A matrix that is there, and is not used unless it is asked for."""
+    """A module with a matrix that is idle unless ``use`` is true."""
 
     def __init__(self):
         super().__init__()
@@ -249,8 +249,8 @@ def test_a_scripted_model_is_folded_unless_a_matrix_in_it_is_idle():
 # --- refusals ---
 
 
-def test_a_shared_block_keeps_what_its_two_calls_would_need_differently():
-    """Before the first call of the block stands another norm than before the second."""
+def test_the_query_bias_of_a_block_called_after_different_norms_stays():
+    """ALBERT calls one block twice, after different norms, so no shift can take its query bias."""
     result = fold(random_model("albert"))
     assert {"b_K", "b_V"} <= {row.constant for row in result.moved}
     assert "b_Q" in {row.constant for row in result.kept}
@@ -261,8 +261,8 @@ def test_a_shared_block_keeps_what_its_two_calls_would_need_differently():
     (1e-6, 1, 0, "refused", "not clear"),
     (1e-3, 1e3, 0, "refused", "digits"),
 ])  # fmt: skip
-def test_a_query_bias_goes_no_further_than_its_matrix_reaches(row, bias, moved, verdict, words):
-    """A row of zeros in W_Q: no shift reaches that number; a short one: only a long shift does."""
+def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
+    """If a row of W_Q is zero, no shift of the input takes its bias; if short, only a long one."""
     model = randomised(Watched())
     model.attn.q_proj.weight.data[0] *= row
     model.attn.q_proj.bias.data *= bias
@@ -271,8 +271,8 @@ def test_a_query_bias_goes_no_further_than_its_matrix_reaches(row, bias, moved, 
     assert sum(row.zeros for row in rows.values()) == moved and words in rows[verdict].text
 
 
-def test_of_heads_wider_than_the_model_the_query_bias_stays():
-    """48 numbers, of which a shift of 32 reaches no single one."""
+def test_the_query_bias_stays_if_heads_are_wider_than_the_model():
+    """A query bias of 48 numbers stays: no shift of 32 numbers changes one coordinate alone."""
     given = {"num_attention_heads": 4, "head_dim": 12, "use_bias": True}
     result = fold(random_model("starcoder2", **given), move=["value", "query"])
     texts = {row.text for row in result.kept if row.constant == "b_Q"}
@@ -291,7 +291,7 @@ def on_meta():
 
 
 def changing_itself():
-    """BigBird swaps its attention for another one at the first short input."""
+    """BigBird, which replaces its attention module at the first short input."""
     with quiet():
         return tiny("big_bird")
 
@@ -325,7 +325,7 @@ def test_what_cannot_be_folded_is_refused_in_a_sentence(name):
     assert "\n" not in str(caught.value)
 
 
-# --- it cannot return a model that is not equal ---
+# --- no fault makes it return a model whose outputs differ ---
 
 
 def all_may_go(freedom):
@@ -333,20 +333,20 @@ def all_may_go(freedom):
 
 
 def one_more_may_go(freedom):
-    """The last number of the last bias is taken for redundant."""
+    """A fault: the last number of the last bias is taken to be redundant."""
     basis = torch.cat([freedom.dense(), all_may_go(freedom)[:, -1:]], 1)
     return torch.linalg.qr(basis).Q
 
 
-def nobody_makes_up(freedom):
-    """What goes together is taken to go alone."""
+def all_go_alone(freedom):
+    """A fault: biases that go only together with others are taken to go alone."""
     basis = freedom.dense().clone()
     basis[freedom.shapes[next(iter(freedom.shapes))] :] = 0
     return torch.linalg.qr(basis).Q
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
-@pytest.mark.parametrize("fault", [all_may_go, one_more_may_go, nobody_makes_up])
+@pytest.mark.parametrize("fault", [all_may_go, one_more_may_go, all_go_alone])
 def test_a_fault_of_the_calculus_is_caught_by_the_comparison(kind, fault, monkeypatch):
     true = Freedom.of
     wrong = lambda moves: Freedom.whole(fault(true(moves)), true(moves).shapes)
@@ -355,7 +355,7 @@ def test_a_fault_of_the_calculus_is_caught_by_the_comparison(kind, fault, monkey
         fold(random_model(kind))
 
 
-def test_a_difference_that_is_no_number_is_one():
+def test_a_nan_in_the_outputs_counts_as_a_difference():
     assert torch.isnan(apart_of([torch.tensor([1.0, float("nan")])], [torch.ones(2)]))
 
 
@@ -380,7 +380,7 @@ def test_the_model_returned_has_the_dtype_of_the_model_given(dtype):
     assert 0 < before and 0 < after < max(10 * before, 1e-4)
 
 
-def test_in_few_digits_a_long_shift_is_refused():
+def test_a_long_shift_is_refused_in_bfloat16():
     model, x = randomised(Watched()), {"x": normal(2, 5, d)}
     model.attn.q_proj.weight.data[0] *= 1e-3
     assert fold(model, x).error < EQUAL
@@ -388,14 +388,14 @@ def test_in_few_digits_a_long_shift_is_refused():
         fold(model.bfloat16(), x)
 
 
-def test_states_on_the_way_are_not_compared():
+def test_intermediate_states_are_not_compared():
     model = random_model("bert")
     with torch.no_grad():
         every = model(**some_inputs(model), output_hidden_states=True, output_attentions=True)
-    assert len(tensors(every)) == 2 < len(every)  # the last hidden state and the pooled one
+    assert len(tensors(every)) == 2 < len(every)  # last hidden state, pooled output
 
 
-# --- what a checkpoint cannot hold ---
+# --- models that a checkpoint cannot hold ---
 
 
 LOST = {
@@ -408,21 +408,21 @@ LOST = {
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_what_would_not_come_back_is_not_saved(tmp_path, what):
+def test_a_model_that_a_checkpoint_cannot_hold_is_not_saved(tmp_path, what):
     ask, words = LOST[what]
     with pytest.raises(CannotFold, match=words):
         ask().save(tmp_path / "folded")
     assert not (tmp_path / "folded").exists()
 
 
-def test_what_is_saved_comes_back(tmp_path):
+def test_a_saved_model_loads_unchanged(tmp_path):
     folded("gpt2").save(tmp_path)
     again = type(random_model("gpt2")).from_pretrained(tmp_path).double().eval()
     assert not changed(again, folded("gpt2").model)
     assert apart(again, random_model("gpt2")) <= folded("gpt2").bound
 
 
-#: architecture; the biases, in both layers, that it can do without; a word of the configuration
+#: {architecture: (layers, biases that can be removed, field of the configuration or None)}
 REMOVED = {
     "bert": (
         "encoder.layer.*.",
@@ -430,12 +430,12 @@ REMOVED = {
     "vit": (
         "layers.*.", "attention.q_proj attention.k_proj attention.v_proj layernorm_after",
         "qkv_bias"),
-    "gpt2": ("h.*.", "ln_2", None),  # Conv1D, a fused map, always adds its bias
+    "gpt2": ("h.*.", "ln_2", None),  # the fused c_attn is a Conv1D, which needs a bias
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", REMOVED)
-def test_what_is_zero_is_taken_out_and_comes_back_as_zero(kind, tmp_path):
+def test_removed_biases_load_as_zeros(kind, tmp_path):
     layer, names, word = REMOVED[kind]
     result = fold(random_model(kind), remove=True)
     out = {f"{layer}{name}.bias".replace("*", number) for name in names.split() for number in "01"}

@@ -1,4 +1,4 @@
-"""`fold` and the ways through a model that its inputs do not show: masks, modes, other readers."""
+"""`fold` respects computations that its inputs do not trigger: masks, modes, unused matrices."""
 
 import copy
 import random
@@ -23,8 +23,8 @@ def constants(rows):
 # --- training ---
 
 
-def test_what_stands_where_layers_are_left_out_at_random_stays():
-    """A shift cannot take the query bias of a layer that may be left out; the decoder has none."""
+def test_a_query_bias_stays_where_layers_are_dropped_at_random():
+    """No shift takes a query bias under LayerDrop, which here drops only layers of the encoder."""
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=0.02)).train()
     result, inputs = fold(model), some_inputs(model)
@@ -38,7 +38,7 @@ def test_what_stands_where_layers_are_left_out_at_random_stays():
 
 
 class OftenLeftOut(Watched):
-    """In training random numbers that are not PyTorch's say whether its attention is asked."""
+    """A block that skips its attention at random; the numbers are not drawn by PyTorch."""
 
     def __init__(self, draw):
         super().__init__()
@@ -49,13 +49,13 @@ class OftenLeftOut(Watched):
 
 
 @pytest.mark.parametrize("draw", [random.random, lambda: numpy.random.random()])
-def test_python_and_numpy_draw_alike_for_both_models(draw):
+def test_python_and_numpy_draw_the_same_numbers_for_both_models(draw):
     result = fold(randomised(OftenLeftOut(draw)).train(), {"x": normal(2, 5, d)})
     assert result.error <= result.bound
 
 
 class Tracking(nn.Module):
-    """An attention layer behind a BatchNorm, which in training remembers what it saw."""
+    """An attention layer after a BatchNorm, which in training updates its running statistics."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ class Tracking(nn.Module):
         return self.attn(self.norm(x.mT).mT)
 
 
-def test_what_a_norm_tracks_is_not_changed_by_the_comparison():
+def test_running_statistics_are_not_changed_by_the_comparison():
     model = Tracking().train()
     before = copy.deepcopy(model.state_dict())
     result = fold(model, {"x": normal(2, 5, d, dtype=torch.float32)})
@@ -75,12 +75,12 @@ def test_what_a_norm_tracks_is_not_changed_by_the_comparison():
         assert state["norm.num_batches_tracked"] == 0
 
 
-# --- who reads a norm, and when ---
+# --- what reads a norm, and when ---
 
 
 @pytest.mark.filterwarnings("ignore:Use of index_put_ on expanded tensors")
-def test_a_matrix_that_no_input_reaches_might_read_anything():
-    """Longformer's global tokens have queries, keys and values of their own."""
+def test_an_unused_matrix_is_taken_to_depend_on_any_bias():
+    """No attention bias moves while Longformer's matrices for global tokens are unused."""
     model = with_every_bias_random(tiny("longformer", attention_window=[4, 4])).double()
     result, inputs = fold(model), some_inputs(model, tokens=8)
     assert not constants(result.moved) & {"b_Q", "b_K", "b_V"} and "_global" in str(
@@ -111,10 +111,10 @@ class Weighted(nn.Module):
         return x, [self.first(torch.add(x, self.down(self.up(x).relu()), alpha=self.alpha))]
 
 
-def test_a_weighted_sum_is_weighted():
-    """The second bias counts half, and the norm behind it takes its mean only."""
+def test_the_weight_of_a_sum_is_respected():
+    """`fold` respects the factor alpha of `torch.add`, by which the second bias is scaled."""
     model, x = randomised(Weighted(0.5)), {"x": normal(2, 5, d)}
-    assert len(tensors(model(**x))) == 2  # outputs in lists are outputs
+    assert len(tensors(model(**x))) == 2  # tensors inside lists count as outputs
     result = fold(model, x)
     assert apart(result.model, model, {"x": normal(2, 6, d, seed=1)}) <= result.bound
     assert {"b_K", "b_V", "b"} <= constants(result.moved)
@@ -131,7 +131,7 @@ def test_the_attention_of_pytorch_with_its_flags(flags, bias, kdim):
     model, sizes = randomised(given), {"query": 16, "key": kdim or 16, "value": kdim or 16}
     inputs = lambda n: {name: normal(2, n, size, seed=n) for name, size in sizes.items()}
     result = fold(model, inputs(4))
-    # a key and a value of its own make up for their biases; a key and a value of zeros cannot
+    # bias_k and bias_v absorb the key and value bias; the zeros of add_zero_attn cannot
     zeros = 0 if not bias or "add_zero_attn" in flags else 2 * 16
     assert sum(row.zeros for row in result.moved) == zeros, str(result)
     assert apart(result.model, model, inputs(7)) <= result.bound

@@ -1,4 +1,4 @@
-"""The calculus of shifts against the Jacobian and a finite move, on modules as projects write them."""
+"""The calculus of shifts agrees with the Jacobian and with finite moves on modules of projects."""
 
 import copy
 from itertools import count, islice
@@ -15,18 +15,18 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 
-#: The least number of inputs for a rank, and how often it may be doubled; fewer leave units dead.
+#: Inputs for a rank, and how often their number may double; with fewer, some units are never on.
 LEAST, DOUBLINGS = 16, 5
-#: Running statistics are those of so many inputs.
+#: How many inputs the running statistics are taken from.
 BATCHES = 8
-#: What changes the outputs by more than this share of the largest number is seen.
+#: A change of the outputs is seen if it exceeds this share of their largest number.
 SEEN = 1e-3
-#: Seeds of inputs that are drawn for nothing else.
+#: The first of the seeds that neither `follow` nor the Jacobian draws inputs from.
 OTHER = 1000
 
 
 def generic(case):
-    """The module in float64, every parameter drawn at random, and running statistics of inputs."""
+    """The module in float64, with random parameters and running statistics taken from inputs."""
     module = case.build().double()
     for seed, (name, tensor) in enumerate(module.named_parameters()):
         values = drawn(1000 * case.seed + seed, *tensor.shape)
@@ -36,7 +36,7 @@ def generic(case):
             values /= tensor[0].numel() ** 0.5 if tensor.dim() > 1 else 2
         tensor.data.copy_(values)
     norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:  # random statistics would leave units dead
+    for norm in norms:  # with random statistics some units would never be on
         norm.momentum = None
     for seed in range(BATCHES) if norms else ():
         with torch.no_grad():
@@ -45,20 +45,20 @@ def generic(case):
 
 
 def run(case, module, seed):
-    """The tensors that the module returns; it leaves the buffers of the module as they are."""
+    """Run the module on the inputs of a seed, restore its buffers, and return its float tensors."""
     kept = [(m, name, b.clone()) for m in module.modules()
             for name, b in m.named_buffers(recurse=False)]  # fmt: skip
     torch.manual_seed(seed)
     inputs = case.inputs(seed)
     with double_precision(), sdpa_kernel(SDPBackend.MATH):
         found = module(*copy.deepcopy(inputs))
-    for owner, name, before in kept:  # not written into: autograd may need what is there
+    for owner, name, before in kept:  # replaced, as autograd may need the old tensor
         setattr(owner, name, before)
     return [t for t in tree_leaves(found) if isinstance(t, torch.Tensor) and t.is_floating_point()]
 
 
 def predicted(case):
-    """(the `Following` of a module, the module)."""
+    """Follow the shifts through a module; return (its `Following`, the module)."""
     module = generic(case)
     for parameter in module.parameters():
         parameter.requires_grad_(False)
@@ -68,9 +68,9 @@ def predicted(case):
 
 
 def moved(case, mode, module):
-    """How far a finite move of what is predicted to be free changes the outputs, by other inputs.
+    """How far a finite move along all directions predicted as free changes outputs at new inputs.
 
-    Relative to the largest number of each output, and to a unit of the move.
+    The change is relative to the largest number of each output and to the length of the move.
     """
     basis, parameters = mode.moves.basis(), case.added(module)
     groups = dict.fromkeys(group for parts in basis.values() for group in parts)
@@ -86,7 +86,7 @@ def moved(case, mode, module):
 
 
 def measured(case):
-    """The nullity of the Jacobian by all added parameters, once twice as many inputs confirm it."""
+    """The nullity of the Jacobian in all added parameters, once doubling the inputs confirms it."""
     module = case.plain(generic(case))
     shapes = {name: p.shape for name, p in case.added(module).items()}
     size, seeds, last = sum(s.numel() for s in shapes.values()), count(), None
@@ -119,21 +119,21 @@ def derivatives(outputs, parameters):
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Matrices as small as these are faster without a second one."""
+    """Use one thread, which is faster for matrices as small as these."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own compiler and scripts
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's compiler
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("title", ARCHITECTURES)
-def test_what_is_followed_is_what_is_measured(title):
+def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
     unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
-    if case.unknown:  # it says so, or leaves PyTorch and a finite move contradicts it
+    if case.unknown:  # the calculus says so, or a finite move contradicts it
         assert unknown or moved(case, mode, module) > SEEN
     else:
         assert not unknown

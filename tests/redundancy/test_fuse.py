@@ -1,4 +1,4 @@
-"""`fold(model, fuse=True)`: a BatchNorm in evaluation goes into the map before it."""
+"""`fold(model, fuse=True)` merges a BatchNorm in evaluation into the map before it."""
 
 import copy
 
@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class Turned(nn.Module):
-    """A linear map of tokens, whose features a BatchNorm takes for channels, or its tokens."""
+    """A linear map and a BatchNorm with features as its channels if ``turn``, tokens otherwise."""
 
     def __init__(self, turn):
         super().__init__()
@@ -50,7 +50,7 @@ class Turned(nn.Module):
 
 
 class Shared(nn.Module):
-    """One convolution before two norms, or before a norm and something else."""
+    """A convolution that is used before each of two norms if ``twice``, or by a norm and a tanh."""
 
     def __init__(self, twice):
         super().__init__()
@@ -69,7 +69,7 @@ class ClampedNorm(nn.BatchNorm1d):
 
 IMAGE, SOUND = normal(2, 3, 8, 8), normal(2, d, 7)
 
-#: a model, its input, and the maps that take norms
+#: {title: (model, input, names of the maps that a norm is merged into)}
 FUSED = {
     "a basic block": (Block, IMAGE, {"conv1", "conv2", "shortcut.0"}),
     "a linear map": (
@@ -104,7 +104,7 @@ def activated():
     return nn.Sequential(nn.Conv1d(d, k, 1), nn.ReLU(), nn.BatchNorm1d(k))
 
 
-#: a model, its input, and why a norm stays
+#: {title: (model, input, words of the reason why the norm stays)}
 STAYS = {
     "tokens are channels": (lambda: Turned(False), normal(2, WIDE, WIDE), "something else depends"),
     "read by something else": (lambda: Shared(False), SOUND, "something else depends on"),
@@ -121,7 +121,7 @@ STAYS = {
 
 
 @pytest.mark.parametrize("what", STAYS)
-def test_a_norm_stays_where_it_may_not_go_and_says_why(what):
+def test_a_norm_that_cannot_be_merged_stays_with_a_reason(what):
     make, x, words = STAYS[what]
     model = with_statistics(make())
     result = fold(model, x, move=(), fuse=True)
@@ -129,7 +129,7 @@ def test_a_norm_stays_where_it_may_not_go_and_says_why(what):
     assert not changed(model, result.model)
 
 
-def test_in_training_its_statistics_are_the_batches():
+def test_a_norm_in_training_stays():
     model = with_statistics(Block()).train()
     result = fold(model, IMAGE, move=(), fuse=True)
     assert not result.moved and all("from the batch" in row.text for row in result.refused)
@@ -141,8 +141,8 @@ def test_a_fault_is_caught_by_the_comparison(monkeypatch):
         fold(with_statistics(Shared(False)), SOUND, move=(), fuse=True)
 
 
-def test_what_is_fused_is_folded_and_taken_out():
-    """The biases that came from the norms of a block's two branches are one afterwards."""
+def test_a_bias_made_by_merging_is_folded_and_removed():
+    """Merging the norms of two branches leaves two biases, one of which then absorbs the other."""
     result = fold(with_statistics(Block()), IMAGE, fuse=True, remove=True)
     assert sum(row.zeros for row in result.moved) == WIDE
     assert sum(m.bias is None for m in result.model.modules() if isinstance(m, nn.Conv2d)) == 1

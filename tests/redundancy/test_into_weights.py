@@ -1,4 +1,4 @@
-"""`fold(model, into_weights=True)`: a LayerNorm's shift carries any bias behind it: Theorem 7.8."""
+"""`fold(model, into_weights=True)` moves biases after a LayerNorm into weights: Theorem 7.8."""
 
 import copy
 
@@ -12,21 +12,21 @@ from shared_models import *
 
 X = {"x": normal(2, 5, d)}
 
-#: architecture and configuration; the maps that read a LayerNorm, in both layers
+#: {architecture: (configuration, the maps of each layer that read a LayerNorm)}
 READERS = {
     "phi": ({}, ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.fc1"]),
-    "gpt2": ({}, ["attn.c_attn", "mlp.c_fc"]),  # Conv1D: transposed, and fused
-    "gpt_neox": ({}, ["attention.query_key_value", "mlp.dense_h_to_4h"]),  # head by head
+    "gpt2": ({}, ["attn.c_attn", "mlp.c_fc"]),  # a fused Conv1D, stored transposed
+    "gpt_neox": ({}, ["attention.query_key_value", "mlp.dense_h_to_4h"]),  # fused head by head
     "vit": ({}, ["attention.q_proj", "attention.k_proj", "attention.v_proj", "mlp.fc1"]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", READERS)
-def test_every_bias_behind_a_layer_norm_goes_into_its_weight_and_nothing_else_changes(what):
+def test_every_bias_after_a_layer_norm_goes_into_its_weight(what):
     given, readers = READERS[what]
     model, layers = random_model(what, **given), "h" if what == "gpt2" else "layers"
     readers = [f"{layers}.{i}.{name}" for i in (0, 1) for name in readers]
-    readers += ["pooler.dense"] if what == "vit" else []  # it reads the last norm, at one token
+    readers += ["pooler.dense"] if what == "vit" else []  # it reads the last norm
     result = fold(model, move=(), into_weights=True)
     assert apart(result.model, model) <= result.bound < EQUAL
     assert changed(model, result.model) == {f"{n}.{p}" for n in readers for p in ("weight", "bias")}
@@ -41,8 +41,8 @@ def test_every_bias_behind_a_layer_norm_goes_into_its_weight_and_nothing_else_ch
     assert apart(dropped, model) > 1e-2
 
 
-def test_what_nothing_else_takes_goes_into_a_weight():
-    """In Phi the rotated half of the key bias, and the first bias of the network."""
+def test_a_bias_that_no_other_bias_takes_goes_into_a_weight():
+    """In Phi weights take the rotated half of the key bias and the first bias of the MLP."""
     model = random_model("phi")
     plain, result = fold(model), fold(model, into_weights=True)
     kept = [row for row in plain.kept if row.constant == "b_K"]
@@ -67,7 +67,7 @@ def test_a_weight_without_the_rank_for_a_shift_takes_a_bias():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_price_in_digits_is_said_and_what_remains_is_taken_out(dtype, tmp_path):
+def test_the_loss_of_digits_is_reported_and_zero_biases_are_removed(dtype, tmp_path):
     model = copy.deepcopy(random_model("phi")).to(dtype)
     result = fold(model, move=(), into_weights=True, remove=True)
     digits = {torch.float32: 6, torch.bfloat16: 2}[dtype]
@@ -81,7 +81,7 @@ def test_the_price_in_digits_is_said_and_what_remains_is_taken_out(dtype, tmp_pa
     assert not changed(result.model, again)
 
 
-# --- what is refused ---
+# --- norms and readers to which the theorem does not apply ---
 
 
 class Doubling(nn.Module):
@@ -90,7 +90,7 @@ class Doubling(nn.Module):
 
 
 def block(norm=None, between=None):
-    """A random pre-norm block, with another norm or something between the norm and its readers."""
+    """A random pre-norm block, with its norm replaced or a module put between norm and readers."""
     model = randomised(Watched())
     model.norm = model.norm if norm is None else norm(model.norm)
     if between is not None:
@@ -99,7 +99,7 @@ def block(norm=None, between=None):
 
 
 def with_kappa(ratio):
-    """A norm in which the sum of beta / gamma is this share of the sum of its sizes."""
+    """Change a norm so that the sum of β / γ is about ``ratio`` times the sum of |β / γ|."""
 
     def change(norm):
         ratios = norm.bias.data / norm.weight.data
@@ -145,23 +145,23 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_where_it_does_not_hold_it_is_refused_in_a_sentence(what):
+def test_where_theorem_7_8_does_not_apply_it_is_refused_in_a_sentence(what):
     make, words = REFUSED[what]
     model = make()
     result = fold(model, X, move=(), into_weights=True)
     found = {row.constant: row for row in result.rows}
     assert words in found["b_Q"].text and found["b_Q"].verdict != "moved"
-    if what != "a shared weight":  # of three readers, two share
+    if what != "a shared weight":  # the third reader still takes its bias
         assert not result.moved and not changed(model, result.model)
 
 
 def as_if_a_layer_norm(read, name):
-    """The gain and the shift of an RMSNorm, taken for a LayerNorm's."""
+    """A fault: return a gain and a shift although the norm is an RMSNorm."""
     return torch.ones(d).double(), torch.full((d,), 0.5).double()
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_behind_an_rms_norm_the_calculus_refuses_and_if_not_the_comparison(monkeypatch, trusted):
+def test_after_an_rms_norm_the_calculus_and_the_comparison_each_refuse(monkeypatch, trusted):
     monkeypatch.setattr(moving, "_norm_of", as_if_a_layer_norm)
     if not trusted:
         assert not fold(block(rms), X, move=(), into_weights=True).moved

@@ -1,4 +1,4 @@
-"""Redundant directions are counted rightly where the count is known by hand."""
+"""`jacobian` counts redundant directions correctly where the count is known by hand."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def drawn(*shape):
-    """Standard normal inputs of this shape, other ones for every seed."""
+    """A function that draws standard normal inputs of this shape from a seed."""
     return lambda seed: (normal(*shape, seed=100 + seed),)
 
 
@@ -27,14 +27,14 @@ def test_two_factors_share_a_change_of_basis():
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_the_chunks_do_not_matter(chunk):
+def test_the_size_of_a_chunk_does_not_matter(chunk):
     whole, parts = (jacobian(product, drawn(2, 5), FACTORS, chunk=c) for c in (256, chunk))
     values = [torch.linalg.svdvals(found.triangle) for found in (whole, parts)]
     assert torch.allclose(*values, atol=1e-12)
 
 
 class Plain(nn.Module):
-    """A softmax over keys with a bias that it ignores, and one that it does not."""
+    """Attention whose softmax ignores the key bias, but not the query bias."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ class Plain(nn.Module):
         return torch.softmax(self.query(x) @ self.key(x).mT, -1) @ x
 
 
-def test_a_wholly_redundant_part_is_seen_because_the_cut_is_absolute():
+def test_an_absolute_cut_finds_a_wholly_redundant_part():
     found = jacobian(Plain(), drawn(3, 5, 4))
     assert found.nullity("key.bias").dimension == 3 and found.nullity("key.bias").kept is None
     assert found.nullity("query.bias").dimension == 0
@@ -64,13 +64,13 @@ def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
 
 @pytest.mark.parametrize(("width", "heads"), [(8, 2), (12, 2)])
 def test_inputs_are_drawn_until_they_are_enough(width, heads):
-    """Two tokens give h attention weights for d outputs: outputs alone are soon too many."""
+    """Inputs are added until the rank settles: counting outputs alone would stop too early."""
     attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
     found = jacobian(attention, lambda seed: (normal(4, 2, width, seed=seed),) * 3)
     assert found.nullity().dimension == 2 * width * width // heads + 2 * width
 
 
-def test_what_cannot_be_measured_is_refused():
+def test_a_jacobian_that_cannot_be_measured_is_refused():
     with pytest.raises(ValueError, match="'weight' is torch.float32: a rank needs float64"):
         jacobian(nn.Linear(2, 2), drawn(3, 2))
     with pytest.raises(ValueError, match="no outputs"):
@@ -79,7 +79,7 @@ def test_what_cannot_be_measured_is_refused():
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
 
 
-def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys):
+def test_a_jacobian_takes_fewer_rows_at_a_time_when_memory_runs_out(monkeypatch, capsys):
     layer = nn.Linear(4, 5, dtype=torch.float64)
     expected = jacobian(layer, drawn(6, 4)).nullity()
     real, most = nullity._rows, []
@@ -100,7 +100,7 @@ def test_a_jacobian_without_room_takes_fewer_rows_at_a_time(monkeypatch, capsys)
 @pytest.mark.parametrize("times", [1, TURNS])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times, whole):
-    """LAPACK gives up on some matrices, on some processors; here it fails ``times`` times."""
+    """A matrix is turned and decomposed again when LAPACK fails, here ``times`` times."""
     matrix, seen = normal(6, 4), []
     name = "svd" if whole else "svdvals"
     decompose = getattr(torch.linalg, name)

@@ -1,6 +1,6 @@
-"""Operations that do nothing at the inputs at hand, and something at others: never taken on trust.
+"""`audit` and `fold` do not trust operations that act only on inputs they have not seen.
 
-Each of them is the identity, or nearly, where numbers are small, and the Jacobian cannot tell.
+Each operation is the identity, or nearly, on small numbers, so the Jacobian does not show it.
 """
 
 import warnings
@@ -16,7 +16,7 @@ FAR = 50.0
 
 
 class Clone(torch.autograd.Function):
-    """A function of somebody's own, called like one that PyTorch has."""
+    """A user's clamp, with the name of an operation of PyTorch and a wrong derivative."""
 
     generate_vmap_rule = True
 
@@ -52,7 +52,7 @@ def doubled_far_out(t: torch.Tensor):
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # deprecated, and in use
+    warnings.simplefilter("ignore")  # deprecated, but models still use it
     scripted = torch.jit.script(doubled_far_out)
 
 
@@ -60,7 +60,7 @@ def overwrite(t):
     t[t > FAR] = FAR
 
 
-#: the identity on (-50, 50), on which all that a small model computes lies
+#: operations that are the identity on (-50, 50), where all numbers of a small model lie
 PARTLY = {
     "clamp": lambda t: t.clamp(-FAR, FAR),
     "clamp_ on a view": in_place(lambda t: t[..., :2].clamp_(-FAR, FAR)),
@@ -95,13 +95,13 @@ X = {"x": normal(2, 5, d)}
 
 @pytest.mark.parametrize("operation", PARTLY)
 @pytest.mark.parametrize("place", PLACES)
-def test_what_may_become_active_is_not_folded(operation, place):
-    """The bias that the operation meets stays, and outputs agree at large inputs, too."""
+def test_a_bias_before_an_operation_that_may_act_is_not_folded(operation, place):
+    """A bias that passes through the operation stays, and outputs agree at large inputs too."""
     role, given = PLACES[place]
     model = randomised(Attention(**given(PARTLY[operation])))
     result = fold(model, X)
     gone = sum(row.zeros for row in result.moved if row.place == f"{role[0]}_proj.bias")
-    if operation == "clamp_ on a view":  # it meets two numbers: of each head, or of all together
+    if operation == "clamp_ on a view":  # two numbers of each head, or of all heads joined
         assert gone == {"scores": 0, "before W_O": h * k - 2}.get(place, h * (k - 2))
     else:
         assert gone == 0
@@ -110,7 +110,7 @@ def test_what_may_become_active_is_not_folded(operation, place):
 
 @pytest.mark.parametrize("operation", ["clamp", "relu on one side", "a branch"])
 @pytest.mark.parametrize("place", PLACES)
-def test_what_may_become_active_is_unknown(operation, place):
+def test_a_bias_before_an_operation_that_may_act_is_unknown(operation, place):
     role, given = PLACES[place]
     row = audit(Attention(**given(PARTLY[operation])), normal(3, 6, d, dtype=torch.float32)).row(
         role
@@ -134,14 +134,14 @@ class NormClamped(nn.LayerNorm):
 
 
 class NormLessOne(nn.LayerNorm):
-    """Another code, and the same shift: what stands in the way is what is done to the shift."""
+    """A LayerNorm with a forward of its own, which adds its shift unchanged: the shift may move."""
 
     def forward(self, x):
         return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
 
 
 class Block(nn.Module):
-    """Attention, and a feed-forward network between two norms; the last reads the stream alone."""
+    """Attention, then an MLP between two norms; only the last norm reads the MLP's output."""
 
     def __init__(self, linear=nn.Linear, norm=nn.LayerNorm, last=nn.LayerNorm, hook=None):
         super().__init__()
@@ -159,7 +159,7 @@ def clamp_first(module, args):
     return tuple(t.clamp(-FAR, FAR) for t in args)
 
 
-#: a block, the bias that is asked to move, and whether it may
+#: {title: (options of the block, bias that is asked to move, whether it may)}
 MODULES = {
     "nothing between": ({}, "norm", True),
     "nothing between, the second bias": ({}, "down", True),
@@ -172,13 +172,13 @@ MODULES = {
 
 
 @pytest.mark.parametrize("what", MODULES)
-def test_a_class_of_its_own_is_not_taken_for_what_it_is_called(what):
+def test_a_subclass_is_judged_by_its_code(what):
     given, bias, may = MODULES[what]
     result = fold(randomised(Block(**given)), X, move="shifts" if bias == "norm" else "other")
     assert (f"{bias}.bias" in {row.place for row in result.moved}) == may, str(result)
 
 
-def test_clipped_projections():
-    """What clips the values is as good as nothing here, and still no value bias is said to go."""
+def test_the_value_bias_of_clipped_projections_is_unknown():
+    """A clip that never acts on these inputs still keeps `audit` from calling b_V redundant."""
     row = audit(tiny("olmo", num_hidden_layers=1, clip_qkv=50.0, attention_bias=True)).row("value")
     assert (row.together, row.measured[1], row.verdict) == (0, row.size, "unknown"), row

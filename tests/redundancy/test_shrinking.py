@@ -1,4 +1,4 @@
-"""Small models of the structure of large ones, inputs that are drawn for them, and what is compared."""
+"""A shrunk model keeps the structure of the large one and gets inputs; outputs are collected."""
 
 import os
 from types import SimpleNamespace
@@ -22,25 +22,25 @@ def config(kind, **given):
         return AutoConfig.for_model(kind, **given)
 
 
-# --- what is smaller, and what stays
+# --- which sizes shrink, and what shrinking preserves
 
-#: Two layers of two heads of 8, so a width of d = 16, and twice that within an MLP (four times where
-#: only the code says how wide it is).  BERT: a norm, then per layer b_Q, b_K, b_V, b_O, b_2 (d each),
-#: b_1 (2 d) and two norms (2 d each), and a pooler: 2 d + 2 (5 d + 2 d + 4 d) + d = 25 d.  GPT-2: 4 d
-#: for b_1, and a norm at the end, 2 (5 d + 4 d + 4 d) + 2 d = 28 d.  Llama: five norms of d.
-#: ViT: a position and a class are tables; 2 (5 d + 2 d + 4 d) + 2 d + d of the pooler and d of the
-#: patches, and d for the token that stands for the class.
+#: The numbers in one-axis parameters of two layers with two heads of 8, so d = 16; an MLP is 2 d
+#: wide (4 d where the code alone sets its width).  BERT: a norm, then per layer b_Q, b_K, b_V, b_O,
+#: b_2 (d each), b_1 (2 d) and two norms (2 d each), and a pooler: 2 d + 2 (5 d + 2 d + 4 d) + d =
+#: 25 d.  GPT-2: b_1 has 4 d and a last norm 2 d: 2 (5 d + 4 d + 4 d) + 2 d = 28 d.  Llama: five
+#: norms of d.  ViT: 2 (5 d + 2 d + 4 d) in the layers, 2 d in the last norm, and d each in the
+#: pooler, the patches and the class token; the positions are a table, which has two axes.
 VECTORS = {"bert": 25 * 16, "gpt2": 28 * 16, "llama": 5 * 16, "vit": 27 * 16}
 
 
 @pytest.mark.parametrize("kind", VECTORS)
-def test_as_small_as_two_heads_of_eight(kind):
+def test_a_shrunk_model_has_two_heads_of_eight(kind):
     model = shrink(config(kind)).model
     assert sum(p.numel() for p in model.parameters() if p.squeeze().ndim < 2) == VECTORS[kind]
 
 
-#: Fields at a published size, and what they become: heads that share keys, a part of a head that is
-#: turned, a width between one head and all of them, sections of a turn that are half of it.
+#: {architecture: (fields at a published size, fields of the shrunk model)}: heads share keys, part
+#: of a head is rotated, or the width lies between that of one head and that of all heads.
 KEPT = {
     "llama": ({"hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8},
               {"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32}),
@@ -54,14 +54,14 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_ratios_stay(kind):
+def test_shrinking_preserves_ratios(kind):
     given, small = KEPT[kind]
     found = shrink(config(kind, **given))
     assert {name: getattr(found.model.config, name) for name in small} == small
     assert not found.unlike and "Shrunk: " in found.account()
 
 
-def test_a_turn_of_a_head_keeps_its_share_in_sections():
+def test_the_sections_of_rotary_positions_shrink_with_the_head():
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}
     asked = config("qwen2_vl_text", hidden_size=3584, num_attention_heads=28, rope_parameters=rope)
     small = shrink(asked).model.config
@@ -78,7 +78,7 @@ def test_factors_of_long_positions_are_cut_with_the_head():
     assert len(small.rope_parameters["short_factor"]) == width // 2
 
 
-def test_what_is_equal_stays_equal_and_what_is_wider_wider():
+def test_shrinking_preserves_the_order_of_widths():
     fields = {"model_type": "two", "text": {"model_type": "a", "hidden_size": 4096, "num_heads": 32},
               "image": {"model_type": "b", "hidden_size": 1024, "num_heads": 16, "mlp_dim": 4096,
                         "out_size": 4096}, "odd_size": 1000, "bos_token_id": 50000}  # fmt: skip
@@ -90,7 +90,7 @@ def test_what_is_equal_stays_equal_and_what_is_wider_wider():
     assert "odd_size" not in {path[0] for path in narrower(fields, {4096}, 2, 8)}
 
 
-def test_layers_are_cut_with_all_that_is_listed_for_them():
+def test_fields_that_list_layers_shrink_with_their_number():
     fields = {"num_hidden_layers": 6, "layer_types": list("ababab"), "full_layers": [1, 3, 5],
               "depths": [2, 2, 6, 2], "out_indices": [1, 5]}  # fmt: skip
     assert fewer_layers(fields, 2) == {
@@ -102,14 +102,14 @@ def test_layers_are_cut_with_all_that_is_listed_for_them():
 
 
 @pytest.mark.parametrize("stage, behind", [("stage3", 1), ("stage12", 0)])
-def test_layers_behind_the_stage_that_is_read_are_kept(stage, behind):
+def test_layers_after_the_output_stage_are_kept(stage, behind):
     asked = config("dinov2", out_features=[stage])
     asked.architectures = ["Dinov2Backbone"]
     small = shrink(asked).model.config
     assert small.num_hidden_layers - max(small.out_indices) == behind
 
 
-def test_a_null_space_is_seen_by_the_form_of_a_map():
+def test_the_shape_of_a_map_tells_whether_it_has_a_null_space():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2), nn.Conv2d(4, 2, 1), nn.Embedding(2, 9))
     assert null_spaces(nn.Sequential(nn.Linear(3, 2))) != null_spaces(
         nn.Sequential(nn.Linear(2, 2))
@@ -117,18 +117,18 @@ def test_a_null_space_is_seen_by_the_form_of_a_map():
     assert null_spaces(model) == {("*.weight", True, False), ("*.weight", False, False)}
 
 
-def test_a_structure_is_told_by_switches_parameters_and_ties():
+def test_a_signature_depends_on_structure_and_not_on_size():
     llama = signature(tiny("llama"))
     for other in ({"attention_bias": True}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4}):
         assert signature(tiny("llama", **other)) != llama
     assert signature(tiny("llama", hidden_size=64)) == llama
 
 
-# --- inputs that are drawn by the names of arguments
+# --- inputs are drawn from the names of the arguments
 
 
 class Asking(nn.Module):
-    """A model that wants numbers of five features, and boxes of which it speaks when they lack."""
+    """A model that needs five features, and boxes, for which it asks only by an exception."""
 
     main_input_name = "past_values"
 
@@ -150,7 +150,7 @@ class OfASession(Asking):
         return session.count
 
 
-def test_what_a_model_asks_for_is_drawn():
+def test_inputs_named_in_an_exception_are_drawn():
     inputs = suitable_inputs(Asking(), batch=3)
     assert inputs["past_values"].shape[::2] == (3, 5) and inputs["bbox"].shape[-1] == 4
     again = suitable_inputs(Asking(), batch=3)
@@ -159,7 +159,7 @@ def test_what_a_model_asks_for_is_drawn():
         suitable_inputs(OfASession())
 
 
-#: Of the library: an image cut before, boxes of words, a time series, frames and their mask.
+#: {architecture: its inputs}: patches of an image, words, a time series, audio frames, images.
 DRAWN = {
     "qwen2_5_vl_vision": {"hidden_states", "grid_thw"},
     "lilt": {"input_ids"},
@@ -177,35 +177,35 @@ def test_inputs_are_drawn_for_models_of_all_kinds(kind):
     demand_runs(model, ((), inputs))
 
 
-def test_words_have_a_place_for_each_feature_of_an_image():
+def test_drawn_words_have_one_image_token_for_each_patch():
     model = shrink(config("llava")).model
     call = (), suitable_inputs(model)
-    place, patches = model.config.image_token_index, 4 * 4  # the class token is left out
+    place, patches = model.config.image_token_index, 4 * 4  # without the class token
     for (_, inputs), _ in zip(variations(model, call), range(3)):
         assert (inputs["input_ids"] == place).sum(1).tolist() == [patches, patches]
         demand_runs(model, ((), inputs))
 
 
 def test_inputs_are_drawn_for_a_model_in_float64():
-    model = tiny("xglm").double()  # its mask holds the least float64, which no float32 tensor takes
+    model = tiny("xglm").double()  # its mask value overflows in float32
     assert suitable_inputs(model).keys() == {"input_ids"}
 
 
-# --- what is compared
+# --- the outputs that are compared
 
 
-def test_outputs_are_numbers_and_no_states():
+def test_hidden_states_and_caches_are_not_outputs():
     from transformers.modeling_outputs import ModelOutput
 
     one, two = torch.ones(2), torch.zeros(3)
     given = {"a": one, "hidden_states": (two,), "past_key_values": one, "cross_attentions": (one,),
              "count": torch.tensor(1), "encoder_last_hidden_state": two, "loss": one}  # fmt: skip
     assert [t.tolist() for t in tensors(ModelOutput(given))] == [[1, 1], 1, [0, 0, 0]]
-    assert len(tensors(given)) == len(given)  # what somebody's own model calls so is returned
+    assert len(tensors(given)) == len(given)  # the names in a plain dict mean nothing
     assert [t.tolist() for t in tensors([(two, "x"), {"b": one > 0}])] == [[0, 0, 0], [1, 1]]
 
 
-def test_a_cache_that_grows_is_given_afresh():
+def test_each_run_gets_a_fresh_copy_of_a_cache():
     from transformers import DynamicCache
 
     model = tiny("gpt2")
@@ -236,7 +236,7 @@ def test_variations_keep_masks_and_the_last_word():
 
 @pytest.mark.nightly
 def test_default_configurations_drawn_by_seed():
-    """Of those of which the library makes a model, 85 in a hundred shrink, get inputs, and run."""
+    """At least 85 % of the sampled configurations that make a model shrink, get inputs and run."""
     import random
 
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES

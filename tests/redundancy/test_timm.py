@@ -1,7 +1,7 @@
-"""Models of timm, which the project does not name: their own code, at small sizes.
+"""`audit` on small models of timm, a library for which the project has no special code.
 
-timm is installed into a folder of its own.  What it imports of torchvision serves data and not models,
-and is left out: its wheels want CUDA's.
+timm is installed into a temporary folder.  torchvision, whose wheels require CUDA's, is replaced
+by mocks: timm needs it for data, not for models.
 """
 
 import importlib.abc
@@ -59,8 +59,8 @@ def asked(timm, name, size=32, training=False, **given):
     return report
 
 
-#: Bare scores: all of b_K can go alone, b_V with what absorbs it.  BEiT, EVA-02 and Swin V2
-#: have no key bias.
+#: Nothing intervenes before softmax, so all of b_K can go alone, and b_V with what absorbs it.
+#: BEiT, EVA-02 and Swin V2 have no key bias.
 @pytest.mark.parametrize(
     ("name", "given", "key"),
     [
@@ -83,7 +83,7 @@ def test_attention(timm, name, given, key):
 
 @pytest.mark.parametrize("name", ["resnet10t", "mobilenetv3_small_050"])
 def test_batch_norm(timm, name):
-    """In evaluation every shift and running mean make up for each other; in training no shift goes."""
+    """Every running mean can go into a shift in evaluation; no shift can go in training."""
     report = asked(timm, name, num_classes=5)
     means = [row for row in report.rows if "running_mean" in row.name]
     assert means and all(row.together == row.size for row in means)

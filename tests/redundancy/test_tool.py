@@ -1,4 +1,4 @@
-"""What people type in a terminal: a configuration, a folder, a function of their own, a former report."""
+"""The command `bias-audit` on configurations, folders, users' functions and earlier reports."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from redundancy.expecting import differences
 from redundancy.models.tiny import quiet, tiny
 
 ALL, HALF, NONE, MEAN = "all", "half", "none", "mean"
-#: a configuration at the size it is published in, and what can go of b_K and b_O alone, of b_V into others
+#: {architecture: (fields at a published size, what can go: b_K alone, b_V together, b_O alone)}
 CONFIGS = {
     "gpt2": ({"n_embd": 1600, "n_head": 25, "n_layer": 48}, (ALL, ALL, MEAN)),
     "llama": (
@@ -35,7 +35,7 @@ def config(kind, **given):
 
 
 def share(report, part, count):
-    """How much of a bias goes, in the first layer; None where there is no such bias."""
+    """How much of a bias of the first layer can go; None if the model lacks that bias."""
     row = next((row for row in report.rows if row.part == part), None)
     if row is None:
         return None
@@ -85,15 +85,15 @@ def number():
 
 model = layer()
 """
-#: GPT-2 shrunk has two layers of the width d = 16 and a norm at the end: it adds 2 (4 d of attention, 5 d of
-#: the MLP, 2 d of norms) + d numbers.  Of each layer the key bias (d) goes, b_V into b_O (d), and two β into their readers (2 d); and the mean of what b_O and
-#: b_2 write (1 each): 4 (2 d + 1).  Alone go b_K, and of b_V, b_O and b_2 what writes a mean: 2 (d + 3).
+#: Shrunk GPT-2 has two layers of width d = 16 and a last norm: 2 (4 d of attention, 5 d of the MLP,
+#: 2 d of norms) + d numbers.  In each layer b_K (d), b_V (d), two β (2 d) and the means of b_O and
+#: b_2 (2) are redundant: 4 (2 d + 1).  Alone: b_K, and means of b_V, b_O, b_2: 2 (d + 3).
 GPT2 = {"numbers": 23 * 16, "redundant": {"alone": 2 * (16 + 3), "together": 4 * (2 * 16 + 1)}}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Configurations, checkpoints, a program, and reports, in files."""
+    """A folder with configurations, a checkpoint, Python files, and files that hold no model."""
     place = tmp_path_factory.mktemp("models")
     with quiet():
         config("llama", attention_bias=True).save_pretrained(place / "original")
@@ -108,14 +108,14 @@ def folder(tmp_path_factory):
 
 
 def former(place, name, capfd):
-    """The file of a former report; made once."""
+    """Write the report that the command gives for a folder of ``place`` to a file, once."""
     file = place / f"{name}.json"
     if not file.exists():
         main([name, "--json"])
         file.write_text(capfd.readouterr().out)
 
 
-#: arguments, exit status, words on the output, words on the error stream
+#: {title: (arguments, exit status, words on the output, words on the error stream)}
 COMMANDS = {
     "a file": (["large/config.json"], 0, "b_K: can go: softmax cancels it [3.1]", ""),
     "a folder": (["large"], 0, "132 of 368 numbers are redundant; 38 of them can go while all others", ""),
@@ -175,18 +175,18 @@ def test_the_command(what, folder, capfd, monkeypatch):
         assert {name: found[name] for name in GPT2} == GPT2
 
 
-# --- what differs from a former report
+# --- differences from an earlier report
 
 
 def report(**rows):
-    """A report in plain words: {name: some fields of a row of "layers.0.{name}.bias"}."""
+    """A report as in JSON, with a row "layers.0.{name}.bias" for each {name: some fields}."""
     plain = {"part": "", "size": 8, "alone": 0, "together": 0, "into": [], "verdict": "agree",
              "injected": False}  # fmt: skip
     made = [plain | {"name": f"layers.0.{name}.bias"} | given for name, given in rows.items()]
     return {"mode": "evaluation", "rows": made}
 
 
-#: the former report, this one, what is said
+#: {title: (earlier report, this report, words of the difference, or None if there is none)}
 DIFFERENT = {
     "nothing": (report(a={"alone": 8}), report(a={"alone": 8}), None),
     "lost, and redundant": (
@@ -210,7 +210,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_what_differs_is_said(what):
+def test_a_difference_from_an_earlier_report_is_described(what):
     before, now, said = DIFFERENT[what]
     found = differences(before, now)
     assert len(found) == (said is not None)
@@ -218,7 +218,7 @@ def test_what_differs_is_said(what):
     assert all(part in found[0] for part in words), found
 
 
-def test_layers_that_differ_alike_are_said_once():
+def test_layers_with_the_same_difference_share_a_sentence():
     before = report(a={}, b={})
     again = copy.deepcopy(before["rows"])
     before["rows"] += [row | {"name": row["name"].replace("0", "1")} for row in again]

@@ -1,4 +1,4 @@
-"""Every row of the table is built, counted and moved; a false row would be noticed."""
+"""Measurements confirm every row of the table of what can go, and contradict its opposite."""
 
 from dataclasses import replace
 
@@ -33,14 +33,14 @@ def measured(piece, answers, sizes, way=Measured):
 
 @pytest.mark.parametrize("sizes", SIZES, ids=lambda s: f"d={s.d}")
 @pytest.mark.parametrize("title", ROWS)
-def test_a_row_is_what_its_pieces_measure(title, sizes):
+def test_measurements_confirm_a_row(title, sizes):
     row = ROWS[title]
     assert [said for piece in row.pieces for said in measured(piece, row.answers, sizes)] == []
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=lambda s: f"d={s.d}")
 @pytest.mark.parametrize("words", BREAKS)
-def test_what_breaks_a_row_breaks_it(words, sizes):
+def test_measurements_confirm_what_breaks_a_row(words, sizes):
     found = BREAKS[words]
     assert measured(found.piece, found.read(), sizes) == []
 
@@ -90,7 +90,7 @@ def test_all_biases_of_a_block_become_zero_together(row):
     found = Measured(module, dict.fromkeys(s for a in answers for s in (a.bias, *a.into)))
     inputs = found.draw(0)
     before, bound = found.run({}, *inputs), 0.0
-    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):  # last, for b_Q goes into it
+    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):  # last, as moving b_Q changes b_V
         shifts = found.surgery(answer)
         bound += unseen(shifts)
         for name, shift in shifts.items():
@@ -124,7 +124,7 @@ def test_the_attention_of_the_table_is_pytorch_s(bend, groups):
     x = normal(torch.Generator().manual_seed(1), 2, sizes.n, sizes.d)
     q, k, v = (layer.heads(project(x)) for project in (layer.q, layer.k, layer.v))
     mixed = F.scaled_dot_product_attention(q, k, v, is_causal=bend is not None)
-    # sums of a few dozen products of numbers below ten, in float64
+    # 1e-12 exceeds the rounding of a few dozen products of numbers below ten in float64
     assert (layer(x) - layer.o(mixed.transpose(1, 2).flatten(2))).abs().max() < 1e-12
     other = F.scaled_dot_product_attention(q, k, v, is_causal=bend is None)
     assert (layer(x) - layer.o(other.transpose(1, 2).flatten(2))).abs().max() > 1e-3

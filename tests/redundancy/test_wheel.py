@@ -1,4 +1,4 @@
-"""`pip install .[audit]` in an empty environment, and then the command, and a program, on files alone."""
+"""After `pip install .[audit]` in an empty environment, the command and a program work."""
 
 import os
 import shutil
@@ -13,9 +13,9 @@ from redundancy.models.tiny import quiet, tiny
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
-    """The path of the command in an environment that holds what pip brought and nothing else."""
+    """The path of the command in a fresh environment with only the packages that pip installs."""
     place = tmp_path_factory.mktemp("installed")
-    source = place / "source"  # pip leaves a folder in what it builds from
+    source = place / "source"  # a copy, as pip writes a build folder there
     shutil.copytree(
         ROOT / "notebooks", source / "notebooks", ignore=shutil.ignore_patterns("*.ipynb")
     )
@@ -28,7 +28,7 @@ def command(tmp_path_factory):
     return bin / "bias-audit"
 
 
-#: A layer as one types it from memory.
+#: An attention layer as a user might write it.
 LAYER = """
 import torch
 from torch import nn

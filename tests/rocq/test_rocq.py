@@ -1,4 +1,4 @@
-"""`python tools/rocq.py` refuses what is not proved, and what it would not compile."""
+"""`python tools/rocq.py` refuses unproved theorems, and files that it would not compile."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import rocq
 HEADER = "From mathcomp Require Import all_ssreflect.\n"
 PROVED = "Lemma commutes (a b : nat) : a + b = b + a. Proof. exact: addnC. Qed.\n"
 FALSE = "Lemma wrong (a : nat) : a = 0.\n"
-#: What proves it all the same, and the name by which Rocq tells.
+#: {name that Rocq prints: an invalid proof of the false lemma}
 WAYS = {
     "wrong": f"{FALSE}Proof. Admitted.\n",
     "any": f"Axiom any : forall a : nat, a = 0.\n{FALSE}Proof. exact: any. Qed.\n",
@@ -26,7 +26,7 @@ def finds_mathcomp():
 
 @pytest.fixture
 def check(tmp_path, capsys):
-    """The status and the words of the tool for one file."""
+    """A function that runs the tool on one file; it returns (exit status, output, error output)."""
 
     def of(text, listed="Small.v"):
         folder = tmp_path / "rocq"
@@ -40,7 +40,7 @@ def check(tmp_path, capsys):
 
 @pytest.mark.skipif(not finds_mathcomp(), reason="no coqc here, or no MathComp: see book/rocq.md")
 @pytest.mark.parametrize("name", WAYS)
-def test_what_is_not_proved_rocq_names_itself(check, name):
+def test_rocq_names_what_is_not_proved(check, name):
     status, said, complaint = check(PROVED + WAYS[name])
     assert status == 1 and "commutes: no axioms" in said
     assert "NOT PROVED" in said and name in said

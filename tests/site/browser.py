@@ -1,7 +1,7 @@
-"""The built site in headless Chromium, for the tests that look at it.
+"""Headless Chromium and a local server, for tests of the built site.
 
-Chromium comes from the system; none is ever downloaded. Without it these tests are skipped and
-say so; with REQUIRE_BROWSER=1 they fail instead.
+Chromium has to be installed; it is never downloaded. Without it these tests are skipped with a
+message; with REQUIRE_BROWSER=1 they fail instead.
 """
 
 import os
@@ -15,7 +15,7 @@ from print_pdf import CannotPrint, chromium, find_chromium
 
 
 def demand_means(there, reason):
-    """Skip a test whose means are missing; fail where they are required."""
+    """Skip a test unless its means are ``there``, or fail it with REQUIRE_BROWSER=1."""
     if not there:
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
 
@@ -31,9 +31,9 @@ def browser():
 
 
 def visited(context, address, own):
-    """A page once it is loaded; `faults` grows with what goes wrong on it.
+    """A page once it is loaded; errors on the page are added to its `faults`.
 
-    A fault is also whatever it asks for that does not lie under `own`.
+    A request for an address that does not begin with `own` is a fault as well.
     """
     page = context.new_page()
     page.faults = faults = []
@@ -53,7 +53,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder):
-    """The address under which a folder is served on this machine."""
+    """Serve a folder on this machine; the value of the context is the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""What the tests in Chromium share: the browser, the built site, and a visit to one of its pages."""
+"""Fixtures that the tests in Chromium share: the browser, the built site, and visits to pages."""
 
 import pytest
 from browser import browser, served, visited  # noqa: F401
@@ -15,10 +15,10 @@ def address():
 
 @pytest.fixture
 def visit(browser, address):  # noqa: F811
-    """Opens a page in a window of its own; in the end nothing may have gone wrong on any.
+    """A function that opens a page in its own window; the test fails if any page had a fault.
 
     The path is that of a page of the site, or a whole address `file://…`; `routes` change what is
-    loaded, `script` runs before the page's own.
+    loaded, and `script` runs before the page's own scripts.
     """
     pages = []
 

@@ -1,4 +1,4 @@
-"""The built site as files: its pages, and their anchors and links."""
+"""Read the files of the built site: pages, and their anchors and links."""
 
 from functools import cache
 from urllib.parse import urldefrag
@@ -21,6 +21,6 @@ def anchors(page):
 
 
 def links_of(page):
-    """(address, anchor, words) of each link."""
+    """Yield (address, anchor, words) for each link of a page."""
     for link in soup(page).find_all("a", href=True):
         yield *urldefrag(link["href"]), link.get_text(strip=True)

@@ -1,4 +1,4 @@
-"""The public address stands in one place, and everything follows it; empty, nothing is dead."""
+"""_config.yml alone sets the public address; without one, nothing links to it."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ PAGE = "notebooks/03-softmax-ignores-the-key-bias"
 
 
 def with_url(folder, url):
-    """A folder whose configuration holds that address."""
+    """Write the book's configuration with this address into a folder; return the folder."""
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     assert 'url: ""' in config
     (folder / "_config.yml").write_text(config.replace('url: ""', f'url: "{url}"'))
@@ -23,12 +23,12 @@ def with_url(folder, url):
 
 
 @pytest.mark.parametrize("url", [f"{MADE_UP}.git", SITE])
-def test_another_address_gets_a_sentence(tmp_path, url):
+def test_an_address_of_another_form_is_refused_in_a_sentence(tmp_path, url):
     with pytest.raises(Fault, match="expected https://github.com/OWNER/NAME, or nothing"):
         addresses(with_url(tmp_path, url))
 
 
-def test_readme_and_citation_name_the_address_where_there_is_one():
+def test_readme_and_citation_name_the_address_if_there_is_one():
     repository, site = addresses(ROOT)
     readme, citation = ((ROOT / name).read_text() for name in ("README.md", "CITATION.cff"))
     if site:
@@ -39,7 +39,7 @@ def test_readme_and_citation_name_the_address_where_there_is_one():
 
 
 def test_with_an_address_buttons_appear_and_copies_link_to_the_site(tmp_path):
-    """One chapter, built with a made-up address."""
+    """A chapter built with a made-up address links to the repository, Colab and the site."""
     root = with_url(tmp_path, MADE_UP)
     for name in ("book", "tools", "notebooks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""Every button that a page shows does something that is seen, under a finger and under Enter."""
+"""Every visible button of a page has a visible effect when it is tapped, or chosen with Enter."""
 
 import contextlib
 import itertools
@@ -12,14 +12,14 @@ OTHERS = ("notebooks/03-exercises.html", "book/teaching/quiz-2.html", "search.ht
 WIDTHS = (390, 800, 1300)
 
 BUTTONS = ":is(button, [role=button], summary)"
-#: The way back to the top is only there after scrolling.
+#: The button back to the top is excluded, as it appears only after scrolling.
 OF_THE_PAGE, OF_THE_TEXT = f"{BUTTONS}:not(article *, #pst-back-to-top)", f"article {BUTTONS}"
 MENU, CONTENTS = ".primary-toggle", ".secondary-toggle"
 
-#: What is to be seen, and where: every visible element with its place from left to right, the lines
-#: of a drawn sign, and the field with the cursor. A tooltip is no effect, nor what comes with
-#: scrolling or becomes opaque where the finger is, nor what happens inside another button: one that
-#: copies shows its sign again. Printing and the full screen are not on the page.
+#: A script that describes what is visible: every element with its horizontal place, the lines of
+#: drawn signs, and the field with the cursor. It ignores tooltips, effects of scrolling, changes of
+#: opacity under the finger, and changes inside other buttons, because a button that copies shows
+#: its old sign again. It adds whether the page was printed or fills the screen.
 SEEN = """window.seen = () => {
     const left = e => e.matches(".tooltip, .katex-display, #pst-back-to-top")
         || !e.checkVisibility({visibilityProperty: true});
@@ -34,7 +34,7 @@ SEEN = """window.seen = () => {
     return JSON.stringify([whole, [...document.body.children].flatMap(within)]);
 };
 window.print = () => { window.printed = true };"""
-#: Whether nothing has moved for a tenth of a second; what is seen then is kept.
+#: A script that waits until nothing has moved for a tenth of a second, and keeps what is visible.
 AT_REST = """async () => {
     let before;
     while (before !== (before = seen())) await new Promise(later => setTimeout(later, 100));
@@ -46,7 +46,7 @@ PATIENCE = 5_000  # milliseconds: a long page takes a while to fill the screen
 
 
 def does_something(page, button):
-    """Whether a tap changes what is seen. That it takes the cursor out of a field does not count."""
+    """Whether a tap changes what is visible, other than by taking the cursor out of a field."""
     button.evaluate("button => { window.tapped = button; document.activeElement.blur() }")
     page.evaluate(AT_REST)
     button.tap()
@@ -55,13 +55,13 @@ def does_something(page, button):
 
 
 def visible(page, selector):
-    """The buttons that can be seen and pressed; one that has nothing to do now is disabled."""
+    """The buttons that are visible and enabled; a button with nothing to do may be disabled."""
     found = page.query_selector_all(selector)
     return [button for button in found if button.is_visible() and button.is_enabled()]
 
 
 def dead_buttons(page):
-    """The names of the buttons that are pressed and change nothing, also in what others open."""
+    """Yield the labels of buttons without effect, including buttons in what other buttons open."""
 
     def dead(buttons):
         return [b.evaluate(LABEL) for b in buttons if not does_something(page, b)]
@@ -115,7 +115,7 @@ def test_enter_hides_the_menu_of_a_wide_page_and_keeps_the_focus(visit):
     expect(page.locator(f"{MENU}:visible")).to_be_focused()
 
 
-def test_the_contents_close_behind_what_is_chosen(visit):
+def test_the_contents_close_after_a_choice(visit):
     page = visit(CHAPTER, 390)
     toggle = page.locator(f"{CONTENTS}:visible")
     toggle.press("Enter")

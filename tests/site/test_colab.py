@@ -1,4 +1,4 @@
-"""The copies for Colab run alone, in an empty folder, and say what the originals say."""
+"""The copies for Colab run alone, in an empty folder, and print what the originals print."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from colab import NOTEBOOKS, colab_copy, companions, imported
 from execute_notebooks import own_sockets
 from nbclient import NotebookClient
 
-#: All that a copy may count on, beside Python.
+#: The packages that a copy may expect in Colab.
 IN_COLAB = {"torch", "sympy", "mpmath", "matplotlib", "numpy", "transformers"}
 
 each_copy = pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def code_cells(notebook):
 
 
 @each_copy
-def test_it_leads_to_the_site_or_nowhere(path):
+def test_links_of_a_copy_lead_to_the_site_or_are_removed(path):
     for site in ("", "https://example.org/book"):
         notebook = nbformat.reads(colab_copy(path, site), as_version=4)
         nbformat.validate(notebook)
@@ -36,7 +36,7 @@ def test_it_leads_to_the_site_or_nowhere(path):
 
 
 @each_copy
-def test_it_needs_nothing_but_what_colab_has_and_what_it_carries(path):
+def test_a_copy_imports_only_packages_of_colab_and_its_own_files(path):
     notebook = nbformat.read(path, as_version=4)
     carried = companions(notebook)
     sources = [cell.source for cell in code_cells(notebook)]
@@ -47,7 +47,7 @@ def test_it_needs_nothing_but_what_colab_has_and_what_it_carries(path):
 
 
 def told(notebook):
-    """What each code cell of a notebook printed or showed, its pictures by their number."""
+    """Yield (source, printed text, shown values, number of pictures) of each code cell."""
     for cell in code_cells(notebook):
         printed = "".join(o.text for o in cell.outputs if o.output_type == "stream")
         shown = [dict(o.data) for o in cell.outputs if "data" in o]
@@ -57,7 +57,7 @@ def told(notebook):
 
 
 @each_copy
-def test_it_runs_alone_and_says_the_same(path, tmp_path, monkeypatch):
+def test_a_copy_runs_alone_and_prints_the_same(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "")
     monkeypatch.delenv("MPLBACKEND", raising=False)  # figures as in Colab, inline
     original = nbformat.read(path, as_version=4)

@@ -1,7 +1,7 @@
-"""What the exhibits compute is what PyTorch's own modules compute, and they answer to keys.
+"""The exhibits compute what PyTorch's own modules compute, and can be used with the keyboard.
 
-The formulas run in Chromium, without the book around them, in float64 as here.  Both sides round
-fewer than a hundred operations on numbers below ten: 1e-12 is far above what that can leave.
+The formulas run in Chromium, without the rest of the book, in float64 like PyTorch here.  Both
+round fewer than a hundred operations on numbers below ten, so errors are far below 1e-12.
 """
 
 import json
@@ -36,7 +36,7 @@ def page(browser):
 
 
 def computed(page, formula, *given):
-    """What a formula of the page gives, as a tensor, or a dict of tensors."""
+    """Evaluate a formula in the page; return a tensor, or a dict of tensors."""
     found = page.evaluate(f"formulas.{formula}({', '.join(map(json.dumps, given))})")
     if not isinstance(found, dict):
         return torch.tensor(found, dtype=torch.float64)
@@ -52,7 +52,7 @@ def drawn(*shape):
 
 
 def parts(module):
-    """The weights and biases of attention by role, the biases drawn."""
+    """(weights, biases) of a module's attention, by role; the biases are set at random."""
     for bias in (module.in_proj_bias, module.out_proj.bias):
         nn.init.normal_(bias)
     W = [*module.in_proj_weight.chunk(3), module.out_proj.weight]
@@ -106,7 +106,7 @@ def test_the_block_is_that_of_the_module(page, norm_first):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
-def test_numbers_are_rounded_as_a_tensor_holds_them(page, dtype):
+def test_numbers_are_rounded_like_the_entries_of_a_tensor(page, dtype):
     ties = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-11, 1 + 3 * 2**-11, 2**-24, 3 * 2**-25])
     x = torch.cat([drawn(200) * 10 ** (4 * drawn(200)).clamp(-8, 4), ties.double(), -ties.double()])
     held = x.to(getattr(torch, dtype)).double()
@@ -116,7 +116,7 @@ def test_numbers_are_rounded_as_a_tensor_holds_them(page, dtype):
     assert (dtype == "float64") == torch.equal(shown, x)
 
 
-# ---- under keys and fingers ----------------------------------------------------------
+# ---- use by keyboard and mouse -------------------------------------------------------
 
 
 def said(page, name):
@@ -124,13 +124,13 @@ def said(page, name):
 
 
 def moved(page, name):
-    """The plots of an exhibit that say so, by their titles."""
+    """The titles of the plots of an exhibit that are marked as moved."""
     heads = page.locator(f"[data-exhibit={name}] .plot.moved .name").all_inner_texts()
     return [head.split("\n")[0] for head in heads]
 
 
 AFTER = ["after attention", "after network"]
-#: (exhibit, what is set, to what, the plots that have moved then), one after the other.
+#: (exhibit, control, its new value, plots that are marked as moved afterwards), in this order.
 STEPS = [
     ("three-biases", "key bias", "1", ["Scores"]),
     ("three-biases", "key bias", "0", []),
@@ -152,7 +152,7 @@ STEPS = [
 ]
 
 
-def test_what_is_set_moves_what_the_theorem_says(page):
+def test_a_control_moves_the_plots_that_its_theorem_says(page):
     for name, label, value, plots in STEPS:
         control = page.locator(f"[data-exhibit={name}]").get_by_label(label)
         control.fill(value) if value else control.check()

@@ -1,6 +1,6 @@
-"""What the page takes from a notebook for its live cells, run without torch as a browser would.
+"""The live cells of every page give the stored outputs when they run without torch.
 
-The same runner, prelude and source as in the browser, in this Python: that is much faster.
+They have the runner, prelude and source of the browser, but run in this Python, which is faster.
 """
 
 import json
@@ -30,9 +30,9 @@ def live_cells(notebook):
 
 
 def run(cells, python=sys.executable):
-    """What the runner makes of the cells, one after the other, where there is no torch."""
+    """The results of the runner for the cells, in order, in a process without torch."""
     jobs = [(cell.prelude, cell.source) for cell in cells]
-    # no compiled copy of the runner: its folder is published as it is
+    # no bytecode, as the runner's folder is published as it is
     env = {"PYTHONPATH": f"{FOLDER}:{RUNNER}", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command, given = [python, "-c", WITHOUT_TORCH], json.dumps(jobs)
     done = subprocess.run(command, input=given, capture_output=True, text=True, env=env)
@@ -41,13 +41,13 @@ def run(cells, python=sys.executable):
 
 
 def disagreements(notebook, cells, results):
-    """The cells whose run does not give what is stored, apart from lines that need torch."""
+    """Yield the cells whose results differ from the stored ones, except lines that need torch."""
     for cell, result in zip(cells, results, strict=True):
         outputs = notebook["cells"][cell.index]["outputs"]
         printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()
         stored = ["".join(o["data"].get("text/latex", "")) for o in outputs if "data" in o]
         said = result["printed"].splitlines()
-        if cell.shortened:  # what is left of it prints some of the stored lines, in their order
+        if cell.shortened:  # it prints some of the stored lines, in order
             rest = iter(printed)
             same = all(line in rest for line in said)
         else:
@@ -65,11 +65,11 @@ def test_every_cell_gives_what_the_notebook_stores(path):
 
 
 def cells_of(*sources):
-    """The live cells of a notebook with these cells of code."""
+    """The live cells of a notebook that consists of these code cells."""
     return live_cells({"cells": [{"cell_type": "code", "source": source} for source in sources]})
 
 
-def test_a_cell_brings_what_it_needs_and_no_more_and_leaves_out_what_needs_torch():
+def test_a_live_cell_has_only_what_it_needs_and_nothing_that_needs_torch():
     (cell,) = cells_of(
         "import torch\nfrom derivation import Derivation, matrix, sizes",
         "m, n = sizes('m n')\nS, T = matrix('S', m, n), 1\nunused = 2",
@@ -81,7 +81,7 @@ def test_a_cell_brings_what_it_needs_and_no_more_and_leaves_out_what_needs_torch
     assert cell.source == "Derivation('twice', twice(S)).by(2 * S)" and cell.shortened
 
 
-def test_a_run_leaves_nothing_to_the_next():
+def test_runs_of_cells_do_not_affect_each_other():
     before = "from derivation import *\nx = matrix('x', sizes('n'))\nproof = Derivation('p', x)"
     source = "Derivation\nproof.by(2 * x - x)\nprint(len(proof.lines))\nleft = 1"
     cell = cells_of(before, source)[-1]

@@ -1,4 +1,4 @@
-"""Live proofs: a reader edits a derivation and runs it in the page, without a server's help."""
+"""Live proofs: a reader can edit a derivation and run it in the page, without a server."""
 
 import time
 
@@ -9,14 +9,14 @@ from site_files import SITE
 CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
 THEOREM = ".cell-9"  # Theorem 3.1
 
-#: Seconds, on a processor that adds a million squares in ADDITION and has nothing else to do.
+#: Limits in seconds, for an idle processor that adds a million squares in ADDITION seconds.
 FIRST_RUN, LATER_RUN, STOPPING, ADDITION = 6.0, 0.5, 1.0, 0.05
 PATIENCE = 60_000  # milliseconds
 LOADED = "performance.getEntriesByType('resource').map(r => r.name).join()"
 
 
 class Cell:
-    """A live cell, as a reader handles it."""
+    """A live cell in a page, with the actions of a reader."""
 
     def __init__(self, page):
         self.page, self.cell = page, page.locator(THEOREM)
@@ -29,7 +29,7 @@ class Cell:
         self.cell.get_by_role("button", name=label, exact=True).click()
 
     def run(self, ends="Done."):
-        """Run the cell and return the seconds until its status says so."""
+        """Run the cell and return the seconds until its status begins with ``ends``."""
         start = time.perf_counter()
         self.press("Run")
         self.until(ends)
@@ -53,7 +53,7 @@ def cell(visit):
 
 
 def slowness():
-    """How many times longer work takes here at the moment than where the limits were stated."""
+    """The factor by which this machine is now slower than the one that the limits are for."""
     start = time.perf_counter()
     for _ in range(5):
         sum(i * i for i in range(10**6))
@@ -72,7 +72,7 @@ def test_a_true_line_is_typeset_in_time(cell):
     assert later <= LATER_RUN * slower, f"{later:.2f} s, on a machine {slower:.1f} times slower"
 
 
-def test_a_false_line_is_refused_by_what_is_loaded_at_the_first_run(cell):
+def test_a_false_line_is_refused_and_the_worker_loads_at_the_first_run(cell):
     assert "/worker.mjs" not in cell.page.evaluate(LOADED)
     source = cell.field.input_value()
     cell.field.fill(source.replace("c @ ones(n).T", 'ones(m) @ matrix("t", n).T'))
@@ -97,7 +97,7 @@ def test_an_endless_loop_is_stopped(cell):
     assert cell.says("after") and cell.says("Line 2 of the cell raises NameError: ")
 
 
-def test_the_keyboard_is_enough_also_to_restore_the_original(cell):
+def test_the_keyboard_suffices_to_edit_run_and_reset(cell):
     keyboard, focused = cell.page.keyboard, "document.activeElement.textContent"
     original = cell.field.input_value()
     keyboard.press("Control+Home")

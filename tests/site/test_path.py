@@ -1,4 +1,4 @@
-"""What a reader has done is kept in the browser, shown on one page, and forgotten on demand."""
+"""The browser keeps a reader's progress, one page shows it, and a button deletes it."""
 
 import re
 
@@ -14,13 +14,13 @@ def row(page, name):
     return rows.locator("td").last
 
 
-def test_exercises_and_first_answers_are_kept_and_forgotten(visit, address):
+def test_exercises_and_first_answers_are_kept_until_deleted(visit, address):
     page = visit(SHEET)
     page.get_by_label("I have done 3A", exact=True).focus()
     page.keyboard.press("Space")
     page.goto(f"{address}/{QUIZ}")
     first = page.locator("section", has=page.locator("h2", has_text="1. ")).last
-    for kind in ("wrong", "right"):  # the second one changes nothing
+    for kind in ("wrong", "right"):  # only the first answer counts
         first.locator(f"details.quiz-{kind} summary").first.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("1 of 5 answered, 0 right")
     page.goto(f"{address}/{SHEET}")
@@ -34,7 +34,7 @@ def test_exercises_and_first_answers_are_kept_and_forgotten(visit, address):
     assert page.evaluate("localStorage.getItem('where-did-the-bias-go: path')") is None
 
 
-def test_the_page_counts_what_the_sheets_have():
+def test_the_page_counts_the_exercises_of_each_sheet():
     page = (ROOT / "book/teaching/your-path.md").read_text(encoding="utf-8")
     rows = re.findall(r"\[sheet (\d+)\]\(\S+\) \| (\d+) \|", page)
     for chapter, count in rows:

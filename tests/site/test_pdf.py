@@ -1,7 +1,7 @@
-"""The PDF says what the book says, and nothing in it is cut off, dead or unnamed.
+"""The PDF contains the whole book, with working links, and nothing in it is cut off.
 
-What needs Chromium or the PDF is skipped where they are not, and fails with
-REQUIRE_BROWSER=1. `make pdf` makes the PDF; one that is older than the book counts as none.
+Tests that need Chromium or the PDF are skipped without them, and fail with REQUIRE_BROWSER=1.
+`make pdf` makes the PDF; a PDF older than the book counts as missing.
 """
 
 import os
@@ -31,13 +31,13 @@ def pdf():
 
 @pytest.fixture(scope="module")
 def text(pdf):
-    """The words of each page, joined by single spaces, its ligatures written as letters."""
+    """The words of each page, joined by single spaces, with ligatures written as letters."""
     apart = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl"})
     return [" ".join(page.extract_text().translate(apart).split()) for page in pdf.pages]
 
 
 def outline(entries, depth=0):
-    """(depth, title, entry) of each entry of an outline, in order."""
+    """Yield (depth, title, entry) for each entry of an outline, in order."""
     for entry in entries:
         if isinstance(entry, list):
             yield from outline(entry, depth + 1)
@@ -46,11 +46,11 @@ def outline(entries, depth=0):
 
 
 def plain(words):
-    """Words as the notebooks write them: the book has typographic apostrophes."""
+    """Words as plain text, with typographic apostrophes replaced as in the notebooks."""
     return words.replace("’", "'").replace("$", "").replace("`", "")
 
 
-def test_it_says_what_it_is_has_no_empty_page_and_gives_pictures_and_formulas_words(pdf, text):
+def test_the_pdf_has_metadata_no_empty_page_and_alternative_texts(pdf, text):
     root = pdf.root_object
     assert root["/MarkInfo"]["/Marked"] and "/StructTreeRoot" in root and root["/Lang"] == "en"
     assert (pdf.metadata.title, pdf.metadata.author) == (CONFIG["title"], CONFIG["author"])
@@ -61,7 +61,7 @@ def test_it_says_what_it_is_has_no_empty_page_and_gives_pictures_and_formulas_wo
         assert found and all(o.get("/Alt", "").strip() for o in found)
 
 
-def test_its_outline_has_parts_chapters_and_theorems_and_the_contents_name_their_pages(pdf, text):
+def test_outline_and_contents_are_complete_and_give_the_right_pages(pdf, text):
     contents, found = soup(ONE_PAGE).find(id="contents"), list(outline(pdf.outline))
     listed = [e.get_text() for e in contents.select("p, .chapter-title")]
     named = [(title, entry) for depth, title, entry in found if depth < 2]
@@ -77,7 +77,7 @@ def test_its_outline_has_parts_chapters_and_theorems_and_the_contents_name_their
         assert words.count(f"{theorem.label} ") >= 3, f"{theorem.label}: heading, box, register"
 
 
-def test_on_one_page_every_anchor_is_one_of_a_kind_and_every_link_leads_somewhere(pdf):
+def test_on_one_page_anchors_are_unique_and_links_work(pdf):
     assert not list(faults_in(ONE_PAGE))
     links = [link.get_object() for page in pdf.pages for link in page.get("/Annots", [])]
     assert len([link for link in links if "/Dest" in link]) > 100
@@ -126,7 +126,7 @@ def test_a_page_that_would_not_print_well_is_refused(browser, tmp_path):
     assert not missed, str(refused.value)
 
 
-def test_a_solution_is_opened_and_a_formula_a_little_too_wide_made_smaller(browser, tmp_path):
+def test_solutions_are_unfolded_and_wide_formulas_made_smaller(browser, tmp_path):
     formula = f'<p class="math">{typeset("x + y + " * 12 + "z", True)}</p>'
     body = f"<details><summary>Solution</summary><b>It is true.</b></details>{formula}"
     page = printed(browser, tmp_path, body)

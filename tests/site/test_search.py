@@ -1,4 +1,4 @@
-"""What people type into the search, and where the page they want stands in what is found."""
+"""The search finds the page that a reader wants among its first results."""
 
 from urllib.parse import quote
 
@@ -6,7 +6,7 @@ import pytest
 
 FIRST = 3
 
-#: Written down before the order was changed, and not changed since.
+#: {query: page wanted}, chosen before the order of results was changed, and not changed since.
 WANTED = {
     "key bias": "03-softmax-ignores-the-key-bias",
     "query bias": "04b-the-query-bias-stays",
@@ -29,7 +29,7 @@ WANTED = {
     "group norm": "07b-other-norms-other-biases",
     "rmsnorm bias": "07b-other-norms-other-biases",
 }
-#: Written after it was changed: the order was not made for these.
+#: Queries chosen after that change, so that the order was not tuned to them.
 UNSEEN = {
     "causal mask": "02-masks-break-the-symmetry",
     "online softmax": "03c-the-same-lemma-is-the-online-softmax",
@@ -42,7 +42,7 @@ UNSEEN = {
     "padding mask nan": "02c-masks-and-pytorch-traps",
     "deberta": "11d-around-the-softmax",
 }
-#: Words that people use and the book does not, or not there; the list in search-order.js knows them.
+#: Queries in words that the wanted page does not use; search-order.js lists them.
 TYPED = {
     "quantization": "15b-the-price-of-a-large-key-bias",
     "MLA": "which-bias-can-go",
@@ -60,19 +60,19 @@ TYPED = {
     "lost k_proj.bias": "which-bias-can-go",
     "fused QKV": "10-attention-at-initialisation",
 }
-#: A question about a bias leads to the page of answers before any chapter.
+#: Queries about a bias, for which the first result must be the page of answers.
 ASKED = [
     "rope bias", "bias before batchnorm", "bias=False", "which bias", "qkv bias",
     "layernorm bias", "rmsnorm bias", "gpt2 bias", "bias in_proj_weight",
 ]  # fmt: skip
-#: The first results are on the page, or there are no more of them.
+#: A script that tells whether the first results are on the page, or the search has finished.
 ENOUGH = f"""() => document.querySelectorAll("ul.search > li").length >= {FIRST}
     || document.querySelector(".search-summary")?.textContent.includes("finished")"""
 PAGES = "es => es.map(e => new URL(e.href).pathname.split('/').pop().replace('.html', ''))"
 
 
 def missed(page, wanted, first=FIRST):
-    """The queries whose page is not among the first, with what stands there instead."""
+    """{query: its first results} for each query whose wanted page is not among them."""
     found = {}
     for query, name in wanted.items():
         page.goto(f"{page.url.partition('?')[0]}?q={quote(query)}")
@@ -80,12 +80,12 @@ def missed(page, wanted, first=FIRST):
         pages = page.eval_on_selector_all("ul.search > li > a:first-child", PAGES)[:first]
         if name not in pages:
             found[query] = pages
-    page.faults.clear()  # a search that is left at once breaks off what it still loads
+    page.faults.clear()  # leaving a search aborts its requests
     return found
 
 
 @pytest.mark.parametrize(("wanted", "allowed"), [(WANTED, 2), (UNSEEN, 1), (TYPED, 0)])
-def test_the_page_wanted_is_among_the_first(visit, wanted, allowed):
+def test_the_wanted_page_is_among_the_first_results(visit, wanted, allowed):
     not_first = missed(visit("search.html"), wanted)
     assert len(not_first) <= allowed, not_first
 
@@ -94,14 +94,14 @@ def test_a_question_about_a_bias_leads_to_the_page_of_answers(visit):
     assert missed(visit("search.html"), dict.fromkeys(ASKED, "which-bias-can-go"), first=1) == {}
 
 
-def test_an_unknown_word_is_named_and_the_others_are_searched_for(visit):
+def test_a_search_names_an_unknown_word_and_uses_the_others(visit):
     page = visit("search.html?q=gpt2+zorglub+bias")
     page.wait_for_function(ENOUGH)
     assert "Not found: zorglub" in page.locator("#search-results").text_content()
     page.faults.clear()
 
 
-def test_what_is_found_is_quoted_and_not_painted_over_the_page(visit):
+def test_results_quote_the_text_and_pages_are_not_highlighted(visit):
     page = visit("search.html?q=fused+width")
     page.wait_for_function("document.querySelectorAll('ul.search p.context').length > 8")
     said = page.locator("ul.search p.context").all_text_contents()

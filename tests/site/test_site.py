@@ -1,4 +1,4 @@
-"""Every page of the built site, as its readers meet it: offline, in both themes, on a phone."""
+"""Every page of the built site is complete and accessible: offline, in both themes, on a phone."""
 
 import gzip
 import re
@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from lighter import lighter
 from site_files import SITE, anchors, links_of, soup
 
-START = "index.html"  # leads to the first page, and has nothing of its own
+START = "index.html"  # only redirects to the first page
 PAGES = sorted(
     page.relative_to(SITE).as_posix()
     for page in SITE.rglob("*.html")
@@ -32,12 +32,12 @@ def test_the_site_is_built_and_starts_with_the_first_page():
 # ---- without a browser ------------------------------------------------------------
 
 
-#: An address ends with a letter, a digit, a slash, or what its parameters may end with.
+#: A complete address, which ends with a letter, a digit, or one of the signs “/”, “_”, “=”, “-”.
 WHOLE_ADDRESS = re.compile(r"https://[\w.-]+\.\w+(/|/\S*[\w/=-])?")
 
 
 def faults_in(page):
-    """What is wrong with the links, anchors and pictures of a page."""
+    """Yield the faults of the links, anchors and pictures of a page."""
     for address, anchor, words in links_of(page):
         if ":" in address:
             whole = WHOLE_ADDRESS.fullmatch(f"{address}#{anchor}".removesuffix("#"))
@@ -59,29 +59,29 @@ def faults_in(page):
 
 
 @each_page
-def test_its_links_lead_somewhere_and_its_pictures_have_words(page):
+def test_links_work_and_pictures_have_alternative_text(page):
     assert not list(faults_in(SITE / page))
 
 
-#: Bytes of what a page names, as a server sends it that compresses text; KaTeX's fonts are some
-#: 100,000 more.
+#: The most bytes of a page with the files that it names, with text compressed; KaTeX's fonts add
+#: about 100,000.
 HEAVIEST = 300_000
 NAMED = "link[rel=stylesheet][href], link[rel=preload][href], script[src], img[src]"
 
 
 def weight(page):
-    """What is loaded before a click, in bytes, with text compressed."""
+    """The bytes of a page and of the files that it loads before any click, with text compressed."""
     named = {e.get("href") or e["src"] for e in soup(page).select(NAMED)}
     files = {(page.parent / address.split("?")[0]).resolve() for address in named}
     return sum(len(gzip.compress(path.read_bytes())) for path in {page, *files} if path.is_file())
 
 
 @each_page
-def test_it_is_light(page):
+def test_a_page_is_light(page):
     assert weight(SITE / page) <= HEAVIEST
 
 
-def test_a_style_that_no_page_uses_goes_and_one_that_may_be_used_stays():
+def test_only_styles_that_no_page_uses_are_removed():
     kept = [".shown b{c:d}", ".lost,.shown{c:d}", "a:not(.lost){c:d}", ".bs-tooltip-top{c:d}",
             "@media print{", ".shown:hover{c:d}", "}", "from{c:d}"]  # fmt: skip
     gone = [".lost{c:d}", ".shown .lost{c:d}"]
@@ -95,7 +95,7 @@ UNSET = """() => [...document.querySelectorAll(".math")].filter(m =>
     !m.querySelector(".katex") || m.querySelector(".katex-error")
 ).map(m => m.textContent)"""
 
-#: What sticks out of the page sideways and cannot be scrolled to inside a box of its own.
+#: A script that finds elements wider than the page that are not inside a scrolling box.
 STICKS_OUT = """() => {
     const scrolls = e => e && e !== document.body && (
         ["auto", "scroll"].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
@@ -107,8 +107,8 @@ STICKS_OUT = """() => {
 }"""
 THEME = "look => { const d = document.documentElement.dataset; d.theme = d.mode = look }"
 
-#: The rule that looks at colours takes most of the time. Formulas and highlighted code, most of
-#: a page's elements, have theirs from one style sheet: they are looked at on one page of each.
+#: Checking colours takes most of the time. Formulas and highlighted code, most of the elements of a
+#: page, have their colours from one style sheet, and are checked on the pages of SEEN_WHOLE only.
 COLOURS = {"runOnly": ["color-contrast"]}
 ALL_BUT_COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
 STYLED_ONCE = {"exclude": [[".katex"], ["pre"]]}
@@ -116,7 +116,7 @@ SEEN_WHOLE = (CHAPTER, "notebooks/03-exercises.html")
 
 
 def axe(page, rules, within=None):
-    """What axe finds, in words. It reads style sheets again: what it asks for does not count."""
+    """The violations that axe finds, in words; requests that axe itself makes are no faults."""
     before = len(page.faults)
     options = {"resultTypes": ["violations"], "preload": False} | rules
     found = Axe().run(page, context=within, options=options).response["violations"]
@@ -125,21 +125,21 @@ def axe(page, rules, within=None):
 
 
 def faults_on(shown, within=None):
-    """What is wrong on a page by its kind: on a desk in light and dark, then on a phone."""
+    """{kind: faults of a page}, on a wide screen in light and dark, then on a phone."""
     found = {"faults": list(shown.faults), "mathematics": shown.evaluate(UNSET)}
     found["axe"] = axe(shown, ALL_BUT_COLOURS)
     for look in ("light", "dark"):
         shown.evaluate(THEME, look)
         found[f"axe, {look}"] = axe(shown, COLOURS, within)
     shown.set_viewport_size(PHONE)
-    shown.wait_for_timeout(600)  # the theme makes what scrolls reachable by keyboard
+    shown.wait_for_timeout(600)  # the theme makes scrolling boxes focusable
     found["sticks out"] = shown.evaluate(STICKS_OUT)
     found["axe, phone"] = axe(shown, ALL_BUT_COLOURS)
     return {kind: some for kind, some in found.items() if some}
 
 
 @each_page
-def test_it_is_whole_and_open_to_everyone(visit, page):
+def test_a_page_is_complete_and_accessible(visit, page):
     shown = visit((SITE / page).as_uri())  # as a file: without a server, and without a network
     assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
 
@@ -152,7 +152,7 @@ FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
 </main></html>"""
 
 
-def test_a_faulty_page_is_seen_to_be_faulty(visit, tmp_path):
+def test_the_faults_of_a_faulty_page_are_found(visit, tmp_path):
     path = tmp_path / "faulty.html"
     path.write_text(FAULTY, encoding="utf-8")
     assert len(list(faults_in(path))) == 7
@@ -164,7 +164,7 @@ def test_a_faulty_page_is_seen_to_be_faulty(visit, tmp_path):
     assert found["axe, light"] and "wide and pale" in str(found["sticks out"])
 
 
-#: The way past the navigation, search, the theme, another chapter, a theorem, the next page.
+#: What Tab must reach: the skip link, search, the theme, a chapter, a theorem, the next page.
 REACHED = {
     "#pst-skip-link a, a.skip-link", ".search-button-field, .search-button",
     ".theme-switch-button", "nav.bd-links a", ".theorem-box .headerlink",
@@ -181,10 +181,10 @@ def test_the_keyboard_reaches_everything(visit):
     assert not missed
 
 
-# ---- what the extensions add -------------------------------------------------------
+# ---- additions of the book's extensions --------------------------------------------
 
 
-def test_symbols_have_words_and_theorems_and_equations_can_be_linked_to():
+def test_symbols_are_explained_and_theorems_and_equations_have_links():
     page = soup(SITE / "notebooks" / "04-the-value-bias-leaves.html")
     said = {symbol.annotation.text: symbol["title"] for symbol in page.select("abbr.symbol")}
     assert said["b_V"].startswith("value bias") and said["W_O"].startswith("output weight")

@@ -1,6 +1,6 @@
-"""The symbolic part of every notebook, on other versions of Python and of SymPy, without torch.
+"""The proofs of every notebook pass on other versions of Python and SymPy, without torch.
 
-Colab changes both without asking: a copy has to run on what it finds there.
+Colab changes both versions at will, and a copy has to run on those that it finds there.
 """
 
 import json
@@ -12,13 +12,13 @@ import pytest
 from files import ROOT
 from test_live_cells import FOLDER, live_cells, run
 
-#: Newer interpreters with the SymPy that is pinned, and the minor version before it.
+#: (Python, SymPy): newer Pythons with the pinned SymPy, and one pair with the minor before it.
 PAIRS = [("3.11", "1.13.3"), ("3.12", "1.14.0"), ("3.13", "1.14.0")]
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: f"python {pair[0]}, sympy {pair[1]}")
 def python(request):
-    """An environment that holds SymPy and nothing else."""
+    """The interpreter of an environment in which only SymPy is installed."""
     version, sympy = request.param
     managed = Path.home().glob(f".pyenv/versions/{version}*/bin/python{version}")
     found = next(managed, shutil.which(f"python{version}"))
@@ -34,6 +34,6 @@ def python(request):
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_its_proofs_pass(python, path):
+def test_the_proofs_of_a_notebook_pass(python, path):
     results = run(live_cells(json.loads(path.read_text(encoding="utf-8"))), python)
     assert [result for result in results if {"error", "refusal"} & set(result)] == []

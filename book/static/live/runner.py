@@ -1,4 +1,4 @@
-"""Runs the cells of a page in the reader's browser, each by itself; `worker.mjs` loads it."""
+"""Run cells of a page in the reader's browser, each by itself; `worker.mjs` loads this module."""
 
 import ast
 import contextlib
@@ -9,12 +9,12 @@ import traceback
 from derivation import ProofError
 
 CELL, BEFORE = "the cell", "what stands before the cell"
-UNTESTED = "not run in torch, which is not installed"  # the page says it once, for all cells
-LONGEST = 20_000  # characters: a page that has to set more would stand still
+UNTESTED = "not run in torch, which is not installed"  # shown once on the page, not for each line
+LONGEST = 20_000  # characters; typesetting more would freeze the page
 
 
 def run(prelude, source):
-    """What a cell prints and shows, as JSON: printed, all its latex and text, refusal or error."""
+    """Run a cell; return as JSON what it printed, and its values, its refusal or its error."""
     printed, values, result = io.StringIO(), [], {}
     try:
         namespace = namespace_after(prelude)
@@ -31,7 +31,7 @@ def run(prelude, source):
 
 
 def namespace_after(prelude):
-    """The namespace in which a cell starts: made anew, so that a run leaves nothing to the next."""
+    """A new namespace in which the prelude has run, so that no run of a cell affects another."""
     namespace = {"__name__": "__main__", "display": lambda *values: None}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(prelude, BEFORE, "exec"), namespace)
@@ -39,7 +39,7 @@ def namespace_after(prelude):
 
 
 def last_value(source, namespace):
-    """Run a cell as Jupyter does: the value of its last line, where that is an expression."""
+    """Run a cell as Jupyter does; return the value of its last line if that is an expression."""
     body = ast.parse(source, CELL).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), CELL, "exec"), namespace)
@@ -47,7 +47,7 @@ def last_value(source, namespace):
 
 
 def shown(values):
-    """How Jupyter shows values: as mathematics where they can be, else as text."""
+    """Values as Jupyter shows them: as LaTeX if they have it, otherwise as text."""
     found = {"latex": [], "text": []}
     for value in values:
         latex = value._repr_latex_() if hasattr(value, "_repr_latex_") else None
@@ -59,7 +59,7 @@ def shown(values):
 
 
 def presentable(said):
-    """Without the remark, in plain text and in LaTeX, and no longer than a page can bear."""
+    """Text or LaTeX without the remark `UNTESTED`, cut off after `LONGEST` characters."""
     if isinstance(said, list):
         return [presentable(each) for each in said]
     for row in (f"\n  {UNTESTED}", f" \\\\\n& \\text{{{UNTESTED}}}"):
@@ -68,7 +68,7 @@ def presentable(said):
 
 
 def in_a_sentence(error):
-    """One sentence in place of a traceback, with the line of the cell."""
+    """A sentence that describes an error, in place of a traceback, with the line of the cell."""
     if isinstance(error, SyntaxError) and error.filename == CELL:
         return f"Line {error.lineno} is not Python: {error.msg}."
     frames = traceback.extract_tb(error.__traceback__)

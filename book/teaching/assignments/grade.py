@@ -5,15 +5,15 @@
 
 The assignments are read from the folder ``source`` beside this file, or from ``--source``.
 
-Of a submission only the answers count, and the code cells that the student added, which run in
-their place; setup and tests, the hidden ones too, come from the source.  It runs in a kernel of its
-own, in an empty folder that is removed, on the CPU, with no variable of yours but the search path;
-what it prints is dropped.  Before each cell the names of the setup and of Python get their meaning
-back.  A cell that runs too long, needs too much memory or ends Python costs its own question only.
+Only the answers of a submission and the code cells that the student added are run, in their order;
+setup and tests, including hidden ones, come from the source.  A submission runs in its own kernel,
+in an empty temporary folder, on the CPU, with few of your environment variables, and its output is
+dropped.  Before each cell the names of the setup and Python's own regain their meaning.  A cell
+that runs too long, needs too much memory or ends Python costs its own question only.
 
-**This is no wall against a submission written to deceive.**  It runs as you: it can read the hidden
-tests and your files, and use the network.  Strangers' code belongs into a container without
-network; the guide's page on grading shows one.
+**This does not protect you from a submission written to deceive.**  The code runs as you: it can
+read the hidden tests and your files, and use the network.  Grade strangers' code in a container
+without a network; the guide's page on grading shows one.
 """
 
 import argparse
@@ -36,7 +36,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY
 HOMES = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "IPYTHONDIR")
 FIXED = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
 FIXED |= {"PYTHONUTF8": "1", "PYTHONHASHSEED": "0"}
-#: Run first: it drops what is printed, sets limits, and puts names back before each cell.
+#: Code that runs first: it drops output, sets limits, and restores names before each cell.
 FIRST = """
 import builtins as _builtins, contextlib as _contextlib, os as _os, sys as _sys
 _sys.stdout = _sys.stderr = open(_os.devnull, "w")
@@ -56,27 +56,27 @@ def _remember():
 get_ipython().events.register("pre_run_cell", _restore)
 """
 
-#: Its kind is setup, answer, tests or text; or person, for an answer that a person grades.
+#: The kind of a cell is setup, answer, tests or text, or person if a person grades the answer.
 Cell = namedtuple("Cell", "name kind points source")
-#: Points for a part of a question, and why; ``points`` is None where a person gives them.
+#: The points for a part of a question, with a reason; None if a person gives them.
 Verdict = namedtuple("Verdict", "question points of reason")
 Report = namedtuple("Report", "file assignment verdicts notes")
 
 
 class CannotGrade(Exception):
-    """This submission cannot be graded; says why."""
+    """The reason why a submission cannot be graded."""
 
 
 def read(path):
-    """A notebook file; CannotGrade says what is wrong with it."""
+    """The notebook in a file; raises CannotGrade if the file holds none."""
     try:
         return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-    except Exception as error:  # whatever a file can hold that is no notebook
+    except Exception as error:  # a broken file can raise any error
         raise CannotGrade(f"the file cannot be read as a notebook: {error}") from None
 
 
 def cells_of(notebook):
-    """Its Cells, as nbgrader's metadata mark them; one without a mark has no name."""
+    """Yield the Cells of a notebook by nbgrader's metadata; a cell without any has no name."""
     for cell in notebook.cells:
         mark, kind = cell.metadata.get("nbgrader") or {}, "text"
         if mark.get("solution"):
@@ -87,7 +87,7 @@ def cells_of(notebook):
 
 
 def sorted_out(names, submission):
-    """({name: source}, {name: code added after it}); of doubled cells the last counts."""
+    """({name: source}, {name: code added after that cell}); of duplicate cells the last counts."""
     found, added, last = {}, {}, ""
     for cell in submission:
         if cell.name in names:
@@ -98,7 +98,7 @@ def sorted_out(names, submission):
 
 
 def grade(path, source, seconds=60, megabytes=2048):
-    """The Report on a submission to the assignment ``source``; both are paths of notebooks."""
+    """The Report on a submission; ``path`` and the assignment ``source`` are notebook paths."""
     cells = list(cells_of(read(source)))
     found, added = sorted_out({cell.name for cell in cells} - {""}, cells_of(read(path)))
     own = {"limits", *(cell.name for cell in cells if cell.kind == "setup")}
@@ -121,7 +121,7 @@ def assembled(cells, found, added, megabytes):
 
 
 def run(steps, seconds_for):
-    """{name: its error}; where a cell has to be stopped, the others run again without it."""
+    """Run the cells, again without any that had to be stopped; return {name: its error}."""
     notebook, stopped = nbformat.v4.new_notebook(cells=steps), {}
     while ended := run_once(notebook, seconds_for):
         stopped |= ended
@@ -130,7 +130,7 @@ def run(steps, seconds_for):
 
 
 def run_once(notebook, seconds_for):
-    """{name: why} of the cell that ended the run; empty where all cells ran."""
+    """Run the cells; return {name: why} of the cell that ended the run, or {} if all ran."""
     client = NotebookClient(notebook, allow_errors=True, extra_arguments=["--log-level=CRITICAL"])
     begun = []
     client.timeout_func = lambda cell: seconds_for(cell.metadata.name)
@@ -147,7 +147,7 @@ def run_once(notebook, seconds_for):
 
 
 def error_of(cell):
-    """The error that a cell ended with, in words; empty where it ran."""
+    """The error that a cell ended with, in words, or "" if it had none."""
     for output in cell.outputs:
         if output.output_type == "error":
             asserted = output.ename == "AssertionError" and output.evalue
@@ -156,8 +156,8 @@ def error_of(cell):
 
 
 def verdicts_on(cells, found, errors):
-    """A Verdict for each part of a question: only tests that ran and passed give points."""
-    answers, tested = [], False  # to the question whose tests come next
+    """Yield a Verdict for each part of a question; only tests that ran and passed give points."""
+    answers, tested = [], False  # answers that the next tests grade
     for name, kind, of, _ in cells:
         if kind == "answer":
             answers, tested = [*([] if tested else answers), name], False
@@ -171,7 +171,7 @@ def verdicts_on(cells, found, errors):
 
 
 def shortcoming(tests, answers, found, errors):
-    """Why a part scores nothing; empty where it scores."""
+    """Why a part scores nothing, or "" if it scores."""
     if any(UNANSWERED.search(found.get(answer, "")) for answer in answers):
         return "not answered"
     reasons = [f"the answer {errors[answer]}" for answer in answers if answer in errors]
@@ -179,8 +179,8 @@ def shortcoming(tests, answers, found, errors):
 
 
 def notes(cells, found, errors):
-    """What was changed that is not the student's to change; what went wrong in added cells."""
-    visible = lambda source: HIDDEN.sub("", source).split()  # editors change blanks
+    """Yield notes on changed or missing setup and tests, and on errors in added cells."""
+    visible = lambda source: HIDDEN.sub("", source).split()  # editors change white space
     for name, kind, _, source in cells:
         if kind in ("setup", "tests") and visible(found.get(name, "")) != visible(source):
             yield f"{name} was changed or is missing; the original was used"
@@ -188,7 +188,7 @@ def notes(cells, found, errors):
 
 
 def main(arguments=None):
-    """0: everything was graded. 1: something could not be. 2: the command makes no sense."""
+    """Grade; return 0, or 1 if some submission could not be graded.  Bad arguments exit with 2."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("submissions", nargs="+", type=Path, metavar="submission.ipynb")
     parser.add_argument("--source", type=Path, default=Path(__file__).resolve().parent / "source")
@@ -209,7 +209,7 @@ def main(arguments=None):
 
 
 def source_for(path, options):
-    """The assignment that a submission answers: it says so inside, or else in its name."""
+    """The path of the assignment that a submission names in its metadata or its file name."""
     named = [read(path).metadata.get("assignment", {}).get("id")]
     named += re.findall(r"(?:part|sheet)-\d+", path.name)
     source = options.source / f"{next(filter(None, named), None)}.ipynb"
@@ -219,7 +219,7 @@ def source_for(path, options):
 
 
 def told(report):
-    """The report in words; what a submission made up stays on its line."""
+    """The report in words; text from the submission is put on one line each and cut off."""
     in_a_line = lambda words: " ".join(words.split())[:1000]
     counted = [v for v in report.verdicts if v.points is not None]
     total = Verdict("total", sum(v.points for v in counted), sum(v.of for v in counted), "")
@@ -231,7 +231,7 @@ def told(report):
 
 
 def write_table(reports, path):
-    """A row for each submission: its points, question by question, then the reasons."""
+    """Write a CSV row for each submission: its points by question, then the reasons."""
     rows = [
         {"file": file, "assignment": assignment, "points": sum(v.points or 0 for v in verdicts)}
         | {v.question: v.points for v in verdicts}

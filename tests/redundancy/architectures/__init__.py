@@ -1,9 +1,9 @@
-"""Modules in the way in which their projects write them, each with the number of directions that can go.
+"""Small copies of published modules, each with its hand-derived number of redundant directions.
 
-    ARCHITECTURES["BERT"].build()       # the module, at small sizes
-    ARCHITECTURES["BERT"].redundant     # derived by hand, of all added parameters together
+    ARCHITECTURES["GRU"].build()       # the module, at small sizes
+    ARCHITECTURES["GRU"].redundant     # directions of all its biases together that can go
 
-Read `cases` first.  A `trap` is a module whose code can mislead whoever counts.
+Read `cases` first.  A `trap` is a module whose code can mislead the calculus or the Jacobian.
 """
 
 from . import attention, recurrent, sequence, traps, vision, wrappers  # noqa: F401

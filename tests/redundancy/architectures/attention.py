@@ -1,4 +1,4 @@
-"""Attention layers as they are written, each under the names that its project gives."""
+"""Attention layers as projects write them; "b_V with b_O" means that b_V can go into b_O."""
 
 import math
 
@@ -22,7 +22,7 @@ def linears(names, bias=True):
     return {name: nn.Linear(D, D, bias=bias) for name in names.split()}
 
 
-# keys D, values with the output bias D
+# b_K (D); b_V with b_O (D)
 @case("nanoGPT: attention", numbers(), 2 * D)
 class CausalSelfAttention(nn.Module):
     def __init__(self, flash: bool = True):
@@ -51,7 +51,7 @@ class CausalSelfAttention(nn.Module):
 case("nanoGPT: attention by hand", numbers(), 2 * D)(lambda: CausalSelfAttention(flash=False))
 
 
-# keys and values; the layer is the model, and `h` is its number of heads
+# b_K; b_V with b_O.  The attribute `h` is the number of heads, although models name blocks so
 @case("former: attention", numbers(), 2 * D)
 @made(lambda: dict(linears("tokeys toqueries tovalues unifyheads"), h=H))
 def former(self, x):
@@ -77,13 +77,13 @@ def to_q(self, x):
     return self.to_out(joined(out))
 
 
-# the norm's shift: W_K β is the same for every key, W_V β goes into the output bias, W_Q β is seen
+# none of the norm's shift β can go: softmax cancels W_K β, b_O absorbs W_V β, but W_Q β has no bias
 case("lucidrains: attention with its norm", numbers(), 0)(lambda: to_q(False))
-# a bias of the queries takes W_Q β, so that D directions of β can go
+# b_Q takes W_Q β, so β can go (D)
 case("a bias of the queries alone", numbers(), D)(lambda: to_q(True))
 
 
-# keys H * K, values H * K with the output bias
+# b_K (H * K); b_V with b_O (H * K)
 @case("einsum with parameters", numbers(), 2 * D, also=("bq", "bk", "bv"))
 @made(lambda: {f"w{n}": zeros(D, H, K) for n in "qkv"} | {f"b{n}": zeros(H, K) for n in "qkv"}
       | {"wo": zeros(H, K, D), "bo": zeros(D)})  # fmt: skip
@@ -95,7 +95,7 @@ def einsum(self, x):
     return torch.einsum("bhqs,bshk,hkd->bqd", weights, v, self.wo) + self.bo
 
 
-# null keys move with b_K, null values with b_V and b_O
+# b_K if the null keys move with it; b_V with b_O if the null values move with it
 @case("x-transformers: null keys and values", numbers(), 2 * D, also=("mem_k", "mem_v"))
 @made(lambda: linears("to_q to_k to_v to_out") | dict(mem_k=zeros(H, 2, K), mem_v=zeros(H, 2, K)))
 def null_keys(self, x):
@@ -113,15 +113,15 @@ def self_attention(self, x):
     return self.mha(x, x, x, need_weights=False)[0]
 
 
-# a null key of zeros sees b_K and b_V
+# none: the zero key and value do not move, so outputs depend on b_K and b_V
 case("PyTorch: add_zero_attn", numbers(), 0)(lambda: self_attention(add_zero_attn=True))
-# bias_k moves with the key bias; bias_v with the value bias and the output bias
+# b_K if bias_k moves with it; b_V with b_O if bias_v moves with it
 case("PyTorch: bias_k and bias_v", numbers(), 2 * D, also=("bias_k", "bias_v"))(
     lambda: self_attention(add_bias_kv=True)
 )
 
 
-# the biases of W and U add up (D of 2 D), the bias of v is the same for every key (1)
+# the biases of Wa and Ua add up, so one is enough (D); that of Va is the same for every key (1)
 @case("Bahdanau: additive attention", numbers((2, D), (2, N, D)), D + 1)
 @made(lambda: linears("Wa Ua") | {"Va": nn.Linear(D, 1)})
 def bahdanau(self, query, keys):
@@ -145,14 +145,14 @@ def softermax(self, x):
     return self.proj(joined(out / total))
 
 
-# keys and values
+# b_K; b_V with b_O
 case("softermax: base 2, running maximum", numbers(), 2 * D)(lambda: softermax(False))
-# the same: the maximum cancels, rounded or not; the calculus says that `ceil` sees the keys
+# the same, as the maximum cancels even if rounded; the calculus only knows that `ceil` reads keys
 case("softermax: maximum rounded up", numbers(), 2 * D, finds=D)(lambda: softermax(True))
 
 
 def rotated(x):
-    """Rotary positions by complex numbers, as Llama's reference writes them: (b, n, h, k)."""
+    """Rotate x (b, n, h, k) by its positions with complex numbers, as Llama's reference does."""
     turn = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * 100.0 ** -torch.linspace(
         0, 1, x.shape[-1] // 2
     )
@@ -161,8 +161,8 @@ def rotated(x):
     return torch.view_as_real(pairs * factors).flatten(3)
 
 
-# of wkv_b the bias of the keys without positions (H * K) and that of the values (H * K, with wo's); the
-# biases before RMSNorm, the rotation and the queries are seen
+# of wkv_b, the bias of keys without positions (H * K) and that of values (H * K, with wo's bias);
+# the biases before an RMSNorm, before the rotation and of the queries stay
 @case("DeepSeek: MLA, reference", numbers(), 2 * D)
 @made(lambda rope=2, rank=6: dict(
     rope=rope, rank=rank, wq_a=nn.Linear(D, rank), q_norm=nn.RMSNorm(rank), wq_b=nn.Linear(rank, H * (K + rope)),
@@ -186,7 +186,7 @@ def mla(self, x, start_pos=0):
     return self.wo(torch.einsum("bsht,bthd->bshd", scores, self.v_cache[:bsz, :end_pos]).flatten(2))
 
 
-# the shared bias of queries and keys is seen, the values' goes into the output bias
+# b_V with b_O (D); the shared bias of queries and keys stays
 @case("Reformer: shared queries and keys", numbers(), D)
 @made(lambda: linears("toqk tov to_out"))
 def reformer(self, x):
@@ -203,7 +203,7 @@ def reformer(self, x):
     dict(mask=torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(D)) if masked
     else dict(q_bias=zeros(D), v_bias=zeros(D))))  # fmt: skip
 def biases(self, x):
-    if self.qkv.bias is not None:  # DINOv3: a part of the bias is multiplied by zero
+    if self.qkv.bias is not None:  # DINOv3 multiplies a part of the bias by zero
         bias = self.qkv.bias * self.mask
     else:
         still = torch.zeros_like(self.v_bias, requires_grad=False)
@@ -214,13 +214,13 @@ def biases(self, x):
     return self.proj((attn @ v).transpose(1, 2).reshape(*x.shape[:2], -1))
 
 
-# the values' bias goes into the output bias
+# b_V with b_O
 case("BEiT: biases put together with zeros", numbers(), D)(lambda: biases(False))
-# that, and the part that is multiplied by zero
+# b_V with b_O, and the part of the bias that the mask multiplies by zero
 case("DINOv3: a masked key bias", numbers(), 2 * D)(lambda: biases(True))
 
 
-# phi's bias is that of the keys (3); g's, that of the values, goes through o into its bias (4)
+# phi makes the keys, so its bias can go (3); g makes the values, and o's bias takes g's (4)
 @case("SAGAN: 1 x 1 convolutions", numbers((2, D, 3, 3)), 3 + 4)
 @made(lambda: dict(theta=nn.Conv2d(D, 3, 1), phi=nn.Conv2d(D, 3, 1), g=nn.Conv2d(D, 4, 1),
                    o=nn.Conv2d(4, D, 1), gamma=zeros()))  # fmt: skip
@@ -232,7 +232,7 @@ def sagan(self, x):
     return self.gamma * self.o(torch.bmm(g, beta.transpose(1, 2)).view(-1, 4, h, w)) + x
 
 
-# keys, values with proj_out's, and the norm's shift with the biases of queries and values
+# b_K, b_V with proj_out's bias, and the norm's shift with b_Q and b_V (D each)
 @case("VAE: attention block", numbers((2, D, 3, 3)), 3 * D)
 @made(lambda: {n: nn.Conv2d(D, D, 1) for n in ("q", "k", "v", "proj_out")}
       | {"norm": nn.GroupNorm(2, D, eps=1e-6)})  # fmt: skip
@@ -257,7 +257,7 @@ def attend(self, x, layer_past):
 
 @made(lambda: dict(c_attn=nn.Linear(D, 3 * D), c_proj=nn.Linear(D, D)))
 def decoder(self, x, *past):
-    """Two tokens at first; without a cache that is handed in, the others one by one."""
+    """Decode two tokens; then, unless a cache was handed in, the remaining ones one by one."""
     out, cache = attend(self, x[:, :2], past)
     outs = [out]
     for i in range(2, x.shape[1]) if not past else ():
@@ -266,7 +266,7 @@ def decoder(self, x, *past):
     return torch.cat(outs, 1)
 
 
-# keys and values: what is in the cache moves too
+# b_K, and b_V with b_O, as the biases also shift the cached keys and values
 case("a cache that the module fills", numbers(), 2 * D)(decoder)
-# none: what was in the cache before does not move
+# none, as the biases do not shift the keys and values that the cache was handed in with
 case("a cache handed in", numbers((2, N, D), (2, H, 3, K), (2, H, 3, K)), 0)(decoder)

@@ -1,4 +1,4 @@
-"""What a case is, the sizes that the cases share, and the inputs that they draw."""
+"""The class `Case`, the sizes that the cases share, and functions that make modules and inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 #: Features of the stream, heads, features of a head, hidden features, tokens, words.
 D, H, K, F, N, V = 8, 2, 4, 12, 5, 16
-#: Parameters of one axis that multiply, and so are not added to anything.
+#: Names of one-axis parameters that multiply, and so are not added to anything.
 GAINS = re.compile(r"(weight|gamma\w*|scale|alpha|\bD|original0)$")
 
 ARCHITECTURES: dict[str, Case] = {}
@@ -22,13 +22,13 @@ class Case:
     """A module to follow.
 
     ``inputs(seed)`` draws a tuple of inputs.  ``redundant`` is the number of redundant directions of
-    all added parameters together, derived by hand; ``also`` are the ends of the names of added
-    parameters that have more than one axis.  ``plain`` turns the module into one that computes
-    the same and that autograd differentiates.
+    all added parameters together, derived by hand; ``also`` are name endings of added parameters
+    that have more than one axis.  ``plain`` turns the module into an equal one that autograd can
+    differentiate.
 
-    ``finds`` is what the calculus finds, where that is less; ``counts`` is what the Jacobian counts
-    where it does not see all that the module does; ``unknown`` says that the calculus cannot
-    follow, and must not pretend to.
+    ``finds`` is the calculus's count, where that is less; ``counts`` is the Jacobian's count where
+    autograd misses some of what the module does; ``unknown`` says that the calculus cannot follow
+    the module and must say so.
     """
 
     build: Callable
@@ -43,7 +43,7 @@ class Case:
     seed: int = 0
 
     def added(self, module):
-        """{name: parameter} of the parameters that are added, tied ones once."""
+        """{name: parameter} of all added parameters, with tied ones once."""
         return {
             name: p for name, p in module.named_parameters()
             if (p.dim() == 1 and not GAINS.search(name)) or name.endswith(self.also or "\0")
@@ -51,7 +51,7 @@ class Case:
 
 
 def case(title, inputs, redundant, mode="eval", **options):
-    """Register a function or class that makes a module."""
+    """A decorator that registers a function or class, which makes a module, as a `Case`."""
 
     def register(build):
         assert title not in ARCHITECTURES, title
@@ -62,7 +62,7 @@ def case(title, inputs, redundant, mode="eval", **options):
 
 
 class Made(nn.Module):
-    """A module of named parts, submodules or tensors, whose forward is a function."""
+    """A module of named submodules and tensors whose forward is ``function(module, *inputs)``."""
 
     def __init__(self, function, parts):
         super().__init__()
@@ -76,7 +76,7 @@ class Made(nn.Module):
 
 
 def made(parts):
-    """Turn a forward into a function that makes the module, of the arguments of ``parts``."""
+    """A decorator: a forward becomes a function that makes its module from ``parts(...)``."""
     return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
 
 
@@ -89,13 +89,13 @@ def drawn(seed, *shape):
 
 
 def numbers(*shapes):
-    """Inputs of these shapes, normally distributed; of N tokens, if no shape is given."""
+    """A function that draws normal inputs of these shapes, by default (2, N, D), from a seed."""
     return lambda seed: tuple(
         drawn(100 * seed + i, *s) for i, s in enumerate(shapes or [(2, N, D)])
     )
 
 
 def words(*shape):
-    """Inputs of whole numbers below V."""
+    """A function that draws whole numbers below V, in shape (2, N) by default, from a seed."""
     shape = shape or (2, N)
     return lambda seed: (torch.randint(V, shape, generator=torch.Generator().manual_seed(seed)),)

@@ -11,7 +11,7 @@ SEQUENCES = numbers((2, 4, 5))
 
 @made(lambda kind, **options: dict(rnn=kind(5, 6, batch_first=True, **options)))
 def first(self, x):
-    """What a recurrent network returns for each token."""
+    """The output of a recurrent network for each token."""
     return self.rnn(x)[0]
 
 
@@ -20,12 +20,12 @@ case("LSTM: two layers, both directions", SEQUENCES, 4 * 4 * 6)(
     lambda: first(nn.LSTM, num_layers=2, bidirectional=True)
 )
 case("LSTM with a projection", SEQUENCES, 4 * 6)(lambda: first(nn.LSTM, proj_size=3))
-# in two gates of three: the third multiplies W_h h + b_hh by a gate
+# b_ih and b_hh add up in two of three gates; the third multiplies W_h h + b_hh by a gate
 case("GRU", SEQUENCES, 2 * 6)(lambda: first(nn.GRU))
 
 
-# the shifts of the two norms of the gates add up (4 * 6), each norm subtracts the mean of the bias
-# before it (2); the cell's norm is read by tanh
+# the shifts of the two norms on the gates add up (4 * 6), and each norm subtracts the mean of the
+# bias before it (2); the shift of the cell's norm stays, as tanh reads it
 @case("LSTM with LayerNorm", numbers((2, 4, 5), (2, 6)), 4 * 6 + 2)
 @made(lambda: dict(ih=nn.Linear(5, 24), hh=nn.Linear(6, 24), norm_ih=nn.LayerNorm(24),
                    norm_hh=nn.LayerNorm(24), norm_c=nn.LayerNorm(6)))  # fmt: skip
@@ -40,7 +40,7 @@ def layer_norm_lstm(self, x, h):
     return torch.stack(found, 1)
 
 
-# convolution and dt are read by silu and softplus; what is added behind stays
+# no bias can go: silu reads that of conv1d, and softplus that of dt_proj
 @case("Mamba: a selective scan", numbers((2, 5, D)), 0)
 @made(lambda inner=6, state=3, rank=2: dict(
     norm=nn.RMSNorm(D), in_proj=nn.Linear(D, 2 * inner, bias=False),

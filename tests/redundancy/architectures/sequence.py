@@ -1,4 +1,4 @@
-"""Whole models of sequences: GPT, BERT, DETR, Perceiver, Conformer, mixtures of experts."""
+"""Sequence models and their blocks: GPT, BERT, DETR, Perceiver, Conformer, mixture of experts."""
 
 import torch
 import torch.nn.functional as F_
@@ -13,7 +13,7 @@ def norms(names):
 
 
 class LayerNorm(nn.Module):
-    """nanoGPT's: PyTorch's, with a bias that can be left out."""
+    """nanoGPT's LayerNorm: PyTorch's function with parameters of its own."""
 
     def __init__(self):
         super().__init__()
@@ -33,8 +33,8 @@ class MLP(nn.Module):
         return self.dropout(self.c_proj(self.gelu(self.c_fc(x))))
 
 
-# keys, values, ln_1 into the queries' and values' biases, ln_2 into c_fc (4 D); the multiple of 1 in
-# attention's output bias passes ln_2, and goes into c_proj's (1)
+# b_K, b_V with b_O, ln_1's shift into b_Q and b_V, ln_2's shift into c_fc (D each); ln_2 cancels
+# the mean of b_O, which goes into c_proj's bias (1)
 @case("nanoGPT: block", numbers(), 4 * D + 1)
 class Block(nn.Module):
     def __init__(self):
@@ -61,7 +61,7 @@ def gpt(self, idx):
     return F_.cross_entropy(logits.view(-1, V), targets.view(-1), reduction="none")
 
 
-# two blocks, each with the means of both biases that are added to the stream
+# each of two blocks: 4 D as above, and the means of b_O and b_2, which norms cancel (2)
 @case("nanoGPT: model", words(), 2 * (4 * D + 2))
 def tied_gpt():
     model = gpt(True)
@@ -69,7 +69,7 @@ def tied_gpt():
     return model
 
 
-# a bias of the head takes ln_f's shift (D), and the loss does not see its mean (1)
+# the head's bias takes ln_f's shift (D), and the loss does not depend on that bias's mean (1)
 case("nanoGPT: loss, the head with a bias", words(), 2 * (4 * D + 2) + D + 1)(lambda: gpt(False))
 
 
@@ -82,8 +82,8 @@ def bert_layer(self, x, mask):
     return self.output_norm(self.output(F_.gelu(self.intermediate(x))) + x)
 
 
-# each layer: keys, values, the norm before it (into the biases of queries, values and output: two
-# readers and the residual sum), the norm in it likewise, and two means that a norm subtracts
+# each layer: b_K; b_V with b_O; the shift of the norm before it, into b_Q, b_V and b_O; LayerNorm's
+# shift, into both biases of the MLP (D each); and the means of b_O and b_2, which norms cancel
 @case("BERT with its embedding norm", words(), 2 * (4 * D + 2))
 @made(lambda: dict(
     word=nn.Embedding(V, D), position=nn.Embedding(N, D), token_type=nn.Embedding(2, D),
@@ -109,9 +109,9 @@ def detr_layer(self, tgt, memory, pos, query_pos):
     return self.norm3(tgt + self.linear2(F_.relu(self.linear1(tgt))))
 
 
-# Each of two layers: keys and values of both attentions, norm1 into cross-attention's queries and output,
-# norm2 into linear1 and linear2, and three means (6 D + 3).  norm3 is read by the decoder's norm, which
-# subtracts its mean (2), and that norm's shift goes into both heads (D)
+# Each of two layers: b_K and b_V of both attentions (4 D), norm1's shift into b_Q and b_O of the
+# cross-attention, norm2's into linear1 and linear2 (2 D), and three means (3).  The decoder's norm
+# cancels the mean of each norm3's shift (2), and its own shift goes into both heads (D)
 @case("DETR: decoder", numbers((4, 2, D), (4, 2, D), (3, 2, D)), 2 * (6 * D + 3) + 2 + D)
 @made(lambda: norms("norm") | linears("bbox") | dict(
     layers=nn.ModuleList([detr_layer(), detr_layer()]), query_embed=nn.Embedding(3, D),
@@ -148,9 +148,9 @@ def geglu(self, x):
     return self.outer(x * F_.gelu(gates))
 
 
-# the norm of the context (6): the same for every key, and through the values into to_out; the norms of
-# two feed-forwards into their first bias and the last norm into the head (3 D); the multiples of 1 in
-# four biases and three latents, which norms subtract (7)
+# the shift of the context's norm (6), which is the same for every key and goes through the values
+# into to_out; the shifts of both MLPs' norms into their first biases and the last norm's into the
+# head (3 D); the means of four biases and of three latents, which norms cancel (7)
 @case("Perceiver", numbers((2, 7, 6)), 6 + 3 * D + 4 + 3, also=("latents",))
 @made(lambda: dict(
     latents=zeros(3, D), cross=pre_norm(perceiver_attention(6), 6), cross_ff=pre_norm(geglu()),
@@ -195,9 +195,9 @@ def convolution_module(self, x):
     return self.pointwise_conv2(x).transpose(1, 2)
 
 
-# in each half-step the norm into the first bias (2 D); attention's norm into b_Q and b_V, b_Q into u and
-# v, keys, values (4 D); the convolution's norm into pointwise_conv1 (D), depthwise_conv into BatchNorm (D),
-# BatchNorm is read by swish; four multiples of 1, of pointwise_conv2 too (4), which norms subtract
+# the norms of ff1 and ff2 into their first biases (2 D); norm_mha into b_Q and b_V, b_Q into both
+# pos_bias, b_K, and b_V with b_O (4 D); norm_conv into pointwise_conv1, depthwise_conv's bias into
+# BatchNorm (2 D), whose shift silu reads; the means of four output biases, which norms cancel (4)
 @case("Conformer", numbers((2, 4, D)), 8 * D + 4, also=("pos_bias_u", "pos_bias_v"))
 @made(lambda: norms("norm_mha norm_conv norm_final") | dict(
     ff1=feed_forward(), mha=relative_attention(), conv=convolution_module(), ff2=feed_forward()))  # fmt: skip
@@ -216,7 +216,7 @@ def expert():
     gate=nn.Linear(D, 4), e_score_correction_bias=zeros(4) if selects else None,
     experts=nn.ModuleList([expert() for _ in range(4)]), shared=expert() if shared else None))  # fmt: skip
 def experts(self, x):
-    """Two of four experts for each token; the router is Mixtral's, or DeepSeek-V3's."""
+    """Send each token to two of four experts, with Mixtral's router or DeepSeek-V3's."""
     shape, x = x.shape, x.view(-1, D)
     if self.e_score_correction_bias is None:
         weights = F_.softmax(self.gate(x), dim=1, dtype=torch.float)
@@ -233,11 +233,11 @@ def experts(self, x):
     return (out if self.shared is None else out + self.shared(x)).view(shape)
 
 
-# the router's bias but for differences
+# the mean of the router's bias, as softmax reads only differences
 case("mixture of experts: softmax router", numbers(), 1)(lambda: experts(False, False))
-# and what all experts add, as their weights sum to one, goes into the expert that is shared
+# that mean, and a bias that all experts add: as weights sum to one, the shared expert takes it (D)
 case("mixture of experts: a shared one", numbers(), 1 + D)(lambda: experts(False, True))
-# only the mean of a bias that selects; the Jacobian, blind to selection, counts all four
+# only the mean of the selecting bias; the Jacobian does not show selection, and counts all four
 case("mixture of experts: sigmoid router, a bias that selects", numbers(), 1, counts=4, seed=9)(
     lambda: experts(True, False)
 )

@@ -1,7 +1,7 @@
-"""Modules whose code misleads: the keys go through tanh, on a way that is hard to see.
+"""Modules whose code misleads: the keys go through tanh in ways that are hard to trace.
 
-tanh sees the bias of the keys, so that only the values' D directions can go, with the output bias.  Autograd
-follows few of these ways: where it does not, the Jacobian is blind to the keys' bias and counts 2 D.
+Because of tanh the outputs depend on b_K, so only the D directions of b_V can go, with b_O.
+Autograd traces few of these ways; where it fails, the Jacobian misses b_K and counts 2 D.
 """
 
 import io
@@ -19,7 +19,7 @@ from .cases import D, K, case, made, numbers
 @made(lambda keys=None, weights=None, values=None: linears("q k v o") | dict(
     on_keys=keys or nn.Identity(), on_weights=weights or nn.Identity(), on_values=values or nn.Identity()))  # fmt: skip
 def sly(self, x):
-    """Attention whose keys, weights or values go through a function."""
+    """Attention whose keys, weights or values go through the given functions."""
     q, k, v = self.q(x), self.on_keys(self.k(x)), self.on_values(self.v(x))
     weights = self.on_weights((heads(q) @ heads(k).mT / K**0.5).softmax(-1))
     return self.o(joined(weights @ heads(v)))
@@ -97,7 +97,7 @@ def trap(title, through, **options):
 
 
 case("keys: a hook", numbers(), D)(hooked)
-# all but the mean of the bias, which says which way is taken: both ways keep a key bias the same
+# the branch depends on the mean of b_K alone, and softmax cancels the rest of b_K in both branches
 case("keys: a branch", numbers(), 2 * D - 1, counts=2 * D)(
     lambda: sly(lambda k: k * 2 if k.mean() > 0 else k)
 )
@@ -117,7 +117,7 @@ for words, through in {
     "whole numbers": lambda k: (k * 4).to(torch.int64).to(k.dtype),
 }.items():
     trap(words, through, counts=2 * D)
-#: what the calculus must not pretend to follow
+#: functions that leave PyTorch, for which the calculus must say that it cannot follow them
 for words, through in {
     "its bits": lambda k: (k.detach().view(torch.int64) & ~0xFFFFFFFFFFFF).view(torch.float64),
     "data that is replaced": data_replaced,
@@ -137,7 +137,7 @@ for words, through in {
 
 @made(lambda how: linears("q k v o") | dict(how=how, alias=None, part=None))
 def copied(self, x):
-    """The bias of the keys is used as another tensor than the parameter."""
+    """Attention that adds a copy, an alias or a view of b_K in place of the parameter."""
     k = x @ self.k.weight.mT
     if self.part is not None:
         k = torch.cat([(k[..., : D // 2] + self.part).tanh(), k[..., D // 2 :]], -1)
@@ -148,7 +148,7 @@ def copied(self, x):
 
 
 def aliased(name, alias):
-    """A module in float64, so that its parameters keep their memory, with an attribute that shares it."""
+    """A `copied` whose attribute ``name`` shares memory with b_K; it is float64 from the start."""
     module = copied(name).double()
     setattr(module, name, alias(module.k.bias))
     return module
@@ -158,23 +158,23 @@ case("a copy that is detached", numbers(), D, counts=2 * D)(lambda: copied("copy
 case("another tensor of the same memory", numbers(), D, counts=2 * D)(
     lambda: aliased("alias", lambda bias: bias.data)
 )
-# half of the bias is not used
+# the half of b_K that the view leaves out is never used, so it can go as well
 case("a view made before", numbers(), D + D // 2, counts=2 * D)(
     lambda: aliased("part", lambda bias: bias.detach()[: D // 2])
 )
-# keys; the weights that dropout leaves do not sum to one
+# b_K can go; b_V stays, as the weights that dropout leaves do not sum to one
 case("dropout of the weights in evaluation", numbers(), D)(
     lambda: sly(weights=lambda w: nn.functional.dropout(w, 0.3, training=True))
 )
-# keys and values: the noise is added to them; the calculus has no rule for a mean that moves
+# b_K, and b_V with b_O, as the noise is only added; the calculus has no rule for a shifted mean
 case("values with noise", numbers(), 2 * D, unknown=True)(
     lambda: sly(values=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
 )
-# keys; whether a value is one depends on its bias, which the Jacobian does not see
+# b_K; each value is drawn as 0 or 1 with odds that depend on b_V, which the Jacobian misses
 case("values drawn by chance", numbers(), D, counts=2 * D)(
     lambda: sly(values=lambda v: torch.bernoulli(v.sigmoid()))
 )
-# keys; a tensor is filled with a number that moves
+# b_K; b_V stays, as one of its numbers fills a tensor that multiplies the values
 case("filled with a number", numbers(), D)(
     lambda: sly(values=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0]) * v)
 )

@@ -35,9 +35,9 @@ def timm_block(self, x):
     return x + self.mlp(self.norm2(x)) * self.ls2_gamma
 
 
-# Each of two blocks: keys, values, two norms' shifts, the multiples of 1 / γ of two output biases
-# (4 D + 2).  The last norm's shift goes into the head (D).  What enters the stream are 1 + 2 + 1 + 5 rows of
-# D in tables and biases for 7 tokens, each seen but for its mean: 9 D - 7 (D - 1) directions can go
+# Each of two blocks: b_K, b_V, two norms' shifts, the multiples of 1 / γ of two output biases (4 D
+# + 2).  The head takes the last norm's shift (D).  9 rows of D numbers in tables and biases are
+# added to 7 tokens, of which each depends on D - 1 directions, so 9 D - 7 (D - 1) can go
 @case("timm: ViT with registers", images(2, 3, 4), 2 * (4 * D + 2) + D + 2 * D + 7,
       also=("cls_token", "reg_token", "pos_embed"))  # fmt: skip
 @made(lambda: dict(
@@ -62,7 +62,7 @@ def windows(x, w):
     window=window, shift=shift, qkv=nn.Linear(D, 3 * D), proj=nn.Linear(D, D),
     relative_position_bias_table=zeros((2 * window - 1) ** 2, H)))  # fmt: skip
 def window_attention(self, x):
-    """torchvision's: pads after the norm, shifts, masks by -100, adds a table of relative positions."""
+    """torchvision's window attention: it pads after the norm, rolls, and masks by adding -100."""
     B, height, width, C = x.shape
     w, s = self.window, self.shift
     x = F_.pad(x, (0, 0, 0, -width % w, 0, -height % w))
@@ -110,23 +110,23 @@ def swin_stage(self, x):
     return self.reduction(self.norm(torch.cat(parts, -1)))
 
 
-# Each of two blocks: keys, values, two norms' shifts, a number for each head's table, two means (4 D +
-# H + 2).  In the merging norm, the 2 D shifts go that 2 D outputs of 4 D inputs do not see
+# Each of two blocks: b_K, b_V, two norms' shifts, a constant in each head's table, two means (4 D +
+# H + 2).  Of the merging norm's 4 D shifts, `reduction` maps a space of dimension 2 D to zero
 SWIN, TABLE = 2 * (4 * D + H + 2) + 2 * D, ("bias_table",)
 case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
-# Padded tokens have no norm, so that nothing takes the first norm's shift (2 D); the merging pads by zeros,
-# and sees the sum of the four means (1)
+# Padding follows the first norms, so no bias takes their shifts (2 D less); merging pads with
+# zeros, so the outputs depend on the sum of the four means (1 less)
 PADDED = SWIN - 2 * D - 1
 case("Swin: a stage, padded", images(2, D, 5), PADDED, also=TABLE)(lambda: swin_stage(3))
-# Windows of 2 x 2: all tokens that are padded are masked by -100 from the others in the second block,
-# and whether e^-100 of its first norm's shift is there is more than the Jacobian can see
+# With windows of 2 x 2 the second block masks padded tokens from all others by adding -100, so
+# the effect of its first norm's shift is of the order e^-100, which the Jacobian cannot show
 case(
     "Swin: a stage, padded, masked by -100", images(2, D, 5), PADDED, also=TABLE, counts=PADDED + D
 )(lambda: swin_stage(2))
 
 
-# keys, values, and of the modulation's bias the two parts that shift what qkv and fc1 read; the
-# gates multiply all biases that reach the stream
+# b_K, b_V, and the two parts of the modulation's bias that shift the inputs of qkv and the MLP
+# (4 D); gates multiply all biases that reach the stream, so no mean can go
 @case("DiT: block with adaLN", numbers((2, 5, D), (2, D)), 4 * D)
 @made(lambda: dict(
     norm1=nn.LayerNorm(D, elementwise_affine=False), norm2=nn.LayerNorm(D, elementwise_affine=False),
@@ -178,12 +178,13 @@ def spatial_transformer(self, x, context):
     return self.proj_out(y.reshape(b, h, w, c).permute(0, 3, 1, 2).contiguous()) + x
 
 
-# In each of three residual blocks conv1's bias goes into the time's (D), and what is the same in each
-# group is subtracted (2).  The transformer: its norm's shift into proj_in (D), norm3's into proj (D),
-# the means of proj_in and of two attentions through to proj_out (3), ff_out's bias into it (D).
-# Groups of conv_in and of the first conv2 pass two norms and go into proj_out (4), groups of `down` into the
-# next conv2 (2).  Of `up` the mean: its channels are a group, the skip has a bias (1).  In the last block
-# conv2's bias and the skip's add up (D), and groups are subtracted (2)
+# In each of three residual blocks time_emb_proj takes conv1's bias (D), and norm2 subtracts what is
+# the same in each group (2).  Transformer: its norm's shift goes into proj_in (D), norm3's into
+# proj (D), ff_out's bias into proj_out (D), as do the means of proj_in and of both attentions,
+# which norms cancel (3).  What is the same in each group of conv_in or of the first conv2 passes
+# two norms and goes into proj_out (4), of `down` into the next conv2 (2).  The mean of `up` goes
+# into the skip, whose group holds its channels (1).  In the last block conv2's bias and the skip's
+# add up (D), and norm_out subtracts what is the same in each group (2)
 @case(
     "UNet with cross-attention", numbers((2, 3, 4, 4), (2, F), (2, 3, 6)), 3 * (D + 2) + 4 * D + 12
 )
@@ -232,7 +233,7 @@ def resnet(self, x):
     squeeze=squeeze and nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(2 * cin, 3, 1), nn.SiLU(),
                                       nn.Conv2d(3, 2 * cin, 1), nn.Sigmoid())))  # fmt: skip
 def inverted(self, x):
-    """MobileNetV2's block, and EfficientNet's, which squeezes and excites."""
+    """MobileNetV2's block, or EfficientNet's if it has a squeeze-and-excitation module."""
     y = self.act(self.depth(self.act(self.expand(x))))
     y = self.project(y * self.squeeze(y) if self.squeeze else y)
     return x + y if self.residual else y
@@ -276,30 +277,30 @@ def deep_sets(self, x):
 
 
 def sets(seed):
-    """Six sets, their size another for each seed."""
+    """Six sets of three or four elements, depending on the parity of the seed."""
     return (drawn(seed, 6, 3 + seed % 2, 3),)
 
 
 for mode in ("eval", "train"):
     small, larger, noise = images(3, 3, 4), images(3, 3, 6), numbers((3, 5, 1, 1))
-    # the shifts of the block's last norm and of the downsample's add up
+    # the shifts of the block's last norm and of the downsampling norm add up
     case(f"ResNet: basic block, {mode}", larger, 6, mode)(lambda: resnet(basic, False))
     case(f"ResNet: bottleneck, {mode}", larger, 6, mode)(lambda: resnet(bottleneck, False))
-    # and the biases of all convolutions: into the shift behind them, or subtracted with the mean
+    # and all 22 biases of convolutions: the next norm's shift absorbs them, or its mean does
     case(f"ResNet: basic block with biases, {mode}", larger, 6 + 22, mode)(
         lambda: resnet(basic, True)
     )
-    # two projections without activation: later layers take their norm's shift, or it is subtracted
+    # no activation follows two projections, so later norms absorb or cancel their norms' shifts
     case(f"MobileNetV2, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.ReLU6(), False))
     case(f"EfficientNet, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.SiLU(), True))
-    # every norm's shift is read through a ReLU; the biases of convolutions go into the norms
+    # a ReLU reads every norm's shift, so only biases of convolutions can go, into the norms
     case(f"DenseNet, {mode}", small, 0, mode)(lambda: densenet(False))
     case(f"DenseNet with biases, {mode}", small, 4 + 2 * (6 + 3) + 5, mode)(lambda: densenet(True))
     case(f"DCGAN: generator, {mode}", noise, 0, mode)(lambda: generator(False))
     case(f"DCGAN: generator with biases, {mode}", noise, 6 + 4, mode)(lambda: generator(True))
-    # phi1's bias and rho1's go into the norms, phi2's into rho1's
+    # the biases of phi1 and rho1 go into the norms, that of phi2 into that of rho1
     case(f"Deep Sets with BatchNorm: mean, {mode}", sets, D + F + D, mode)(lambda: deep_sets(True))
-# a sum of n elements has n times the bias, which differs from set to set
+# phi2's bias stays: a sum of n elements contains it n times, and n differs from set to set
 case("Deep Sets with BatchNorm: sum", sets, D + F)(lambda: deep_sets(False))
 
 
@@ -320,8 +321,8 @@ def convnext_block(self, x):
 
 
 # The stem's mean (1); in each of two blocks dwconv's mean and the norm's shift (1 + D); of the last
-# bias the multiple of 1 / γ whose mean the head's norm subtracts (1), whose shift the head takes (D).
-# What is added to the stream before the last block is seen at the border of a padded convolution
+# MLP's bias the multiple of 1 / γ, whose mean the last norm cancels (1); that norm's shift, into
+# the head (D).  Earlier additions to the stream show at the zero padding of the last dwconv
 @case("ConvNeXt with LayerScale", images(2, 3, 8), 1 + 2 * (1 + D) + 1 + D)
 @made(lambda: dict(
     stem=nn.Sequential(nn.Conv2d(3, D, 2, 2), channels_first()), norm=nn.LayerNorm(D), head=nn.Linear(D, 5),
@@ -330,7 +331,7 @@ def convnext(self, x):
     return self.head(self.norm(self.blocks(self.stem(x)).mean([-2, -1])))
 
 
-# InstanceNorm subtracts the bias of each channel before it
+# each InstanceNorm cancels the whole bias of the convolution before it
 @case("WGAN: critic with InstanceNorm", images(2, 3, 8), 5 + 6)
 def critic():
     norm = lambda channels: nn.InstanceNorm2d(channels, affine=True)

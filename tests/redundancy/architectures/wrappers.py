@@ -1,4 +1,4 @@
-"""What wraps a block of nanoGPT, or replaces its projections: the count stays 4 D + 1."""
+"""Wrappers around a block of nanoGPT or its projections, which keep its count of 4 D + 1."""
 
 import torch
 import torch.nn.functional as F_
@@ -14,7 +14,7 @@ KNOWN = 4 * D + 1
 
 @made(lambda base, weigh: dict(weight=base.weight, bias=base.bias, weigh=weigh))
 def projection(self, x):
-    """A linear map in the place of another, whose weight is changed on the way."""
+    """A linear map with the parameters of ``base``, whose weight goes through ``weigh`` first."""
     return F_.linear(x, self.weigh(self.weight), self.bias)
 
 
@@ -23,7 +23,7 @@ def projection(self, x):
     lora_A=nn.ModuleDict({"default": nn.Linear(base.in_features, rank, bias=False)}),
     lora_B=nn.ModuleDict({"default": nn.Linear(rank, base.out_features, bias=False)})))  # fmt: skip
 def lora(self, x):
-    """As PEFT writes it: a base layer, and a low-rank map beside it."""
+    """A base layer plus a low-rank map, as PEFT writes them."""
     result = self.base_layer(x)
     for name in self.lora_A:
         result = result + self.lora_B[name](self.lora_A[name](self.lora_dropout[name](x))) * 2.0
@@ -31,13 +31,13 @@ def lora(self, x):
 
 
 def eight_bits(weight):
-    """Rounded to 255 steps for each row; autograd is told that nothing happened."""
+    """Round each row to 255 steps, but hide the rounding from autograd."""
     step = weight.abs().amax(1, keepdim=True) / 127
     return weight + ((weight / step).round().clamp(-127, 127) * step - weight).detach()
 
 
 def changed(change):
-    """A block whose fused projection and first map of the MLP are changed."""
+    """A block with ``change`` applied to its fused projection and the first map of its MLP."""
     block = Block()
     block.attn.c_attn, block.mlp.c_fc = change(block.attn.c_attn), change(block.mlp.c_fc)
     return block
@@ -56,7 +56,7 @@ def checkpointed(self, x):
 
 @made(lambda: dict(block=Block()))
 def rounded(self, x):
-    """Casts that stand in the code of models in bfloat16: norms and softmax in float32."""
+    """A block with the casts of bfloat16 models: norms and softmax compute in float32."""
     dtype, block = self.block.ln_1.weight.dtype, self.block
     norm = lambda n, x: F_.layer_norm(x.float(), (D,), n.weight.float(), n.bias.float()).to(dtype)
     y = block.attn.c_attn(norm(block.ln_1, x.to(dtype)))
@@ -82,18 +82,18 @@ known("a checkpoint, reentrant", lambda: checkpointed(True), plain=lambda m: m.b
 
 
 def tied(place):
-    """Two blocks that share a bias."""
+    """Two blocks whose attentions share the bias of the map ``place``."""
     blocks = nn.Sequential(Block(), Block())
     first, second = (getattr(block.attn, place) for block in blocks)
     second.bias = first.bias
     return blocks
 
 
-# A stream that nothing norms at its end loses three of four means.  Keys (D), both ln_2 (2 D); one bias of
-# queries and one of values for both layers bind the two ln_1 to each other by W_1 β_1 = W_2 β_2 (D), and
-# the values' goes into both output biases (D)
+# Three of the four means of b_O and b_2 can go (3): no norm reads the last.  b_K (D) and both ln_2
+# (2 D) can go.  As both layers share b_Q and b_V, the two ln_1 can only move with W_1 β_1 = W_2 β_2
+# (D), and the shared b_V goes into both output biases (D)
 case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
     lambda: tied("c_attn")
 )
-# keys, ln_1, ln_2 (6 D); W_1 b_V1 + b_O = 0 = W_2 b_V2 + b_O, with one b_O (D)
+# b_K, ln_1, ln_2 of each layer (6 D); the one b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
 case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: tied("c_proj"))
