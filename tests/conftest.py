@@ -28,8 +28,6 @@ EVERY_TIME = {
     "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
     # some architectures, as chapter 13 measures all of them
     "test_which_bias_can_go.py::test_an_architecture": r"\[(bert|gptj|nemotron|t5|qwen3)\]",
-    # attention across two processes
-    "test_context_parallel.py::test_every_check": r"\[2",
     # other Pythons, another proof assistant
     "tests/versions/": NONE,
     "tests/rocq/": NONE,
