@@ -60,12 +60,15 @@ pdf: book
 	@echo "The PDF: $(CURDIR)/$(PDF)"
 
 # Pack what a teacher hands out, including the book for offline reading.
-course: book
+course:
+	@rm -rf _build/course # or the book inside the archives would offer the archives
+	@$(MAKE) --no-print-directory book
 	@$(BIN)/python tools/course.py
 
-# Archive everything that belongs to a version, with checksums.
+# Make everything that belongs to a version, and a site that offers it; archive it, with checksums.
 release: pdf
 	@$(MAKE) --no-print-directory course
+	@$(MAKE) --no-print-directory book
 	@$(BIN)/python tools/release.py
 
 # Run in two passes; repeat the first pass's failures at the end.

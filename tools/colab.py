@@ -44,12 +44,18 @@ COLAB = {"colab": {"provenance": []}}
 @in_a_sentence
 def main(arguments):
     folder = Path(arguments[0]) if arguments else COPIES
-    paths, site = sorted(NOTEBOOKS.glob("*.ipynb")), site_address(ROOT)
     folder.mkdir(parents=True, exist_ok=True)
-    for path in paths:
-        write(folder / path.name, colab_copy(path, site))
-    print(f"{len(paths)} notebooks that run alone: {folder}")
+    written = copies(site_address(ROOT))
+    for name, copy in written.items():
+        write(folder / name, copy)
+    print(f"{len(written)} notebooks that run alone: {folder}")
     return 0
+
+
+def copies(site):
+    """{name: the bytes of the copy} of every notebook."""
+    paths = sorted(NOTEBOOKS.glob("*.ipynb"))
+    return {path.name: colab_copy(path, site).encode() for path in paths}
 
 
 def colab_copy(path, site=""):

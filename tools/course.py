@@ -14,7 +14,6 @@ Equal sources produce equal bytes.
 import re
 import shutil
 import sys
-import zipfile
 from pathlib import Path
 
 import assignments
@@ -23,7 +22,7 @@ import nbformat
 import slides
 from addresses import site_address
 from cells import has_tag
-from files import ROOT, demand, in_a_sentence, whole
+from files import ROOT, demand, in_a_sentence, write_zip
 
 COURSE = ROOT / "_build" / "course"
 SITE = ROOT / "_build" / "html"
@@ -150,15 +149,6 @@ def live(plan):
     opening = colab.writing_cell(colab.companions(notebook))
     notebook.cells.insert(1, code(opening, metadata=colab.FOLDED, id="the-checker"))
     return notebook
-
-
-def write_zip(path, root, files):
-    """Write an archive with one folder, ``root``; its bytes depend on the files alone."""
-    with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{root}/{name}")  # without the current date
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

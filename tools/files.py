@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import zipfile
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -64,6 +65,15 @@ def whole(path):
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_zip(path, root, files):
+    """Write an archive with one folder, ``root``; its bytes depend on the files alone."""
+    with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(f"{root}/{name}")  # without the current date
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 
 
 def read_notebook(path):

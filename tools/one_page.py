@@ -11,7 +11,6 @@ from posixpath import basename, dirname, join, normpath
 from urllib.parse import unquote, urldefrag
 
 import yaml
-from addresses import PDF
 from bs4 import BeautifulSoup
 from docutils.nodes import make_id
 from files import ROOT
@@ -19,7 +18,7 @@ from jinja2 import Template
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 #: Elements that only readers of the site need.
-ON_SCREEN = f'a.headerlink, script, .toctree-wrapper, p:has(> a[href$="{PDF}"])'
+ON_SCREEN = "a.headerlink, script, .toctree-wrapper, .downloads"
 HEADINGS = [f"h{level}" for level in range(1, 7)]
 
 

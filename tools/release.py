@@ -10,11 +10,11 @@ import hashlib
 import re
 import sys
 
-import colab
 import yaml
 from addresses import site_address
-from course import COURSE, SITE, files_of, write_zip
-from files import ROOT, demand, in_a_sentence, write
+from colab import copies
+from course import COURSE, SITE, files_of
+from files import ROOT, demand, in_a_sentence, write, write_zip
 
 RELEASE = ROOT / "_build" / "release"
 PDF = ROOT / "_build" / "pdf" / "where-did-the-bias-go.pdf"
@@ -46,19 +46,13 @@ def archive(folder, number):
     named = f"{NAME}-{number}"
     pages = {name: path.read_bytes() for name, path in files_of(SITE)}
     write_zip(folder / f"{named}-html.zip", f"{named}-html", pages)
-    write_zip(folder / f"{named}-notebooks.zip", f"{named}-notebooks", copies())
+    write_zip(folder / f"{named}-notebooks.zip", f"{named}-notebooks", copies(site_address(ROOT)))
     write(folder / f"{named}.pdf", PDF.read_bytes())
     for name in ("student.zip", "instructor.zip"):
         write(folder / f"{named}-{name}", (COURSE / name).read_bytes())
     digest = lambda path: hashlib.sha256(path.read_bytes()).hexdigest()
     lines = [f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
     write(folder / CHECKSUMS, "".join(lines))
-
-
-def copies():
-    """{name: bytes} of the notebooks that run alone."""
-    site, paths = site_address(ROOT), sorted(colab.NOTEBOOKS.glob("*.ipynb"))
-    return {path.name: colab.colab_copy(path, site).encode() for path in paths}
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import re
 
 import pytest
 import yaml
+from addresses import PDF
 from browser import demand_means
+from downloads import is_current, made
 from files import ROOT
 from formulas import typeset
-from pdf_download import is_current, pdf_of
 from print_pdf import CannotPrint, prepared
 from pypdf import PdfReader
 from register import read_register
@@ -26,7 +27,7 @@ ONE_PAGE = ROOT / "_build" / "one-page.html"
 @pytest.fixture(scope="module")
 def pdf():
     demand_means(is_current(ROOT), "there is no PDF of the book as it is now: run `make pdf`")
-    return PdfReader(pdf_of(ROOT))
+    return PdfReader(made(ROOT, PDF))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_on_one_page_anchors_are_unique_and_links_work(pdf):
 
 
 def test_a_pdf_that_is_older_than_the_book_is_not_offered(tmp_path):
-    chapter, pdf = tmp_path / "notebooks" / "01-a-claim.ipynb", pdf_of(tmp_path)
+    chapter, pdf = tmp_path / "notebooks" / "01-a-claim.ipynb", made(tmp_path, PDF)
     for path in (chapter, pdf):
         path.parent.mkdir(parents=True)
         path.touch()
