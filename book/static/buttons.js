@@ -31,9 +31,15 @@
     }
   };
 
-  const reachFormulas = () => {
+  /** On a narrow page a formula is made smaller, down to SMALLEST of its size, before it scrolls. */
+  const SMALLEST = 0.75;
+  const fitFormulas = () => {
     for (const formula of document.querySelectorAll(".katex-display")) {
-      if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+      const letters = formula.firstElementChild;
+      letters.style.fontSize = "";
+      const fits = formula.clientWidth / formula.scrollWidth;
+      if (fits < 1) letters.style.fontSize = `${Math.max(fits, SMALLEST) * 1.12}em`;
+      if (fits < SMALLEST) formula.tabIndex = 0;
       else formula.removeAttribute("tabindex");
     }
   };
@@ -51,8 +57,10 @@
 
   document.addEventListener("DOMContentLoaded", nameArrows);
   document.addEventListener("DOMContentLoaded", quoteText, true);
-  window.addEventListener("load", reachFormulas);
-  window.addEventListener("resize", reachFormulas);
+  document.addEventListener("DOMContentLoaded", fitFormulas);
+  window.addEventListener("load", fitFormulas); // the fonts are there
+  window.addEventListener("resize", fitFormulas);
+  document.addEventListener("toggle", fitFormulas, true);
   document.addEventListener("click", remember, true);
   document.addEventListener("click", closeBehind);
   document.addEventListener("close", giveBack, true);

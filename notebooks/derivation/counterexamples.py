@@ -10,6 +10,7 @@ import itertools
 import math
 import sys
 import time
+from textwrap import wrap
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
@@ -32,6 +33,7 @@ LARGEST = 24  # the largest sum of sizes and entries; "smallest" minimises this 
 MOST_INSTANCES = 6_000
 MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
 MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
+WIDEST_WORDS = 48  # characters of words in a row, on a phone
 MOST_PLACES = 10**4  # the most entries at which the two sides are compared
 
 
@@ -86,12 +88,13 @@ class Counterexample:
     def _repr_latex_(self):
         style = Latex(brief_words(self.claim))
         sizes, values, differ = self._lines(style)
-        without = style.text(f"without “{self.without}”:") if self.without else ""
+        without = self.without and wrap(f"without “{self.without}”:", WIDEST_WORDS)
         claim = equation_rows(*telling_sizes(*self.claim), style)
         where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
         at = style.text("is false at " if sizes or values else "is false:") + (sizes or values)
         draws = self._draws(style)
-        parts = (without, *claim, *kept_back_in(style), at, sizes and values, differ + where, draws)
+        claim = (*map(style.text, without), *claim, *kept_back_in(style))
+        parts = (*claim, at, sizes and values, differ + where, draws)
         return f"$${aligned([f'& {row}' for row in parts if row])}$$"
 
     def __str__(self):

@@ -23,10 +23,12 @@ from .where import draws_rows, where_rows
 
 WIDEST = 56  # the most characters of a line
 WIDEST_WITH_REASON = 70  # the most characters of a line and its reason side by side
+WIDEST_BELOW = 54  # the most characters of a reason and its note below a line
 ONE_ROW = 34  # the most characters of an equation in one row, so that it fits on a phone
 WORTH_NAMING = 12
 NAMES = "ABCDFGHUVWZ"  # without E, which denotes the mean
 SHORT_START = 18
+QUAD = r"\quad"
 
 
 def latex_of(proof):
@@ -44,9 +46,9 @@ def latex_of(proof):
     for expression, reasons, note in lines[1:]:
         first, *rest = _broken(expression, names, style)
         reason = _reason(reasons, note)
-        rows.append(f"{opening}&= {first}" + ("" if below else f" && {reason}"))
+        rows.append(f"{opening}&= {first}" + ("" if below else f" && {QUAD.join(reason)}"))
         rows += [rf"&\qquad {row}" for row in rest]
-        rows += [rf"&\qquad \small\text{{by }}{reason}"] if below else []
+        rows += _rows_below(reason, len(note)) if below else []
         opening = ""
     for x, n in names.items():
         first, *rest = _broken(x, _inner(names, x), style)
@@ -142,8 +144,16 @@ def _inner(names, x):
 
 
 def _reason(reasons, note):
+    """The names of the reasons, and the note if there is one, in LaTeX."""
     words = rf"\text{{{', '.join(_definitions_together(r.latex for r in reasons))}}}"
-    return words + (rf"\quad\textit{{({in_words(note)})}}" if note else "")
+    return [words, rf"\textit{{({in_words(note)})}}"] if note else [words]
+
+
+def _rows_below(reason, length_of_note):
+    """A reason below its line; its note gets a row of its own if a phone is too narrow for both."""
+    if _length(reason[0]) + length_of_note <= WIDEST_BELOW:
+        reason = [QUAD.join(reason)]
+    return [rf"&\qquad \small{by}{words}" for by, words in zip((r"\text{by }", QUAD), reason)]
 
 
 def _definitions_together(reasons):

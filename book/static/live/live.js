@@ -192,6 +192,7 @@
       this.output.hidden = false;
       if (this.stored) this.stored.hidden = true;
       this.output.append(...formulas.map((html) => element("div", { className: "math", innerHTML: html })));
+      window.dispatchEvent(new Event("resize")); // fit the formulas
     }
   }
 
