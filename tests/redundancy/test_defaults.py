@@ -27,10 +27,11 @@ def share(count, size):
 @pytest.mark.parametrize("name", ROTARY)
 def test_a_row_gives_the_shares_of_the_default_sizes(name):
     g, k, r, d, layer_norm, parallel = ROTARY[name]
-    _, named, key, why, value, *_ = (cell.strip() for cell in line(name).split("|"))
-    assert named == f"`{name}`" and "rotary positions rotate it, differently for each token" in why
-    assert key == share(g * (k - r), g * k)
-    assert value == ("all" if parallel else share(max(0, g * k - d + layer_norm), g * k))
+    _, named, key, value, _ = (cell.strip() for cell in line(name).split("|"))
+    why = "rotary positions rotate it, differently for each token"
+    values = "all" if parallel else share(max(0, g * k - d + layer_norm), g * k)
+    assert named == f"`{name}`" and key.startswith(f"**{share(g * (k - r), g * k)}**: {why}")
+    assert value.startswith(f"**{values}**: ")
 
 
 def test_a_row_names_the_fields_set_in_addition_to_the_default():

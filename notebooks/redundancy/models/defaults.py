@@ -53,7 +53,8 @@ def line(name):
     key, value = report.row("b_K"), report.row("b_V")
     note = f" ({NOTES[name]})" if name in NOTES else ""
     why = "; ".join(e.words for e in (key.reasons if key.alone == key.size else key.obstacles[:1]))
-    return f"| `{name}` | {_share(key.alone, key)} | {why}{note} | {_share(value.together, value)} | {_where(value)} |"
+    keys, values = _share(key.alone, key), _share(value.together, value)
+    return f"| `{name}` | **{keys}**: {why}{note} | **{values}**: {_where(value)} |"
 
 
 def _where(value):
