@@ -235,7 +235,7 @@ def _other_function(g, x):
 
 
 def _entrywise(g, x):
-    """Multiply entrywise: the two factors of a product, or x with itself, ones, zeros or I."""
+    """Multiply entrywise: the two factors of a product, or x by itself, ones, zeros or I."""
     if x.operation is ops.PRODUCT_OF and len(x.args) == 2 and x.args[0].axes == x.args[1].axes:
         return hadamard(*x.args)
     other = g.choice((x, ones(*x.axes), zeros(*x.axes)))

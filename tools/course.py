@@ -104,7 +104,7 @@ def files_of(folder):
 
 
 def requirements():
-    """The book's pins for what its notebooks import, and a program that opens notebooks."""
+    """The book's pins for what its notebooks import and for a program that opens notebooks."""
     pins = dict(re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text(), re.M))
     return "\n".join([*(f"{name}=={pins[name]}" for name in PINNED), OPENS_NOTEBOOKS, ""])
 

@@ -84,7 +84,7 @@ class Statement:
 
     @property
     def slug(self):
-        """The anchor of the statement: its name in lower case, joined by hyphens."""
+        """The anchor of the statement: its name in lower case, with hyphens between the words."""
         return nodes.make_id(self.name)
 
 

@@ -101,7 +101,7 @@ class Counterexample:
         return self._show_without() + self._show_instance()
 
     def __repr__(self):
-        """The print with the claim, so that refuting another claim changes a notebook's output."""
+        """The text with the claim, so that refuting another claim changes a notebook's output."""
         style = Text(brief_words(self.claim))
         claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         claim = "; ".join([claim, *kept_back_in(style)])

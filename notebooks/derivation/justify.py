@@ -59,7 +59,7 @@ def instance(proved, put, lhs, rhs, assumed):
 
 
 def _assumed_as(theorem, before, after):
-    """The theorem with one of the equations that it assumes written as it will print."""
+    """The theorem, with one of its assumed equations rewritten in the form that will be printed."""
     sides = [x.function for x in after]
     if before == sides or tuple(before) not in theorem.hypotheses:
         return theorem

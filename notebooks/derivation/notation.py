@@ -112,7 +112,7 @@ def names_in(term):
 
 
 class _Printer:
-    """Prints a term with these ``names`` for letters; no bound variable gets a name in ``term``."""
+    """Prints a term with these ``names`` for letters; bound variables avoid names in ``term``."""
 
     def __init__(self, style, names, term):
         self.style, self.names = style, dict(names)

@@ -25,7 +25,7 @@ RUNS = 4
 ATTEMPTS = 100
 STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
 TINY = 1e-9  # a number that a step has moved this close to 0 counts as 0
-MOST_UNSOLVED = 6  # the most samples that fail to satisfy the equations
+MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
 FARTHEST = 20.0  # the largest entry that a step may produce: exp(-20) is not zero in float64
 NEAR = 1e-5  # bounds the error left in an equation, which later operations enlarge
 LONGEST_SEQUENCE = 32
@@ -72,7 +72,7 @@ class Sample:
         self._averaged = 0  # how many entries of draws the surrounding means average over
 
     def _drawn_sizes(self, symbols, seed, largest):
-        """Distinct sizes if there are enough, in either order; every other sample has a size 1."""
+        """Distinct sizes if possible, in either order; in every other sample, one size is 1."""
         pool, drawn = range(2, largest + 1), []
         while len(drawn) < len(symbols):
             drawn += self._random.sample(pool, len(pool))

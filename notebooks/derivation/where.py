@@ -20,7 +20,7 @@ WIDEST, WIDEST_IN_TEXT = 26, 40
 
 
 def where_rows(proof, style, printed):
-    """Rows that explain the letters of a proof, and sizes that its text ``printed`` contains."""
+    """Rows that explain a proof's letters, and the sizes that occur in its text, ``printed``."""
     groups = {}
     for name, what in sorted(_kinds(proof, style, printed).items()):
         groups.setdefault(what, []).append(style.name(name))

@@ -20,7 +20,7 @@ BEFORE = "rowʼbefore"
 
 
 class Generic:
-    """The letters on which a word of the vocabulary is read: matrices of one shape, and scalars."""
+    """The letters to which a word is applied to read it: matrices of one shape, and scalars."""
 
     def __init__(self, expressions, scalars):
         m, n = sp.symbols("m n", integer=True, positive=True)
@@ -69,11 +69,11 @@ class Definition:
         return [p.term if isinstance(p, (Family, Index)) else scalar_letter(p) for p in kept]
 
     def applied(self, x, i, j):
-        """The entry of an expression of this word."""
+        """The entry (i, j) of an expression that applies this word."""
         return Term("app", self.term, *self._arguments(x, x.params), i, j)
 
     def _arguments(self, x, params):
-        """The replacements of the functions, sizes, letters and parameters."""
+        """What replaces the functions, sizes, letters and parameters."""
         meant = {}
         for mine, y in zip(self._letters, x.args):
             meant |= dict(zip(mine.sizes, y.axes))

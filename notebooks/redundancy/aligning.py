@@ -76,7 +76,7 @@ class Reader:
         self.names = {t.data_ptr(): n for n, t in subject.tensors.items()}
 
     def part(self, layer, part, kinds):
-        """The numbers of these kinds in a part of an attention."""
+        """The numbers of these kinds in a part of an attention layer."""
         there = self.uses.layers[layer].parts.get(part, {})
         found = [self._numbers(key, there[key]) for key in self.uses.order if key in there]
         return [n for n in found if n.kind in kinds]

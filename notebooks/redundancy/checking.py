@@ -149,7 +149,7 @@ class Check:
         return self.known[key]
 
     def _why(self, name, index):
-        """The events that these numbers of a parameter met directly, the most frequent first."""
+        """The events that directly involve these numbers of a parameter, most frequent first."""
         met = Counter()
         for event, labels in self.run.labels.items():
             if name in labels and (many := int(labels[name][index].sum())):

@@ -313,7 +313,7 @@ class _Judge:
         return bool((pair.gap.abs() > self.unit * each + self.summed * each.max()).any())
 
     def differences(self):
-        """Every `Difference`: of numbers, and of outputs if no numbers explain it."""
+        """Every `Difference` in numbers, and one in outputs if no numbers explain it."""
         asked = [p for p in self.pairs if p in self.differing or p.has[0] != p.has[1]]
         biases = [p for p in self.differing if p.kind == "biases" and all(p.both)]
         left = lambda some: [p for p in some if p not in self.unseen]

@@ -18,7 +18,7 @@ from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
 #: The number of rows of the Jacobian that are computed at a time.
 CHUNK = 128
-#: A finite move is tried at this many inputs at most, or at the second number with ``more``.
+#: A finite move is tried at no more than the first number of inputs, or the second with ``more``.
 TRIED, MANY = 2, 60
 #: A move is visible if it changes an output by more than this share of the largest output.
 SEEN = 1e-7

@@ -194,7 +194,7 @@ def _normal(parameter, generator):
 def floor(model, *positional, **named):
     """The relative error that float32 inside a float64 model leaves in its outputs.
 
-    ``model`` is in float64 (`float64_copy`).  It is zero if nothing inside requests fewer bits.
+    ``model`` is in float64 (`float64_copy`).  The error is 0 if nothing inside requests fewer bits.
     """
     with torch.no_grad(), plain_kernels():
         rounded = _first(model(*positional, **named))

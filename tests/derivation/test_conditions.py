@@ -167,7 +167,7 @@ def test_the_conditions_of_a_theorem_are_printed(name):
 
 
 def test_proves_refuses_conditions_on_letters_outside_the_statement():
-    """A condition, as text, does not tell that C is a permutation or that c is positive."""
+    """A condition, as text, does not say that C is a permutation or that c is positive."""
     C, same = permutation("C", n), scalars("c", positive=True)
     for of, back, need in (
         (lambda x: C @ x, lambda x: C.T @ x, "C X = C Y"),

@@ -1,4 +1,4 @@
-"""Attacks that once got past the checker, or past a reader of its print, and now fail.
+"""Attacks that once got past the checker, or past a reader of what it prints, and now fail.
 
 Each was once accepted or printed something false.  A comment names the rule that stops it now.
 """

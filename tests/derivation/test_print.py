@@ -239,7 +239,7 @@ def test_a_size_in_an_index_form_is_printed():
 
 
 def test_arguments_of_a_readers_word_print_their_sizes():
-    """The print of a call does not tell the sizes of its arguments, so each prints its own."""
+    """A printed call does not show the sizes of its arguments, so each argument prints its own."""
     f = define("w", lambda x, y: 2 * x @ (ones(y.shape[0]).T @ y @ ones(y.shape[1])))
     printed = [repr(f(v, y)) for y in (one, ones(m), ones(1, 1), v + one, identity(n))]
     assert printed == ["w(v, 1[n])", "w(v, 1[m])", "w(v, 1)", "w(v, v + 1)", "w(v, I[n])"]

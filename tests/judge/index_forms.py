@@ -29,7 +29,7 @@ class Terms(Instance):
         return Fraction(value) if isinstance(value, int) else value
 
     def ranges(self, form):
-        """All combinations of positions that an abstraction binds; raises Undefined for others."""
+        """All positions that an abstraction binds, combined; raises Undefined for other sorts."""
         if any(sort.op != "POS" for sort in form.args[1:]):
             raise Undefined
         return itertools.product(*self._ranges(form, ()))

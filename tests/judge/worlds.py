@@ -56,7 +56,7 @@ class World:
         return self.function(x.operation.name.removeprefix("entrywise "))(*map(self, x.args))
 
     def _defined(self, x):
-        """The value of a reader's word from its definition, of a recursion row by row."""
+        """The value of a reader's word from its definition; a recursion is computed row by row."""
         if x.operation.expand is not None:
             return self(x.operation.expand(x))
         row = None

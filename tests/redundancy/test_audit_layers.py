@@ -185,7 +185,7 @@ class Gated(nn.Module):
         return self.o_proj(joined(out) * gate.flatten(-2).sigmoid())
 
 
-#: {title: (layer, map, redundant directions of the map's bias together with others)}
+#: {title: (layer, map, redundant directions of the map's bias and other parameters)}
 OTHERS = {
     "an activation on a view of the keys": (
         lambda: Attention(on_keys=bent_in_place), "k_proj", ALL - h),

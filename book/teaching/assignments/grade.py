@@ -121,7 +121,7 @@ def assembled(cells, found, added, megabytes):
 
 
 def run(steps, seconds_for):
-    """Run the cells, again without any that had to be stopped; return {name: its error}."""
+    """Run the cells, then rerun them without any that were stopped; return {name: its error}."""
     notebook, stopped = nbformat.v4.new_notebook(cells=steps), {}
     while ended := run_once(notebook, seconds_for):
         stopped |= ended

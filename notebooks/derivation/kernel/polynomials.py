@@ -156,7 +156,7 @@ class Arithmetic:
         return self.known[t]
 
     def canonical(self, t):
-        """The term of the normal form."""
+        """The normal form of a term, as a term."""
         return term_of(self.poly(t))
 
     def same(self, x, y):

@@ -186,7 +186,7 @@ class Sums(Arithmetic):
             rest = [(a, e) for a, e in n if a.letters.isdisjoint(draws)]
             values = [self._moment(d, [(a, e) for a, e in n if d in a.letters]) for d in draws]
             if None in values:
-                return None  # before the product, because a mean must exist before it can be 0
+                return None  # checked first: each mean must exist, even if another is 0
             total.append(scaled(self.summed(indices, self.times(self.product(rest), *values)), c))
         return plus(*total)
 

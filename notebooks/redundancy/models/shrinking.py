@@ -263,7 +263,7 @@ def _switches(module):
 
 
 def null_spaces(model):
-    """{(name of a map, fewer rows than columns, more rows)}; fewer rows mean a null space.
+    """{(name of a map, has fewer rows than columns, has more)}; fewer rows mean a null space.
 
     A matrix outside torch's layers may map in either direction, so for it more rows count, too.
     """

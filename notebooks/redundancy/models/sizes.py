@@ -251,7 +251,7 @@ class Part:
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
     def count(self, heads):
-        """The new number of heads: one stays one; a divisor of another number stays a divisor."""
+        """The new number of heads: 1 stays 1; if a number divides another, so do the new ones."""
         least = self.few * self.times
         return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 

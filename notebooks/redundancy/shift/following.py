@@ -334,7 +334,7 @@ def _is_table_of_rotations(tensor):
 
 
 def _memory(tensors, like):
-    """{group: (numbers in memory, peak)} of tensors that share memory; later tensors overwrite."""
+    """{group: (numbers in memory, peak)} of tensors that share memory; the last one wins."""
     size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
     made = {}
     for group in {g for _, shift in tensors for g in shift.blocks}:

@@ -25,7 +25,7 @@ from .solving import components
 #: known, to within some hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
 #: A direction moves something outside a set of rows if its part there exceeds the second number,
-#: nothing if it is below the first; it is known to 2^-53 over a condition's least singular value.
+#: nothing if it is below the first; its error is 2^-53 / (a condition's least singular value).
 NOTHING, SOMETHING = 1e-9, 1e-8
 #: A direction may lie in a set of rows if the square of its part there is above this.
 NEAR = 1 - 1e-6
@@ -153,7 +153,7 @@ class Freedom:
 
     @classmethod
     def whole(cls, basis, shapes):
-        """The freedom of one basis for all parameters, concatenated; ``shapes`` {name: size}."""
+        """The freedom with one basis for all concatenated parameters; ``shapes``: {name: size}."""
         starts = itertools.accumulate(shapes.values(), initial=0)
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)

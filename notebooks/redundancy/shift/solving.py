@@ -19,7 +19,7 @@ NOISE = 2.0**-40
 GAP = 1e3
 #: Many equations are replaced by random mixtures of them: this many more than unknowns.
 MORE = 16
-#: An unknown in only one equation is solved for if its factor there is this share of the largest.
+#: An unknown in only one equation is solved for if its factor exceeds this share of the largest.
 PIVOT = 1e-3
 
 

@@ -125,7 +125,7 @@ class Uses(TorchDispatchMode):
 
     def _passes(self, name, args, leaves):
         """Whether an operation on parameters alone is linear in them."""
-        if name in GATHERS:  # linear at fixed places, such as positions
+        if name in GATHERS:  # linear if the indices are fixed, like those of positions
             return not any(a in self.data for a in leaves)
         if name in ("mul", "div"):
             return sum(a in self.names for a in leaves) == 1 and args[0] in self.names

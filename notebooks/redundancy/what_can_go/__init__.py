@@ -14,7 +14,7 @@ from .rows_blocks import MODELS, STREAM
 from .rows_norms import BEFORE, BEHIND
 from .rows_weights import RARER, WEIGHTS
 
-#: The table, by the heading under which the decision page has its rows.
+#: The rows of the table, by the heading under which the decision page shows them.
 GROUPS = {
     "Attention": ATTENTION,
     "Between scores and output": WEIGHTS,

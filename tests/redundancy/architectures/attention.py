@@ -268,5 +268,5 @@ def decoder(self, x, *past):
 
 # b_K, and b_V with b_O, as the biases also shift the cached keys and values
 case("a cache that the module fills", numbers(), 2 * D)(decoder)
-# none, as the biases do not shift the keys and values that the cache was handed in with
+# none, as the biases do not shift the keys and values in the cache that was handed in
 case("a cache handed in", numbers((2, N, D), (2, H, 3, K), (2, H, 3, K)), 0)(decoder)

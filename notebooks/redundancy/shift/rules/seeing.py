@@ -1,4 +1,4 @@
-"""Operations that depend on a shift: activations, comparisons, and maxima of what differs."""
+"""Operations that depend on a shift: activations, comparisons, and maxima under unequal shifts."""
 
 from __future__ import annotations
 
