@@ -1,37 +1,61 @@
 """Typeset the formulas with KaTeX while the book is built, so that its pages need no script for them.
 
-sphinxcontrib-katex runs KaTeX under Node.js, which comes with Playwright.  `book/static/katex/` holds
-the style sheet and the fonts of the same version of KaTeX.
+KaTeX's program comes with sphinxcontrib-katex, and Node.js, which runs it, with Playwright.
+`book/static/katex/` holds the style sheet and the fonts of the same version of KaTeX.
 """
 
 import functools
+import json
+from importlib.util import find_spec
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 from docutils import nodes
 from playwright._impl._driver import compute_driver_executable
 from sphinx.util import logging
-from sphinxcontrib import katex
 
-#: The script of KaTeX, with which live proofs typeset a reader's derivations in the browser.
-SCRIPT = Path(katex.__file__).with_name("katex.min.js")
-#: The checker's \epsilon and \phi get the shapes that the text of the book uses.
+SCRIPT = Path(find_spec("sphinxcontrib.katex").origin).with_name("katex.min.js")
+#: One shape for a letter: what the checker writes as \epsilon, the text writes as \varepsilon.
 MACROS = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
-
-katex.NODEJS_BINARY = compute_driver_executable()[0]
-katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": False, "macros": MACROS}
+#: Answers each line, a formula and its options, with a line; ends when its input ends.
+PROGRAM = """
+const katex = require(process.argv[1]), lines = require("readline");
+lines.createInterface({ input: process.stdin }).on("line", (line) => {
+  let answer;
+  try { answer = { html: katex.renderToString(...JSON.parse(line)) }; }
+  catch (error) { answer = { error: error.message }; }
+  console.log(JSON.stringify(answer));
+});
+"""
 logger = logging.getLogger(__name__)
+
+
+class NoFormula(ValueError):
+    """What KaTeX says of LaTeX that it cannot read."""
+
+
+@functools.cache
+def katex():
+    """Node.js, running KaTeX for this process."""
+    command = [compute_driver_executable()[0], "-e", PROGRAM, str(SCRIPT)]
+    return Popen(command, stdin=PIPE, stdout=PIPE, text=True, encoding="utf-8")
 
 
 @functools.cache
 def typeset(latex, display=False):
-    """The HTML of a formula, with MathML for screen readers.  Raises KaTeXError for invalid LaTeX."""
-    return katex.render_latex(latex.strip(), {"displayMode": display})
+    """The HTML of a formula, with MathML for screen readers.  Raises NoFormula for invalid LaTeX."""
+    options = {"displayMode": display, "throwOnError": True, "strict": False, "macros": MACROS}
+    print(json.dumps([latex.strip(), options]), file=katex().stdin, flush=True)
+    answer = json.loads(katex().stdout.readline())
+    if "error" in answer:
+        raise NoFormula(answer["error"])
+    return answer["html"]
 
 
 def visit(self, node, tag, display):
     try:
         html = typeset(node.astext(), display)
-    except katex.KaTeXError as why:
+    except NoFormula as why:
         html = ""
         logger.warning("A formula cannot be typeset: %s", why, location=node)
     self.body += [self.starttag(node, tag, "", CLASS="math"), html, f"</{tag}>"]

@@ -215,7 +215,8 @@ def formula(cell, part):
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
     if part.get("reasons") == "below":
         rows = [(below, "") for line, reason in rows for below in reason_below(line, reason)]
-    shown = aligned(f"{line} && {reason}" if reason else line for line, reason in rows)
+    beside = any(reason for _, reason in rows)  # then every row has a cell for one: see slides.js
+    shown = aligned(f"{line} && {reason}" if beside else line for line, reason in rows)
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
     found = CAPTION.match(stored(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
