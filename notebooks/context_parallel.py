@@ -3,17 +3,17 @@
     torchrun --standalone --nproc-per-node 2 context_parallel.py
 
 Started like this, the file tests itself: it divides keys and values among the processes and
-computes attention in three ways.  Each must agree with one device within the book's tolerance,
-for which the folder ``derivation`` has to be beside this file.
+computes attention in three ways.  Each result must agree with that of one device within the
+book's tolerance, which is computed by the folder ``derivation`` beside this file.
 
     merged_partials   every rank has all queries; outputs and log-sum-exps are sent
     ring              queries are divided, too; keys and values pass from rank to rank
     gathered_keys     the naive way: every rank collects all keys and values
 
-The mathematics is chapter 16 of "Where Did the Bias Go?": Theorem 16.1 (any number of shards merge)
-and 16.2 (outputs and log-sum-exps are enough).  The functions compute no gradients.  They are
-written to be read, so each computes all scores of its shard at once.  They need torch and nothing
-else, and run with gloo on the CPU, or with nccl where every process has a GPU of its own.
+The mathematics is in chapter 16 of "Where Did the Bias Go?": Theorems 16.1 (any number of shards
+can be merged) and 16.2 (outputs and log-sum-exps are enough).  The functions compute no gradients.
+They are written to be read, so they compute all scores of a shard at once.  They need only torch,
+and run with gloo on the CPU, or with nccl where every process has a GPU of its own.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ import torch.nn.functional as F
 
 
 def partial_attention(q, k, v, visible=None):
-    """Attention over some of the keys, and the logarithm of its denominator.
+    """Attention over some of the keys, and the logarithm of the softmax's denominator.
 
     q: (..., m, d); k: (..., n, d); v: (..., n, e); visible: booleans of shape (m, n).
-    Returns out (..., m, e) and lse (..., m, 1), in float32 at least: the rounding of a
-    log-sum-exp enters an exponential.  Without a visible key, out is 0 and lse is -inf.
+    Returns out (..., m, e) and lse (..., m, 1), at least in float32, because the rounding
+    error of lse enters an exponential.  Without a visible key, out is 0 and lse is -inf.
     """
     q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
     scores = q @ k.mT / math.sqrt(q.shape[-1])
@@ -49,7 +49,7 @@ def partial_attention(q, k, v, visible=None):
 
 
 def merge(outs, lses):
-    """The output and log-sum-exp for all keys, from those of the shards (Theorem 16.2).
+    """The output and log-sum-exp for all keys, computed from those of the shards (Theorem 16.2).
 
     outs: (p, ..., m, e); lses: (p, ..., m, 1).  The outputs are averaged with the weights
     softmax(lses) over the shards; a shard without a visible key has the weight 0.
@@ -62,7 +62,7 @@ def merge(outs, lses):
 
 
 def _finite(reference):
-    """The references with 0 for -inf, because exp(-inf - (-inf)) is NaN and exp(-inf - 0) is 0."""
+    """The reference with -inf replaced by 0: exp(-inf - (-inf)) is NaN, but exp(-inf - 0) is 0."""
     return reference.where(reference > -math.inf, 0)
 
 
@@ -70,17 +70,17 @@ def _finite(reference):
 
 
 def contiguous(n, ranks):
-    """The positions 0..n-1 in one run for each rank; sizes differ by one at most."""
+    """The positions 0..n-1, one contiguous run for each rank; run lengths differ by at most one."""
     return torch.arange(n).tensor_split(ranks)
 
 
 def striped(n, ranks):
-    """The positions 0..n-1 dealt like cards, so that a causal mask loads all ranks alike."""
+    """The positions 0..n-1, dealt out like cards, so that a causal mask loads all ranks alike."""
     return [torch.arange(n)[rank::ranks] for rank in range(ranks)]
 
 
 def checked(places, rank, keys):
-    """The positions, unchanged; raises ValueError unless they fit the keys and each is on one rank.
+    """``places``, unchanged; raises ValueError unless they fit the keys and each is on one rank.
 
     Theorem 16.1 needs every key on exactly one rank.
     """
@@ -96,7 +96,7 @@ def checked(places, rank, keys):
 
 
 def up_to(queries, keys):
-    """The causal mask between positions: (m, n) booleans, true where the key is not later."""
+    """The causal mask: (m, n) booleans, True where the key's position is not after the query's."""
     return keys <= queries.unsqueeze(-1)
 
 
@@ -104,9 +104,9 @@ def up_to(queries, keys):
 
 
 class Ranks:
-    """The processes that torchrun started, as this one sees them, and their exchanges.
+    """The processes that torchrun started, seen from one of them, and their exchanges.
 
-    Attributes: ``rank``, ``size``, ``device``, ``sent`` (bytes that this rank sent so far).  An
+    Attributes: ``rank``, ``size``, ``device``, ``sent`` (bytes that this rank has sent).  An
     exchange that waits for a rank longer than ``timeout`` seconds raises torch's own RuntimeError.
     """
 
@@ -127,7 +127,7 @@ class Ranks:
         return everyones
 
     def pass_on(self, tensor, shape):
-        """Send a tensor to the next rank and receive one of this shape from the previous rank.
+        """Send a tensor to the next rank and receive one of the given shape from the previous rank.
 
         Returns, without waiting, a function that waits for the received tensor and returns it.
         """
@@ -158,8 +158,8 @@ def _forward_only(tensor):
 def merged_partials(ranks, q, k, v, places, queries=None):
     """Attention if each rank has all queries and its own keys; outputs and log-sum-exps are sent.
 
-    q: (..., m, d); k, v: (..., n_r, d) with n_r keys at the positions places[rank];
-    queries: the positions of the queries for a causal mask, or None for no mask.
+    q: (..., m, d); k, v: (..., n_r, d), whose n_r rows are at the positions places[rank];
+    queries: the positions of the rows of q, for a causal mask, or None for no mask.
     Returns the output for all keys, (..., m, d), on every rank.
     """
     own = checked(places, ranks.rank, k)[ranks.rank]
@@ -170,17 +170,17 @@ def merged_partials(ranks, q, k, v, places, queries=None):
 
 
 def ring(ranks, q, k, v, places, causal=False):
-    """Attention if each rank has its own queries, keys and values; keys and values go around once.
+    """Attention if each rank has its own queries, keys and values; keys and values circulate once.
 
     q, k, v: (..., n_r, d), the rows at the positions places[rank].  Returns the output for
-    these queries and all keys.  A rank holds one shard, and the next as it arrives.
+    the rank's own queries and all keys.  A rank holds one shard, plus the next while it arrives.
     """
     places = checked(places, ranks.rank, k)
     block, so_far = torch.cat([k, v], -1), None
     for step in range(ranks.size):
         owner = (ranks.rank - step) % ranks.size
         if step < ranks.size - 1:
-            coming = places[owner - 1].numel()  # from the previous rank's predecessor
+            coming = places[owner - 1].numel()  # keys in the shard that the previous rank has
             arrived = ranks.pass_on(block, (*block.shape[:-2], coming, block.shape[-1]))
         visible = up_to(places[ranks.rank], places[owner]).to(ranks.device) if causal else None
         part = partial_attention(q, *block.split([k.shape[-1], v.shape[-1]], -1), visible)
@@ -206,14 +206,14 @@ def gathered_keys(ranks, q, k, v, places, causal=False):
 
 
 def bytes_of_partials(ranks, queries, d, heads=1, item=4):
-    """The bytes that a rank sends in ``merged_partials``: (p-1) m (d+1) numbers, for any n."""
+    """The bytes that each of p ranks sends in ``merged_partials``: (p-1) m (d+1) numbers."""
     return (ranks - 1) * queries * (d + 1) * heads * item
 
 
 def bytes_of_ring(ranks, n, d, heads=1, item=4):
-    """The bytes that a rank sends in ``ring`` if p divides n: (p-1) (n/p) 2d numbers.
+    """The bytes that each of p ranks sends in ``ring`` if p divides n: (p-1) (n/p) 2d numbers.
 
-    ``gathered_keys`` sends as much; the ring saves memory, not volume.
+    With ``gathered_keys`` it sends just as many bytes; ``ring`` saves memory, not traffic.
     """
     return (ranks - 1) * n * 2 * d * heads * item // ranks
 
@@ -222,8 +222,8 @@ def bytes_of_ring(ranks, n, d, heads=1, item=4):
 
 
 def check(ranks):
-    """Compare the three ways with one device; rank 0 prints a line for each.  True if all pass."""
-    from derivation.checks import error  # only the self-check needs it
+    """Compare the three ways with one device; rank 0 prints a line per check.  True if all pass."""
+    from derivation.checks import error  # only the self-check needs this module
 
     passed = []
     for dtype in (torch.float64, torch.float32):
@@ -242,7 +242,7 @@ def check(ranks):
 
 
 def compared(ranks, n, places, dtype, d=16):
-    """Yield (name of a way, its output, the output on one device, the bound on the error)."""
+    """Yield (name of a check, the output, the output on one device, the bound on the error)."""
     from derivation.checks import normal, tolerance
 
     q, k, v = normal(3, 4, n, d, dtype=dtype, device=ranks.device).unbind()
@@ -267,7 +267,7 @@ def compared(ranks, n, places, dtype, d=16):
 
 
 def volumes(ranks, n, d=16):
-    """{exchange: the bytes that this rank sends in it}, counted for n keys in float32."""
+    """{exchange: the bytes that this rank sends}, counted for n keys in float32, and {"n": n}."""
     q = k = v = torch.zeros(n, d, device=ranks.device)
     places, counts = contiguous(n, ranks.size), {"n": n}
     mine = places[ranks.rank]
@@ -284,7 +284,7 @@ def volumes(ranks, n, d=16):
 
 
 def main():
-    """Run the checks in each of the processes; returns the exit status."""
+    """Run the checks; torchrun starts this function in every process.  Returns the exit status."""
     parser = argparse.ArgumentParser(description="Context-parallel attention, checked.")
     parser.add_argument("--count", type=int, nargs="+", default=[], metavar="N",
                         help="print also how many bytes a rank sends for N keys")  # fmt: skip

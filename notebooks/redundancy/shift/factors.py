@@ -1,4 +1,4 @@
-"""List, in order, the parameters that meet numbers that depend on the inputs, to compare models."""
+"""List the parameters that act on input-dependent numbers, in order of use, to compare models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Factors(Uses):
             self.images.setdefault(outs[0], {})[_key(fixed, True)] = image.expand(outs[0].shape)
 
     def _meet(self, name, args, leaves):
-        """Record what this operation adds to numbers, and which factors it multiplies them by."""
+        """Record the parameters that this operation adds, and the factors that it multiplies by."""
         adds = [args[i] for i in _slots(name, args)]
         fixed, matrix, _ = self._matrix(name, args)
         for a in leaves:
@@ -50,7 +50,7 @@ class Factors(Uses):
             return None, None, None
         left = self._fixed(one)
         if name == "convolution":
-            if args[6] and args[8] > 1:  # transposed and in groups: not one matrix
+            if args[6] and args[8] > 1:  # a grouped transposed convolution is not one matrix
                 return None, None, None
             rows = other.transpose(0, 1) if args[6] else other
             return other, rows.flatten(1), _numbered((1, len(rows), *[1] * (one.dim() - 2)))
@@ -63,5 +63,5 @@ class Factors(Uses):
 
 
 def _key(tensor, matrix):
-    """A key for a factor; its address is not reused while `Uses` holds the tensor."""
+    """A key for a factor, with its address, which is not reused while `Uses` holds the tensor."""
     return matrix, tensor.data_ptr(), *tensor.shape, *tensor.stride()

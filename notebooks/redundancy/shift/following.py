@@ -2,7 +2,7 @@
 
 `Following` is a mode of PyTorch's dispatcher: it sees each ATen operation with its actual tensors, runs
 it, and asks the operation's rule (`rules`) how the results respond.  It never reads the name of a module.
-An operation without a rule makes every parameter that arrives there unknown.
+If an operation has no rule, every parameter whose shift arrives there becomes unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .rules import RULES, SHAPES_ONLY, factored, scaled
 from .solving import UnclearShift
 from .uses import VIEWS
 
-#: Operations through which the cosines and sines of a table of rotations pass.
+#: Operations that pass on the cosines and sines of rotary positions.
 ANGLES = set(
     "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
     "transpose repeat_interleave reshape split alias detach unbind squeeze gather index_select "
@@ -34,10 +34,10 @@ ANGLES = set(
 class Event:
     """What an operation did to a shift.
 
-    ``kind`` is "erased" (the rest goes no further), "passed" (it continues), "turned" (it
-    continues, but differs from place to place), "seen" (it must be zero), "corner" (seen, but this
-    run's inputs stay on one side of a corner), "bent" (two factors move) or "unknown" (no rule
-    covers the operation).  ``theorem`` is the number of a theorem of the book, or None.
+    ``kind`` is "erased" (it goes no further), "passed" (it continues), "turned" (it continues, but
+    now differs from place to place), "seen" (it must be zero), "corner" (seen, but all numbers of
+    this run are on one side of a corner), "bent" (another shift multiplies it) or "unknown" (no
+    rule covers the operation).  ``theorem`` is the number of a theorem of the book, or None.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Event:
 
 @dataclass
 class Call:
-    """One operation: its arguments before it ran, its results, and the shifts that arrive."""
+    """One operation: its arguments before it ran, its results, and the shifts of its arguments."""
 
     name: str
     op: object
@@ -76,14 +76,14 @@ class Call:
 class Following(TorchDispatchMode):
     """A dispatch mode; ``moves`` is the space of moves on which no operation has depended yet.
 
-    ``labels`` records, for each event and parameter, the numbers that it met directly; ``used``, the numbers
-    that any operation used; and ``products``, pairs of factors that both move, to be examined at the end.
+    ``labels`` records the numbers of a parameter that an event directly involves; ``used``, those
+    that any operation uses; and ``products``, pairs of moving factors, to be examined at the end.
     """
 
     supports_higher_order_operators = True
 
     def __init__(self, parameters, along=None):
-        """With ``along`` {parameter: numbers}, follow only this one move, exactly."""
+        """With ``along``, a move {parameter: numbers}, follow only that move, exactly."""
         super().__init__()
         self.keys = (
             torch._C._dispatch_tls_local_include_set(),
@@ -92,9 +92,9 @@ class Following(TorchDispatchMode):
         self.moves, self.labels, self.products, self.used = Moves(), {}, [], {}
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
-        self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # angles: cosines, sines
+        self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # angles: cosines and sines
         self.faint, only, self.pending, self.doubts = False, Group(1), [], []
-        self.plan, self.idle = iter(()), False  # operations that reach no output
+        self.plan, self.idle = iter(()), False  # plan: which operations reach no output
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -105,13 +105,13 @@ class Following(TorchDispatchMode):
 
     @property
     def unclear(self):
-        """In words, why some condition could not be solved; None if all could."""
+        """The reason, in words, why a condition could not be solved; None if all were solved."""
         return next(iter(self.doubts), None)
 
     # --- methods that the rules call
 
     def see(self, shift, call, words, theorem=None, kind="seen"):
-        """Record that an operation depends on a shift: keep only the t for which it vanishes."""
+        """Record that an operation depends on a shift: keep only the moves that make it vanish."""
         event = Event(kind, call.name, words, theorem)
         if self.idle:
             self.note("erased", shift, call, "no output uses it")
@@ -129,7 +129,7 @@ class Following(TorchDispatchMode):
             self._label(event, group, touched)
 
     def settle(self):
-        """Solve unclear conditions again; the parameters in those still unclear become unknown."""
+        """Retry unclear conditions; the parameters in any that stay unclear become unknown."""
         for event, shift in self.pending:
             try:
                 self._bind(event, self.moves.require(shift))
@@ -145,7 +145,7 @@ class Following(TorchDispatchMode):
             self._label(Event(kind, call.name, words, theorem), group, block.touched())
 
     def both(self, shift, other, product):
-        """The part of a product's shift in which both factors move; `forbid` decides later."""
+        """The nonlinear part of a product's shift if both factors move; see `forbid`."""
         if self.idle:
             return Shift()
         if not self.exact:
@@ -163,7 +163,7 @@ class Following(TorchDispatchMode):
             self.used[group.parameter] |= mask
 
     def _use(self, shift):
-        """Record which numbers reach a result: they are used, even if an operation cancels them."""
+        """Record which numbers reach a result: these are used, even if they cancel later."""
         for group, block in shift.blocks.items():
             if group.index is not None and not self.used[group.parameter][group.index].all():
                 self.used[group.parameter][group.index[block.touched()]] = True
@@ -184,7 +184,7 @@ class Following(TorchDispatchMode):
             self.see(self.of(tensor), call, "the model returns it")
 
     def of(self, tensor):
-        """The shift of a tensor, in the current groups."""
+        """The shift of a tensor, in the current groups of `Moves`."""
         if tensor not in self.shifts:
             return Shift()
         shift = self.moves.now(self.shifts[tensor])
@@ -230,10 +230,10 @@ class Following(TorchDispatchMode):
         return result
 
     def _rule(self, call):
-        """The shift of each result; if a rule fails, the result is unknown."""
+        """The shift of each result; if the rule fails, the operation counts as unknown."""
         try:
             made = self._ruled(call)
-        except Exception as problem:  # whatever PyTorch raises for arguments that no rule foresaw
+        except Exception as problem:  # PyTorch may raise anything for unforeseen arguments
             made = self.unknown(call, f"the rule for {call.name} failed: {problem}".splitlines()[0])
         made = [made] if isinstance(made, Shift) else list(made)
         return [*made, *[Shift()] * (len(call.outs) - len(made))]
@@ -259,20 +259,20 @@ class Following(TorchDispatchMode):
     def _know(self, tensor):
         """Record which memory a tensor uses."""
         self.known[tensor] = True
-        with contextlib.suppress(NotImplementedError):  # a tensor without memory
+        with contextlib.suppress(NotImplementedError):  # raised for a tensor without memory
             place = tensor.untyped_storage()._cdata
             self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
 
     def _beside(self, tensor):
-        """The other tensors that share its memory."""
+        """The other tensors that share this tensor's memory."""
         place = tensor.untyped_storage()._cdata
         others = [r() for r in self.aliases.get(place, ())]
-        # a tensor may have moved to other memory since, whose old address was reused
+        # a tensor may have moved to other memory, and its old address may have been reused
         there = [o for o in others if o is not None and o.untyped_storage()._cdata == place]
         return list({id(o): o for o in there if o is not tensor}.values())
 
     def _meet(self, tensor):
-        """Register a new tensor; if no operation made it, it may be a view of one that moves."""
+        """Register a new tensor; if no operation made it, it may be a view of a moving tensor."""
         if tensor not in self.known:
             self._know(tensor)
             others = [(o, self._sum(o)) for o in self._beside(tensor)]
@@ -290,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """The shift of a tensor that shares memory; parameters in its factor become unknown."""
+        """The shift of a tensor that shares memory, without its factor, which counts as unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:
@@ -298,7 +298,7 @@ class Following(TorchDispatchMode):
         return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
-        """Fix one factor of the first product of two moving ones; False if there is none."""
+        """Fix one factor of the first product whose two factors move; False if none is left."""
         call = Call("product", None, (), {}, [], {})
         while self.products:
             one, other, product = self.products.pop(0)
@@ -310,7 +310,7 @@ class Following(TorchDispatchMode):
 
 
 def _vanishes(one, other, product):
-    """Whether a product of two shifts is zero along random moves."""
+    """Whether a product of two shifts is zero along a random move."""
     chance = torch.Generator().manual_seed(1)
     groups = {*one.blocks, *other.blocks}
     t = {g: torch.randn(g.size, generator=chance, dtype=torch.float64) for g in groups}
@@ -321,9 +321,9 @@ def _vanishes(one, other, product):
 
 
 def _is_table_of_rotations(tensor):
-    """Whether a stored tensor looks like cosines and sines: zeros and ones at position 0, then less.
+    """Whether a tensor looks like cosines or sines: 0s and 1s at position 0, then at most 1.
 
-    Only the wording of a report depends on it.
+    Only the wording of a report depends on the answer.
     """
     if tensor.dim() < 2 or not tensor.is_floating_point() or len(tensor) < 2:
         return False
@@ -348,18 +348,18 @@ def _memory(tensors, like):
 
 
 def _read(memory, tensor):
-    """The shift of a tensor that shows a part of this memory."""
+    """The shift of a tensor that is a view of this memory."""
     return Shift({g: Block(_seen_through(m, tensor).clone(), p) for g, (m, p) in memory.items()})
 
 
 def _seen_through(memory, tensor):
-    """The part of a memory (coordinates, numbers) that a tensor shows."""
+    """The part of a memory (coordinates, numbers) of which a tensor is a view."""
     strides = (memory.stride(0), *tensor.stride())
     return memory.as_strided((len(memory), *tensor.shape), strides, tensor.storage_offset())
 
 
 def _written(op, args, kwargs):
-    """The tensors that an operation changes."""
+    """The tensors that an operation changes in place."""
     schema = getattr(op, "_schema", None)
     if schema is None or not schema.is_mutable:
         return []
@@ -371,17 +371,17 @@ def _written(op, args, kwargs):
     return found
 
 
-#: The number of successive runs without a new condition that suffice, and the largest number of runs.
+#: How many successive runs without a new condition suffice, and the largest number of runs.
 CALM, MOST = 8, 60
 
 
 def follow(runs, parameters):
-    """The `Following` of some runs, which are functions without arguments that return tensors.
+    """A `Following` that has followed ``runs``: functions without arguments that return tensors.
 
     Runs are made until several in a row pose no new condition, or until there are no more.
-    Every condition is linear, except for products of two factors that both move.  Their linear part is
-    followed; to find out whether the rest also vanishes, one random remaining move is followed exactly,
-    and if it does not, one factor has to stay fixed.
+    Every condition is linear, except at a product of two factors that both move: there, only the
+    linear part is followed.  To test the rest, one random remaining move is followed exactly; if
+    any operation depends on that move, one factor of a product has to stay fixed.
     """
     mode, made, calm = Following(parameters), [], 0
     for run in itertools.islice(runs, MOST):
@@ -399,9 +399,9 @@ def follow(runs, parameters):
 
 
 def _passes(runs, parameters, moves):
-    """Whether one random remaining move, followed exactly, passes every operation without effect.
+    """Whether no operation depends on one random remaining move, followed exactly.
 
-    One move is enough: moves that pass form a subspace, and a random one lies in no proper subspace.
+    One is enough: the moves that pass form a subspace; a random move lies in no proper subspace.
     """
     one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:

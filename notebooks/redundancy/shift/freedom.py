@@ -1,11 +1,11 @@
 """What a space of redundant directions says about each parameter, by linear algebra alone.
 
-A matrix N with orthonormal columns and a row for each number of the parameters spans the space.
-Some numbers P of a parameter
+The orthonormal columns of a matrix N span the space; each row of N is for one number.
+The numbers P of a parameter
 
-- are redundant *alone* in as many directions as the space has without a part outside P,
-- are redundant *together* with others in as many directions as the rank of the rows P of N, and
-- are *absorbed* by a set Q if directions inside P and Q reach that rank: moves of Q compensate.
+- are redundant *alone* in as many directions as the space has that are zero outside P,
+- are redundant *together* with other numbers in r directions, r being the rank of N's rows P, and
+- are *absorbed* by other numbers Q if the directions that are zero outside P and Q reach rank r.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from ..nullity import svd
 from .solving import components
 
 #: A direction lies in a set of rows if its part outside is below the first number; it has a part in
-#: the set if that part is above the second.  No part may lie between: only the square of a part is
-#: known, to within some hundred units of 2^-53.
+#: the set if that part is above the second.  No part may lie between the two: only its square is
+#: known, to within a few hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
 #: A direction moves something outside a set of rows if its part there exceeds the second number,
-#: nothing if it is below the first; its error is 2^-53 / (a condition's least singular value).
+#: nothing if below the first; the part's error is 2^-53 / (a condition's least singular value).
 NOTHING, SOMETHING = 1e-9, 1e-8
-#: A direction may lie in a set of rows if the square of its part there is above this.
+#: A direction may lie in a set of rows if the square of its part there exceeds this.
 NEAR = 1 - 1e-6
-#: Small components are treated together, about this many numbers at a time.
+#: Small components are joined into parts of about this many numbers.
 CHUNK = 128
 NONE = torch.zeros(0, dtype=torch.long)
 
 
 class Unclear(ArithmeticError):
-    """A direction has so small a part that it may be zero up to rounding, or not."""
+    """A part of a direction is so small that it is unclear whether it is only rounding."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Directions (columns) of some numbers (rows); ``places`` {name: (numbers, their rows)}."""
+    """Directions (columns) of some numbers (rows); ``places`` is {name: (numbers, their rows)}."""
 
     basis: torch.Tensor
     places: dict
@@ -71,7 +71,7 @@ class Family:
 
     @classmethod
     def of(cls, matrices, sizes):
-        """A family from {parameter: {group: (numbers x coordinates)}}; most entries may be zero."""
+        """A family from {parameter: {group: (numbers x coordinates)}}; matrices may be sparse."""
         starts = dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0)))
         groups = dict.fromkeys(g for m in matrices.values() for g in m)
         columns = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
@@ -112,12 +112,12 @@ class Family:
 
 
 def _parts(row, column, value, shape, starts, sizes):
-    """Yield the parts of a sparse basis: its components, with small ones joined."""
+    """Yield the parts of a sparse basis: its components, with small components joined."""
     mine, theirs, pieces = *components(row, column, *shape), [([], [])]
     for rows, columns in zip(mine, theirs):
         if len(pieces[-1][0]) > CHUNK:
             pieces.append(([], []))
-        if columns:  # without a column, these numbers do not move
+        if columns:  # numbers without a column do not move
             pieces[-1][0].extend(rows)
             pieces[-1][1].extend(columns)
     of_row = torch.full(shape[:1], -1)
@@ -137,14 +137,14 @@ def _parts(row, column, value, shape, starts, sizes):
 
 
 class Freedom:
-    """The redundant directions of some parameters, family by family: {name: `Family`}."""
+    """The redundant directions of some parameters; ``families`` is {name: its `Family`}."""
 
     def __init__(self, families, shapes):
         self.families, self.shapes = families, shapes
 
     @classmethod
     def of(cls, moves):
-        """The freedom that the remaining moves of a run leave."""
+        """The freedom that consists of the remaining ``moves``."""
         matrices = moves.basis()
         shapes = {n: moves.parameters[n].size for n in matrices}
         return cls({n: f for names in _families(matrices)
@@ -171,7 +171,7 @@ class Freedom:
         return torch.cat(made, 1)
 
     def fixing(self, names, of=None):
-        """The directions that leave these parameters fixed, in the family of ``of`` if given."""
+        """The directions that do not move these parameters; with ``of``, only in its family."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
             fixed = Family.__new__(Family)
@@ -183,15 +183,15 @@ class Freedom:
         return sum(map(len, self._each()))
 
     def together(self, name, index=...):
-        """How many directions of these numbers are redundant if others may compensate."""
+        """How many directions of these numbers are redundant if other numbers may compensate."""
         return sum(_rank(part.rows(name, index)) for part in self.families[name].parts)
 
     def alone(self, name, index=...):
-        """How many directions of these numbers are redundant while all others stay fixed."""
+        """How many directions of these numbers are redundant while all other numbers stay fixed."""
         return self.within((name, index))
 
     def within(self, *chosen):
-        """How many directions move only the chosen numbers; each is a (parameter, index)."""
+        """How many directions move only the chosen numbers, given as (parameter, index) pairs."""
         families = {id(self.families[name]): self.families[name] for name, _ in chosen}
         return sum(_inside(part, *chosen).shape[1]
                    for family in families.values() for part in family.parts)  # fmt: skip
@@ -222,10 +222,10 @@ class Freedom:
         return [{name: t / max(t.abs().max(), NOTHING)} for t in (free, rest - free)]
 
     def absorbers(self, name, index=..., order=()):
-        """A small set of parameters that compensates all that is redundant together.
+        """A small set of parameters that can compensate every move that `together` counts.
 
-        Single parameters are tried in the given ``order``, then a set from which none can be left
-        out.  Other numbers of the same parameter may also have to move.
+        Single parameters are tried in the given ``order``, then a set in which every parameter is
+        needed.  Other numbers of the same parameter may also have to move.
         """
         goal, family, mine = self.together(name, index), self.families[name], (name, index)
         if goal == self.alone(name, index):
@@ -270,14 +270,14 @@ def _linked(rows, others):
 
 
 def _inside(part, *chosen):
-    """The directions of a part, in its coordinates, that move only the chosen numbers."""
+    """The directions of a part, in terms of its columns, that move only the chosen numbers."""
     there = torch.zeros(len(part.basis), dtype=torch.bool)
     for one in chosen:
         there[part.chosen(*one)[1]] = True
     rows = part.basis[there]
     wide = len(rows) < rows.shape[1]
     gram = rows @ rows.T if wide else rows.T @ rows
-    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():  # cheaper than eigenvectors
+    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():  # spares the eigenvectors
         return rows.new_zeros(rows.shape[1], 0)
     squares, vectors = torch.linalg.eigh(gram)
     near = vectors[:, squares > NEAR]
@@ -291,7 +291,7 @@ def _inside(part, *chosen):
 
 
 def _families(parts):
-    """Tuples of the names of parameters that share a group, directly or through others."""
+    """Tuples of names: parameters that share a group, directly or through other parameters."""
     family, first = {n: {n} for n in parts}, {}
     for name, blocks in parts.items():
         for group in blocks:
@@ -306,7 +306,7 @@ def _drawn(size, seed):
 
 
 def _rank(rows):
-    """The rank of some rows: how many directions have a part in them."""
+    """The rank of some rows: in how many directions their numbers move."""
     gram = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     squares = torch.linalg.eigvalsh(gram) if len(gram) else gram.new_zeros(0)
     if ((squares > 4 * OUTSIDE**2) & (squares < INSIDE**2)).any():

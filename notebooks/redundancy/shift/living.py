@@ -1,4 +1,4 @@
-"""Find the operations of a run that reach none of its outputs, so that no output depends on them.
+"""Find the operations of a run on which no output depends.
 
 A model may compute numbers that it does not return: a loss for training, or logits at every place
 although only the last is read.  `dead` runs it once and goes back from the outputs through memory.
@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: Operations whose results have a shape that depends on numbers, and Python may read it.
+#: Operations whose result has a shape that depends on numbers; Python may read this shape.
 SHAPES = {
     "nonzero",
     "masked_select",
@@ -28,7 +28,7 @@ def name_of(op):
 
 
 class Record(TorchDispatchMode):
-    """A dispatch mode; ``calls`` lists (name, memory read, memory written, new memory)."""
+    """A dispatch mode; ``calls`` lists (operation, memory read, memory written, new memory)."""
 
     supports_higher_order_operators = True
 
@@ -57,7 +57,7 @@ def _memory(values):
 
 
 def dead(run):
-    """[(name, whether none of its results reaches an output)] of the operations of a run."""
+    """For each operation of a run, (its name, whether none of its results reaches an output)."""
     record = Record()
     with record:
         outputs = run()

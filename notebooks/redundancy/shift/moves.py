@@ -1,13 +1,13 @@
 """Moves of the added parameters: those that are still free, and how a tensor responds to them.
 
-All added parameters are moved at once, by t.  The coordinates of t are kept in groups, at first one
-for each parameter.  A condition on t (a linear equation) is solved at once for the groups that it
-involves; they become new groups, whose coordinates are those of the solutions.  Other groups stay
-separate, so all stays sparse, and the last groups are the families of redundant directions.
+All added parameters are moved together, by t.  The coordinates of t are kept in groups, at first
+one for each parameter.  A condition on t (a linear equation) is solved for the groups that it
+involves; new groups replace these, with the coordinates of the solutions.  All other groups stay
+separate, which keeps matrices sparse.  The groups at the end contain the redundant directions.
 
 The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape),
 so that x becomes x + sum G t.  A block is constant along the axes whose stride is 0.  Strides thus
-hold the *form* of a shift: "the same for every token, and a linear map of t along the features".
+show the *form* of a shift: "the same for every token, and a linear map of t along the features".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 
 from .solving import NOISE, solutions
 
-#: Components with at most this many unknowns times solutions are stored as places and factors.
+#: A component is stored as places and factors if unknowns times solutions is at most this number.
 SPARSE = 16
 
 
@@ -27,10 +27,10 @@ SPARSE = 16
 class Group:
     """Coordinates of t that move freely: numbers (``index``) of one ``parameter``, or mixtures.
 
-    ``became`` lists (group, how) after a condition: ``how`` is a matrix (old x new coordinates), or
-    (places, factors) if each new coordinate moves one old coordinate by its factor.  Numbers whose
-    movement is not followed have a ``source``: the shift that must vanish wherever something depends on
-    them.
+    After a condition, ``became`` lists the new groups as (group, how): ``how`` is a matrix (old x
+    new coordinates), or (places, factors) if each new coordinate moves one old coordinate by its
+    factor.  A group whose movement is not followed has a ``source``: the shift that must vanish if
+    anything depends on the group.
     """
 
     size: int
@@ -48,11 +48,11 @@ class Block:
     peak: float = 1.0
 
     def narrow(self):
-        """The values, with one entry along each axis along which they are constant."""
+        """The values, with only one entry along each axis of stride 0."""
         return narrow(self.values)
 
     def at(self, how):
-        """The block in the coordinates of a new group; ``how`` is that of `Group`."""
+        """The block in the coordinates of a new group; ``how`` is as in `Group`."""
         thin, shape = self.narrow(), self.values.shape[1:]
         if isinstance(how, tuple):
             places, factors = how
@@ -68,7 +68,7 @@ class Block:
         return self.largest() <= NOISE * self.peak
 
     def touched(self):
-        """Which coordinates move anything: (coordinates,), bool."""
+        """A boolean mask (coordinates,): which coordinates move anything."""
         thin = self.narrow().reshape(len(self.values), -1)
         return ~(thin.abs().amax(1) <= NOISE * self.peak)
 
@@ -78,7 +78,7 @@ class Block:
 
 
 def narrow(values):
-    """A tensor with one entry along each axis, except the first, whose stride is 0."""
+    """A tensor with only one entry along each axis of stride 0, except the first axis."""
     for axis in range(1, values.dim()):
         if values.stride(axis) == 0 and values.shape[axis] > 1:
             values = values.narrow(axis, 0, 1)
@@ -89,8 +89,8 @@ def narrow(values):
 class Shift:
     """How a tensor x responds to t: a `Block` G for each group.  x becomes x + sum G t.
 
-    If ``scaled``, x becomes x exp(sum G t); with a ``factor``, itself scaled, (x + sum G t) times
-    it.
+    If ``scaled``, x becomes x exp(sum G t).  With a ``factor``, a scaled shift exp(sum F t), x
+    becomes (x + sum G t) exp(sum F t).
     """
 
     blocks: dict = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Shift:
         return bool(self.blocks or self.factor)
 
     def map(self, function, gain=1.0, carried=None):
-        """The response of another tensor: a linear function of the values of each block.
+        """The response of another tensor: a linear ``function`` of the values of each block.
 
         The function makes numbers at most ``gain`` times larger, and independent rounding errors at
         most ``carried`` times (by default, ``gain`` times).
@@ -128,7 +128,7 @@ class Moves:
         self.parameters, self.conditions = {}, 0
 
     def add(self, name, tensor):
-        """Add a parameter that moves; returns its shift."""
+        """Add a parameter that moves, and return its shift."""
         size = tensor.numel()
         group = Group(size, name, torch.arange(size))
         self.parameters[name] = group
@@ -157,8 +157,8 @@ class Moves:
     def require(self, shift, clear=True):
         """Keep only the t for which a shift vanishes; returns {group: restricted coordinates}.
 
-        Raises UnclearShift if rounding leaves unclear which t these are; without ``clear``, keeps
-        the unclear ones.
+        Raises UnclearShift if rounding leaves it unclear which t to keep; without ``clear``, keeps
+        the unclear t.
         """
         shift, found = self.now(shift), {}
         for group in [g for g in shift.blocks if g.source is not None]:
@@ -186,7 +186,7 @@ class Moves:
 
     @staticmethod
     def _enter(where, unknowns, basis):
-        """Replace groups by the solutions of a condition, in components of the same kind."""
+        """Replace groups by the solutions of a condition for components of the same kind."""
         many, size, free = basis.shape
         if many > 1 and size * free <= SPARSE:
             for k in range(free):
@@ -207,7 +207,7 @@ class Moves:
                 group.became.append((new, how))
 
     def basis(self):
-        """{parameter: {group: (numbers of the parameter x coordinates)}} of all remaining t."""
+        """A basis of all remaining t, as {parameter: {group: (numbers x coordinates)}}."""
         found = {}
         for name, group in self.parameters.items():
             eye = Block(torch.eye(group.size, dtype=torch.float64))
@@ -215,7 +215,7 @@ class Moves:
         return found
 
     def drawn(self, seed):
-        """One random move {parameter: numbers} among the remaining ones."""
+        """A random one of the remaining moves, as {parameter: numbers}."""
         chance, known = torch.Generator().manual_seed(seed), {}
 
         def numbers(group):
@@ -241,7 +241,7 @@ class Moves:
 
 
 def _side_by_side(shift):
-    """{group: (coordinates x equations)}, the equations in one order for all groups."""
+    """A shift as {group: (coordinates x equations)}, with equations in one order throughout."""
     first = next(iter(shift.blocks.values())).values
     axes = [a for a in range(1, first.dim())
             if all(b.values.stride(a) == 0 for b in shift.blocks.values())]  # fmt: skip

@@ -1,8 +1,8 @@
 """Solve a condition on the moves, t @ rows = 0, component by component.
 
-Many conditions separate: an activation depends on each channel by itself, a softmax on each head.
+Many conditions split: an activation depends on each channel separately, a softmax on each head.
 Unknowns and equations that are connected form a component.  Components of the same kind are solved
-together, so a condition on thousands of channels costs no more than its numbers.
+together, so that a condition on thousands of channels stays cheap.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import torch
 from ..nullity import svd
 
 #: A number counts as zero up to this share of the largest in its computation: 2^13 units of 2^-53.
-#: A path has at most some hundred operations, each a sum of at most some thousand products, whose
-#: roundings add up like the root of their number.
+#: A path has at most a few hundred operations, each a sum of at most a few thousand products, whose
+#: rounding errors grow like the square root of their number.
 NOISE = 2.0**-40
 #: No singular value may lie within this factor above the noise.
 GAP = 1e3
-#: Many equations are replaced by random mixtures of them: this many more than unknowns.
+#: Too many equations are replaced by random mixtures, this many more than the unknowns.
 MORE = 16
-#: An unknown in only one equation is solved for if its factor exceeds this share of the largest.
+#: An unknown in only one equation is solved for if its share of the largest factor exceeds this.
 PIVOT = 1e-3
 
 
 class UnclearShift(ArithmeticError):
-    """It is not clear whether something moves: a number lies between rounding and what counts."""
+    """Unclear whether something moves: a number is too large for rounding, too small to count."""
 
 
 def solutions(rows, kinds, clear=True):
     """Yield (unknowns, basis) for components of the same kind.
 
-    ``rows`` is float64 (unknowns x equations), none of its numbers above 1, and ``kinds`` says of each
-    unknown what it is, in order.  ``unknowns`` (components x unknowns) are of the same kinds in
+    ``rows`` is float64 (unknowns x equations), none above 1; ``kinds`` lists the kind of each
+    unknown.  ``unknowns`` (components x unknowns) are of the same kinds, in order, in
     each component, and ``basis`` (components x unknowns x solutions) is orthonormal.
-    Raises UnclearShift; without ``clear``, only conditions beyond doubt bind.
+    Raises UnclearShift; without ``clear``, a doubtful condition is ignored.
     """
     if not rows.isfinite().all():
         raise UnclearShift("a shift becomes infinite, or NaN")
@@ -44,7 +44,7 @@ def solutions(rows, kinds, clear=True):
 
 
 def _components(rows, kinds):
-    """Yield (unknowns, equations) of the components, those of the same kind together."""
+    """Yield (unknowns, equations) for each kind of component, with one row per component."""
     there = rows != 0
     if _is_one(there):
         yield torch.arange(len(rows))[None], there.any(0).nonzero().T
@@ -62,7 +62,7 @@ def _components(rows, kinds):
 def components(row, column, rows, columns):
     """The components of the entries (row[i], column[i]) of a matrix: (their rows, their columns)."""
     label = torch.arange(rows)
-    while True:  # each row takes the smallest label that it meets, until nothing changes
+    while True:  # each row takes the least label of the rows that share a column
         met = torch.full((columns,), rows).scatter_reduce(0, column, label[row], "amin")
         lower = label.scatter_reduce(0, row, met[column], "amin")
         if torch.equal(lower, label):
@@ -77,7 +77,7 @@ def components(row, column, rows, columns):
 
 
 def _is_one(there):
-    """Whether all unknowns are in one component, as far as a few steps from the first one show."""
+    """Whether a few steps from the first unknown show that all are in one component."""
     reached = torch.zeros(len(there), dtype=torch.bool)
     reached[0] = True
     for _ in range(3):
@@ -86,7 +86,7 @@ def _is_one(there):
 
 
 def _solved(unknowns, blocks, clear):
-    """Yield (unknowns, basis) of components in ``blocks``, by their number of solutions."""
+    """Yield (unknowns, basis) for the components in ``blocks`` with equally many solutions."""
     many, size, equations = blocks.shape
     if many == 1:
         basis = _by_pivots(blocks[0], clear)
@@ -125,7 +125,7 @@ def _left(rows, full, clear):
 
 
 def _by_pivots(rows, clear):
-    """The null space if most equations have an unknown of their own, else None.
+    """The null space if many equations have an unknown that no other has, else None.
 
     The other unknowns determine such an unknown, and its equation does not restrict them.
     Conditions on a bias before an activation have this form; they are the widest of all.

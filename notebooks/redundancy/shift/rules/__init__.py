@@ -1,6 +1,6 @@
-"""How each operation of ATen passes a shift on, cancels a pattern of it, or depends on it.
+"""How each ATen operation passes on a shift, cancels a part of the shift, or depends on it.
 
-Each rule rests on one theorem.  A rule receives the run and the call, asks the run for conditions
+A rule may name a theorem.  A rule receives the run and the call, asks the run for conditions
 (`see`), records what is cancelled (`note`), and returns the shift of each result.  Where the
 response is nonlinear, the rule poses a condition.  An operation without a rule makes the answer
 unknown.

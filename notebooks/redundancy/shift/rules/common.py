@@ -9,7 +9,7 @@ import torch
 from ..moves import NOISE, Block, Shift, narrow
 
 #: In float64, adding a number below one to a number of this size has no effect: a mask of finfo.min
-#: acts like -inf, and a clamp whose limits are so far away does nothing.
+#: acts like -inf, and a clamp with limits this far away does nothing.
 SWALLOWED = 2.0**53
 #: What a report says about softmax, whether it is one operation or written out.
 SOFTMAX = "softmax cancels only what is constant along its axis"
@@ -30,7 +30,7 @@ TABLE, RULES = [], {}
 
 
 def rule(operations, does, theorem=None):
-    """Register a function of (run, call), which returns the results' shifts, as a rule."""
+    """Register as a rule a function of (run, call) that returns the shifts of the results."""
 
     def made(function):
         names = tuple(operations.split())
@@ -42,11 +42,11 @@ def rule(operations, does, theorem=None):
 
 
 def each(function):
-    """A function of the response to one coordinate, extended to all coordinates at once."""
+    """Extend a function of the response to one coordinate to all coordinates at once."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return torch.func.vmap(function)
 
-    def looped(values):  # if the model itself runs inside a vmap, no other may start
+    def looped(values):  # inside a model's own vmap, no second vmap may start
         made = [function(v) for v in values]
         if isinstance(made[0], list | tuple):
             return [torch.stack(parts) for parts in zip(*made, strict=True)]
@@ -102,7 +102,7 @@ def mean_along(g, axes, visible=None):
 def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
     """Require that the first argument's shift is constant along some axes, where it is ``visible``.
 
-    Returns that constant, its mean along them.  A given ``shift`` replaces that of the argument.
+    Returns that constant, the mean along the axes.  ``shift``, if given, replaces the argument's.
     """
     shift = call.shift(call.args[0]) if shift is None else shift
     axes = [a % call.args[0].dim() for a in axes]
@@ -116,7 +116,7 @@ def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
             continue
         for a in range(
             1, thin.dim()
-        ):  # where the response is constant, keep one entry, except along `axes`
+        ):  # keep one entry along constant axes that are not in `axes`
             if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
                 thin = thin.narrow(a, 0, 1)
         mean = mean_along(thin, axes, visible)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-#: A measurement in float64 cannot see a weight below this, although the theory can.
+#: A float64 measurement misses the effect of a weight below this; in theory there is one.
 FAINT = 1e-12
 
 
@@ -30,7 +30,7 @@ def softmax(run, call):
 def _visible(call):
     """A mask of the scores on which softmax depends; None for all.
 
-    It does not depend on scores of -inf, nor on fixed scores so low that their weight is zero.
+    Softmax ignores scores of -inf, and fixed scores so low that their weight is zero.
     """
     x, weights = call.args[0], call.outs[0]
     hidden = x <= -SWALLOWED
@@ -68,7 +68,7 @@ def layer_norm(run, call):
 
 
 def _like(rest, outs):
-    """The shift of the mean that a norm also returns, if it does: ``rest`` in that shape."""
+    """The shift of the mean that a norm may also return: ``rest`` in the shape of that mean."""
     if not outs:
         return Shift()
     return rest.map(lambda g: g.reshape(len(g), *outs[0].shape) if g[0].numel() == outs[0].numel()

@@ -31,9 +31,9 @@ def unchanged(run, call):
     "pass it on",
 )
 def linear(run, call):
-    """Apply the operation to the response: it is linear in the first argument, with gain <= 1."""
+    """Apply the operation, linear in its first argument with gain <= 1, to the response."""
     shift = call.shift(call.args[0])
-    if not shift:  # a mask or an index moves, and selects other numbers in jumps
+    if not shift:  # a mask or an index moves, so the selection jumps
         return sees(run, call)
     again = each(lambda g: call.rerun(0, g))
     made = {g: (again(b.values), b.peak) for g, b in shift.blocks.items()}
@@ -68,7 +68,7 @@ def reshaped(run, call):
 
 
 def _reshaped(g, shape):
-    """A response in another shape; an axis that is neither split nor joined stays constant."""
+    """A response in another shape; a constant axis stays so unless split or joined."""
     old, thin = g.shape[1:], g
     known = {
         (math.prod(old[:a]), n): a for a, n in enumerate(old) if g.stride(a + 1) == 0 and n > 1
@@ -89,7 +89,7 @@ def padded(run, call):
 
 @rule("as_strided", "pass it on")
 def strided(run, call):
-    """Write the response into memory like the tensor's, and view that memory in the same way."""
+    """Write the response into memory laid out like the tensor's; view it as the operation does."""
     x, shape, stride = call.args[:3]
     offset = call.args[3] if len(call.args) > 3 and call.args[3] is not None else x.storage_offset()
 
@@ -210,7 +210,7 @@ def dropped(run, call):
     "pass it on",
 )
 def scattered(run, call):
-    """Apply the operation to the response: it is linear in its source and in its target."""
+    """Apply the operation to the response: the operation is linear in source and target."""
     tensors = call.moving
     places = [i for i, a in enumerate(call.args) if isinstance(a, torch.Tensor)
               and any(a is t for t in tensors)]  # fmt: skip
@@ -226,7 +226,7 @@ def scattered(run, call):
     for place in places:
 
         def again(g, place=place):
-            nothing = 0 * g.sum()  # zero, but with the coordinates of g
+            nothing = 0 * g.sum()  # zero, but batched by vmap as g is
             return call.op(*(g if i == place else z + nothing if i == 0 else z
                              for i, z in enumerate(zero)), **call.kwargs)  # fmt: skip
 

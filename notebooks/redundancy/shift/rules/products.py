@@ -27,7 +27,7 @@ def multiplied(run, call):
 
 
 def _note_turns(run, call, shift, factor):
-    """Record where a factor that varies along an axis makes a constant shift vary along it."""
+    """Record the shifts, constant along an axis, that a factor makes vary along that axis."""
     if not isinstance(factor, torch.Tensor) or not shift:
         return
     factor = factor.double() if factor.dtype == torch.bool else factor
@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """By how much sums of products along an axis grow: at most, and for independent errors."""
+    """Largest gains of sums of products along an axis: of numbers, and of independent errors."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)
@@ -130,7 +130,7 @@ def _factors(call):
 
 
 def _from_left(g, right, alpha):
-    """g @ right, with only one row if all rows of the response g are equal."""
+    """alpha * g @ right, with only one row if all rows of the response g are equal."""
     if g.stride(-2) == 0 and g.shape[-2] > 1:
         g = g[..., :1, :]
     if right.dim() == 3 and g.stride(1) == 0 and same(right, 0):
@@ -139,7 +139,7 @@ def _from_left(g, right, alpha):
 
 
 def _from_right(left, g, alpha):
-    """left @ g; if all rows of g are equal, the row sums of ``left`` times the first row."""
+    """alpha * left @ g; if all rows of g are equal, row sums of ``left`` times that row."""
     if g.stride(-1) == 0 and g.shape[-1] > 1:
         g = g[..., :1]
     if g.stride(-2) == 0 and g.shape[-2] > 1:

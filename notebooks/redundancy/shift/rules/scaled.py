@@ -27,12 +27,12 @@ def exponential(run, call):
     return Shift(shift.blocks, scaled=True)
 
 
-#: Operations that rearrange numbers, or put zeros between them.
+#: Operations that rearrange numbers, or insert zeros.
 MOVES = set(
     "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
     "select tril triu constant_pad_nd index index_select gather repeat".split()
 )
-#: A measurement in float64 cannot see a number that is this share of an exponential.
+#: A float64 measurement misses a number added to an exponential if below this share of it.
 HIDDEN = 1e-9
 
 
@@ -117,7 +117,7 @@ def _fills_zeros(call, x):
 
 
 def _summed(run, call, axes, shaped):
-    """The shift of a sum: require one factor for all numbers but zeros; the sum then has it."""
+    """The shift of a sum: require one factor for all nonzero numbers; the sum has it too."""
     x = call.args[0]
     visible = None if (x != 0).all() else x != 0
     rest = alike(run, call, axes, SOFTMAX, "3.1", visible)
@@ -125,7 +125,7 @@ def _summed(run, call, axes, shaped):
 
 
 def _hidden(call):
-    """Whether a sum adds to an exponential a fixed number too small to be measured."""
+    """Whether a sum adds a fixed number, too small to be measured, to an exponential."""
     moving = call.moving[0]
     still = [a for a in call.args[:2] if a is not moving]
     return len(call.moving) == 1 and bool(

@@ -35,7 +35,7 @@ CORNERS = set(
     "pass on what is the same along the axis",
 )
 def equivariant(run, call):
-    """Pass on a constant along the axis: adding one adds it to the result and changes no order."""
+    """Pass on a constant along the axis: adding it adds it to the result and keeps the order."""
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
@@ -96,7 +96,7 @@ def compared(run, call):
 
 @rule("_cdist_forward _euclidean_dist", "depend on the difference of what they compare")
 def distance(run, call):
-    """Require that all rows a (..., p, d) and b (..., r, d) move alike, so distances stay."""
+    """Require that all rows a (..., p, d) and b (..., r, d) move alike: distances stay the same."""
     one, other = (call.shift(t) for t in call.args[:2])
     shape = *call.outs[0].shape, call.args[0].shape[-1]
     a = spread(one.map(lambda g: g.unsqueeze(-2)), shape)
@@ -107,7 +107,7 @@ def distance(run, call):
 
 @rule(SEEN, "depend on all of it")
 def sees(run, call):
-    """Require the zero shift: at a generic point, any other changes the result."""
+    """Require a zero shift: at a generic point, any other shift changes the result."""
     if call.name.startswith("clamp") and _far(call):
         return call.shift(call.args[0])
     kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
