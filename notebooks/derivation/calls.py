@@ -1,4 +1,4 @@
-"""How a call prints: with the arguments that vary, without those that every call shares."""
+"""How a call is printed: with the arguments that vary, without those that every call shares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEW = 5  # the most left-out letters that a page lists; plain text lists all
 
 
 def show_call(x, style, show):
-    """The call of a word in print, without the arguments that ``style.brief`` leaves out."""
+    """The printed call of a word, without the arguments that ``style.brief`` leaves out."""
     word = x.operation.word
     return style.call(word.name, *shown_slots(x, style, show))
 
@@ -31,7 +31,7 @@ def slots(x):
 
 
 def show_slot(style, slot, show=None):
-    """An argument or a parameter in print: a number, or the name of a family or an index."""
+    """A printed argument or parameter: a number, or the name of a family or an index."""
     if hasattr(slot, "operation"):
         return show(slot) if show else slot.show(style)
     number = isinstance(slot, sp.Expr)
@@ -41,7 +41,7 @@ def show_slot(style, slot, show=None):
 def brief_words(expressions):
     """{word: {place: argument}} for the arguments that are the same in every call of the word.
 
-    Arguments that a word always shows are not included.
+    Arguments that are always printed are not included.
     """
     found = {}
     for x in expressions:
@@ -89,7 +89,7 @@ def _kept_back(style, word, kept):
 
 
 def _told(letters, style):
-    """The letters in a row; if there are many, a page, whose "where" lists all, shows the first."""
+    """The letters in a row; a page shows only the first of many, because its "where" lists all."""
     if not isinstance(style, Latex) or len(letters) <= FEW:
         return ", ".join(letters)
     first, more = letters[: FEW - 2], len(letters) - FEW + 2

@@ -50,7 +50,7 @@ class CheckFailed(AssertionError):
 
 
 class NoRoom(RuntimeError):
-    """A check ran out of device memory; a notebook shows the sentence without a traceback."""
+    """A check ran out of device memory; a notebook shows the message without a traceback."""
 
     def _render_traceback_(self):
         return [str(self)]

@@ -33,7 +33,7 @@ LARGEST = 24  # the largest sum of sizes and entries; "smallest" minimises this 
 MOST_INSTANCES = 6_000
 MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
 MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
-WIDEST_WORDS = 48  # characters of words in a row, on a phone
+WIDEST_WORDS = 48  # the most characters of words in a row, on a phone
 MOST_PLACES = 10**4  # the most entries at which the two sides are compared
 
 
@@ -65,7 +65,7 @@ class Counterexample:
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
     def _draws(self, style):
-        """How the draws of the claim are distributed in this instance, in print, or ""."""
+        """The printed text on how the claim's draws are distributed in this instance, or ""."""
         families = set().union(*[x.atoms(Family) for x in self.claim])
         names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
         words = style.text(": ± the deviation, by fair coins)")
@@ -118,7 +118,7 @@ class Counterexample:
 
 
 class _Plain(StrPrinter):
-    """SymPy's plain print, with e for Euler's number instead of SymPy's E."""
+    """SymPy's plain text, with e for Euler's number instead of SymPy's E."""
 
     def _print_Exp1(self, number):
         return "e"
@@ -140,7 +140,7 @@ def _show_value(style, value):
 def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     """A smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
-    ``without``, the hypothesis that the claim dropped, in words, is printed before it.  Returns a
+    ``without`` says in words which hypothesis the claim dropped, and is printed.  Returns a
     Counterexample, or a NoCounterexample, which is false and proves nothing.  Raises ProofError if
     the two shapes differ.
     """
@@ -203,7 +203,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """Yield all instances by rising cost: the sum of the sizes and of each entry's rank."""
+        """Yield all instances by rising cost, the sum of the sizes and of each entry's rank."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:

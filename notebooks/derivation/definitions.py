@@ -1,6 +1,6 @@
 """Words that a reader defines: abbreviations and recursions.
 
-A definition is read once, on letters that reveal nothing (see ``templates``), and stored as a template.
+A definition is called once with letters that reveal nothing, and stored as a template (`Template`).
 Each use substitutes its arguments into the template without capture.  A definition therefore hides
 nothing, cannot change, and means the same for every argument.
 """
@@ -47,7 +47,7 @@ class _Defined(Operation):
 
 
 class _Abbreviation(Word):
-    """A word that is read at its first use, when the sorts of its arguments are known."""
+    """A word whose body is read at its first use, when the sorts of its arguments are known."""
 
     def __init__(self, name, body, shown):
         check_word("a word", name)
@@ -78,17 +78,17 @@ class _Abbreviation(Word):
 
     @property
     def operations(self):
-        """{the operation whose definition ``unfold`` names}; empty before the first use."""
+        """{the operation that ``unfold`` of this word unfolds}; empty before the first use."""
         return frozenset({self._operation} - {None})
 
     @property
     def terms(self):
-        """[the kernel's word whose definition ``unfold`` names]; empty before the first use."""
+        """[the kernel's word that ``unfold`` of this word unfolds]; empty before the first use."""
         return [operation.term for operation in self.operations]
 
 
 def recursion(name, first, step):
-    """Return a row defined along the natural numbers: at 1, and at t + 1 from the row at t.
+    """Return a row defined by recursion: at 1, and at t + 1 from the row at t.
 
     ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or
     scalars.  Call the result as ``name(t, *data)``.
@@ -145,11 +145,11 @@ class _Recursion(_Abbreviation):
         return known(operation)
 
     def always_shows(self, k, slot):
-        """Whether an argument is a scalar, which a print always shows."""
+        """Whether an argument is a scalar; scalars are always printed."""
         return isinstance(slot, sp.Expr)
 
     def _show(self, x, style, show):
-        """The row at its place, and the data that it depends on."""
+        """The printed row with its position, and with the data on which it depends."""
         row = style.at(style.name(self.name), show_number(style, x.params[0]))
         pieces = shown_slots(x, style, show)
         return f"{row}({', '.join(pieces)})" if pieces else row, ATOM

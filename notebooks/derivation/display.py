@@ -1,4 +1,4 @@
-"""How a derivation prints: one aligned block with a line and its reason for each step.
+"""How a derivation is printed: one aligned block with a line and its reason for each step.
 
 Expressions that recur in lines too long for a page get names; lines that are still too long break
 at a sum or a product.
@@ -82,7 +82,7 @@ def rows_of(formula):
 
 
 def _lines(proof):
-    """The lines of a proof as they print: with the sizes that nothing else shows."""
+    """The lines of a proof as they are printed: with the sizes that nothing else shows."""
     hypotheses = getattr(proof, "hypotheses", ())
     beside = [side for h in hypotheses for side in h.sides()]
     letters = {x for h in hypotheses if not h.sides() for x in h.about.letters}
@@ -105,7 +105,7 @@ def _style_and_names(proof, lines, style):
 
 
 def _named_in(x):
-    """The names that the print of an expression contains: letters, indices, sizes, words."""
+    """The names that a printed expression contains: letters, indices, sizes, words."""
     kinds = Family, Bijection, Index, sp.Symbol
     words = {y.operation.word for y in x.walk()} - {None}
     return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.axes])
@@ -172,7 +172,7 @@ def _hypotheses(proof, style, names):
 
 
 def _told(proof, style, names, printed):
-    """The rows below the lines of a print: left-out arguments, conditions, letters, draws."""
+    """The rows below a printed proof's lines: left-out arguments, conditions, letters, draws."""
     yield from kept_back_in(style)
     needed = _hypotheses(proof, style, names)
     yield from (style.text("needs ") + h for h in needed)
@@ -231,7 +231,7 @@ def _in_order_of_appearance(names, lines):
 
 
 def _visible(x, names):
-    """The sub-expressions that a print of x shows, but not those inside a named one."""
+    """The sub-expressions that are visible when x is printed: not those inside a named one."""
     yield x
     if x not in names:
         for y in x.args:

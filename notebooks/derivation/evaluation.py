@@ -43,8 +43,8 @@ class Instance:
     """Values of the kernel's letters, with which terms are evaluated in one number domain.
 
     ``meant`` maps a letter to an int (a size, or a position from 1), a number, a function of ints, or,
-    for a permutation, the tuple of images of 1, 2, ….  ``functions`` is FLOAT or EXACT.  ``env`` holds
-    the values of bound variables, the innermost last.
+    for a permutation, the tuple of images of 1, 2, ….  ``functions`` is FLOAT, EXACT or
+    PRECISE.  ``env`` holds the values of bound variables, the innermost last.
     """
 
     def __init__(self, meant, functions=FLOAT):

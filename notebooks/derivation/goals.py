@@ -54,7 +54,7 @@ def _first_difference(f, g, words, laws):
 
 
 def _side(style, p, names):
-    """A side in print: all of it, its first term, or the beginning of that term."""
+    """The printed text of a side: all of it, its first term, or the beginning of that term."""
     whole = show_term(style, term_of(p), names)
     if len(whole) <= LONGEST:
         return whole

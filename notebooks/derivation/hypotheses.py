@@ -1,4 +1,4 @@
-"""What a theorem rests on, in print.
+"""How the conditions and hypotheses on which a theorem rests are printed.
 
 The kernel lists the conditions of a theorem.  An operation offers words for some ("no row of A sums
 to zero"); any other condition is printed in index form.
@@ -57,12 +57,12 @@ class Condition:
         return show_condition(style, self.relation, self.about)
 
     def substituted(self, substitution):
-        """The condition itself: the kernel's instance already has the substitution in it."""
+        """The condition itself, because the kernel's instance already contains the substitution."""
         return self
 
 
 def in_words(conditions, offered):
-    """Conditions of the kernel for print: as offered phrases where these fit, else unchanged."""
+    """The kernel's conditions for printing: as offered phrases where these fit, else unchanged."""
     left, chosen = set(conditions), []
     known = {phrase: says(phrase) or frozenset() for phrase in set(offered)}
     for phrase in sorted(known, key=lambda h: (-len(known[h]), *_by_print(h))):
@@ -74,7 +74,7 @@ def in_words(conditions, offered):
 
 
 def _by_print(hypothesis):
-    """A key that puts short conditions first."""
+    """A sort key that puts short conditions first."""
     shown = hypothesis.show(Text())
     return len(shown), shown
 

@@ -16,7 +16,7 @@ from .kernel.terms import ProofError, Term
 from .letters import Formula, as_size, exact, scalar_term, size_term, written
 from .notation import heads_in, in_the_book
 
-#: The sorts of letters whose kind a print must show.
+#: The sorts of letters whose kind must be printed.
 KINDS_TOLD = ("FUN", "NUM", "SIZE")
 
 
@@ -62,7 +62,7 @@ class Position(Number):
 
 
 def number_of(x):
-    """``x`` as a number in index form: itself if it is one; an exact scalar is converted."""
+    """``x`` as a number in index form: unchanged if it is one; an exact scalar is converted."""
     if isinstance(x, Number):
         return x
     try:
@@ -126,7 +126,7 @@ class Table:
 
 
 def tabled(body, shape):
-    """The table of ``body(i, j)``."""
+    """The `Table` with the entries ``body(i, j)``, as a matrix of this shape."""
     marks = [k.fresh(k.pos(size_term(s))) for s in shape]
     try:
         return _tabled(marks, number_of(written("an index form", body, *map(Position.of, marks))))

@@ -1,4 +1,4 @@
-"""Justify a line of a derivation by the kernel's rules.  Not trusted: it only searches."""
+"""Justify a line of a derivation by the kernel's rules.  Not trusted: this module only searches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def same(a, b):
 
 
 def rewritten_as(theorem, lhs, rhs):
-    """A theorem with its sides written differently."""
+    """A theorem rewritten with these equal sides, ``lhs`` and ``rhs``."""
     same_value = lambda f, g: rules.by_normal_form(f, g, (), [REINDEX])
     if theorem.lhs != lhs:
         theorem = rules.chain(same_value(lhs, theorem.lhs), theorem)
@@ -42,7 +42,7 @@ def given(lhs, rhs):
 
 
 def instance(proved, put, lhs, rhs, assumed):
-    """The kernel's instance under a substitution, without hypotheses that become evident.
+    """The instance of a kernel theorem, without the hypotheses that the substitution makes evident.
 
     ``assumed`` are the equations that the theorem assumes: (sides before, sides after) of each.
     """
@@ -79,7 +79,7 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
 
     ``equations`` are triples (left, right, the kernel's theorem), each used in turn.  Algebra
     follows, with the definitions of ``words``, with ``laws``, and with a bound on its steps.  A
-    number (1 × 1) on a left side that does not occur as written is sought again in unfolded words.
+    left side that is a number and does not occur as written is sought again in unfolded words.
     """
     proved, left = None, []
     for lhs, rhs, theorem in equations:
@@ -104,7 +104,7 @@ def _by_numbers(f, g, equations, words, laws, most):
     (lhs, rhs, theorem), *others = equations
     hole = letter("theʼnumber", k.fun(k.pos(k.UNIT), k.pos(k.UNIT)))
     context = _around(f, lhs, hole, Normal(words, laws, most=most))
-    if hole not in context.letters:  # absent, or a number without letters
+    if hole not in context.letters:  # the number is absent or has no letters
         return _by_numbers(f, g, others, words, laws, most)
     before, after = (k.put(context, {hole: x.function}) for x in (lhs, rhs))
     there = rules.by_normal_form(f, before, words, laws, most)
@@ -162,7 +162,7 @@ def rewritten(x, lhs, rhs):
 
 
 def _in_product(x, lhs, rhs):
-    """Replace a sub-product of the factors, also of (A B)ᵀ read as Bᵀ Aᵀ; None if absent."""
+    """Replace a sub-product of the factors, also with (A B)ᵀ read as Bᵀ Aᵀ; None if absent."""
     transposed = [f for y in x.args for f in _transposed_factors(y)]
     for factors in (x.args, transposed) if len(transposed) > len(x.args) else (x.args,):
         replaced = _among(factors, lhs, rhs)

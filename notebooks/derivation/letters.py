@@ -1,6 +1,6 @@
 """Laws, sizes, indices, and the objects that letters denote, which a reader writes first.
 
-SymPy's symbols are sizes and scalars.  Each letter has a term of the kernel.  Nothing here is trusted:
+Sizes and scalars are SymPy's symbols.  Each letter has a term of the kernel.  Nothing here is trusted:
 a mistake can only prove a theorem about a letter other than the intended one.
 """
 
@@ -26,7 +26,7 @@ from .kernel.terms import ProofError, Term
 
 
 def written(what, body, *arguments):
-    """Call a reader's function; raises ProofError if it takes other arguments, or fails."""
+    """Call a reader's function; raise ProofError if it does not take these arguments, or fails."""
     if not callable(body):
         raise ProofError(f"{what} must be a function, such as lambda x: ..., not {body!r}")
     try:
@@ -46,7 +46,7 @@ class Sealed:
     """A sealed object: a formula may contain it but not compare it, so it cannot branch."""
 
     __slots__ = ()
-    looks = 0  # counts comparisons, because a body may catch what they raise
+    looks = 0  # counts comparisons, because a body may catch the errors that they raise
 
     def _look(self, other=None):
         Sealed.looks += 1
@@ -82,7 +82,7 @@ class Scalar(Formula):
         self._inside = inside
 
     def __repr__(self):
-        return "a sealed size, scalar or index"  # the same for all, so that a print reveals nothing
+        return "a sealed size, scalar or index"  # one text for all, so that it reveals nothing
 
     @staticmethod
     def _op(operation, one, other):
@@ -96,12 +96,12 @@ class Scalar(Formula):
 
 
 def unsealed(x):
-    """The object inside, if it is sealed."""
+    """The object inside x if x is sealed; otherwise x itself."""
     return x._inside if type(x) is Scalar else x
 
 
 class Mismatch(ProofError):
-    """Two sizes differ that must be equal; `Template` then unites them and reads the body again."""
+    """Two sizes that must be equal differ; `Template` then unites them and reads the body again."""
 
     def __init__(self, one, other, message):
         super().__init__("{}", message)
@@ -117,7 +117,7 @@ def conform(ones, others, message):
 
 @dataclass(frozen=True)
 class Law:
-    """A rule that a line may use if it names it; ``latex`` is its print as a reason."""
+    """A rule that a line may use if it names the rule; ``latex`` is the rule's printed form."""
 
     name: str
     latex: str
@@ -138,7 +138,7 @@ LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER
 
 
 class Final:
-    """A kind of object that has no subclasses, because a reader's could print anything."""
+    """A kind of object that has no subclasses, because a reader's subclass could print anything."""
 
     __slots__ = ()
 
@@ -201,7 +201,7 @@ def _is_size(size):
 
 
 def number(size):
-    """The size as a number: ``join(n, m)`` counts n + m."""
+    """The size as a number: ``join(n, m)`` becomes n + m."""
     if isinstance(size, Join):
         return number(size.args[0]) + number(size.args[1])
     return size.func(*map(number, size.args)) if size.args else size
@@ -259,13 +259,13 @@ def _is_exact(part):
 
 
 def exact_number(q):
-    """The kernel's term of a whole number or a Fraction."""
+    """The kernel's term for a whole number or a Fraction."""
     if type(q) not in (int, Fraction):
         raise ProofError(f"{q!r} is not an exact number")
     return Term("num", Fraction(q))
 
 
-#: The names that letters and words may have: Latin letters or a Greek one, subscripts, primes.
+#: The names that letters and words may have: Latin letters or one Greek letter, subscripts, primes.
 _PART = "(?:[A-Za-z]+|[ΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω])"
 READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
 #: Names of letters that the checker introduces; the mark ʼ occurs in no reader's name.
@@ -300,7 +300,7 @@ def _checked(name):
 
 def check_word(what, name):
     """Refuse a name for a word or a function if it prints like one of the book's names."""
-    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' prints a slope
+    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
         raise ProofError(
             f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
             "underscore, and digits"
@@ -316,7 +316,7 @@ def name_parts(name):
 
 
 def size_term(s):
-    """The kernel's term of a size."""
+    """The kernel's term for a size."""
     s = as_size(s)
     if isinstance(s, Join):
         return Term("join", *map(size_term, s.args))
@@ -339,7 +339,7 @@ def size_of(term):
 
 
 def scalar_letter(symbol):
-    """The kernel's letter of a scalar symbol."""
+    """The kernel's letter for a scalar symbol."""
     return letter(symbol.name, k.POSITIVE if symbol.is_positive else k.NUM)
 
 
@@ -365,7 +365,7 @@ def scalar_term(s):
 
 
 class Index(Final, Basic):
-    """A variable position in the range 1..size.  In a range of size one it is the only position."""
+    """A variable position in the range 1..size; if the size is 1, the only position, an ``End``."""
 
     def __new__(cls, name, size):
         size = as_size(size)
@@ -382,7 +382,7 @@ class Index(Final, Basic):
 
 
 class End(Final, Basic):
-    """The only position of a range of one."""
+    """The only position in a range of size 1."""
 
     def __new__(cls, size=S.One):
         return Basic.__new__(cls, as_size(size))
@@ -402,7 +402,7 @@ class Bijection(Final, Basic):
 
     @property
     def term(self):
-        """The kernel's letter."""
+        """The kernel's letter for the bijection."""
         own = k.pos(size_term(self.size))
         return letter(self.name, k.fun(own, kind="perm", result=own))
 
@@ -434,12 +434,12 @@ class Family(Final, Basic):
 
     @property
     def law(self):
-        """The kernel's name for the law of a draw, which no other draw has."""
+        """The kernel's letter for the law of a draw; no other draw has this law."""
         return letter(self.name, k.LAW)
 
     @property
     def term(self):
-        """The kernel's letter; if it is a draw, a mean has to bind it."""
+        """The kernel's letter for the family; if it is a draw, a mean has to bind it."""
         axes = [k.NUM if s is S.Naturals else k.pos(size_term(s)) for s in self.sizes]
         if self.random:
             return letter(self.name, Term("DRAW", self.law, scalar_term(self.variance), *axes))

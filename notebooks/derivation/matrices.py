@@ -139,7 +139,7 @@ class Expression:
             "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
         )
 
-    # Python calls these only if the left side is no expression; their errors say what is expected.
+    # Python calls these only if the left side is not an expression; the errors say what to write.
     def __rmatmul__(self, other):
         return expression(other, "@")
 
@@ -217,7 +217,7 @@ class Expression:
         return found - {self.params[0]} if self.operation is ops.DERIVATIVE else found
 
     def index_names(self):
-        """The indices, such as a head's, free or bound."""
+        """The indices in the expression, such as a head's, free or bound."""
         return self.atoms(Index)
 
     def free_positions(self):
@@ -227,10 +227,10 @@ class Expression:
             found |= _atoms(basic, Index)
         return found - {self.params[0]} if self.operation is ops.OVER else found
 
-    # -- print
+    # -- printing
 
     def show(self, style, tightness=0, names=None):
-        """The expression in a style; ``names`` maps sub-expressions to the names that replace them."""
+        """The expression printed in a style; ``names`` maps sub-expressions to printed names."""
         names = names or {}
         if self in names:
             indices = [style.name(k.name) for k in sorted(self.free_positions(), key=str)]
@@ -281,13 +281,13 @@ def free_names(x):
 
 
 def made_of(x):
-    """The objects that an index form of an expression uses: its free names and operations."""
+    """The objects on which an entry of an expression depends: free names and operations."""
     inside = set().union(*[operations_in(y) for y in x.walk()])
     return frozenset(free_names(x) | inside)
 
 
 def operations_in(x):
-    """The operation of a node; for an index form, also the operations that it was made of."""
+    """The operation of a node; for an index form, also the operations used in it."""
     return {x.operation}.union(*[p.atoms(ops.Operation) for p in x.params])
 
 
@@ -363,7 +363,7 @@ def factors_of(x):
 
 
 def with_factors(x, args):
-    """A product with other factors: those that had brackets keep them, and no other factor gets any."""
+    """A product with new factors, which have brackets exactly where the old factors had them."""
     pairs = zip(x.args, args)
     flat = [[a] if y.operation is ops.PRODUCT_OF else factors_of(a) for y, a in pairs]
     return Expression(ops.PRODUCT_OF, [a for factors in flat for a in factors])
@@ -401,7 +401,7 @@ def last_row(x):
 
 
 def derivative(x, scalar):
-    """The derivative of x along a scalar symbol, at 0; the derivative binds the symbol."""
+    """The derivative of x with respect to a scalar symbol, at 0; it binds the symbol."""
     scalar = unsealed(scalar)
     if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
         raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")

@@ -29,7 +29,7 @@ def _look(name):
 
 
 def check_names(where, expressions, hypotheses=(), words=()):
-    """Check that each name has one meaning (shape, kind, definition) and looks like no entry.
+    """Check that each name has one meaning (shape, kind, definition) and looks unlike any entry.
 
     ``words`` are the words whose definitions are reasons of the line.
     """
@@ -72,7 +72,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
 
 
 def _check_letters(where, expressions, hypotheses):
-    """Check that letters in conditions are the letters that the lines print under these names."""
+    """Check that letters in conditions are the letters that the lines print by the same names."""
     printed = {}
     for x in expressions:
         for letter in kernels_letters(x):
@@ -96,19 +96,19 @@ def kernels_letters(x):
 
 
 def _cut(name):
-    """The prefixes of a name before each subscript except 0, because no index begins at 0."""
+    """The prefixes of a name before each of its subscripts, except 0, which cannot be an index."""
     cuts = [found.start() for found in re.finditer(r"_|(?<=[^0-9_])(?=[0-9])", name)]
     return [name[:at] for at in cuts if name[at:].strip("_") != "0"]
 
 
 def _at_places(x):
-    """The names that an expression prints at a place: heads, sequences, recursions."""
+    """The names that an expression prints with a position: heads, sequences, recursions."""
     found = {_look(x.params[0].name)} if _has_places(x) else set()
     return found | {_look(o.name) for o in operations_in(x) if o.word and o.word.places}
 
 
 def _has_places(x):
-    """Whether an expression prints as a letter at a place."""
+    """Whether an expression prints as a letter with a position."""
     return x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
 
 

@@ -49,7 +49,7 @@ class NonZero:
         return True
 
     def show(self, style, names=None):
-        """The hypothesis in print."""
+        """The hypothesis as printed text."""
         every, x = "", self.expression
         for binder in self.bound:
             every += style.text(" for every " if not every else ", ") + style.name(binder.name)

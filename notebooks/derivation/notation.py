@@ -13,7 +13,7 @@ from .letters import Join, exact_number, scalar_term
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
-#: The order of the factors of a product.
+#: The order of the factors in a printed product.
 LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
 
 
@@ -41,7 +41,7 @@ def show_position(style, term, names):
 
 
 def is_a_place_of_a_letter(mark, body):
-    """Whether a position indexes some letter in ``body``, whose shape then shows the range."""
+    """Whether a position indexes a letter in ``body``; the letter's shape then shows the range."""
     of_a_letter = body.op == "app" and body.args[0].op in (
         "let",
         "var",
@@ -57,7 +57,7 @@ def _looks(names):
 
 
 def show_table(style, function, sizes=("", "")):
-    """A function of two positions, printed as a matrix: (print, how tightly it binds)."""
+    """(a function of two positions printed as a matrix, how tightly the printed text binds)."""
     body, (i, j) = k.looked_into(function)
     taken = _looks(names_in(body) | style.reserved)
     names = chain("ijpqrstuvwxyz", (f"i_{number}" for number in count(1)))
@@ -74,12 +74,12 @@ def show_table(style, function, sizes=("", "")):
 
 
 def in_the_kernel(name):
-    """The kernel's name for a word of the book, without blanks and small digits."""
+    """The kernel's name for a word of the book, without spaces or subscript digits."""
     return name.replace(" ", "'").replace("₁", "'1")
 
 
 def in_the_book(name):
-    """A reader's name for a word of the kernel, and its index if any."""
+    """(a reader's name for a word of the kernel, the index of that name or None)."""
     index = "1" if name.endswith("'1") else None
     return name.removesuffix("'1").replace("'", " "), index
 
@@ -95,7 +95,7 @@ def words_in(term):
 
 
 def heads_in(term):
-    """The kernel's words that occur in a term itself, not only in the definitions of others."""
+    """The kernel's words that occur in a term itself, not only in definitions of other words."""
     found, todo = {term}, [term]
     while todo:
         t = todo.pop()
@@ -106,7 +106,7 @@ def heads_in(term):
 
 
 def names_in(term):
-    """The names of the letters and words of a term."""
+    """The names of the letters and words in a term."""
     called = {in_the_book(word.args[0])[0] for word in words_in(term)}
     return called | {x.args[0] for x in term.letters}
 
@@ -119,7 +119,7 @@ class _Printer:
         self.reserved = _looks(names_in(term) | style.reserved)
 
     def show(self, t):
-        """(the print of a term, how tightly it binds)."""
+        """(the printed text of a term, how tightly it binds)."""
         outside = dict(self.names)
         shown = getattr(self, f"_{t.op}")(*t.args)
         self.names = outside  # forget the names of variables bound inside
@@ -138,7 +138,7 @@ class _Printer:
         return body, marks, [self.names[mark] for mark in marks]
 
     def _names_for(self, sort):
-        """Yield names: for a draw, its law's, then numbered; for others, from a pool."""
+        """Yield names: for a draw, its law's and numbered copies; otherwise, names from a pool."""
         if sort.op == "DRAW":
             law = self.style.name(sort.args[0].args[0])
             return chain([law], (self.style.copy(law, str(number)) for number in count(2)))
@@ -280,7 +280,7 @@ class _Printer:
         return [self.size(a) for m, a in of if m.args[1] == k.SIZE and m not in told]
 
     def entry(self, name, at):
-        """Print a name at some positions; a position in a range of size one is left out."""
+        """Print a name with positions as indices, except positions in a range of size 1."""
         if len(at) == 1 and self.is_number(at[0]):
             return self.style.call(name, self.tight(at[0])), ATOM
         shown = [self.place_or_number(a) for a in at if not self.is_only(a)]
@@ -293,7 +293,7 @@ class _Printer:
         return self.position(a) if a.op in ("move", "only", "last", "inl", "inr") else self.tight(a)
 
     def ranging(self, mark, body):
-        """Print a bound variable, with its range unless a letter that it indexes shows it."""
+        """Print a bound variable, with its range unless a letter that it indexes shows this."""
         name, sort = self.names[mark], mark.args[1]
         if sort.op != "POS" or is_a_place_of_a_letter(mark, body):
             return name
@@ -301,7 +301,7 @@ class _Printer:
 
     @staticmethod
     def is_number(a):
-        """Whether it is a number, to which a function is applied: no position and no size."""
+        """Whether an argument of a function is a number, not a position or a size."""
         if a.op == "let":
             return a.args[1].op == "NUM"
         return a.op not in ("only", "move", "inl", "inr", "last", "lit")
@@ -311,7 +311,7 @@ class _Printer:
         return p == k.ONLY or p.op == "let" and p.args[1] == k.pos(k.UNIT)
 
     def say_only(self, marks):
-        """Name the only place of a range of size one 1, because no row would explain a letter."""
+        """Print the only position in a range of size 1 as 1; no row would explain a letter."""
         self.names |= {m: "1" for m in marks if self.is_only(m)}
 
     def matrix(self, f):
@@ -327,7 +327,7 @@ class _Printer:
         return self.style.transposed(table) if len(marks) > 1 and at == list(marks[1:]) else table
 
     def is_all_of_a_word(self, body, marks):
-        """Whether the body is a word's entry at just these places, so that the call shows it."""
+        """Whether the body is a word's entry at exactly these places, so that the call suffices."""
         if body.op != "app" or body.args[0].op != "word":
             return False
         taken, at = body.args[: -len(marks)], body.args[-len(marks) :]
@@ -352,7 +352,7 @@ class _Printer:
         for f in branches:
             body, (mark,), (name,) = self.opened(f)
             self.say_only([mark])
-            known = is_a_place_of_a_letter(mark, body)  # else the print of the block says its range
+            known = is_a_place_of_a_letter(mark, body)  # else the printed block says its range
             known = known or self.is_only(mark)
             pieces.append(self.tight(body) + ("" if known else f", {self.ranging(mark, body)}"))
         return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM
@@ -382,12 +382,12 @@ def _in_text(part):
     printer = _Printer(Text(), {}, part)
     try:
         return printer.matrix(part) if part.op == "abs" else printer.place_or_number(part)
-    except AttributeError:  # sorts and terms that make no sense have no print
+    except AttributeError:  # sorts and terms that make no sense cannot be printed
         return part
 
 
 def show_condition(style, relation, x):
-    """Print a condition of a theorem: "… ≠ 0 for every k"."""
+    """Print a condition of a theorem, such as "… ≠ 0 for every k"."""
     if x.op == "let":
         return style.name(x.args[0]) + style.text(" is smooth")
     printer = _Printer(style, {}, x)
@@ -405,5 +405,5 @@ def show_condition(style, relation, x):
 
 
 def _places(t):
-    """All terms below a term, in the order in which they print."""
+    """A term and all terms inside it, in the order in which they are printed."""
     return [t, *[x for a in t.args if type(a) is k.Term for x in _places(a)]]

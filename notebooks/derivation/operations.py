@@ -1,4 +1,4 @@
-"""The operations that expressions are made of: an entry, torch code and a print for each.
+"""The operations that expressions are made of: each has an entry, torch code and a printed form.
 
 An operation carries everything about its expressions.  Proofs are about its entry, a term of the
 kernel; its torch code is run for every line.
@@ -63,7 +63,7 @@ class Operation:
 
     ``axes(args, params, wanted)`` returns the two sizes or raises ProofError (``shapes``).
     ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
-    ``run(x, sample)`` is its value as a float64 tensor; ``show(x, style, show)`` is its print and
+    ``run(x, sample)`` is its value as a float64 tensor; ``show(x, style, show)`` is its text and
     how tightly that binds; ``needs(x)`` are the expressions that must not vanish, in a reader's words.
     An operation with a ``word``, which its user calls, is opaque until a line names its definition;
     ``expand`` is its body if it is an abbreviation.
@@ -83,7 +83,7 @@ class Operation:
             _known.add(self)
 
     def atoms(self, kind):
-        """This operation, if of that kind, since index forms record operations they use."""
+        """This operation if it is of that kind: index forms record the operations that they use."""
         return {self} if isinstance(self, kind) else set()
 
     @property
@@ -185,7 +185,7 @@ def _row_of(sequence, t, j):
 
 
 def _run_derivative(x, sample):
-    """The derivative by central differences of fourth order, with the step of least change."""
+    """The derivative by fourth-order central differences, with the step where it changes least."""
 
     def difference(step):
         f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
@@ -393,7 +393,7 @@ SIZED = Operation(
 
 
 def free_letter(free):
-    """The kernel's letter of a free scalar or index."""
+    """The kernel's letter for a free scalar or index."""
     return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
 
 

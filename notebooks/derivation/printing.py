@@ -26,7 +26,7 @@ class Latex:
         return self._spelled(name, r"\mathit")
 
     def invented(self, name):
-        """A name that the print itself gives to a recurring part, in a font that no letter has."""
+        """A name for a recurring part of the printed text, in a font that no letter has."""
         return rf"\mathcal{{{name}}}"
 
     def _spelled(self, name, font):
@@ -118,14 +118,14 @@ class Latex:
         return rf"\text{{{in_words(words)}}}"
 
 
-#: A Greek letter, or one with a subscript or an exponent, in a sentence.
+#: In a sentence, a Greek letter, or any letter with a subscript or an exponent.
 _LETTER = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*|[α-ωΑ-Ω]\b)((?:\^[a-z0-9])?)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def in_words(words):
-    """Words in LaTeX, with Greek letters and those that have subscripts as formulas."""
+    """Words in LaTeX, with Greek letters, and letters that have subscripts, as formulas."""
     return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
 
 
@@ -231,18 +231,18 @@ _COMMANDS = {letter: name for name, letter in _LETTERS.items()}
 
 
 def in_greek(part):
-    """A part of a name as it prints: gamma as γ."""
+    """A part of a name as it is printed: gamma becomes γ."""
     return _LETTERS.get(part, part)
 
 
 def _first(name):
-    """The letter of a name as it prints, and the rest."""
+    """(the letter of a name as it is printed, the rest of the name)."""
     first = name_parts(name)[0]
     return in_greek(first), name[len(first) :]
 
 
 def _with_commands(piece):
-    """Greek letters as TeX writes them, separated from the letters after them."""
+    """A piece with its Greek letters as TeX commands, each separated from a letter after it."""
     spelled = "".join(rf"\{_COMMANDS[c]} " if c in _COMMANDS else c for c in piece)
     return re.sub(r" (?![A-Za-z])", "", spelled).rstrip()
 

@@ -62,7 +62,7 @@ class Derivation:
         return tuple(dict.fromkeys(self._random))
 
     def by(self, claim, *reasons, note=""):
-        """Append the next expression of the chain, with its reasons; none means plain algebra.
+        """Append the next expression of the chain, with its reasons; no reason means plain algebra.
 
         A reason is a law, ``unfold(word)``, a theorem called with the objects that replace its
         letters, or a hypothesis made by ``given``.  ``note`` is printed beside the checked reason.
@@ -110,7 +110,7 @@ class Derivation:
             raise ProofError(f"{where}: {complaint}, though the line passed the checker")
 
     def qed(self, label=""):
-        """The theorem that the first expression equals the last; ``label`` is its number."""
+        """The theorem that the first expression equals the last; ``label`` becomes its number."""
         if len(self.lines) < 2:
             raise ProofError(f"{self.name}: a proof needs at least one line")
         if self._local:
@@ -236,7 +236,7 @@ def attempt(write):
         return write()
     except ProofError as error:
         return Refusal(str(error))
-    except Exception as error:  # an unfinished proof may be any Python
+    except Exception as error:  # an unfinished proof may be any Python code
         return Refusal(f"this is not a proof that can be read: {error}")
 
 
@@ -245,7 +245,7 @@ def proves(theorem, lhs, rhs, needs=()):
 
     Each side may be written differently, as long as plain algebra shows that it is equal.
     ``needs`` are the hypotheses that the theorem may have, about letters of these sides, in plain
-    text as it prints them.  Raises ProofError if a side is not an expression.
+    text as the theorem prints them.  Raises ProofError if a side is not an expression.
     """
     for side in (lhs, rhs):
         _check_expression("proves", side)
@@ -265,7 +265,7 @@ def proves(theorem, lhs, rhs, needs=()):
 def _needs_are_about(theorem, sides):
     """Whether the hypotheses contain only letters and words of the sides.
 
-    A text in ``needs`` does not show the shape or kind of a letter, so another could be meant.
+    A text in ``needs`` does not show a letter's shape or kind, so another letter could be meant.
     """
     assumed = [x for h in theorem.hypotheses for x in h.sides()]
     letters = lambda xs: set().union(

@@ -1,4 +1,4 @@
-"""Two of the reasons that a line may name, definitions and hypotheses, and how reasons print."""
+"""Definitions and hypotheses, two kinds of reason that a line may name; how reasons print."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Given:
         check_shapes("a hypothesis", self.lhs, self.rhs)
 
     def show(self, style, names=None):
-        """The equation in print."""
+        """The equation as printed text."""
         sides = telling_sizes(self.lhs, self.rhs, all_of_them=True)
         return " = ".join(x.show(style, 0, names) for x in sides)
 
@@ -88,14 +88,14 @@ def given(lhs, rhs):
 
 @dataclass(frozen=True)
 class Reason:
-    """How a checked reason prints, in LaTeX and in plain text."""
+    """How a checked reason is printed, in LaTeX and in plain text."""
 
     latex: str
     text: str
 
     @classmethod
     def of(cls, reason):
-        """The print of a law, a definition, a theorem or a hypothesis."""
+        """The printed form of a law, a definition, a theorem or a hypothesis."""
         words = title_of(reason)
         return cls(reason.latex if isinstance(reason, Law) else in_words(words), words)
 
@@ -116,7 +116,7 @@ def _check_expression(where, x):
 def checked_title(what, title):
     """A name that a reader chose, with normal white space, for use in quotation marks.
 
-    Refuses a name that would print as more than itself, or in letters that look like others.
+    Refuses a name that would print as more than itself, or that has letters of other alphabets.
     """
     check_words(what, title)
     letters = [unicodedata.name(c, "").split()[:1] for c in title if c.isalpha()]

@@ -1,7 +1,7 @@
-"""Find sizes that a print does not show, of ones, zeros, identities and tables without letters.
+"""Find sizes of ones, zeros, identities and tables that nothing else in a printed line shows.
 
 Readers know the shapes of the letters of a line, and the sizes of all that must conform with them.
-Every other size is printed in one place of the line: exp(0[n×m]) exp(0) = m 11ᵀ.
+Every other size is printed in one place of the line, as in exp(0[n×m]) exp(0) = m 11ᵀ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Axes:
         self.told, self.scalars, self.transposed = set(), set(), set()
 
     def same(self, one, other):
-        """Record that the print shows that two axes have the same size."""
+        """Record that printed text shows two axes to have the same size."""
         self.above[self.find(one)] = self.find(other)
 
     def find(self, axis):
@@ -106,7 +106,7 @@ class _Axes:
         return found
 
     def _is_any_size(self, united):
-        """Whether the size belongs to a whole side and nothing else in print depends on it."""
+        """Whether the size belongs to a whole side and nothing else in the text depends on it."""
         if self.all_of_them:
             return False
         outer = {self.find(((0,), axis)) for axis in (0, 1)}
@@ -139,7 +139,7 @@ _LINKS = {
 
 
 def _shows_itself(x, axis):
-    """Whether the print of ones or a table shows this size itself: it is 1, or a letter's range."""
+    """Whether printed ones or a printed table show this size: it is 1, or the range of a letter."""
     if x.operation is ops.ONES:
         return x.axes[axis] == 1
     if x.operation is not ops.TABULATED:

@@ -34,7 +34,7 @@ class Step:
         self.needs = any(not isinstance(h, Given) for h in rests_on)
 
     def check(self):
-        """The kernel's theorem of the line; refuses missing or superfluous reasons."""
+        """The kernel's theorem for the line; refuses missing or superfluous reasons."""
         proved = self._justified(self.reasons)
         if proved is None:
             raise ProofError(self._refusal())
@@ -67,7 +67,7 @@ class Step:
         return proved
 
     def _in_words(self, error):
-        """The text of a kernel's error; a condition that never holds is in an operation's words."""
+        """The text of a kernel's error; operations word the conditions that never hold."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
         never = next(filter(hypotheses.never_holds, phrases), None)
         return (
@@ -79,7 +79,7 @@ class Step:
         return [r.word for r in reasons if isinstance(r, Definition)]
 
     def offered(self):
-        """Phrases in which the line's conditions may print, and hypotheses of its reasons."""
+        """Phrases for printing the line's conditions, and the hypotheses of the line's reasons."""
         words = self._words(self.reasons)
         carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
         bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}

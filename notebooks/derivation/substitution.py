@@ -21,7 +21,7 @@ from .symbols import Heads, Sequence
 
 
 class Substitution:
-    """The replacement of each family, permutation, symbol (size or scalar) and free index."""
+    """Replaces families, permutations, symbols (sizes or scalars) and free indices."""
 
     def __init__(self, families=None, permutations=None, symbols=None, indices=None):
         self.families, self.permutations = families or {}, permutations or {}
@@ -94,7 +94,7 @@ class Substitution:
         return Expression(ops.LETTER, params=[family, *map(self._position, heads)])
 
     def family(self, family):
-        """The replacement of a family: another one, or itself with new sizes."""
+        """What replaces a family: another family, or the same family with new sizes."""
         meant = self.families.get(family)
         if meant is not None:
             return meant.params[0] if isinstance(meant, Expression) else meant.family
@@ -135,7 +135,7 @@ class Substitution:
         return Table(k.put(table.function, self.meant()), frozenset().union(*used))
 
     def _used(self, letter):
-        """What a table uses after the substitution in place of a letter that it used before."""
+        """The objects that a table uses after the substitution in place of this letter."""
         if isinstance(letter, Family):
             x = self.families.get(letter)
             return made_of(x) if isinstance(x, Expression) else {self.family(letter)}

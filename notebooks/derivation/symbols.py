@@ -17,7 +17,7 @@ def sizes(names):
 
 
 def join(first, second):
-    """The size of a first block followed by a second one."""
+    """The size of a range made of a first block followed by a second block."""
     return _sealed_like(Join(first, second), first, second)
 
 
@@ -74,7 +74,7 @@ class Heads(Sealed):
 
     @classmethod
     def of(cls, family):
-        """The heads that a family stands for."""
+        """The `Heads` object for a stored family."""
         return _wrapped(cls, family)
 
     def __getitem__(self, heads):
@@ -99,7 +99,7 @@ def _wrapped(cls, family):
 
 
 def head(name, count):
-    """An index over heads, over which ``over`` sums."""
+    """An index that runs over ``count`` heads; ``over`` sums over it."""
     return _sealed_like(Index(name, count), count)
 
 
@@ -116,7 +116,7 @@ class Sequence(Sealed):
 
     @classmethod
     def of(cls, family):
-        """The sequence that a family stands for."""
+        """The `Sequence` object for a stored family."""
         return _wrapped(cls, family)
 
     def __getitem__(self, t):

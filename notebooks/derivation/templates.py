@@ -1,4 +1,4 @@
-"""Read definitions on letters of the most general kind, and substitute arguments.
+"""Read definitions by calling them with the most general letters, and substitute arguments.
 
 A body is Python, and Python can branch.  The body is therefore called with letters that reveal neither
 a size nor a number, so that its result is one formula for all arguments.
@@ -28,9 +28,9 @@ MOST_READINGS = 100
 
 
 class Template:
-    """A body read on fresh letters, and the substitution of arguments.
+    """The result of a body for fresh letters, and the substitution of arguments for the letters.
 
-    ``args`` and ``params`` are the letters, ``sizes`` are those in their shapes, and ``result`` is the
+    ``args`` and ``params`` are the letters, ``sizes`` the sizes in their shapes, and ``result`` is the
     body's result; for a recursion, ``result`` is its first row, and ``after`` is the row after
     ``before``.  At first all sizes differ; if the body requires two of them to be equal, they are
     united and the body is read again.  A letter is a mask, and a number a size, only if the body
@@ -181,7 +181,7 @@ class Template:
         return tuple(s.xreplace(symbols) for s in self.result.axes)
 
     def _meant(self, args, params):
-        """The replacements of families, sizes, numbers and indices; raises ProofError if they do not fit."""
+        """What replaces families, sizes, numbers and indices; raises ProofError for a misfit."""
         given = [*args, *params]
         if len(given) != len(self._kinds):
             raise ProofError(f"{self.name} takes {len(self._kinds)} arguments, not {len(given)}")

@@ -1,4 +1,4 @@
-"""Theorems, their hypotheses in print, and their instances."""
+"""Theorems, their printed hypotheses, and their instances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Theorem:
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
     (what must not vanish, and what is assumed), ``random`` (the letters whose moments were used),
     ``lines`` ((expression, reasons, note); the first line has no reason) and ``proved``, the kernel's
-    theorem that it prints.  To cite it, call it with the objects that replace its letters:
+    theorem that it prints.  To cite a theorem, call it with the objects that replace its letters:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
@@ -55,7 +55,7 @@ class Theorem:
 
     @property
     def title(self):
-        """The number and the name, or only the name."""
+        """The label and the name, or only the name."""
         return f"{self.label} ({self.name})" if self.label else self.name
 
     @property
@@ -83,7 +83,7 @@ class Theorem:
             raise ProofError(f"{self.title}: {readable(error)}") from None
         needed = [h for value in put.values() for h in offered_by(value, ())]
         hypotheses = _hypotheses(proved, [*[h for _, h in offered], *needed])
-        # a substituted name may equal a bound one
+        # a substituted name may equal a bound name
         check_names(self.title, [lhs, rhs], hypotheses)
         check_indices(self.title, [lhs, rhs, *[side for h in hypotheses for side in h.sides()]])
         draws = {f: None for x in (lhs, rhs) for f in _draws_in(x)}
@@ -98,7 +98,7 @@ class Theorem:
 
 
 class Instance(Theorem):
-    """A theorem with its letters replaced; a reason of a line."""
+    """A theorem with its letters replaced; a line may name it as a reason."""
 
     __slots__ = ()
     title = cited = property(lambda self: self.name)
@@ -133,7 +133,7 @@ def equations_among(reasons):
 
 
 def _hypotheses(proved, offered):
-    """The conditions of a kernel theorem, in the offered words."""
+    """The conditions of a kernel theorem in the offered words, and its assumed equations."""
     assumed = {(h.lhs.function, h.rhs.function): h for h in offered if isinstance(h, Given)}
     phrases = [h for h in offered if isinstance(h, NonZero)]
     equations = [assumed[pair] for pair in assumed if pair in proved.hypotheses]
@@ -148,7 +148,7 @@ def _conditions_of(hypothesis):
 
 
 def _check_that_it_prints(theorem):
-    """Refuse a theorem whose print would differ from what the kernel has proved."""
+    """Refuse a theorem that would print something other than what the kernel has proved."""
     proved, printed = theorem.proved, {(theorem.lhs.function, theorem.rhs.function)}
     assumed = {(h.lhs.function, h.rhs.function) for h in theorem.hypotheses if isinstance(h, Given)}
     said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])

@@ -57,7 +57,7 @@ class NotRun(Exception):
 
 
 class Sample:
-    """Random sizes, and random values for every letter of these sizes."""
+    """Random sizes, and random values of these sizes for every letter."""
 
     def __init__(self, seed, symbols, largest=7, basics=()):
         self._random = random.Random(seed)
@@ -101,7 +101,7 @@ class Sample:
         return int(number(size).xreplace(self._sizes))
 
     def shape(self, x):
-        """The shape of x as ints; raises NotRun if such a matrix is too large."""
+        """The shape of x as ints; raises NotRun if a matrix of that shape is too large."""
         return self._kept([*map(self.size, x.axes)])
 
     @staticmethod
@@ -155,7 +155,7 @@ class Sample:
         return self.family(family)[:count]
 
     def permutation(self, permutation):
-        """A random permutation matrix: row i has its one in column π(i)."""
+        """A random permutation matrix: row i has its 1 in column π(i)."""
         if permutation not in self._permutations:
             n = self.size(permutation.size)
             order = torch.randperm(n, generator=self._generator)
@@ -193,7 +193,7 @@ class Sample:
         return total / len(patterns)
 
     def table(self, x):
-        """The entries of an index form, by the interpreter of terms."""
+        """The entries of an index form, computed with ``evaluation``."""
         table = x.params[0]
         entry, (rows, columns) = self.value(table.function, table.uses), self.shape(x)
         if rows * columns > LARGEST_TABLE:
@@ -202,11 +202,11 @@ class Sample:
         return torch.tensor(cells, dtype=torch.float64)
 
     def value(self, term, uses=None, functions=FLOAT):
-        """The value of a term of the kernel, by the interpreter of terms."""
+        """The value of a term of the kernel, computed with ``evaluation``."""
         meant, number_of = {}, mpmath.mpf if functions is PRECISE else float
         for used in self._basics | self._symbols if uses is None else uses:
             if isinstance(used, Operation):
-                continue  # the term has the operation written out
+                continue  # the term contains the definition of the operation
             if isinstance(used, Family):
                 meant[used.term] = _lookup(self, used, number_of)
             elif isinstance(used, Bijection):
@@ -232,7 +232,7 @@ def _lookup(sample, family, number_of):
 
 
 def run_in_torch(lhs, rhs, hypotheses=()):
-    """Run a line; returns None, or a sentence with the sizes at which it fails.
+    """Run a line in torch; return None, or a sentence with the sizes at which it fails.
 
     A sample must meet the ``hypotheses`` (``met_in``); for assumed equations, letters are moved
     until these hold.  Raises NotRun if no sample could be made, which says nothing about the line.
@@ -282,7 +282,7 @@ def run_in_torch(lhs, rhs, hypotheses=()):
 def _differ(lhs, rhs, sample, allowed):
     """Whether the two sides differ by more than rounding explains.
 
-    Floats may differ more where large numbers cancel or a slope is steep, so many digits decide.
+    Floats may differ more where large numbers cancel or a slope is steep; many digits then decide.
     """
     left, right = lhs.run(sample), rhs.run(sample)
     if left.shape != right.shape:
@@ -300,7 +300,7 @@ def _differ_precisely(lhs, rhs, sample, allowed):
             places = itertools.product(*[range(1, n + 1) for n in sample.shape(lhs)])
             pairs = [(left(*at), right(*at)) for at in places]
         except (TooLong, ZeroDivisionError, OverflowError, KeyError):
-            return True  # they cannot be computed again, so torch decides
+            return True  # the values with many digits do not exist, so torch decides
         return any(not abs(a - b) <= allowed * max(1, abs(a), abs(b)) for a, b in pairs)
 
 

@@ -1,4 +1,4 @@
-"""The versions of SymPy and torch with which this package was tested; it warns about others.
+"""The versions of SymPy and torch with which this package was tested; a warning about others.
 
 The first cell of a notebook runs this module.  A missing or too old version stops it with one sentence;
 an untried version is named, and the notebook continues.
@@ -11,8 +11,8 @@ import os
 import re
 import sys
 
-#: The oldest accepted minor version, and the versions that the tests have passed on.  torch's oldest is
-#: that of the library `transformers`, which some chapters use.
+#: The oldest accepted minor version, and the versions that the tests have passed on.  The oldest
+#: torch is the oldest that `transformers`, a library that some chapters use, accepts.
 OLDEST = {"sympy": (1, 13), "torch": (2, 6)}
 TRIED = {"sympy": {(1, 13), (1, 14)}, "torch": {(2, 13)}}
 SHOWN = {"sympy": "SymPy", "torch": "torch"}
@@ -21,7 +21,7 @@ VARIABLE = "UNTRIED_VERSIONS"
 
 
 class Unsuitable(ImportError):
-    """A library is missing or too old; a notebook shows the sentence without a traceback."""
+    """A library is missing or too old; a notebook shows the message without a traceback."""
 
     def _render_traceback_(self):
         return [str(self)]

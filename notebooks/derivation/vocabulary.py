@@ -31,8 +31,8 @@ class Word:
     Each word has its own identity: a second word with the same name does not affect earlier proofs.
     """
 
-    shown = None  # the number of arguments that a print always shows; None for all
-    places = 0  # the number of first parameters that give a row's place, outside the call
+    shown = None  # the number of arguments that are always printed; None for all
+    places = 0  # the number of leading parameters that select a row; printed outside the call
 
     def __init__(self, name, takes, shape, written, **parts):
         self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
@@ -62,17 +62,17 @@ class Word:
         return self._shape_of(args)
 
     def always_shows(self, k, slot):
-        """Whether a print always shows the k-th argument of a call."""
+        """Whether the k-th argument of a call is always printed."""
         return isinstance(slot, Expression) and (self.shown is None or k < self.shown)
 
     @property
     def operations(self):
-        """The operations whose definition ``unfold`` names for this word."""
+        """The operations that ``unfold`` of this word unfolds."""
         return frozenset({self._operation})
 
     @property
     def terms(self):
-        """The words of the kernel whose definition ``unfold`` names for this word."""
+        """The words of the kernel that ``unfold`` of this word unfolds."""
         return [self._definition.term]
 
     def __repr__(self):
@@ -98,7 +98,7 @@ def parameter_of(name, a):
 
 
 def argument_of(parameter):
-    """The object for a stored parameter."""
+    """The reader's object for a stored parameter."""
     if isinstance(parameter, Family):
         return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
     return Scalar(parameter)
@@ -229,7 +229,7 @@ def _masked(args):
 
 
 def _mask(style, shown):
-    """The print of a mask, in brackets if it would look like the 1 of softmax off by one."""
+    """A printed mask, in brackets if it would look like the 1 of softmax off by one."""
     return style.brackets(shown) if shown in ("1", style.ones(2, 1)) else shown
 
 

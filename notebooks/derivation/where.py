@@ -1,6 +1,6 @@
-"""The "where" rows of a print: the shape and the kind of each letter.
+"""The printed "where" rows: the shape and the kind of each letter.
 
-``softmax(X) = 1`` is true of an X with one column and false of others, so readers must see the shape.
+``softmax(X) = 1`` is true if X has one column and false otherwise, so readers must see the shape.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .names import kernels_letters
 from .notation import show_number
 from .printing import Latex
 
-#: The most characters of a row, without blanks: beside "where" on a phone, and in a terminal.
+#: The most characters of a row, without spaces: beside "where" on a phone, and in a terminal.
 WIDEST, WIDEST_IN_TEXT = 26, 40
 
 
@@ -49,7 +49,7 @@ def draws_rows(families, style):
 
 
 def _kinds(proof, style, printed):
-    """{name: its shape or kind, in print}."""
+    """{name: its shape or kind, as printed text}."""
     hypotheses = getattr(proof, "hypotheses", ())
     expressions = [x for x, *_ in proof.lines] + [x for h in hypotheses for x in h.sides()]
     letters = set().union(*map(kernels_letters, expressions))
@@ -71,7 +71,7 @@ def _of_several(what, names):
 
 
 def _kind(sort, style):
-    """The kind of a letter in print, by its sort; None if the print already shows it."""
+    """The kind of a letter as printed text, from its sort; None if other text shows the kind."""
     if sort == k.POSITIVE:
         return f"{style.greater}0"
     if sort == k.NUM:

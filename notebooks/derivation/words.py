@@ -93,7 +93,7 @@ class Definition:
 
 
 class RecursiveDefinition(Definition):
-    """A row defined along the natural numbers, as a recursion of the kernel."""
+    """A row defined by recursion over the natural numbers, as a recursion of the kernel."""
 
     def __init__(self, name, template):
         self._read(template)

@@ -52,7 +52,7 @@ def under(f, words, averaged=False):
 
 
 def _of_derivative(f, at, words):
-    """The conditions at the point; "≠ 0", and "> 0" below a root, then also hold near it."""
+    """The conditions at a point; "≠ 0", and "> 0" below a root, then also hold near the point."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)
@@ -69,7 +69,7 @@ def _smooth(t, s):
     found = [(SMOOTH, (), head)] if t.op == "app" else []
     if t.op == "sqrt" or t.op == "call" and head == "relu":
         found.append((NONZERO, (), t.args[-1]))
-    if t.op == "deriv":  # it must be smooth in both scalars, at the point
+    if t.op == "deriv":  # the inner function must be smooth in both scalars at the point
         body, (r,) = looked_into(head)
         below = _smooth(body, s) + _smooth(body, r)
         found += [(c, letters, put(x, {r: t.args[1]})) for c, letters, x in below]

@@ -13,7 +13,7 @@ class Normal(Sums):
     """Computes the normal form of any number."""
 
     def _app(self, head, *arguments):
-        """An entry of a letter, of a word by its definition, or of a word as it is."""
+        """An entry of a letter or of a word; a word is unfolded if it is among ``words``."""
         named = head.op in ("word", "rec") and (self.words is None or head in self.words)
         written = unfolded(Term("app", head, *arguments)) if named else None
         if written is not None:
@@ -50,7 +50,7 @@ class Normal(Sums):
             return atom(Term("deriv", abstract([s], term_of(p)), self.canonical(at)))
 
     def along(self, p, s):
-        """The derivative of a polynomial along the letter s, by the rules for sums and products."""
+        """The derivative of a polynomial with respect to s, by the rules for sums and products."""
         out = []
         for m, c in p.items():
             for a, e in m:

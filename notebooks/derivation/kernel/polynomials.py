@@ -21,7 +21,7 @@ from .sorts import ABOVE_ZERO, is_mask, sign
 from .terms import NOTHING, ONE, ZERO, ProofError, Term, must, put
 
 EXP, ANGLE = "exponential of a sum", "angle addition"
-MOST_STEPS = 10_000  # they take one or two seconds
+MOST_STEPS = 10_000  # 10,000 steps take one or two seconds
 
 #: The sign in f(-x) = ± f(x).
 PARITY = {"cos": 1, "sin": -1, "tanh": -1}
@@ -53,24 +53,24 @@ def scaled(p, q):
 
 
 def width(p):
-    """The bits of the longest rational or the largest exponent, whichever is greater."""
+    """The bit length of the longest rational, or the largest exponent, whichever is greater."""
     bits = [max(map(abs, c.as_integer_ratio())).bit_length() for c in p.values()]
     return max([1, *bits, *[abs(e) for m in p for _, e in m]])
 
 
 def letters_of(factors):
-    """The letters in some factors."""
+    """The letters that occur in some factors."""
     return frozenset().union(*[a.letters for a, _ in factors])
 
 
 def term_of(p):
-    """The term of a polynomial."""
+    """A polynomial as a term."""
     terms = [product_term(m, c) for m, c in p.items()]
     return ZERO if not terms else terms[0] if len(terms) == 1 else Term("add", *terms)
 
 
 def product_term(m, c=1):
-    """The term of a product."""
+    """A product times a rational, as a term."""
     factors = [_power_term(a, e) for a, e in m] + ([Term("num", Fraction(c))] if c != 1 else [])
     return ONE if not factors else factors[0] if len(factors) == 1 else Term("mul", *factors)
 
@@ -92,8 +92,8 @@ def rank(item):
 
 
 def numerator(p, poly):
-    """The polynomial with all divisors multiplied out: pairs of a list of (atom, exponent >= 0) and a
-    rational.  ``poly`` returns the polynomial of an atom ``add``.
+    """Yield ([(atom, exponent >= 0)], rational) for the terms of a polynomial, after multiplying it
+    by all its divisors.  ``poly`` returns the polynomial of an atom ``add``.
     """
     roots = {}  # {atom: q} if the atom's exponents are multiples of 1/q
     for a, e in _factors(p, poly):
@@ -112,7 +112,7 @@ def _factors(p, poly):
 
 
 def _quotient(p, poly, values, roots):
-    """A polynomial as a quotient of two of SymPy's polynomials over a common denominator."""
+    """A polynomial as two of SymPy's: a numerator and a common denominator."""
     products = [(dict(m), QQ(c.numerator, c.denominator)) for m, c in p.items()]
     ends = {}  # {atom: (its least exponent, its largest)}
     for a in {a for m in p for a, _ in m}:
@@ -133,15 +133,15 @@ def _quotient(p, poly, values, roots):
 
 
 class NotWorkedOut(ProofError):
-    """A part that keeps its form: a slope that is not computed, or a step that is too large."""
+    """A part keeps its form: a slope that is not computed, or a step that is too large."""
 
 
 class Arithmetic:
     """Computes normal forms, with some words unfolded and some laws applied.
 
     ``words`` are terms, or None for all words; ``laws`` are names.  A ``folded`` form keeps products of
-    sums, and slopes, as they are.  It needs few steps to show that two sides that are built alike are
-    equal; it shows no other equality.
+    sums, and slopes, as they are.  With it, few steps show that two sides that are built alike are
+    equal; it can show no other equality.
     """
 
     def __init__(self, words=(), laws=(), folded=False, most=MOST_STEPS):
@@ -160,7 +160,7 @@ class Arithmetic:
         return term_of(self.poly(t))
 
     def same(self, x, y):
-        """Whether two numbers are equal wherever nothing that they divide by vanishes."""
+        """Whether two numbers are equal wherever none of their divisors is 0."""
         difference = plus(self.poly(x), scaled(self.poly(y), -1))
         escaped = letters_of([f for m in difference for f in m]) - x.letters - y.letters
         must(not escaped, "something bound escapes its binder: {}", escaped)
@@ -171,7 +171,7 @@ class Arithmetic:
     # ── Products ─────────────────────────────────────────────────────────────────────────────
 
     def times(self, *polynomials):
-        """The product of two polynomials."""
+        """The product of polynomials."""
         out = UNITY
         for q in polynomials:
             q = atom(term_of(q)) if self.folded and len(q) > 1 else q
@@ -185,7 +185,7 @@ class Arithmetic:
         return self.times(*[p if e >= 0 else self.inverse(p)] * abs(e))
 
     def product(self, factors):
-        """The polynomial of a list of (atom, exponent)."""
+        """The product of a list of (atom, exponent), as a polynomial."""
         self.left -= 1
         if self.left < 0:
             raise NotWorkedOut("the step is too large: split it, or cite a lemma")
@@ -201,7 +201,7 @@ class Arithmetic:
         return {frozenset(powers.items()): Fraction(1)}
 
     def _instead(self, a, e, rest):
-        """The polynomial of a power times the rest, by a law for this power, or None."""
+        """A power times the rest, as a polynomial, by a law for this power; else None."""
         if a.op == "sqrt" and e not in (0, 1):  # √p² = p, and 1/√p = √p/p
             square = self.power(self.poly(a.args[0]), e // 2)
             return self.times(square, self.product([*rest, (a, e % 2)]))
@@ -222,7 +222,7 @@ class Arithmetic:
         return None
 
     def inverse(self, p):
-        """1/p, with the common factors of p as factors of their own."""
+        """1/p, with the common factors of p kept as separate factors."""
         common, c, rest = self.content(p)
         must(rest, "divides by zero")
         below = [(a, -e) for a, e in common]
@@ -232,7 +232,7 @@ class Arithmetic:
         return scaled(self.product([*below, *[(a, -e) for a, e in m]]), 1 / (c * d))
 
     def content(self, p):
-        """(common, c, rest): a polynomial as a product, a rational and a rest that starts with 1."""
+        """(common, c, rest) with product p; c is a rational, rest has the first coefficient 1."""
         products = [dict(m) for m in p]
         lows = {a: min(m.get(a, 0) for m in products) for a in set().union(*products)}
         kept = ("add", "sqrt") if len(p) > 1 else ()
@@ -243,13 +243,13 @@ class Arithmetic:
         return common, c, rest
 
     def _without_positive(self, p):
-        """(factors of a polynomial that are above 0 by their form, a rational, the rest)."""
+        """(factors of p whose form shows that they are above 0, a rational, the rest)."""
         common, c, rest = self.content(p)
         out = [(a, e) for a, e in common if sign(a) == ABOVE_ZERO]
         return out, c, self.times(self.product([f for f in common if f not in out]), rest)
 
     def vanishing(self, x):
-        """What must not vanish so that x does not: x without factors that never vanish."""
+        """A term that vanishes where x does: x without the factors that never vanish."""
         common, _, rest = self.content(self.poly(x))
         below = {a for a, e in common if e < 0}
         above = [
@@ -267,14 +267,14 @@ class Arithmetic:
     _inv = lambda self, x: self.inverse(self.poly(x))
 
     def _sqrt(self, x):
-        """The root of a number >= 0; positive factors and even powers leave the root."""
+        """The root of a number >= 0; positive factors and even powers move out of the root."""
         common, c, rest = self.content(self.poly(x))
         c, rest = abs(c), scaled(rest, 1 if c > 0 else -1)
         inside, out = [], []
         for a, e in common:
             if a.op == "exp":
                 out.append((a, Fraction(e, 2)))
-            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # at a = 0 both sides are 0
+            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # at a = 0, root and power are 0
                 out += [(a, e // 2), (Term("sqrt", a), e % 2)]
             else:
                 inside.append((a, e))
@@ -292,7 +292,7 @@ class Arithmetic:
         return self.product([(Term("exp", t), c) for t, c in each if t != ZERO])
 
     def _log(self, x):
-        """The logarithm of a number > 0; factors that are positive by their form become terms."""
+        """The logarithm of a number > 0; evidently positive factors become terms of a sum."""
         out, c, rest = self._without_positive(self.poly(x))
         inside = scaled(rest, c)
         left = atom(Term("log", term_of(inside))) if inside != UNITY else {}
@@ -308,7 +308,7 @@ class Arithmetic:
         return plus(*below) if s.op == "join" else self.times(*below)
 
     def _call(self, name, x):
-        """A function with a law: cos, sin, tanh, relu or sigmoid."""
+        """A function for which the kernel has laws: cos, sin, tanh or relu."""
         p = self.poly(x)
         if name == "relu":
             return self._relu(p)

@@ -25,7 +25,7 @@ class Proved(Frozen):
     """lhs = rhs wherever the conditions and the hypotheses hold.
 
     ``lhs`` and ``rhs`` are closed ``abs`` terms of the same sorts; ``conditions`` is a frozenset of
-    (relation, closed ``abs`` or letter), ``hypotheses`` one of pairs of closed ``abs`` terms.
+    (relation, closed ``abs`` or letter), ``hypotheses`` is one of pairs of closed ``abs`` terms.
 
     Only the rules below make theorems.  Python cannot stop code that uses a name with a leading
     underscore or ``object.__setattr__``, or that rebinds a name of a module.
@@ -43,7 +43,7 @@ def _proved(lhs, rhs, needs, hypotheses=frozenset()):
 
 
 def _one_thing_each_name(terms):
-    """Refuse two letters or words with one name, because a print could not tell them apart."""
+    """Refuse two letters or words with one name, because they would look the same when printed."""
     known, todo, seen = dict.fromkeys(KNOWN), {*terms}, set()
     while todo:
         t = todo.pop()
@@ -87,7 +87,7 @@ def _condition(relation, closed):
     if relation == SMOOTH or holds(relation, x):
         return {(relation, x)} if relation == SMOOTH else set()
     found = _conditions(for_all(letters, conditions(x)[1 if relation == EXISTS else 0 :]))
-    if relation == EXISTS:  # x itself is the first condition listed
+    if relation == EXISTS:  # the first condition listed is that x exists
         known = all(a.op != "mean" for m in normal.poly(x) for a, _ in m)
         return found if known else found | {(EXISTS, closed)}
     form = (normal.vanishing if relation == NONZERO else normal.canonical)(normal.canonical(x))
@@ -123,7 +123,7 @@ def by_normal_form(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
 
 
 def _equal(one, other, words, laws, most):
-    """Whether two numbers have the same form; multiplies out only if necessary."""
+    """Whether two numbers have the same normal form; multiplies out only if necessary."""
     try:
         alike = Normal(words, laws, True, most).same(one, other)
     except (ProofError, RecursionError):  # the form without ``folded`` reports the error
@@ -169,7 +169,7 @@ def _carried(relation, x, meant):
     new = put(x, meant) if x not in meant else meant[x]
     if relation == SMOOTH and new.op == "let":
         return {(relation, new)}
-    if relation == SMOOTH:  # a composition is smooth if its parts are, at every point
+    if relation == SMOOTH:  # a composition is smooth if its parts are smooth at every point
         must(new.args[1:] == (NUM,), "only a function of one number can replace a smooth letter")
         return _sides_ask([Term("abs", Term("deriv", new, Term("var", 0)), NUM)])
     return _condition(relation, new)
@@ -219,7 +219,7 @@ def discharge(theorem, proof):
 
 
 def induction(base, step, size):
-    """Rule 9: from P(1), and from P(n + 1) given P(n), follows P(n) for every n.
+    """Rule 9: P(1), together with P(n + 1) given P(n), implies P(n) for every n.
 
     Apart from the size itself, nothing in P may have that size, and no condition may depend on it.
     """

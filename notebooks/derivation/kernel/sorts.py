@@ -2,7 +2,7 @@
 
 ``check`` returns the sort of a term or refuses the term.  ``fits`` decides whether a term may be used
 where a sort is required: the form of the term must show its kind (a mask, something positive, a
-permutation).  Every substitution applies ``fits`` again.  Below a binder, both use fresh letters.
+permutation).  Every substitution applies ``fits`` again.  Both use fresh letters below a binder.
 """
 
 from fractions import Fraction
@@ -15,7 +15,7 @@ SIMPLE = {
     "times": ("SIZE", 0, SIZE), "join": ("SIZE", 2, SIZE), "last": ("SIZE", 1, None),
     "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM), "le": ("POS", 2, NUM),
     "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM), **dict.fromkeys(("inv", "sqrt", "exp", "log"), ("NUM", 1, NUM))}  # fmt: skip
-#: {operator of a leaf: (a test of its part, its sort)}.
+#: {operator of a leaf: (a test of the leaf's part, the leaf's sort)}.
 LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
           "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
 #: {operator: the number of parts}, where neither ``SIMPLE`` nor a sort determines it.
@@ -63,7 +63,7 @@ def _simple(op, *args):
 
 
 def _application(op, head, *arguments):
-    """An entry of a letter or a word."""
+    """Check a letter or a word applied to arguments; return the sort of its value."""
     if head.op == "let":
         sort = check_sort(head.args[1], draws=True)
         number = sort.op == "DRAW" or sort.op == "FUN" and sort.args[1] == NUM
@@ -82,7 +82,7 @@ def _application(op, head, *arguments):
 
 
 def _move(op, perm, way, p):
-    """A position under a permutation or its inverse."""
+    """The sort of a position that a permutation or its inverse moves."""
     sort = perm.args[1] if perm.op == "let" else SIZE
     moves = sort.op == "FUN" and sort.args[0] == "perm" and way in (1, -1)
     must(moves, "{} moves nothing", perm)
@@ -94,7 +94,7 @@ _words = set()  # words that have been checked; their parts cannot change
 
 
 def check_word(head):
-    """Refuse a definition that hides a letter, or whose values are not numbers."""
+    """Refuse a definition that contains a letter, or whose values are not numbers."""
     if head in _words:
         return
     count = {"word": 2, "rec": 3}.get(head.op)
@@ -120,7 +120,7 @@ def check_function(f, draws=False):
 
 
 def check_sort(s, draws=False):
-    """Return the sort ``s`` if it is one; raises ProofError for a draw unless ``draws``."""
+    """Return ``s`` if it is a sort; raise ProofError if not, or for a draw unless ``draws``."""
     if s.op == "POS":
         fits(SIZE, *s.args)
     elif s.op == "FUN":
@@ -142,7 +142,7 @@ def check_sort(s, draws=False):
 
 
 def _over(op, f):
-    """A sum over positions, or a mean over draws."""
+    """The sort of a sum over positions, or of a mean over draws."""
     sorts, wanted = check_function(f, draws=True), "POS" if op == "sum" else "DRAW"
     must(sorts and all(s.op == wanted for s in sorts), "a {} binds other things than {}", op, f)
     must(not any(s.loose for s in f.args[1:]), "what a {} binds together must be independent", op)
@@ -162,7 +162,7 @@ BINDING = {"app": _application, "move": _move, "sum": _over, "mean": _over,
 
 
 def fits(sort, a):
-    """The sort of a term, which is refused if another sort is required here."""
+    """Return the required ``sort`` if the term ``a`` has it; raise ProofError otherwise."""
     must(type(a) is Term and not a.loose, "{} is not a closed term", a)
     if sort.op != "FUN":
         found = check(a)
@@ -191,7 +191,7 @@ def full(t):
 
 
 def is_mask(t):
-    """Whether a number is 0 or 1 by its form."""
+    """Whether the form of a number shows that it is 0 or 1."""
     if t.op == "case":
         return all(is_mask(f.args[0]) for f in t.args[1:])
     if t.op == "mul":
@@ -201,11 +201,11 @@ def is_mask(t):
     return t in (ZERO, ONE) or t.op in ("delta", "le")
 
 
-UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)  # what the form of a number shows of its sign
+UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)  # what the form of a number shows about its sign
 
 
 def sign(t):
-    """What the form of a number shows of its sign."""
+    """What the form of a number shows about its sign."""
     op, args = t.op, t.args
     if op in ("exp", "size", "place") or op == "let" and args[1] == POSITIVE:
         return ABOVE_ZERO
@@ -229,7 +229,7 @@ def sign(t):
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: above 0 if all that may vanish is a mask that is 1 once."""
+    """The sign of a sum of terms >= 0: above 0 if only one factor may be 0, a mask with a 1."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
     weak = [a for a in factors if sign(a) != ABOVE_ZERO]

@@ -28,15 +28,15 @@ class Sums(Arithmetic):
     def summed(self, indices, p, moved=frozenset()):
         """The sum of a polynomial over letters.
 
-        ``moved`` are the letters that replace permuted ones.  They only help to choose one of many
-        equal forms; no truth depends on them.
+        ``moved`` are the letters that replace permuted letters.  They only help to choose among
+        equal forms; correctness does not depend on them.
         """
         found = [(c, u) for m, c in p.items() for u in self.unpacked(m, frozenset(indices))]
         sums = [(self._sum_of([*indices, *more], n, moved), c * d) for c, (more, n, d) in found]
         return plus(*[scaled(q, c) for q, c in sums])
 
     def unpacked(self, m, about):
-        """Yield (indices, product, rational): a product without sums that contain ``about``."""
+        """Yield (indices, product, rational) after opening sums in ``m`` that contain ``about``."""
         for a, e in m:
             if a.op == "sum" and e > 0 and not a.letters.isdisjoint(about):
                 body, marks = looked_into(a.args[0])
@@ -52,7 +52,7 @@ class Sums(Arithmetic):
         """The sum of one product over letters.
 
         A delta that relates two indices may replace k by π l, or l by the inverse image of k.  Both
-        are correct; ``moved`` gets the index that remains, so that both take the same form.
+        are correct; the index that remains joins ``moved``, so that both lead to the same form.
         """
         for k in indices:
             size = k.args[1].args[0]
@@ -67,7 +67,7 @@ class Sums(Arithmetic):
         return self._separated(indices, m, moved)
 
     def _at(self, k, places, indices, m, moved):
-        """The sum with each place of [(new indices, place)] in turn put for the index k."""
+        """The total of the sums in which a place of [(new indices, place)] replaces the index k."""
         others = [i for i in indices if i != k]
         found = [(new, self.poly(put(product_term(m), {k: there}))) for new, there in places]
         return plus(*[self.summed([*others, *new], p, moved) for new, p in found])
@@ -89,7 +89,7 @@ class Sums(Arithmetic):
         return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
 
     def _connected(self, indices, factors, moved):
-        """The atom of a sum with its indices in canonical order, or a number if the sum counts."""
+        """A sum as an atom, with its indices in canonical order; a number if it only counts."""
         if COUNT in self.laws and len(indices) == len(factors) == 1:
             [(a, e)], [k] = factors, indices
             if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:
@@ -105,7 +105,7 @@ class Sums(Arithmetic):
     # ── Positions ────────────────────────────────────────────────────────────────────────────
 
     def position(self, p):
-        """A position in its shortest form: a range of size one has one position, π⁻¹(π i) is i."""
+        """A position in its shortest form: a range of size 1 has one position; π⁻¹(π i) is i."""
         if _range(p) == UNIT:
             return ONLY
         if p.op == "last" and p.args[0].op == "join":
@@ -130,7 +130,7 @@ class Sums(Arithmetic):
         return atom(Term("place", p))
 
     def _delta(self, p, q):
-        """1 if two positions coincide, else 0, as a delta of a letter and what it equals."""
+        """1 if two positions coincide, else 0, as a delta of a letter and a position."""
         p, q = self.position(p), self.position(q)
         if p == q:
             return UNITY
@@ -159,7 +159,7 @@ class Sums(Arithmetic):
     # ── Means ────────────────────────────────────────────────────────────────────────────────
 
     def _mean(self, f):
-        """The mean over draws of products with at most two entries of each, by their moments."""
+        """The mean over draws, by moments if each product has at most two entries of each draw."""
         sorts = [s.args for s in f.args[1:]]
         draws = [fresh(Term("DRAW", law, self.canonical(v), *at)) for law, v, *at in sorts]
         p = self.poly(opened(f, *draws))
@@ -180,7 +180,7 @@ class Sums(Arithmetic):
         return self.times(outside, atom(Term("mean", f)))
 
     def _moments(self, m, draws):
-        """The mean of one product; None if two moments of each draw do not determine it."""
+        """The mean of one product; None if first and second moments do not determine it."""
         total = []
         for indices, n, c in self.unpacked(m, frozenset(draws)):
             rest = [(a, e) for a, e in n if a.letters.isdisjoint(draws)]
@@ -191,7 +191,7 @@ class Sums(Arithmetic):
         return plus(*total)
 
     def _moment(self, d, factors):
-        """The mean of a product of entries of one draw, if it has none, one or two of them."""
+        """The mean of a product of at most two entries of one draw; None for any other factors."""
         entries = [a for a, e in factors for _ in range(int(e))]
         plain = all(a.op == "app" and a.args[0] == d and e in (1, 2) for a, e in factors)
         if not plain or len(entries) > 2:
@@ -221,7 +221,7 @@ def _places(k):
 
 
 def _range(p):
-    """The size of the range of a position, if it can be one."""
+    """The size of the range of a position; None if the term is not a position."""
     p = _base(p)
     if p.op in ("only", "last"):
         return UNIT if p.op == "only" else p.args[0]
@@ -242,7 +242,7 @@ def _age(p):
 
 
 def _undone(path, x):
-    """A chain of permutations around a letter, inverted and applied to x."""
+    """The inverse of a chain of permutations around a letter, applied to x."""
     return opened(inverse(abstract([_base(path)], path)), x)
 
 
@@ -266,14 +266,14 @@ def _paths(t, k):
 
 
 def reindexed(indices, body):
-    """Yield the term reindexed by each permutation that acts on its indices, itself first."""
+    """Yield the term, then the term reindexed by the permutations that act on its indices."""
     ways = [[k, *sorted(_paths(body, k) - {k}, key=lambda w: w.key)] for k in indices]
     for choice in islice(product(*ways), MOST_ORDERS):
         yield put(body, {k: _undone(w, k) for k, w in zip(indices, choice)})
 
 
 def _in_order(indices, body):
-    """The binder over indices, ordered by their roles in the body, then by the least key."""
+    """The binder over indices in canonical order: by role in the body, then by the least key."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])

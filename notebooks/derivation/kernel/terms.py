@@ -27,14 +27,14 @@ from weakref import WeakValueDictionary
 
 
 class ProofError(Exception):
-    """A line is not justified, or a term makes no sense; the message says which."""
+    """A line is not justified, or a term makes no sense; the message says why."""
 
     def __str__(self):
         return self.args[0].format(*self.args[1:]) if self.args[1:] else self.args[0]
 
 
 def must(condition, message, *parts):
-    """Raise ProofError, with a sentence about some parts, unless a condition holds."""
+    """Raise ProofError, with the ``parts`` put into ``message``, unless the condition holds."""
     if not condition:
         raise ProofError(message, *parts)
 
@@ -57,7 +57,7 @@ class Frozen:
 class Term(Frozen):
     """A node with an operator ``op`` and parts ``args``.  Equal structures are the same object.
 
-    ``loose`` counts the surrounding variables that it may refer to; ``letters`` are the letters in it;
+    ``loose`` counts the outer variables to which the term may refer; ``letters`` are its letters;
     ``key`` is a string that serves only to order terms.
     """
 
@@ -112,7 +112,7 @@ def _below(t):
 
 
 def rebuilt(t, go):
-    """The same node over ``go(part, number of variables bound around it here)``."""
+    """The node with each part replaced by ``go(part, number of variables bound around it)``."""
     if t.op == "abs":
         return Term("abs", *[go(a, n) for a, n in _below(t)])
     return Term(t.op, *[go(a, 0) if type(a) is Term else a for a in t.args])
@@ -129,12 +129,12 @@ def pos(size):
 
 
 def fun(*arguments, kind="any", result=NUM):
-    """The sort of functions; a matrix is a function of two positions."""
+    """The sort of functions of these arguments; a matrix is a function of two positions."""
     return Term("FUN", kind, result, *arguments)
 
 
 def is_name(name):
-    """Whether a letter or a word may have this name: letters, digits, _ and ', a letter first."""
+    """Whether a letter or a word may have this name: a letter, then letters, digits, _ and '."""
     return type(name) is str and name[:1].isalpha() and name.replace("'", "_").isidentifier()
 
 
@@ -142,12 +142,12 @@ _serial = itertools.count()
 
 
 def fresh(sort):
-    """A new letter for a bound variable; letters of one name are ordered by age."""
+    """A new letter for a bound variable; such letters sort by age."""
     return Term("let", f"#{next(_serial):015}", sort)
 
 
 def abstract(letters, body):
-    """The binder over some letters of a body, which lose their names."""
+    """The binder over some letters of a body; the letters lose their names."""
     bound = [_bound(x.args[1], letters[:n]) for n, x in enumerate(letters)]
     return Term("abs", _bound(body, letters), *bound)
 
@@ -158,7 +158,7 @@ def _bound(t, letters):
 
 
 def put(t, letters):
-    """The one substitution: terms for letters, all at once."""
+    """Replace letters by terms, all at once; no other function substitutes for letters."""
     return _put(t, (), letters, 0, {})
 
 
@@ -223,7 +223,7 @@ def looked_into(f):
 
 
 def unfolded(t):
-    """A word applied to arguments, by its definition; a recursion at 1 or at t + 1; else None."""
+    """The definition of a word applied to arguments; None for a recursion not at 1 or t + 1."""
     head, *arguments = t.args
     if head.op == "word":
         return opened(head.args[1], *arguments)
