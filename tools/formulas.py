@@ -20,6 +20,7 @@ MACROS = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
 #: Answers each line, a formula and its options, with a line; ends when its input ends.
 PROGRAM = """
 const katex = require(process.argv[1]), lines = require("readline");
+console.warn = () => {}; // on characters such as ² in words: KaTeX estimates their width
 lines.createInterface({ input: process.stdin }).on("line", (line) => {
   let answer;
   try { answer = { html: katex.renderToString(...JSON.parse(line)) }; }
