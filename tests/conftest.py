@@ -16,22 +16,22 @@ EVERY_TIME = {
     "site/test_pdf.py": "older_than",
     "site/test_live_proofs.py": r"true_line|false_line",
     "site/test_live_cells.py": r"\[03-softmax|\[15-",
-    # three copies for Colab
+    # only three copies for Colab
     "site/test_colab.py::test_a_copy_runs_alone": r"\[(00-exercises|03-softmax|14-the)",
-    # one assignment, graded by grade.py and by nbgrader; one deck
+    # only one assignment, graded by grade.py and by nbgrader, and one deck of slides
     "course/test_grade.py::test_wrong_answers": r"part-2",
     "course/test_grade.py::test_a_solution": r"part-2",
     "course/test_grade.py::test_an_answer_counts": r"another value|a loop|an end|overwritten",
     "course/test_nbgrader.py": r"part-2",
     "course/test_slides.py": r"lecture|tagged|refused",
-    # the second judge on three chapters; nbval runs every proof of all chapters
+    # the second judge on three chapters only; nbval runs the proofs of all chapters
     "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
-    # some architectures, as chapter 13 measures all of them
+    # only some architectures, because chapter 13 measures all of them
     "test_which_bias_can_go.py::test_an_architecture": r"\[(bert|gptj|nemotron|t5|qwen3)\]",
-    # other Pythons, another proof assistant
+    # these need other versions of Python, or another proof assistant
     "tests/versions/": NONE,
     "tests/rocq/": NONE,
-    # a test of what the nightly stage `processors` uses
+    # it tests what only the nightly stage `processors` uses
     "processors/": NONE,
 }
 

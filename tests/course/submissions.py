@@ -69,7 +69,7 @@ def cell(notebook, name):
 
 
 def with_answers(notebook, **sources):
-    """A copy of a notebook with the sources {grade_id: source} in place of its own."""
+    """A copy of a notebook in which ``sources``, {grade_id: source}, replace those of its cells."""
     return assignments.changed(notebook, lambda c: sources.get(grade_id(c), c.source))
 
 
@@ -102,7 +102,7 @@ def points(report):
 
 
 def by_question(report):
-    """{question: (points, most points)}, each the sum over the question's parts."""
+    """{question: (points, maximum)}, both summed over the question's parts."""
     sums = {}
     for verdict in [v for v in report.verdicts if v.points is not None]:
         got, of = sums.get(verdict.question[:2], (0, 0))

@@ -54,7 +54,7 @@ def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, par
     assert {v.reason for v in untouched.verdicts} == {"not answered"} and untouched.notes == []
 
 
-#: {kind of answer: whether it may get so many points}
+#: {kind of answer: function that says whether it may get these points of the maximum}
 EARNS = {
     "wrong": lambda points, of: points == 0,
     "half": lambda points, of: 0 < points < of,
@@ -64,7 +64,7 @@ EARNS = {
 
 @each_part
 def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course, part, tmp_path):
-    """Every stored answer earns the points of its kind, whatever the answers beside it.
+    """Every stored answer earns the points of its kind, whatever the other answers are.
 
     Each submission combines different answers to the questions, right and wrong.
     """

@@ -1,4 +1,4 @@
-"""The code that the guide tells a teacher to type gives the answers that the guide shows."""
+"""The code that the guide asks a teacher to type gives the answers that the guide shows."""
 
 import ast
 import contextlib

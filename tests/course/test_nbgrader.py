@@ -69,7 +69,7 @@ def classroom(nbgrader, tmp_path_factory):
 
 def gradebook(folder, part):
     """{student: {cell: its points, or None if a person has to grade it}}."""
-    from nbgrader.api import Gradebook  # installed by the fixture above
+    from nbgrader.api import Gradebook  # the fixture above installs nbgrader
 
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
         return {

@@ -40,7 +40,7 @@ def test_the_decks_show_every_tagged_cell_and_no_other(built, sources):
 
 
 def test_the_marks_of_an_excerpt_come_in_pairs_and_change_nothing_in_the_book(sources):
-    """A mark that begins a line is its own paragraph, as Markdown reads the whole line as HTML."""
+    """A mark at the start of a line is a paragraph, as Markdown reads the whole line as HTML."""
     for name, cell in sources["cell"].items():
         marks = re.findall(r"<!-- (/?)slide -->", cell.source)
         assert marks == ["", "/"] * (len(marks) // 2), name
@@ -161,7 +161,7 @@ def test_the_pdf_has_a_page_for_each_slide_with_its_words(browser, built, deck):
 
 
 def squeezed(text):
-    """Letters and digits only, as a PDF has spaces and marks of its own."""
+    """The text's letters and digits only, because a PDF adds spaces and marks."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 

@@ -62,7 +62,7 @@ def refuse(write, words):
 def refused(rows):
     """A test that requires refusals: {words of the refusal: {title: function that is refused}}.
 
-    A function in place of the inner dict is the only case, with the words as its title.
+    A function in place of an inner dict is the only case for its words, which are also its title.
     """
     cases = [
         pytest.param(write, words, id=name)

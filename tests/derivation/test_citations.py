@@ -98,7 +98,7 @@ test_it_is_refused = refused({
     "the name a of an index is used": two_indices_of_one_name,
     "no name of a letter": lambda: line(derivative(s * x + scalars("s′") * y, s), x),
     "a is used free and bound": lambda: line(over(a, X.T @ W[a]) + X.T @ W[a], zeros(d, d)),
-    # objects that pass themselves off as theorems, or choose what they print
+    # objects that pretend to be theorems, or choose what they print
     "has no subclasses": {
         "expression": lambda: type("Loud", (type(A),), {}),
         "theorem": lambda: type("Loud", (Theorem,), {}),
@@ -124,7 +124,7 @@ test_it_is_refused = refused({
 
 
 def test_altering_private_attributes_makes_no_theorem():
-    """The kernel trusts only its own theorem, not altered attributes of a derivation."""
+    """The kernel trusts only its own theorems, not altered attributes of a derivation."""
     altered = line(A, A + 0 * A)
     altered._lines = ((A, (), ""), (B, (), ""))
     refuse(altered.qed, "would print something other")

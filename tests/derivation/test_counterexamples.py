@@ -64,7 +64,7 @@ def test_the_dropped_hypothesis_and_the_claim_are_printed():
 
 @pytest.mark.parametrize("name", sorted(EXACT.keys() - {"number"}))
 def test_exact_functions_agree_with_floats(name):
-    at = Fraction(5, 7)  # `at`, the function and at most two operations are rounded
+    at = Fraction(5, 7)  # rounding affects `at`, the function and at most two operations
     exact = EXACT[name](EXACT["number"](at))
     assert float(exact) == pytest.approx(FLOAT[name](float(at)), rel=8 * 2**-52, abs=0)
 

@@ -184,7 +184,7 @@ test_it_is_refused = refused({
             lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1), [ones(1, 1)], [1]),
         "heads of one index, and of two": called_twice(
             lambda x, W: W.shape[0] * x, [X, W], [X, Heads("V", h, n, d, k)])},
-    # names that a definition binds, and its own name
+    # names that a definition binds, and the name of the definition
     "own parameter": {
         "its own scalar": called(lambda f, a: derivative(f, a), softmax(S + s * S), s),
         "its own index": called(lambda f, i: over(i, f), Z[a], a),

@@ -46,7 +46,7 @@ def power(base, e):
 
 
 def root_of_a_square(x, y):
-    """A term that is zero, which the kernel can only see in a second simplification."""
+    """A term that is zero, as the kernel can only see when it simplifies a second time."""
     total = Term("add", x, y)
     minus = Term("num", terms.Fraction(-1))
     root = Term("sqrt", Term("inv", power(total, 2)))
@@ -56,7 +56,7 @@ def root_of_a_square(x, y):
 REFUSED = {
     # a draw may occur only inside a mean, not in a side or a word by itself
     "a draw in a side": (draws_of_two_variances, "only inside a mean"),
-    # a divisor of which all terms cancel is zero
+    # a divisor is zero if all of its terms cancel
     "a root that vanishes": (lambda: equal_numbers(root_of_a_square), "never holds"),
     # the limit on the size of a line counts the terms that a power expands to
     "large powers": (
@@ -237,7 +237,7 @@ def test_a_hypothesis_is_cited_at_a_product():
 
 def test_a_long_product_is_compared_in_seconds():
     power, turned = A, A.T
-    for _ in range(15):  # so many summed indices have too many orders to try
+    for _ in range(15):  # 15 nested sums have too many orders of their indices to try them all
         power, turned = power @ A, turned @ A.T
     assert shown(theorem(power.T, turned)) == []
 
@@ -459,7 +459,7 @@ class Two(int):
 
 
 class OfAnother:
-    """An imitation of a letter that has the name "z" and the term of another letter."""
+    """An imitation letter with the name "z" and the term of another letter."""
 
     name, kind, size, sizes = "z", "sequence", n, (sp.S.Naturals, n)
 

@@ -1,4 +1,4 @@
-"""Run cells of a page in the reader's browser, each by itself; `worker.mjs` loads this module."""
+"""Run a page's cells in the reader's browser, independently; `worker.mjs` loads this module."""
 
 import ast
 import contextlib
@@ -14,7 +14,7 @@ LONGEST = 20_000  # characters; typesetting more would freeze the page
 
 
 def run(prelude, source):
-    """Run a cell; return as JSON what it printed, and its values, its refusal or its error."""
+    """Run a cell; return, as JSON, what it printed and its values, its refusal or its error."""
     printed, values, result = io.StringIO(), [], {}
     try:
         namespace = namespace_after(prelude)
@@ -39,7 +39,7 @@ def namespace_after(prelude):
 
 
 def last_value(source, namespace):
-    """Run a cell as Jupyter does; return the value of its last line if that is an expression."""
+    """Run a cell as Jupyter does; return its last line's value if that line is an expression."""
     body = ast.parse(source, CELL).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), CELL, "exec"), namespace)

@@ -29,7 +29,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-SETUP_SECONDS = 180  # for the assignment's own cells, which load torch
+SETUP_SECONDS = 180  # the limit for the assignment's own cells, which load torch
 UNANSWERED = re.compile(r"YOUR CODE HERE|raise NotImplementedError\(\)|YOUR ANSWER HERE|^\s*$")
 HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$", re.S | re.M)
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -58,7 +58,7 @@ get_ipython().events.register("pre_run_cell", _restore)
 
 #: The kind of a cell is setup, answer, tests or text, or person if a person grades the answer.
 Cell = namedtuple("Cell", "name kind points source")
-#: The points for a part of a question, with a reason; None if a person gives them.
+#: The points for a part of a question, with a reason; the points are None if a person grades it.
 Verdict = namedtuple("Verdict", "question points of reason")
 Report = namedtuple("Report", "file assignment verdicts notes")
 
@@ -87,7 +87,7 @@ def cells_of(notebook):
 
 
 def sorted_out(names, submission):
-    """({name: source}, {name: code added after that cell}); of duplicate cells the last counts."""
+    """({name: source}, {name: code added after that cell}); the last of duplicate cells counts."""
     found, added, last = {}, {}, ""
     for cell in submission:
         if cell.name in names:
@@ -130,7 +130,7 @@ def run(steps, seconds_for):
 
 
 def run_once(notebook, seconds_for):
-    """Run the cells; return {name: why} of the cell that ended the run, or {} if all ran."""
+    """Run the cells; return {name: why} for the cell that ended the run, or {} if all ran."""
     client = NotebookClient(notebook, allow_errors=True, extra_arguments=["--log-level=CRITICAL"])
     begun = []
     client.timeout_func = lambda cell: seconds_for(cell.metadata.name)
@@ -157,7 +157,7 @@ def error_of(cell):
 
 def verdicts_on(cells, found, errors):
     """Yield a Verdict for each part of a question; only tests that ran and passed give points."""
-    answers, tested = [], False  # answers that the next tests grade
+    answers, tested = [], False  # names of the answers that the next tests grade
     for name, kind, of, _ in cells:
         if kind == "answer":
             answers, tested = [*([] if tested else answers), name], False

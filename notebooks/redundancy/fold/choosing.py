@@ -20,9 +20,9 @@ from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
 from ..tables import listed
 from .reading import Steps, variants
 
-#: The longest move: a longer one would cost too many digits, so the bias stays.
+#: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: Below these shares, the part of a bias that a move misses, or a squared number, is zero.
+#: What a move misses of a bias counts as zero below the first share; a square, below the second.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
@@ -58,7 +58,7 @@ class Stays(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some numbers of a parameter with the same use; ``index`` selects them."""
+    """Numbers of a parameter that are used in the same way; ``index`` selects them."""
 
     name: str
     kind: str
@@ -103,10 +103,10 @@ class Choice:
         self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
 
     def _pieces(self, name, parts, kind):
-        """Yield, in pieces, the numbers of a parameter that some operation met.
+        """Yield, in pieces, the numbers of a parameter that some operation used.
 
         A table of which only some rows were read has no pieces, so it does not move.  The mean that
-        a norm stores ("statistic") and a new bias ("made") only compensate for others.
+        a norm stores ("statistic") and a new bias ("made") only compensate for other pieces.
         """
         tensor = self.subject.tensors[name]
         met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
@@ -114,11 +114,11 @@ class Choice:
             yield from split(name, met, parts, kind)
 
     def _met(self, name):
-        """{event: the numbers of a parameter that it met directly}."""
+        """{event: the numbers of a parameter that are directly involved in it}."""
         return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
 
     def go(self, pieces):
-        """Make as many of these pieces zero as possible; returns what happened to them, and why."""
+        """Make as many of these pieces zero as possible; return what happened to them, and why."""
         for step in (self._go_alone, self._go_together, self._go_in_part):
             for piece in pieces:
                 try:
@@ -229,7 +229,7 @@ class Choice:
         return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The words of the event that most numbers met; if ``proved``, only with a theorem."""
+        """The most frequent event of these numbers, in words; if ``proved``, one with a theorem."""
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
@@ -278,7 +278,7 @@ def _demand_clear(values):
 
 
 def _apart(freedom, pieces):
-    """Yield (piece, the `Family` in which it moves), with pieces in place of parameter names."""
+    """Yield (piece, the `Family` in which it moves); the family names pieces, not parameters."""
     for family in {id(f): f for f in freedom.families.values()}.values():
         mine = [p for p in pieces if freedom.families[p.name] is family]
         if mine:

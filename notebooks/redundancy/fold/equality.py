@@ -27,7 +27,7 @@ from .reading import CannotFold, idle_matrices_see, runs
 
 #: Bound on the relative error in float64, for each unit of (1 + |t|).
 BOUND = 1e-12
-#: How many times larger the rounding in a model's own dtype may become; what is harmless anyway.
+#: The factor by which rounding in a model's own dtype may grow; an error that is always harmless.
 LOSS, HARMLESS = 10, 1e-4
 #: The number of runs that are compared if a model draws random numbers, as in training mode.
 DRAWS = 8
@@ -40,7 +40,7 @@ class NotEqual(ArithmeticError):
 class Bench:
     """A model, a float64 copy of it (``before``), and another copy (``after``) that is changed.
 
-    ``calls`` are the inputs at which the copies are compared: the given ones, then others.
+    ``calls`` are the inputs at which the copies are compared: the given inputs, then `other_ways`.
     ``rows`` is the account, and ``longest`` the length of the longest move.
     """
 
@@ -107,7 +107,7 @@ class Bench:
         return made
 
     def rounding(self, made):
-        """The errors (of the given model, of the new one) in their own dtype, against float64.
+        """The rounding errors (of the given model, of the new model) in their own dtype.
 
         Raises NotEqual if rounding costs too much.
         """
@@ -139,7 +139,7 @@ def demand_runs(subject, call):
     modules = dict(subject.model.named_modules())
     try:
         subject.run(call)
-    except Exception as problem:  # whatever a model raises
+    except Exception as problem:  # a model may raise anything
         reason = f"the model does not run on these inputs: {first_line(problem)}"
         raise CannotFold(reason) from problem
     for name, module in subject.model.named_modules():
@@ -166,7 +166,7 @@ def even_chances(model):
 
 
 def apart(found, expected):
-    """The largest relative difference of two models' outputs: max |a - b| / max |b|, per tensor."""
+    """The largest relative difference between outputs: max |a - b| / max |b| for each tensor."""
     if len(found) != len(expected) or not expected:
         raise CannotFold(f"there are no outputs to compare: {len(found)} and {len(expected)}")
     pairs = zip(found, expected, strict=True)
@@ -175,7 +175,7 @@ def apart(found, expected):
 
 
 def difference(model, other, inputs):
-    """The largest relative difference of what two models return, both in float64."""
+    """The largest relative difference between the outputs of two models, both in float64."""
     call = in_float64(as_call(model, inputs))
     with exactly(), torch.no_grad():
         return apart(*(Subject(m, own=True).run(call) for m in (model, other))).item()

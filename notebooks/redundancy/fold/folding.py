@@ -57,7 +57,7 @@ class Folded:
     def save(self, folder):
         """Save the model as a checkpoint from which ``from_pretrained`` restores this model.
 
-        Raises CannotFold, and writes nothing, if it would restore another one: a configuration may have no
+        Raises CannotFold, and writes nothing, if that would restore another: a configuration may have no
         field for a bias that ``add_bias`` made, or for another norm.
         """
         demand_loads_again(self.model)
@@ -69,7 +69,7 @@ class Folded:
         return "\n".join([*(lines or ["no bias can move"]), *self._counts()])
 
     def _counts(self):
-        """How many numbers are now zero, by where they went; and which biases can be deleted."""
+        """How many numbers are now zero, by destination, and how many biases can be deleted."""
         zeros = Counter()
         for row in self.moved:
             zeros[row.constant, row.by] += row.zeros

@@ -28,7 +28,7 @@ from .reading import Steps, changes_nothing
 
 #: The position of the weight among the arguments of a map.
 WEIGHT = {"convolution": 1, "addmm": 2, "mm": 1}
-#: A sum of at most this share of the sum of its absolute values counts as zero.
+#: A sum counts as zero if it is at most this share of the sum of its terms' absolute values.
 ROUNDING = 1e-12
 
 
@@ -55,7 +55,7 @@ def fuse_norms(bench):
 
 
 def _fuse(bench, runs, path, norm):
-    """Fuse one norm; returns the path of the map that absorbed it.  Raises Stays."""
+    """Fuse one norm; return the path of the map that absorbed it.  Raises Stays."""
     if norm.training or norm.running_mean is None:
         raise Stays("it takes its statistics from the batch")
     if not is_plain(norm):
@@ -87,7 +87,7 @@ def _fuse(bench, runs, path, norm):
 
 
 def _map_before(runs, norm):
-    """The path of the map whose result a norm reads; raises Stays unless each runs only once."""
+    """The path of the map whose result a norm reads; raises Stays unless map and norm run once."""
     found = []
     for run in runs:
         maps = {id(s): run.named(s, WEIGHT[s.name]) for s in run.steps if s.name in WEIGHT}
@@ -142,7 +142,7 @@ def _readings(subject, call):
 
 
 def _absorb(bench, bias, weight, matrix, read, name):
-    """Move a bias into its weight; returns the price, as `price_of` expects it.  Raises Stays."""
+    """Move a bias into its weight; return the price, as `price_of` expects it.  Raises Stays."""
     b, W = (bench.after.tensors[n].detach() for n in (bias, weight))
     inverse, shift = _norm_of(read, name)
     terms = shift * inverse

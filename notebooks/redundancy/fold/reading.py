@@ -75,7 +75,7 @@ class Steps(TorchDispatchMode):
 
 
 def followed(subject, calls, change, kind=Following):
-    """A `Following` of exactly one change {parameter: numbers}, of any parameters."""
+    """A `Following` of exactly one change {parameter: numbers}, to any parameters."""
     largest = max(c.abs().max().item() for c in change.values())
     given = {n: subject.tensors[n] for n in change}
     one = kind(given, {n: c / largest for n, c in change.items()})
@@ -87,13 +87,13 @@ def followed(subject, calls, change, kind=Following):
 
 
 def changes_nothing(subject, calls, change):
-    """Whether a change {parameter: numbers} of any parameters has no effect on any operation."""
+    """Whether a change {parameter: numbers} to any parameters has no effect on any operation."""
     one = followed(subject, calls, change)
     return not (one.failed or one.unclear)
 
 
 def variants(subject, calls):
-    """Yield runs without end: on all inputs together, then on new inputs like each in turn."""
+    """Yield runs without end: first on all inputs, then on new inputs modelled on each in turn."""
     yield lambda: [out for call in calls for out in subject.run(call)]
     others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
     for seed, like in enumerate(itertools.cycle(others), 1):
@@ -103,10 +103,10 @@ def variants(subject, calls):
 
 
 def runs(subject, call, seed):
-    """Whether a model runs on inputs of our own, and all that it returns is finite."""
+    """Whether a model runs on inputs that we made, and all that it returns is finite."""
     try:
         found = subject.run(call, seed=seed)
-    except Exception:  # whatever a model raises: it need not accept our inputs
+    except Exception:  # a model need not accept our inputs, and may raise anything
         return False
     return bool(found) and all(out.isfinite().all() for out in found)
 

@@ -42,7 +42,7 @@ def _words(model, zero):
             try:
                 with quiet(), torch.device("meta"):
                     other = dict(type(model)._from_config(config).named_parameters())
-            except Exception:  # whatever a library raises for an unsuitable value
+            except Exception:  # a library may raise anything for an unsuitable value
                 continue
             names = {n for n, _ in model.named_parameters()} - {*other}
             if names and names <= zero:
@@ -62,7 +62,7 @@ def _can_do_without(bench, name):
                 args, kwargs = fresh(bench.calls[0])
                 trial.model.train(mode)(*args, **kwargs)
         return same
-    except Exception:  # whatever a module raises because it needs its bias
+    except Exception:  # a module that needs its bias may raise anything
         return False
 
 
@@ -98,7 +98,7 @@ def _parts(model):
 
 
 def _same(name, one, other):
-    """Whether a class or tensor is the same in two models; None stands for one that is absent."""
+    """Whether a class or tensor is the same in two models; None stands for an absent one."""
     numbers = [part for part in (one, other) if isinstance(part, torch.Tensor)]
     if len(numbers) == 1:  # a deleted bias is restored as zero
         return name.endswith("bias") and not numbers[0].any()
