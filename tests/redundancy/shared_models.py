@@ -24,7 +24,7 @@ def unchanged(x):
 
 
 class Attention(nn.Module):
-    """softmax(Q K^T / 2) V W_O, with the functions given applied at each step.
+    """softmax(Q K^T / 2) V W_O, with the given function applied at each step.
 
     The parameters have common names, but an audit must judge by the operations alone.
     """
@@ -57,7 +57,7 @@ class Attention(nn.Module):
 
 
 class Watched(nn.Module):
-    """A pre-norm block; if ``watched``, a sine also reads its norm, beside the Linear maps."""
+    """A pre-norm block; if ``watched``, its norm is read by a sine as well as by Linear maps."""
 
     def __init__(self, watched=False):
         super().__init__()

@@ -69,7 +69,7 @@ TABLE = [
     ("swinv2", {}, (0, 0, "all", MEAN)),
     ("persimmon", {}, (h, h, "all", MEAN)),
     ("cohere", {"use_qk_norm": True}, (h, g, 0, MEAN)),
-    # each has one obstacle: a soft cap; a sink; positions that multiply keys; a norm before W_O
+    # one obstacle each: a soft cap; a sink; positions that multiply keys; a norm before W_O
     ("gemma2", {}, (0, 0, 0, 0)),
     ("gpt_oss", {}, (0, 0, 0, 0)),
     ("deberta", RELATIVE, (0, 0, "all", MEAN)),
@@ -126,7 +126,7 @@ def test_a_linear_map_behind_an_output_bias():
     assert {row.alone for row in report.rows if row.part == "output"} == {1}
 
 
-#: PyTorch's own stacks, for which `audit` draws the inputs itself
+#: PyTorch's own stacks of layers, for which `audit` draws the inputs itself
 STACKS = {
     "an encoder": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 2),
     "a Transformer": lambda: nn.Transformer(8, 2, 1, 1, 16),

@@ -20,7 +20,7 @@ def x(batch=3, tokens=6):
 
 
 def split(t):
-    """(batch, tokens, features) to (batch, heads, tokens, features of a head)."""
+    """Reshape (batch, tokens, features) to (batch, heads, tokens, features per head)."""
     return t.unflatten(-1, (h, k)).transpose(1, 2)
 
 
@@ -33,7 +33,7 @@ def off_by_one(scores):
 
 
 def by_hand(added=0, axis=-1, mask=1.0):
-    """Softmax written as exponentials over their sum, plus ``added`` in the denominator."""
+    """Softmax written as exponentials divided by their sum, with ``added`` added to the sum."""
 
     def weigh(scores):
         e = scores.exp() * mask
@@ -139,7 +139,7 @@ def test_a_layer(case):
 
 
 def bent_in_place(keys):
-    """Apply tanh to one dimension of every head, in place on a view (autograd: CopySlices)."""
+    """Apply tanh to one dimension of every head, in place on a view (CopySlices in autograd)."""
     keys = keys.clone()
     keys[..., :1].tanh_()
     return keys
@@ -229,7 +229,7 @@ def test_other_ways_through_a_layer(case):
 
 
 def test_a_dependence_below_float64_precision_is_unknown():
-    """With 1e-13 in the denominator outputs depend on b_K, too little for float64 to measure."""
+    """With 1e-13 in the denominator, outputs depend on b_K, but too little for float64 to show."""
     report = audit(Attention(weigh=by_hand(added=1e-13)), x())
     row = report.row("k_proj.bias")
     assert (row.alone, row.measured, row.verdict) == (0, (ALL, ALL), "unknown"), row

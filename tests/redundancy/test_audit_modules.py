@@ -92,7 +92,7 @@ def test_a_direction_with_a_small_effect_does_not_go_alone(size, alone):
 
 
 def test_long_chains_of_linear_maps_are_counted():
-    """All biases of a chain of eight linear maps but one can go into the others."""
+    """In a chain of eight linear maps, the first seven biases can go into the last."""
     chain = [nn.Linear(16, 16) for _ in range(8)]
     report = audit(nn.Sequential(*chain, nn.ReLU(), nn.Linear(16, 3)), x(4, 16))
     assert report.redundant == 7 * 16 and not report.disagreements, str(report)
@@ -159,7 +159,7 @@ def test_whole_numbers_that_are_not_varied_are_named():
 
 
 def test_a_condition_that_rounding_hides_is_still_imposed():
-    """tanh depends on all of b; float64 hides the last number, scaled by 1e-11, and no other."""
+    """tanh depends on all of b, but float64 hides the last number, which is scaled by 1e-11."""
     scale = torch.tensor([1.0, 1.0, 1.0, 1e-11])
     model = Made(lambda m, x: (x + m.b * scale).tanh(), b=nn.Parameter(x(4)))
     report = audit(model, x(6, 4))

@@ -1,4 +1,4 @@
-"""Attention layers as projects write them; "b_V with b_O" means that b_V can go into b_O."""
+"""Attention layers from projects.  Comments list what can go; "b_V with b_O" means into b_O."""
 
 import math
 
@@ -10,7 +10,7 @@ from .cases import D, H, K, N, case, made, numbers, zeros
 
 
 def heads(x, h=H):
-    """(batch, tokens, features) to (batch, heads, tokens, features of a head)."""
+    """Reshape (batch, tokens, features) to (batch, heads, tokens, features per head)."""
     return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
 
@@ -51,7 +51,7 @@ class CausalSelfAttention(nn.Module):
 case("nanoGPT: attention by hand", numbers(), 2 * D)(lambda: CausalSelfAttention(flash=False))
 
 
-# b_K; b_V with b_O.  The attribute `h` is the number of heads, although models name blocks so
+# b_K; b_V with b_O.  Here the attribute `h` is a number of heads; in GPT-2, `h` holds the blocks
 @case("former: attention", numbers(), 2 * D)
 @made(lambda: dict(linears("tokeys toqueries tovalues unifyheads"), h=H))
 def former(self, x):
@@ -147,7 +147,7 @@ def softermax(self, x):
 
 # b_K; b_V with b_O
 case("softermax: base 2, running maximum", numbers(), 2 * D)(lambda: softermax(False))
-# the same, as the maximum cancels even if rounded; the calculus only knows that `ceil` reads keys
+# the same, as even a rounded maximum cancels; the calculus only sees that `ceil` depends on b_K
 case("softermax: maximum rounded up", numbers(), 2 * D, finds=D)(lambda: softermax(True))
 
 
@@ -161,8 +161,8 @@ def rotated(x):
     return torch.view_as_real(pairs * factors).flatten(3)
 
 
-# of wkv_b, the bias of keys without positions (H * K) and that of values (H * K, with wo's bias);
-# the biases before an RMSNorm, before the rotation and of the queries stay
+# of wkv_b's bias, the part for keys without positions (H * K) and the part for values (H * K, with
+# wo's bias); the queries' biases and those before an RMSNorm or the rotation stay
 @case("DeepSeek: MLA, reference", numbers(), 2 * D)
 @made(lambda rope=2, rank=6: dict(
     rope=rope, rank=rank, wq_a=nn.Linear(D, rank), q_norm=nn.RMSNorm(rank), wq_b=nn.Linear(rank, H * (K + rope)),
@@ -220,7 +220,7 @@ case("BEiT: biases put together with zeros", numbers(), D)(lambda: biases(False)
 case("DINOv3: a masked key bias", numbers(), 2 * D)(lambda: biases(True))
 
 
-# phi makes the keys, so its bias can go (3); g makes the values, and o's bias takes g's (4)
+# phi makes the keys, so its bias can go (3); g makes the values, and o's bias takes g's bias (4)
 @case("SAGAN: 1 x 1 convolutions", numbers((2, D, 3, 3)), 3 + 4)
 @made(lambda: dict(theta=nn.Conv2d(D, 3, 1), phi=nn.Conv2d(D, 3, 1), g=nn.Conv2d(D, 4, 1),
                    o=nn.Conv2d(4, D, 1), gamma=zeros()))  # fmt: skip
@@ -232,7 +232,7 @@ def sagan(self, x):
     return self.gamma * self.o(torch.bmm(g, beta.transpose(1, 2)).view(-1, 4, h, w)) + x
 
 
-# b_K, b_V with proj_out's bias, and the norm's shift with b_Q and b_V (D each)
+# b_K; b_V with proj_out's bias; the norm's shift with b_Q and b_V (D each)
 @case("VAE: attention block", numbers((2, D, 3, 3)), 3 * D)
 @made(lambda: {n: nn.Conv2d(D, D, 1) for n in ("q", "k", "v", "proj_out")}
       | {"norm": nn.GroupNorm(2, D, eps=1e-6)})  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-#: Features of the stream, heads, features of a head, hidden features, tokens, words.
+#: The numbers of stream features, heads, features per head, hidden features, tokens and words.
 D, H, K, F, N, V = 8, 2, 4, 12, 5, 16
 #: Names of one-axis parameters that multiply, and so are not added to anything.
 GAINS = re.compile(r"(weight|gamma\w*|scale|alpha|\bD|original0)$")
@@ -21,13 +21,13 @@ ARCHITECTURES: dict[str, Case] = {}
 class Case:
     """A module to follow.
 
-    ``inputs(seed)`` draws a tuple of inputs.  ``redundant`` is the number of redundant directions of
-    all added parameters together, derived by hand; ``also`` are name endings of added parameters
-    that have more than one axis.  ``plain`` turns the module into an equal one that autograd can
-    differentiate.
+    ``inputs(seed)`` draws a tuple of inputs.  ``redundant``, derived by hand, counts the redundant
+    directions of all parameters that are added to something; ``also`` holds endings of the names of
+    such parameters with more than one axis.  ``plain`` turns the module into an equal one that
+    autograd can differentiate.
 
-    ``finds`` is the calculus's count, where that is less; ``counts`` is the Jacobian's count where
-    autograd misses some of what the module does; ``unknown`` says that the calculus cannot follow
+    ``finds`` is the calculus's count, if that is smaller; ``counts`` is the Jacobian's count, if
+    autograd misses some of what the module does; ``unknown`` means that the calculus cannot follow
     the module and must say so.
     """
 
@@ -43,7 +43,7 @@ class Case:
     seed: int = 0
 
     def added(self, module):
-        """{name: parameter} of all added parameters, with tied ones once."""
+        """{name: parameter} for all parameters that are added to something, with tied ones once."""
         return {
             name: p for name, p in module.named_parameters()
             if (p.dim() == 1 and not GAINS.search(name)) or name.endswith(self.also or "\0")
@@ -51,7 +51,7 @@ class Case:
 
 
 def case(title, inputs, redundant, mode="eval", **options):
-    """A decorator that registers a function or class, which makes a module, as a `Case`."""
+    """A decorator that registers, as a `Case`, a function or class that makes a module."""
 
     def register(build):
         assert title not in ARCHITECTURES, title
@@ -89,7 +89,7 @@ def drawn(seed, *shape):
 
 
 def numbers(*shapes):
-    """A function that draws normal inputs of these shapes, by default (2, N, D), from a seed."""
+    """A function that draws Gaussian inputs of these shapes, by default (2, N, D), from a seed."""
     return lambda seed: tuple(
         drawn(100 * seed + i, *s) for i, s in enumerate(shapes or [(2, N, D)])
     )

@@ -15,12 +15,12 @@ def first(self, x):
     return self.rnn(x)[0]
 
 
-# bias_ih and bias_hh add up in all four gates, in each of two directions and layers
+# bias_ih and bias_hh add up in all four gates, in both directions of both layers
 case("LSTM: two layers, both directions", SEQUENCES, 4 * 4 * 6)(
     lambda: first(nn.LSTM, num_layers=2, bidirectional=True)
 )
 case("LSTM with a projection", SEQUENCES, 4 * 6)(lambda: first(nn.LSTM, proj_size=3))
-# b_ih and b_hh add up in two of three gates; the third multiplies W_h h + b_hh by a gate
+# b_ih and b_hh add up in both gates, but the candidate state multiplies W_h h + b_hh by a gate
 case("GRU", SEQUENCES, 2 * 6)(lambda: first(nn.GRU))
 
 
@@ -40,7 +40,7 @@ def layer_norm_lstm(self, x, h):
     return torch.stack(found, 1)
 
 
-# no bias can go: silu reads that of conv1d, and softplus that of dt_proj
+# no bias can go: silu depends on conv1d's bias, and softplus on dt_proj's
 @case("Mamba: a selective scan", numbers((2, 5, D)), 0)
 @made(lambda inner=6, state=3, rank=2: dict(
     norm=nn.RMSNorm(D), in_proj=nn.Linear(D, 2 * inner, bias=False),

@@ -13,7 +13,7 @@ def norms(names):
 
 
 class LayerNorm(nn.Module):
-    """nanoGPT's LayerNorm: PyTorch's function with parameters of its own."""
+    """nanoGPT's LayerNorm, which passes its own parameters to PyTorch's function."""
 
     def __init__(self):
         super().__init__()
@@ -33,8 +33,8 @@ class MLP(nn.Module):
         return self.dropout(self.c_proj(self.gelu(self.c_fc(x))))
 
 
-# b_K, b_V with b_O, ln_1's shift into b_Q and b_V, ln_2's shift into c_fc (D each); ln_2 cancels
-# the mean of b_O, which goes into c_proj's bias (1)
+# b_K; b_V with b_O; ln_1's shift, into b_Q and b_V; ln_2's shift, into c_fc's bias (D each); and
+# the mean of b_O, which ln_2 cancels and c_proj's bias takes (1)
 @case("nanoGPT: block", numbers(), 4 * D + 1)
 class Block(nn.Module):
     def __init__(self):
@@ -235,9 +235,9 @@ def experts(self, x):
 
 # the mean of the router's bias, as softmax reads only differences
 case("mixture of experts: softmax router", numbers(), 1)(lambda: experts(False, False))
-# that mean, and a bias that all experts add: as weights sum to one, the shared expert takes it (D)
+# that mean, and a bias common to all experts, which the shared one takes as weights sum to one (D)
 case("mixture of experts: a shared one", numbers(), 1 + D)(lambda: experts(False, True))
-# only the mean of the selecting bias; the Jacobian does not show selection, and counts all four
+# only the mean of the bias that selects; the Jacobian does not show selection, so it counts all 4
 case("mixture of experts: sigmoid router, a bias that selects", numbers(), 1, counts=4, seed=9)(
     lambda: experts(True, False)
 )

@@ -97,7 +97,7 @@ def trap(title, through, **options):
 
 
 case("keys: a hook", numbers(), D)(hooked)
-# the branch depends on the mean of b_K alone, and softmax cancels the rest of b_K in both branches
+# the condition depends on b_K only by its mean; softmax cancels the rest of b_K in both branches
 case("keys: a branch", numbers(), 2 * D - 1, counts=2 * D)(
     lambda: sly(lambda k: k * 2 if k.mean() > 0 else k)
 )
@@ -148,7 +148,7 @@ def copied(self, x):
 
 
 def aliased(name, alias):
-    """A `copied` whose attribute ``name`` shares memory with b_K; it is float64 from the start."""
+    """A `copied` module, already in float64, whose attribute ``name`` shares memory with b_K."""
     module = copied(name).double()
     setattr(module, name, alias(module.k.bias))
     return module
@@ -170,11 +170,11 @@ case("dropout of the weights in evaluation", numbers(), D)(
 case("values with noise", numbers(), 2 * D, unknown=True)(
     lambda: sly(values=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
 )
-# b_K; each value is drawn as 0 or 1 with odds that depend on b_V, which the Jacobian misses
+# b_K; each value is 0 or 1 with a probability that depends on b_V, which the Jacobian misses
 case("values drawn by chance", numbers(), D, counts=2 * D)(
     lambda: sly(values=lambda v: torch.bernoulli(v.sigmoid()))
 )
-# b_K; b_V stays, as one of its numbers fills a tensor that multiplies the values
+# b_K; b_V stays, as one of the values, which depend on it, multiplies them all
 case("filled with a number", numbers(), D)(
     lambda: sly(values=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0]) * v)
 )

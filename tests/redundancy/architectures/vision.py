@@ -37,7 +37,7 @@ def timm_block(self, x):
 
 # Each of two blocks: b_K, b_V, two norms' shifts, the multiples of 1 / γ of two output biases (4 D
 # + 2).  The head takes the last norm's shift (D).  9 rows of D numbers in tables and biases are
-# added to 7 tokens, of which each depends on D - 1 directions, so 9 D - 7 (D - 1) can go
+# added to 7 tokens, each of which depends on D - 1 directions, so 9 D - 7 (D - 1) can go
 @case("timm: ViT with registers", images(2, 3, 4), 2 * (4 * D + 2) + D + 2 * D + 7,
       also=("cls_token", "reg_token", "pos_embed"))  # fmt: skip
 @made(lambda: dict(
@@ -52,7 +52,7 @@ def vision_transformer(self, x):
 
 
 def windows(x, w):
-    """(batch, height, width, …) to (windows, tokens, …)."""
+    """Cut (batch, height, width, …) into windows: (windows, tokens, …)."""
     B, height, width, *C = x.shape
     x = x.view(B, height // w, w, width // w, w, *C).transpose(2, 3)
     return x.reshape(-1, w * w, *C)
@@ -118,7 +118,7 @@ case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
 # zeros, so the outputs depend on the sum of the four means (1 less)
 PADDED = SWIN - 2 * D - 1
 case("Swin: a stage, padded", images(2, D, 5), PADDED, also=TABLE)(lambda: swin_stage(3))
-# With windows of 2 x 2 the second block masks padded tokens from all others by adding -100, so
+# With windows of 2 x 2, the second block hides padded tokens from all others by adding -100, so
 # the effect of its first norm's shift is of the order e^-100, which the Jacobian cannot show
 case(
     "Swin: a stage, padded, masked by -100", images(2, D, 5), PADDED, also=TABLE, counts=PADDED + D
@@ -233,7 +233,7 @@ def resnet(self, x):
     squeeze=squeeze and nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(2 * cin, 3, 1), nn.SiLU(),
                                       nn.Conv2d(3, 2 * cin, 1), nn.Sigmoid())))  # fmt: skip
 def inverted(self, x):
-    """MobileNetV2's block, or EfficientNet's if it has a squeeze-and-excitation module."""
+    """MobileNetV2's block or, with a squeeze-and-excitation module, EfficientNet's."""
     y = self.act(self.depth(self.act(self.expand(x))))
     y = self.project(y * self.squeeze(y) if self.squeeze else y)
     return x + y if self.residual else y
@@ -286,7 +286,7 @@ for mode in ("eval", "train"):
     # the shifts of the block's last norm and of the downsampling norm add up
     case(f"ResNet: basic block, {mode}", larger, 6, mode)(lambda: resnet(basic, False))
     case(f"ResNet: bottleneck, {mode}", larger, 6, mode)(lambda: resnet(bottleneck, False))
-    # and all 22 biases of convolutions: the next norm's shift absorbs them, or its mean does
+    # also the 22 numbers in biases of convolutions: the next norm's shift or its mean absorbs them
     case(f"ResNet: basic block with biases, {mode}", larger, 6 + 22, mode)(
         lambda: resnet(basic, True)
     )
@@ -298,7 +298,7 @@ for mode in ("eval", "train"):
     case(f"DenseNet with biases, {mode}", small, 4 + 2 * (6 + 3) + 5, mode)(lambda: densenet(True))
     case(f"DCGAN: generator, {mode}", noise, 0, mode)(lambda: generator(False))
     case(f"DCGAN: generator with biases, {mode}", noise, 6 + 4, mode)(lambda: generator(True))
-    # the biases of phi1 and rho1 go into the norms, that of phi2 into that of rho1
+    # the biases of phi1 and rho1 go into the norms, and phi2's goes into rho1's
     case(f"Deep Sets with BatchNorm: mean, {mode}", sets, D + F + D, mode)(lambda: deep_sets(True))
 # phi2's bias stays: a sum of n elements contains it n times, and n differs from set to set
 case("Deep Sets with BatchNorm: sum", sets, D + F)(lambda: deep_sets(False))
@@ -320,9 +320,9 @@ def convnext_block(self, x):
     return x + y.permute(0, 3, 1, 2)
 
 
-# The stem's mean (1); in each of two blocks dwconv's mean and the norm's shift (1 + D); of the last
-# MLP's bias the multiple of 1 / γ, whose mean the last norm cancels (1); that norm's shift, into
-# the head (D).  Earlier additions to the stream show at the zero padding of the last dwconv
+# The stem's mean (1); in each of two blocks dwconv's mean and the norm's shift (1 + D); in
+# the last MLP's bias the multiples of 1 / γ, which add a mean that the last norm cancels (1); that
+# norm's shift, into the head (D).  Earlier constants show at the zero padding of the last dwconv
 @case("ConvNeXt with LayerScale", images(2, 3, 8), 1 + 2 * (1 + D) + 1 + D)
 @made(lambda: dict(
     stem=nn.Sequential(nn.Conv2d(3, D, 2, 2), channels_first()), norm=nn.LayerNorm(D), head=nn.Linear(D, 5),

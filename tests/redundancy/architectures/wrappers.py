@@ -1,4 +1,4 @@
-"""Wrappers around a block of nanoGPT or its projections, which keep its count of 4 D + 1."""
+"""Wrappers around a nanoGPT block or its projections; each keeps the block's count of 4 D + 1."""
 
 import torch
 import torch.nn.functional as F_
@@ -31,7 +31,7 @@ def lora(self, x):
 
 
 def eight_bits(weight):
-    """Round each row to 255 steps, but hide the rounding from autograd."""
+    """Round each row to 255 levels, but hide the rounding from autograd."""
     step = weight.abs().amax(1, keepdim=True) / 127
     return weight + ((weight / step).round().clamp(-127, 127) * step - weight).detach()
 
@@ -82,7 +82,7 @@ known("a checkpoint, reentrant", lambda: checkpointed(True), plain=lambda m: m.b
 
 
 def tied(place):
-    """Two blocks whose attentions share the bias of the map ``place``."""
+    """Two blocks whose attention layers share the bias of the map called ``place``."""
     blocks = nn.Sequential(Block(), Block())
     first, second = (getattr(block.attn, place) for block in blocks)
     second.bias = first.bias
