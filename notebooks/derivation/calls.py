@@ -26,7 +26,7 @@ def shown_slots(x, style, show):
 
 
 def slots(x):
-    """The arguments of a word, then its parameters, except those that give the place of a row."""
+    """The arguments of a word, then its parameters, except those that select a row."""
     return (*x.args, *x.params[x.operation.word.places :])
 
 
@@ -60,7 +60,7 @@ def _kept(word, taken, bound):
     same = [all(other[k] == slot for other in others) for k, slot in enumerate(first)]
     told = [word.always_shows(k, s) or s.atoms(sp.Symbol) & bound for k, s in enumerate(first)]
     back = [not t and s for t, s in zip(told, same)]
-    places = range(len(first))  # leave out the last arguments if any are the same, else the first
+    places = range(len(first))  # leave out the last arguments that are the same, or else the first
     last = [*itertools.takewhile(back.__getitem__, reversed(places))]
     found = last or [*itertools.takewhile(back.__getitem__, places)]
     return Kept({k: first[k] for k in sorted(found)}, leading=not last)

@@ -81,7 +81,7 @@ def start(seed=0, device=None):
 
 
 def _accelerator():
-    """The accelerator, if there is one that can run the checks; prints a line if it cannot."""
+    """The accelerator if it can run the checks, else None; prints a line if it cannot."""
     if not torch.accelerator.is_available():
         return None
     device = torch.accelerator.current_accelerator()

@@ -78,12 +78,12 @@ class _Abbreviation(Word):
 
     @property
     def operations(self):
-        """{the operation that ``unfold`` of this word unfolds}; empty before the first use."""
+        """{the operation that ``unfold(self)`` unfolds}; empty before the first use."""
         return frozenset({self._operation} - {None})
 
     @property
     def terms(self):
-        """[the kernel's word that ``unfold`` of this word unfolds]; empty before the first use."""
+        """[the kernel's word that ``unfold(self)`` unfolds]; empty before the first use."""
         return [operation.term for operation in self.operations]
 
 

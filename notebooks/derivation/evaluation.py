@@ -32,7 +32,7 @@ PRECISE = _domain(mpmath, max, lambda q: mpmath.mpf(q.numerator) / q.denominator
 
 
 class Undefined(ZeroDivisionError):
-    """The term has no value here."""
+    """A term has no value in an instance."""
 
 
 class TooLong(Exception):

@@ -49,7 +49,7 @@ class Number(Formula):
 
 
 class Position(Number):
-    """A position, which counts from 1 if used as a number."""
+    """A position; used as a number, it counts from 1."""
 
     def __init__(self, term, place):
         super().__init__(Term("place", place), frozenset())

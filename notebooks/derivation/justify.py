@@ -27,7 +27,7 @@ def same(a, b):
 
 
 def rewritten_as(theorem, lhs, rhs):
-    """A theorem rewritten with these equal sides, ``lhs`` and ``rhs``."""
+    """A theorem with its sides rewritten as ``lhs`` and ``rhs``, which must have equal values."""
     same_value = lambda f, g: rules.by_normal_form(f, g, (), [REINDEX])
     if theorem.lhs != lhs:
         theorem = rules.chain(same_value(lhs, theorem.lhs), theorem)

@@ -185,7 +185,7 @@ def as_size(size):
 
 
 def is_size(x):
-    """Whether something is a size."""
+    """Whether x is a size."""
     try:
         return bool(as_size(x))
     except ProofError:
@@ -300,7 +300,7 @@ def _checked(name):
 
 def check_word(what, name):
     """Refuse a name for a word or a function if it prints like one of the book's names."""
-    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' is a slope
+    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' denotes a slope
         raise ProofError(
             f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
             "underscore, and digits"

@@ -72,7 +72,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
 
 
 def _check_letters(where, expressions, hypotheses):
-    """Check that letters in conditions are the letters that the lines print by the same names."""
+    """Check that letters in conditions are the letters that lines print under the same names."""
     printed = {}
     for x in expressions:
         for letter in kernels_letters(x):

@@ -14,7 +14,7 @@ from .sizes_told import telling_sizes
 
 @dataclass(frozen=True)
 class NonZero:
-    """States that each entry of ``expression`` is nonzero (or positive), for every ``bound``."""
+    """Each entry of ``expression`` is nonzero (or positive), for all values of ``bound``."""
 
     expression: "Expression"
     positive: bool = False

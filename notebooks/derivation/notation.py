@@ -293,7 +293,7 @@ class _Printer:
         return self.position(a) if a.op in ("move", "only", "last", "inl", "inr") else self.tight(a)
 
     def ranging(self, mark, body):
-        """Print a bound variable, with its range unless a letter that it indexes shows this."""
+        """Print a bound variable, with its range if no letter that it indexes shows the range."""
         name, sort = self.names[mark], mark.args[1]
         if sort.op != "POS" or is_a_place_of_a_letter(mark, body):
             return name

@@ -41,7 +41,7 @@ def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
 
 
 class _Axes:
-    """The axes (path, 0 for rows or 1 for columns), united where a print shows that sizes agree."""
+    """The axes (path, 0 for rows or 1 for columns), united where the text shows equal sizes."""
 
     def __init__(self, all_of_them):
         self.all_of_them = all_of_them

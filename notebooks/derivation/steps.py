@@ -67,7 +67,7 @@ class Step:
         return proved
 
     def _in_words(self, error):
-        """The text of a kernel's error; operations word the conditions that never hold."""
+        """A kernel's error as text, with an operation's words for a condition that never holds."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
         never = next(filter(hypotheses.never_holds, phrases), None)
         return (

@@ -60,7 +60,7 @@ def _letter(family, *heads):
 
 
 class Heads(Sealed):
-    """A family of matrices, one for each head: ``W_Q[a]`` is that of head a.
+    """A family of matrices, one for each head: ``W_Q[a]`` is the matrix of head a.
 
     ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
     """

@@ -45,7 +45,7 @@ def torch_is_here():
 
 
 class HypothesesNotMet(Exception):
-    """A sample violates a hypothesis of the line or is too large; another has to be drawn."""
+    """A sample violates a hypothesis of the line or is too large; a new sample has to be drawn."""
 
 
 class NotSolved(HypothesesNotMet):
@@ -300,7 +300,7 @@ def _differ_precisely(lhs, rhs, sample, allowed):
             places = itertools.product(*[range(1, n + 1) for n in sample.shape(lhs)])
             pairs = [(left(*at), right(*at)) for at in places]
         except (TooLong, ZeroDivisionError, OverflowError, KeyError):
-            return True  # the values with many digits do not exist, so torch decides
+            return True  # many digits cannot be computed, so torch decides
         return any(not abs(a - b) <= allowed * max(1, abs(a), abs(b)) for a, b in pairs)
 
 

@@ -1,7 +1,7 @@
 """The versions of SymPy and torch with which this package was tested; a warning about others.
 
-The first cell of a notebook runs this module.  A missing or too old version stops it with one sentence;
-an untried version is named, and the notebook continues.
+The first cell of a notebook runs this module.  If a library is missing or too old, one sentence
+says so and the notebook stops; an untried version is named, and the notebook continues.
 """
 
 from __future__ import annotations

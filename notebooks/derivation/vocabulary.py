@@ -67,12 +67,12 @@ class Word:
 
     @property
     def operations(self):
-        """The operations that ``unfold`` of this word unfolds."""
+        """The operations that ``unfold(self)`` unfolds."""
         return frozenset({self._operation})
 
     @property
     def terms(self):
-        """The words of the kernel that ``unfold`` of this word unfolds."""
+        """The words of the kernel that ``unfold(self)`` unfolds."""
         return [self._definition.term]
 
     def __repr__(self):

@@ -57,7 +57,7 @@ class Definition:
         return [k.fresh(k.pos(k.UNIT)) if p == ONLY else p for p in at]
 
     def _closed(self, body, more):
-        """The body as a function of all it depends on: matrices of any kind, and any numbers."""
+        """The body as a function of all that it uses: matrices of any kind, and any numbers."""
         own = {x: _of_any_kind(x) for x in [*[f.term for f in self._letters], *self._data()]}
         sizes = map(size_term, self._sizes)
         letters = [*self._functions, *sizes, *own.values(), *more]

@@ -232,7 +232,7 @@ class Arithmetic:
         return scaled(self.product([*below, *[(a, -e) for a, e in m]]), 1 / (c * d))
 
     def content(self, p):
-        """(common, c, rest) with product p; c is a rational, rest has the first coefficient 1."""
+        """(common, c, rest) with product p; c is a rational, and rest has first coefficient 1."""
         products = [dict(m) for m in p]
         lows = {a: min(m.get(a, 0) for m in products) for a in set().union(*products)}
         kept = ("add", "sqrt") if len(p) > 1 else ()

@@ -76,7 +76,7 @@ def _sides_ask(sides, words=()):
 
 
 def _conditions(triples):
-    """Conditions in normal form, together with their own conditions."""
+    """Conditions in normal form, together with the conditions under which they make sense."""
     return frozenset().union(*[_condition(r, abstract(letters, x)) for r, letters, x in triples])
 
 

@@ -158,7 +158,7 @@ def _bound(t, letters):
 
 
 def put(t, letters):
-    """Replace letters by terms, all at once; no other function substitutes for letters."""
+    """Replace letters by terms, all at once; the only way to substitute for letters."""
     return _put(t, (), letters, 0, {})
 
 
