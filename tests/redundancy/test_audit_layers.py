@@ -259,7 +259,7 @@ def test_what_reads_the_stream_decides_how_much_of_b_O_can_go(reader):
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 def test_a_layer_of_small_scale_is_counted_correctly(size):
-    """Counts hold for a layer whose Jacobian is small beside another's: it has its own rank cut."""
+    """Counts hold even if a layer's Jacobian is small beside another's: it has its own rank cut."""
     report = audit(with_a_faint_layer(size), x())
     assert [report.row(f"{p}_proj.bias", at).alone for at in ("", "faint.") for p in "qk"] == 2 * [
         0,

@@ -112,7 +112,7 @@ def test_embedding_tables_are_audited_only_on_request():
 
 
 def test_weights_among_the_inputs_are_not_varied():
-    """Rows of an adjacency given as an input keep their sum of one, so one bias absorbs another."""
+    """The rows of an adjacency matrix, an input, still sum to 1, so one bias absorbs another."""
     model = Made(lambda m, x, a: a @ m.a(x) + m.bias, a=nn.Linear(3, 4), bias=nn.Parameter(x(4)))
     adjacency = x(6, 6).softmax(-1)
     report = audit(model, (x(6, 3), adjacency))

@@ -40,7 +40,7 @@ def encoder(**spoilt):
     return layer
 
 
-# --- prediction and measurement that disagree are reported, never reconciled
+# --- a disagreement between prediction and measurement is reported, never reconciled
 
 
 def too_few(freedom):
@@ -134,8 +134,8 @@ def test_layers_share_a_line_only_if_their_answers_agree():
 
 #: Two layers of BERT of width d = 32, then a pooler.  In each layer b_K can go (d), b_V goes into
 #: b_O (d), the first β into the maps that read it (d), and norms cancel the means of b_O and b_2 (1
-#: each).  The β of the embeddings and of the first layer go into later biases (d each), the last β
-#: stays.  A norm cancels the token-type vector's mean (1).  Alone: b_K, means of b_V, b_O, b_2.
+#: each).  The β of the embeddings and of the first layer go into later biases (d each); the last
+#: β stays.  A norm cancels the token-type vector's mean (1).  Alone: b_K, means of b_V, b_O, b_2.
 BERT = {"redundant": 2 * (3 * 32 + 2) + 2 * 32 + 1, "alone": 2 * (32 + 3) + 1}
 
 
@@ -205,7 +205,7 @@ def test_injected_biases_are_not_added_to_the_model():
 
 
 def test_injected_biases_do_not_count():
-    """Without b_O, b_V stays; an injected b_O is reported, and does not change the totals."""
+    """Without b_O, b_V stays; an injected b_O is reported but does not change the totals."""
     layer = nn.MultiheadAttention(8, 2)
     layer.out_proj.bias = None
     x = 3 * (X,)
@@ -240,7 +240,7 @@ def test_the_attention_of_a_model_stays_as_it_was_set():
     assert model.config._attn_implementation == "sdpa"
 
 
-# --- models that compute in float32 inside
+# --- models that use float32 internally
 
 
 def test_float32_inside_a_model_is_found_reported_and_patched():

@@ -21,7 +21,7 @@ draw = lambda seed, *shape: normal(*shape, dtype=torch.float32, seed=seed)
 X = draw(1, 2, 5, d)
 #: The lengths of the sums behind one output: projection, scores, softmax, weighted values, W_O.
 SUMS = (d, k, 5, 5, d)
-#: The largest rounding in float32; every difference that a test makes is 100 times larger.
+#: The largest rounding error in float32; differences that tests make are 100 times larger.
 ROUNDED = tolerance(torch.float32, SUMS)
 
 
@@ -130,13 +130,13 @@ LAYOUTS = (Fused, Separate, HeadByHead, Einsum, Torchs, Convolved)
 
 
 def apart(one, other, x=X):
-    """The largest relative difference of outputs in float64, computed without `compare`."""
+    """The largest relative difference between outputs in float64, computed without `compare`."""
     found, expected = (copy.deepcopy(m).double()(x.double()) for m in (one, other))
     return ((found - expected).abs().max() / expected.abs().max()).item()
 
 
 def told(found):
-    """{part of attention, or name of the parameter: whether its difference counts}."""
+    """{part of attention or name of a parameter: whether the difference there counts}."""
     place = lambda t: (
         t.what.split(" of ")[0].split(" differ")[0] if "attention" in t.place else t.place
     )
@@ -162,7 +162,7 @@ def test_a_layout_is_no_difference_but_a_changed_number_is(layout):
 
 
 def changed(**how):
-    """The numbers, of which each that ``how`` names is replaced by its function of all of them."""
+    """`numbers()`, with each entry that ``how`` names replaced by that function of all entries."""
     return numbers() | {name: function(**numbers()) for name, function in how.items()}
 
 
@@ -274,7 +274,7 @@ def test_a_key_bias_that_costs_digits_in_its_own_dtype_only():
 
 
 def test_a_port_in_another_dtype():
-    """Rounding to bfloat16 does not count as a difference; four units in its last place do."""
+    """Rounding to bfloat16 does not count as a difference; four units in the last place do."""
     original, port = Separate(**numbers()), HeadByHead(**numbers()).bfloat16()
     found = compare(original, port, X)
     assert found.same and not found.differences and found.apart["float64"] < 1e-12
@@ -337,7 +337,7 @@ def gain_moved(model):
             layer.mlp.get_submodule(name).weight.data /= 2
 
 
-#: {title: (architecture, configuration, change, whether the models are still the same, words)}
+#: {title: (architecture, configuration, change, whether models count as the same, reported words)}
 MODELS = {
     "BERT without b_K": ("bert", {}, lose("key"), True, "first model has key biases"),
     "BERT's b_O and its mean": ("bert", {}, shift_mean, True, "LayerNorm cancels it [7.1]"),
@@ -363,7 +363,7 @@ def test_a_model_of_transformers(what):
     assert found.same == same and sentence in str(found), str(found)
     inputs = some_inputs(model, seed=3)
     one, other = (copy.deepcopy(m).double()(**inputs)[0] for m in (model, port))
-    rounded = tolerance(torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32))  # as SUMS, of two layers
+    rounded = tolerance(torch.float32, 2 * (32, 8, 7, 7, 32, 64, 32))  # like SUMS, for two layers
     assert ((one - other).abs().max() < rounded * one.abs().max()) == same
     assert not compare(model, copy.deepcopy(model)).differences
 
@@ -380,7 +380,7 @@ def test_a_fresh_model_cannot_show_a_bias_of_zero():
 
 
 def test_one_changed_gain_among_equal_gains_is_found():
-    """A changed gain is assigned to its parameter although all other gains are equal to one."""
+    """A changed gain is assigned to its parameter although all other gains are 1."""
     model = tiny("bert")
     port = copy.deepcopy(model)
     port.encoder.layer[1].output.LayerNorm.weight.data[0] = 2
@@ -441,7 +441,7 @@ def test_missing_or_unsuitable_inputs_are_refused():
         compare(Separate(**numbers()), Separate(**numbers()), {"x": X})
     assert compare(
         Separate(**numbers()), Fused(**numbers()), {"states": X}
-    ).apart  # given by position
+    ).apart  # Fused gets them by position
     with pytest.raises(CannotRead, match="b holds NaN"):
         compare(Separate(**numbers()), Fused(**changed(b=filled(math.nan))), X)
 

@@ -20,12 +20,12 @@ from redundancy.models.tiny import quiet, some_inputs
 from redundancy.shift.freedom import Freedom
 from shared_models import *
 
-#: The width of the models (half of it for keys and values that heads share) and their layers.
+#: The width of the models (keys and values that heads share have half) and the number of layers.
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
-#: How many numbers a fold must zero, by the kind of bias.  In a pre-norm block the shift of the
-#: norm before the MLP goes into its first bias; in a post-norm block the residual sum also reads
-#: that shift, which takes the MLP's second bias; in a parallel block b_O takes the second bias.
+#: How many numbers a fold must zero, by kind of bias.  In a pre-norm block, the shift of the norm
+#: before the MLP goes into the MLP's first bias; in a post-norm block, the residual sum also reads
+#: that shift, which takes the MLP's second bias; in a parallel block, b_O takes the second bias.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,
@@ -111,7 +111,7 @@ def test_fold_changes_only_absorbing_biases_and_never_the_given_model():
 
 
 def test_biases_move_in_the_order_in_which_they_are_named():
-    """A query bias stays if the shifts go first, as it could only go into a norm's shift."""
+    """A query bias stays if the shifts go first, as only a norm's shift could take it."""
     result = fold(random_model("gpt2"), move=("shifts", "value", "key"))
     for block in result.model.h:
         assert not block.ln_1.bias.any() and not block.ln_2.bias.any()
@@ -172,9 +172,9 @@ def convolutions(last=None):
     return model
 
 
-#: {title: (module, input, how many numbers are zero after a fold)}
+#: {title: (module, input, how many numbers a fold zeroes)}
 MODULES = {
-    # a gate adds b_ih and b_hh: all four gates of an LSTM, but only two of three gates of a GRU
+    # b_ih and b_hh add up in all four gates of an LSTM, but only in two of the three of a GRU
     "LSTM": (lambda: Recurrent(nn.LSTM), normal(2, 5, d), 4 * k),
     "GRU": (lambda: Recurrent(nn.GRU), normal(2, 5, d), 2 * k),
     # the bias goes into the running mean, which BatchNorm subtracts
@@ -272,7 +272,7 @@ def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, ver
 
 
 def test_the_query_bias_stays_if_heads_are_wider_than_the_model():
-    """A query bias of 48 numbers stays: no shift of 32 numbers changes one coordinate alone."""
+    """A query bias of 48 numbers stays: a shift of 32 numbers cannot change just one of them."""
     given = {"num_attention_heads": 4, "head_dim": 12, "use_bias": True}
     result = fold(random_model("starcoder2", **given), move=["value", "query"])
     texts = {row.text for row in result.kept if row.constant == "b_Q"}
@@ -325,7 +325,7 @@ def test_what_cannot_be_folded_is_refused_in_a_sentence(name):
     assert "\n" not in str(caught.value)
 
 
-# --- no fault makes it return a model whose outputs differ ---
+# --- no fault makes `fold` return a model whose outputs differ ---
 
 
 def all_may_go(freedom):
@@ -392,7 +392,7 @@ def test_intermediate_states_are_not_compared():
     model = random_model("bert")
     with torch.no_grad():
         every = model(**some_inputs(model), output_hidden_states=True, output_attentions=True)
-    assert len(tensors(every)) == 2 < len(every)  # last hidden state, pooled output
+    assert len(tensors(every)) == 2 < len(every)  # the last hidden state and the pooled output
 
 
 # --- models that a checkpoint cannot hold ---

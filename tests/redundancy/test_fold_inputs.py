@@ -38,7 +38,7 @@ def test_a_query_bias_stays_where_layers_are_dropped_at_random():
 
 
 class OftenLeftOut(Watched):
-    """A block that skips its attention at random; the numbers are not drawn by PyTorch."""
+    """A block that skips its attention at random, with numbers that PyTorch does not draw."""
 
     def __init__(self, draw):
         super().__init__()

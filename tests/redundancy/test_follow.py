@@ -15,11 +15,11 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 
-#: Inputs for a rank, and how often their number may double; with fewer, some units are never on.
+#: The first number of inputs for a rank and how often it doubles; with fewer, some units stay off.
 LEAST, DOUBLINGS = 16, 5
 #: How many inputs the running statistics are taken from.
 BATCHES = 8
-#: A change of the outputs is seen if it exceeds this share of their largest number.
+#: A change of the outputs counts as seen if it exceeds this share of their largest number.
 SEEN = 1e-3
 #: The first of the seeds that neither `follow` nor the Jacobian draws inputs from.
 OTHER = 1000
@@ -68,7 +68,7 @@ def predicted(case):
 
 
 def moved(case, mode, module):
-    """How far a finite move along all directions predicted as free changes outputs at new inputs.
+    """How much a finite move along all directions predicted as free changes outputs at new inputs.
 
     The change is relative to the largest number of each output and to the length of the move.
     """
@@ -103,7 +103,7 @@ def measured(case):
 
 
 def derivatives(outputs, parameters):
-    """The rows of the Jacobian: (numbers of the outputs x numbers of the parameters)."""
+    """The Jacobian, with a row for each number in outputs and a column for each in parameters."""
     flat = torch.cat([o.flatten() for o in outputs])
     options, rows = {"allow_unused": True, "retain_graph": True}, torch.eye(len(flat)).double()
     try:
@@ -126,14 +126,14 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's compiler
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised by PyTorch's compiler
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("title", ARCHITECTURES)
 def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
     unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
-    if case.unknown:  # the calculus says so, or a finite move contradicts it
+    if case.unknown:  # the calculus says it cannot follow, or a finite move shows it
         assert unknown or moved(case, mode, module) > SEEN
     else:
         assert not unknown

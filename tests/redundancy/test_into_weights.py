@@ -26,7 +26,7 @@ def test_every_bias_after_a_layer_norm_goes_into_its_weight(what):
     given, readers = READERS[what]
     model, layers = random_model(what, **given), "h" if what == "gpt2" else "layers"
     readers = [f"{layers}.{i}.{name}" for i in (0, 1) for name in readers]
-    readers += ["pooler.dense"] if what == "vit" else []  # it reads the last norm
+    readers += ["pooler.dense"] if what == "vit" else []  # the pooler reads the last norm
     result = fold(model, move=(), into_weights=True)
     assert apart(result.model, model) <= result.bound < EQUAL
     assert changed(model, result.model) == {f"{n}.{p}" for n in readers for p in ("weight", "bias")}
@@ -42,7 +42,7 @@ def test_every_bias_after_a_layer_norm_goes_into_its_weight(what):
 
 
 def test_a_bias_that_no_other_bias_takes_goes_into_a_weight():
-    """In Phi weights take the rotated half of the key bias and the first bias of the MLP."""
+    """In Phi, weights take the rotated half of the key bias and the first bias of the MLP."""
     model = random_model("phi")
     plain, result = fold(model), fold(model, into_weights=True)
     kept = [row for row in plain.kept if row.constant == "b_K"]
@@ -90,7 +90,7 @@ class Doubling(nn.Module):
 
 
 def block(norm=None, between=None):
-    """A random pre-norm block, with its norm replaced or a module put between norm and readers."""
+    """A random pre-norm block, with its norm replaced or with a module between norm and readers."""
     model = randomised(Watched())
     model.norm = model.norm if norm is None else norm(model.norm)
     if between is not None:

@@ -100,7 +100,7 @@ def test_a_jacobian_takes_fewer_rows_at_a_time_when_memory_runs_out(monkeypatch,
 @pytest.mark.parametrize("times", [1, TURNS])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times, whole):
-    """A matrix is turned and decomposed again when LAPACK fails, here ``times`` times."""
+    """A matrix is rotated and decomposed again when LAPACK fails, here ``times`` times."""
     matrix, seen = normal(6, 4), []
     name = "svd" if whole else "svdvals"
     decompose = getattr(torch.linalg, name)

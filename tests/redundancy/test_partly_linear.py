@@ -52,7 +52,7 @@ def doubled_far_out(t: torch.Tensor):
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # deprecated, but models still use it
+    warnings.simplefilter("ignore")  # torch.jit.script is deprecated, but models use it
     scripted = torch.jit.script(doubled_far_out)
 
 
@@ -101,7 +101,7 @@ def test_a_bias_before_an_operation_that_may_act_is_not_folded(operation, place)
     model = randomised(Attention(**given(PARTLY[operation])))
     result = fold(model, X)
     gone = sum(row.zeros for row in result.moved if row.place == f"{role[0]}_proj.bias")
-    if operation == "clamp_ on a view":  # two numbers of each head, or of all heads joined
+    if operation == "clamp_ on a view":  # it clamps two numbers per head, or of all heads joined
         assert gone == {"scores": 0, "before W_O": h * k - 2}.get(place, h * (k - 2))
     else:
         assert gone == 0

@@ -1,4 +1,4 @@
-"""A shrunk model keeps the structure of the large one and gets inputs; outputs are collected."""
+"""A shrunk model keeps the large one's structure and gets inputs, and its outputs are collected."""
 
 import os
 from types import SimpleNamespace
@@ -128,7 +128,7 @@ def test_a_signature_depends_on_structure_and_not_on_size():
 
 
 class Asking(nn.Module):
-    """A model that needs five features, and boxes, for which it asks only by an exception."""
+    """A model that needs five features, and boxes that it requests only by raising an exception."""
 
     main_input_name = "past_values"
 
@@ -201,7 +201,7 @@ def test_hidden_states_and_caches_are_not_outputs():
     given = {"a": one, "hidden_states": (two,), "past_key_values": one, "cross_attentions": (one,),
              "count": torch.tensor(1), "encoder_last_hidden_state": two, "loss": one}  # fmt: skip
     assert [t.tolist() for t in tensors(ModelOutput(given))] == [[1, 1], 1, [0, 0, 0]]
-    assert len(tensors(given)) == len(given)  # the names in a plain dict mean nothing
+    assert len(tensors(given)) == len(given)  # in a plain dict, no name is special
     assert [t.tolist() for t in tensors([(two, "x"), {"b": one > 0}])] == [[0, 0, 0], [1, 1]]
 
 
@@ -236,7 +236,7 @@ def test_variations_keep_masks_and_the_last_word():
 
 @pytest.mark.nightly
 def test_default_configurations_drawn_by_seed():
-    """At least 85 % of the sampled configurations that make a model shrink, get inputs and run."""
+    """At least 85 % of sampled configurations with a model can be shrunk, given inputs and run."""
     import random
 
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES

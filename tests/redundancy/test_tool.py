@@ -115,7 +115,7 @@ def former(place, name, capfd):
         file.write_text(capfd.readouterr().out)
 
 
-#: {title: (arguments, exit status, words on the output, words on the error stream)}
+#: {title: (arguments, exit status, words in the output, words in the error stream)}
 COMMANDS = {
     "a file": (["large/config.json"], 0, "b_K: can go: softmax cancels it [3.1]", ""),
     "a folder": (["large"], 0, "132 of 368 numbers are redundant; 38 of them can go while all others", ""),

@@ -77,7 +77,7 @@ def to_q(self, x):
     return self.to_out(joined(out))
 
 
-# none of the norm's shift β can go: softmax cancels W_K β, b_O absorbs W_V β, but W_Q β has no bias
+# the norm's shift β stays: softmax cancels W_K β, b_O absorbs W_V β, but no bias absorbs W_Q β
 case("lucidrains: attention with its norm", numbers(), 0)(lambda: to_q(False))
 # b_Q takes W_Q β, so β can go (D)
 case("a bias of the queries alone", numbers(), D)(lambda: to_q(True))
@@ -152,7 +152,7 @@ case("softermax: maximum rounded up", numbers(), 2 * D, finds=D)(lambda: softerm
 
 
 def rotated(x):
-    """Rotate x (b, n, h, k) by its positions with complex numbers, as Llama's reference does."""
+    """Rotate x (b, n, h, k) by position with complex factors, as Llama's reference code does."""
     turn = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * 100.0 ** -torch.linspace(
         0, 1, x.shape[-1] // 2
     )

@@ -76,7 +76,7 @@ class Made(nn.Module):
 
 
 def made(parts):
-    """A decorator: a forward becomes a function that makes its module from ``parts(...)``."""
+    """A decorator that turns a forward into a function that makes a module from ``parts(...)``."""
     return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
 
 

@@ -178,13 +178,13 @@ def spatial_transformer(self, x, context):
     return self.proj_out(y.reshape(b, h, w, c).permute(0, 3, 1, 2).contiguous()) + x
 
 
-# In each of three residual blocks time_emb_proj takes conv1's bias (D), and norm2 subtracts what is
-# the same in each group (2).  Transformer: its norm's shift goes into proj_in (D), norm3's into
-# proj (D), ff_out's bias into proj_out (D), as do the means of proj_in and of both attentions,
-# which norms cancel (3).  What is the same in each group of conv_in or of the first conv2 passes
-# two norms and goes into proj_out (4), of `down` into the next conv2 (2).  The mean of `up` goes
-# into the skip, whose group holds its channels (1).  In the last block conv2's bias and the skip's
-# add up (D), and norm_out subtracts what is the same in each group (2)
+# In each of three residual blocks time_emb_proj takes conv1's bias (D), and norm2 cancels constants
+# in each group (2).  In the transformer, its norm's shift goes into proj_in (D), norm3's into proj
+# (D), and ff_out's bias into proj_out (D), as do the means of proj_in and of both attention layers,
+# which norms cancel (3).  Constants in each group of conv_in and the first conv2 pass two norms and
+# go into proj_out (4); those in each group of `down` go into the next conv2 (2).  The mean of `up`
+# goes into the skip, one of whose groups holds its channels (1).  In the last block the biases of
+# conv2 and of the skip add up (D), and norm_out cancels constants in each group (2)
 @case(
     "UNet with cross-attention", numbers((2, 3, 4, 4), (2, F), (2, 3, 6)), 3 * (D + 2) + 4 * D + 12
 )
@@ -290,7 +290,7 @@ for mode in ("eval", "train"):
     case(f"ResNet: basic block with biases, {mode}", larger, 6 + 22, mode)(
         lambda: resnet(basic, True)
     )
-    # no activation follows two projections, so later norms absorb or cancel their norms' shifts
+    # no activation follows two projections, so later norms absorb or cancel the shifts after them
     case(f"MobileNetV2, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.ReLU6(), False))
     case(f"EfficientNet, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.SiLU(), True))
     # a ReLU reads every norm's shift, so only biases of convolutions can go, into the norms
