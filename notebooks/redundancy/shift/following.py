@@ -281,7 +281,7 @@ class Following(TorchDispatchMode):
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
-        """Record the shift of a tensor changed in place, and of all that share its memory."""
+        """Record a changed shift of a tensor, and of all tensors that share its memory."""
         self._put(tensor, shift)
         if others := self._beside(tensor):
             shared = [(o, self._sum(o)) for o in (*others, tensor)]

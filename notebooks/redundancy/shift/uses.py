@@ -1,4 +1,4 @@
-"""Find the added parameters of a module, and their parts of attention, from one run.
+"""Find the added parameters of a module, and the parts of attention they are in, from one run.
 
 `Uses` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers that
 depend on the inputs: the bias of a matrix product, of a convolution or of a norm, a summand, or a token
@@ -36,18 +36,18 @@ VIEWS = set(
     "unsafe_split split_with_sizes unbind clone alias detach _to_copy contiguous flip roll repeat "
     "index_select constant_pad_nd narrow chunk cat stack copy diagonal unfold index".split()
 )
-#: A table with more numbers than this is not moved if only one of its rows is added.
+#: A parameter with more numbers than this counts as a table if only a part of it is added.
 LONGEST = 2048
 GATHERS = {"embedding", "index", "index_select", "gather"}
 
 
-#: Only the numbers of parameters of at most this size are followed; a larger one is not a bias.
+#: Numbers are followed only in parameters of at most this size; a larger one is no bias.
 FEW = 2**16
 
 
 @dataclass
 class Layer:
-    """One attention: the ``width`` of a head, the largest score (``peak``), and the ``parts``.
+    """An attention layer: the ``width`` of a head, the largest score (``peak``), and the ``parts``.
 
     ``parts`` is {"query" | "key" | "value" | "output": {name or key: the numbers of a bias, or rows of a
     matrix, in that part, head by head}}.
@@ -62,11 +62,11 @@ class Uses(TorchDispatchMode):
     """A dispatch mode; after a run, ``added`` names the added parameters in order of first use.
 
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}; ``tables`` names
-    what is added to every sequence alike, but not to every token.
+    added parameters that differ between tokens, but not between sequences.
 
     ``unused`` names the vectors that no operation of the run used, ``bent`` the vectors that an
     operation changed nonlinearly before they were added; ``layers`` has a `Layer` for each
-    attention.
+    attention layer.
     """
 
     def __init__(self, tensors, inputs, places=None):
@@ -74,12 +74,12 @@ class Uses(TorchDispatchMode):
         self.names = WeakTensorKeyDictionary()
         for name, tensor in tensors.items():
             self.names[tensor] = frozenset([name])
-        # {tensor: True if it depends on the inputs, False if nonlinearly on parameters alone}
+        # data: {tensor: True if it depends on the inputs, False if only on parameters, nonlinearly}
         self.tensors, self.data = tensors, WeakTensorKeyDictionary()
         for tensor in tree_leaves(inputs):
             if isinstance(tensor, torch.Tensor):
                 self.data[tensor] = True
-        self.images = WeakTensorKeyDictionary()  # {parameter: the place of each of its numbers}
+        self.images = WeakTensorKeyDictionary()  # {tensor: {parameter: places in it}}
         for name, tensor in tensors.items():
             if tensor.numel() <= FEW:
                 self.images[tensor] = {name: _numbered(tensor.shape)}
@@ -100,7 +100,7 @@ class Uses(TorchDispatchMode):
         self._kinds(name, args, outs)
         return result
 
-    # --- what is added
+    # --- added parameters
 
     def _own(self, name, args, leaves, outs, data, depends):
         for slot in _slots(name, args):
@@ -158,7 +158,7 @@ class Uses(TorchDispatchMode):
     # --- the places of a parameter's numbers
 
     def _images(self, name, op, args, kwargs, outs):
-        """Record an image of the result: the place in a parameter from which each number comes."""
+        """Record an image of the result: for each number, its place in a parameter."""
         if not outs or not outs[0].is_floating_point():
             return
         found = {}
@@ -226,7 +226,7 @@ class Uses(TorchDispatchMode):
                 self._pass(kind, name, args, outs)
 
     def _pass(self, kind, name, args, outs):
-        """Pass a kind on through an operation that is not a product."""
+        """Pass on a kind (role in attention) through an operation that is not a product."""
         if kind[0] == "out" and name not in VIEWS:
             added = name in SUMS and isinstance(args[1], torch.Tensor)
             own, images = self.names.get(args[1], ()) if added else (), self.images.get(outs[0], {})
@@ -238,7 +238,7 @@ class Uses(TorchDispatchMode):
             self.kinds.setdefault(out, kind)
 
     def _softmax(self, args, out):
-        """Record one more attention if softmax receives scores; its result has the weights."""
+        """Record an attention layer if softmax receives scores; its result is the weights."""
         kind, *product = self.kinds.get(args[0], ("",))
         last = args[1] in (-1, args[0].dim() - 1)
         if kind == "mapped":  # these are scores of learned queries if softmax runs over tokens
@@ -252,7 +252,7 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("weights", len(self.layers) - 1)
 
     def _features(self, tensor, axis):
-        """Whether an axis has the features of a linear map, whose numbers then differ along it."""
+        """Whether an axis has features: the numbers of a bias then differ along the axis."""
         images = self.images.get(tensor, {}).values()
         return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
@@ -268,7 +268,7 @@ class Uses(TorchDispatchMode):
         elif kind == "mixture" and not both:
             self._name("output", at[0], self.images.get(out, {}))
             self.kinds[out] = ("out", at[0])
-        elif kind == "scores" and not both:  # mixing heads leaves them scores
+        elif kind == "scores" and not both:  # still scores after heads are mixed
             self.kinds[out] = (kind, *at)
         elif self._depends(one) and name != "convolution":
             images = [self.images.get(factor, {}) for factor in factors]
@@ -277,7 +277,7 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("scores", *made) if both else ("mapped", second, *made)
 
     def _name(self, part, layer, images):
-        """Record that these numbers belong to a part of an attention."""
+        """Record that these numbers belong to a part of an attention layer."""
         places = self.layers[layer].parts.setdefault(part, {})
         for name, image in images.items():
             there = _in_order(image)
@@ -303,7 +303,7 @@ def _factors(name, args):
 
 
 def _numbered(shape):
-    """A tensor of this shape with the numbers 1, 2, …."""
+    """A tensor of the given shape with the entries 1, 2, 3, …."""
     return torch.arange(1.0, math.prod(shape) + 1, dtype=torch.float64).view(shape)
 
 
@@ -317,7 +317,7 @@ def _in_order(image):
 
 
 def _size(factor, name):
-    """The factor by which a product with one number scales scores; 1 for other products."""
+    """The size of the one number by which an operation scales scores; 1 for larger factors."""
     if isinstance(factor, torch.Tensor) and factor.numel() > 1:
         return 1.0
     size = abs(factor.item() if isinstance(factor, torch.Tensor) else factor)
@@ -325,7 +325,7 @@ def _size(factor, name):
 
 
 def _sizes(tensor):
-    """The sizes of the axes along which a tensor varies, and 1 for the others."""
+    """The size of each axis along which a tensor varies, and 1 for each other axis."""
     same = lambda axis: bool((tensor == tensor.narrow(axis, 0, 1)).all())
     return [1 if n == 0 or same(axis) else n for axis, n in enumerate(tensor.shape)]
 

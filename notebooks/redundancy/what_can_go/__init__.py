@@ -1,8 +1,8 @@
-"""The table of which biases can go, with every answer tested by building, counting and moving.
+"""The table of which biases can go, with every answer tested on small modules.
 
 A row names a piece of architecture, gives an answer for each of its biases, and says what breaks
 the answers.  The decision page, the table of chapter 8b and the appendix of counts come from this
-table; a test builds each row at two sizes and compares.
+table; a test builds each row's modules at two sizes and checks all answers.
 
 Read ``answers`` first (what a row says), then ``piece``, ``attention``, ``norms`` and ``blocks``
 (what a row builds), ``rows_attention``, ``rows_weights``, ``rows_norms`` and ``rows_blocks`` (the

@@ -7,7 +7,7 @@
 A line is one answer: the bias, how much of it goes, what absorbs it, and the number of a theorem
 ("measured" if there is none).  A bias goes *alone* if nothing else changes, and is *absorbed* if
 other parameters change in its place: "b_O + W_O @ b_V" says which parameter changes, and by how
-much, when the bias becomes zero.  `measuring` builds each row, counts, and makes the row's changes.
+much, when the bias becomes zero.  `measuring` builds, counts, and makes these changes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: {how much of a bias goes: the directions (number, size)}, where a formula gives these.
+#: {how much of a bias goes: the directions (number, size)}, where a formula gives the directions.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,
@@ -74,7 +74,7 @@ MODES = {" in training": "train", " in evaluation": "eval", "": ""}
 
 @dataclass(frozen=True)
 class Answer:
-    """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, by which theorem.
+    """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, and by which theorem.
 
     ``bias`` may name two biases that are counted together: "b_Q+b_K".  ``into`` maps each symbol
     that changes to what is added to it, an expression in the symbols of the piece ("" where the row
@@ -153,7 +153,7 @@ def _changed(name, by):
 
 @dataclass(frozen=True)
 class Break:
-    """A condition that breaks an answer: its words, a piece that meets it, and the answers there."""
+    """A condition that breaks an answer: its words, a piece with it, and the answers there."""
 
     words: str
     piece: Callable
@@ -163,9 +163,9 @@ class Break:
         return read(self.answers)
 
     def says(self, cite=lambda answer: ""):
-        """'the keys are rotated: $b_K$ stays': the words, and what is measured there."""
+        """'the keys are rotated: $b_K$ stays': the condition, and the answers under it."""
         said = [a.outcome() + cite(a) for a in self.read() if not a.aside]
-        if "in training" in self.words:  # the condition already says it
+        if "in training" in self.words:  # the condition already says this
             said = [words.replace(" in training", "") for words in said]
         return f"{self.words}: {', '.join(said)}"
 
@@ -174,7 +174,7 @@ class Break:
 class Row:
     """A piece of architecture, how much of each bias can go, and what breaks these answers.
 
-    ``pieces`` are functions that build it from `Sizes`; the answers hold for all of them.
+    ``pieces`` are functions that build variants from `Sizes`; the answers hold for each variant.
     """
 
     title: str
@@ -203,7 +203,7 @@ class Row:
         return alone, [a for a in said if a.into], kept
 
     def can_go(self, cite=lambda answer: ""):
-        """'$b_K$ alone; $b_V$ into $b_O$': the words of the summary; ``cite`` adds a theorem."""
+        """'$b_K$ alone; $b_V$ into $b_O$': the text of the summary; ``cite`` adds a theorem."""
         alone, moved, _ = self._parts(aside=False)
         free = [f"{listed(a.named() + cite(a) for a in alone)} alone"] if alone else []
         into = [f"{a.named()} into {listed(map(symbol, a.into))}{cite(a)}" for a in moved]
@@ -222,7 +222,7 @@ class Row:
         return " ".join(f"**{head}:** {'; '.join(said)}." for head, said in parts.items() if said)
 
     def not_when(self, cite=lambda answer: ""):
-        """The conditions that break an answer, as a list; "" if the row names none."""
+        """A sentence with the conditions that break an answer; empty if the row names none."""
         return (
             self.breaks
             and f"**The answer changes when** {'; '.join(b.says(cite) for b in self.breaks)}."
@@ -233,7 +233,7 @@ def read(text):
     return [Answer.read(line) for line in text.strip().splitlines()]
 
 
-#: Parameters that have no letter in the book.
+#: Words for parameters that have no letter in the book.
 NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_p": "the prefix's keys", "v_p": "its values", "k_0": "`bias_k`", "v_0": "`bias_v`",
          "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "the input norm's shift",
          "β_hh": "the state norm's shift", "μ": "`running_mean`", "E": "the token table",
@@ -254,7 +254,7 @@ def symbol(name):
 
 
 def tex(expression):
-    """An expression of the table in LaTeX."""
+    """An expression from the table, in LaTeX."""
     carried = r"\\frac{1}{\\kappa} \1 (1/γ)^{\\top}"
     expression = re.sub(r"carried\((\w+), γ, β\)", carried, expression)
     expression = re.sub(r"sqrt\(([^)]*)\)", r"\\sqrt{\1}", expression)
@@ -265,7 +265,7 @@ def tex(expression):
 
 
 def maths(words):
-    """The words of a count with the formulas in LaTeX."""
+    """The words of a count, with formulas in LaTeX."""
     words = re.sub(r"max\(.*?\)|min\(.*?\)+( \+ g\(k − r\))?|h\(k − d.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
                    lambda found: f"${tex(found[0])}$", words)  # fmt: skip
     return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")

@@ -41,9 +41,9 @@ class Attention(Piece):
     }  # fmt: skip
 
     def symbols(self):
-        """The symbols, with W_O summed over the heads that share a value."""
+        """The symbols, with W_O summed over the heads that share a value head."""
         found, s = super().symbols(), self.sizes
-        if isinstance(self.then, AcrossHeads):  # the sums of the rows of each head's mixed weights
+        if isinstance(self.then, AcrossHeads):  # row sums of each head's mixed weights
             added = 0 if self.then.bias is None else s.n * self.then.bias
             found["ρ"] = (self.then.mix.sum(1) + added).repeat_interleave(s.k)
         return found | {"W_O": found["W_O"].view(s.d, s.g, s.h // s.g, s.k).sum(2).flatten(1)}
@@ -86,7 +86,7 @@ def softmax(scores):
 
 
 def rotate(x, r):
-    """Each token, (…, tokens, features), with its first r features rotated by its position."""
+    """x (…, tokens, features), with each token's first r features rotated according to position."""
     turned, rest = x[..., :r], x[..., r:]
     angle = torch.arange(1, x.shape[-2] + 1, dtype=x.dtype)[:, None] / torch.arange(1, r // 2 + 1)
     even, odd = turned[..., ::2], turned[..., 1::2]
@@ -95,17 +95,17 @@ def rotate(x, r):
 
 
 def later(scores):
-    """A mask (queries, keys), bool, of the keys that come after the query."""
+    """A boolean mask (queries, keys): True where the key comes after the query."""
     return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
 
 
 def causal(scores, by=-torch.inf):
-    """The scores with those of later keys replaced."""
+    """The scores, with those of later keys replaced by a number."""
     return scores.masked_fill(later(scores), by)
 
 
 def added_mask(scores):
-    """The scores with a finite number subtracted from those of later keys."""
+    """The scores, with a finite number subtracted from those of later keys."""
     return scores - 3.0 * later(scores)
 
 
@@ -219,7 +219,7 @@ class Scale(nn.Module):
 
 
 class GatedOutput(Attention):
-    """Attention whose output, b_O included, is multiplied by a sigmoid of its input."""
+    """Attention whose output, b_O included, is gated by a sigmoid of the layer's input."""
 
     def __init__(self, sizes):
         super().__init__(sizes)
@@ -255,14 +255,14 @@ class LowRank(nn.Module):
 
 
 def with_lora(attention):
-    """The same attention, with LoRA on its keys."""
+    """The given attention, with LoRA added to its key projection."""
     attention.k = LowRank(attention.k)
     attention.NAMES = attention.NAMES | {"b_K": "k.map.bias", "W_K": "k.map.weight"}
     return attention
 
 
 class Fused(Piece):
-    """PyTorch's own layer, in which b_Q, b_K and b_V are the thirds of one vector."""
+    """PyTorch's own attention layer, in which b_Q, b_K and b_V are the thirds of one vector."""
 
     def __init__(self, sizes, memory=False, **options):
         super().__init__(sizes)
@@ -362,7 +362,7 @@ class Linear(Piece):
 
 
 class DisentangledAttention(Piece):
-    """DeBERTa's attention: queries and keys are also multiplied by tables of distances."""
+    """DeBERTa's attention: learned vectors for distances also multiply queries and keys."""
 
     def __init__(self, sizes, both=True):
         super().__init__(sizes)

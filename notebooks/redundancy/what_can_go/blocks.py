@@ -11,7 +11,7 @@ from .piece import Piece
 
 
 class NormBefore(Piece):
-    """A norm, then attention, maybe with dropout between them or a residual around attention.
+    """A norm, then attention, optionally with dropout in between or a residual connection.
 
     In cross-attention, keys and values come from other tokens, which the norm does not see.
     """
@@ -25,7 +25,7 @@ class NormBefore(Piece):
         "β": "norm.bias", "γ": "norm.weight"}  # fmt: skip
 
     def symbols(self):
-        """The symbols, with the W_O of `Attention`, which is summed where heads share a value."""
+        """The symbols, with W_O as in `Attention`, summed over heads that share a value head."""
         return super().symbols() | {"W_O": self.attention.symbols()["W_O"]}
 
     def inputs(self, generator):

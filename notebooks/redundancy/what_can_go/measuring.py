@@ -1,6 +1,6 @@
-"""Build the piece of a row, count its redundant directions, and make the changes that it states.
+"""Build the pieces of a row, count redundant directions, and make the changes that the row states.
 
-The count does not use the row's answers, except for the names of their tensors.  It takes the
+The count does not use the row's answers, except for the tensors named there.  It uses the
 Jacobian of the piece with respect to these tensors in float64, at one generic point for each
 piece, size and mode.
 """
@@ -18,7 +18,7 @@ from ..subject import exactly
 from .answers import DIRECTIONS
 
 #: A redundant finite move changes outputs only by rounding.  A path from a shift to an output has
-#: at most six maps, each a sum of at most 28 products, and as many operations again in norms and
+#: at most six maps, each a sum of at most 28 products, and as many more operations in norms and
 #: softmax: fewer than a thousand roundings, of numbers that grow by at most 1 + |t|.
 ROUNDINGS = 1000
 #: A move on which outputs depend must change them by more than this share of the largest output.
@@ -26,7 +26,7 @@ SEEN = 1e-6
 
 
 def unseen(shifts):
-    """The largest relative change of the outputs that rounding explains, for these shifts."""
+    """The largest relative change in the outputs that rounding explains, given these shifts."""
     return ROUNDINGS * 2**-53 * (1 + max(shift.abs().max().item() for shift in shifts.values()))
 
 
@@ -57,7 +57,7 @@ class Measured:
     def run(self, values, *inputs):
         """The outputs; the last input is the seed for dropout."""
         *inputs, seed = inputs
-        # batch norm writes to its statistics, so they must belong to this derivative, but detached
+        # batch norm overwrites its statistics, so it needs detached copies inside this derivative
         nothing = 0 * next(iter((values or self.values).values())).sum()
         state = {name: (t + nothing).detach() if t.is_floating_point() else t.clone()
                  for name, t in self.values.items()}  # fmt: skip
@@ -98,7 +98,7 @@ class Measured:
         return ((after - before).abs().max() / before.abs().max()).item()
 
     def along(self, *symbols):
-        """[a finite shift along redundant directions, one along others]; {} for a zero shift."""
+        """[a finite redundant shift, one orthogonal to all redundant ones]; {} for a zero shift."""
         places = [self.place[s] for s in symbols]
         basis = self.jacobian.redundant(*places)
         sizes = [self.size(s) for s in symbols]
@@ -120,7 +120,7 @@ class Measured:
 
 
 class Followed(Measured):
-    """Predicts what `Measured` counts: moves the tensors and follows them through every operation.
+    """Predicts the counts of `Measured` by following moved tensors through every operation.
 
     Running means move as well.  No derivative is taken, and no answer is used.
     """
@@ -142,7 +142,7 @@ class Followed(Measured):
         )
 
     def freedom(self, names):
-        """The redundant directions of all added tensors together with the factors in ``names``."""
+        """The redundant directions of all added tensors and the factors in ``names``."""
         factors = frozenset(names) - self.added
         if factors not in self.known:
             with exactly(), torch.no_grad():
@@ -217,7 +217,7 @@ FUNCTIONS = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 
 
 def contradictions(module, answers, mode="eval", way=Measured):
-    """The contradictions between measurement and answers, one sentence each; empty if they agree.
+    """The contradictions between measurement and answers, one sentence each, if there are any.
 
     ``way`` is `Measured`, or `Followed` to test the prediction instead.
     """
@@ -257,7 +257,7 @@ def _counts(found, bias, answers, others):
 
 
 def _moves(found, answer):
-    """Yield a sentence for each finite move or change of parameters with the wrong effect."""
+    """Yield a sentence for each finite move, or stated change, that has the wrong effect."""
     symbols = *answer.bias.split("+"), *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)

@@ -39,7 +39,7 @@ class KeepsSome(nn.Module):
 
 
 class Behind(Piece):
-    """A norm with a shift, and linear maps that read it: one with a bias, and ``others``."""
+    """A norm with a shift, and linear maps of its output: one with a bias, and ``others``."""
 
     def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
         super().__init__(sizes)
@@ -82,7 +82,7 @@ class ConvolutionBehind(Piece):
 
 
 class Recurrent(Piece):
-    """An LSTM or a GRU of PyTorch, with two biases in every gate."""
+    """PyTorch's LSTM or GRU, with two biases in every gate."""
 
     def __init__(self, sizes, kind):
         super().__init__(sizes)
@@ -118,7 +118,7 @@ class LayerNormLSTM(Piece):
 
 
 class Tables(Piece):
-    """The vector of a token plus that of its position, and what reads the sum; a head may be ``tied``."""
+    """Token plus position vectors, and a module that reads the sum; the head may be ``tied``."""
 
     def __init__(self, sizes, reader=None, tied=False):
         super().__init__(sizes)
@@ -149,7 +149,7 @@ class Patches(Piece):
 
 
 class Head(Piece):
-    """The last norm, the head, and a function ``ends`` of the logits."""
+    """The last norm, the head, and ``ends``, a function of the logits."""
 
     def __init__(self, sizes, ends, bias=True):
         super().__init__(sizes)

@@ -28,7 +28,7 @@ class Sizes:
     n: int
 
 
-#: In the first, all heads together are as wide as the stream; in the second, they are narrower.
+#: All heads together are as wide as the stream with the first sizes, narrower with the second.
 SIZES = Sizes(d=8, h=2, g=2, k=4, r=2, f=6, n=5), Sizes(d=14, h=3, g=3, k=4, r=2, f=9, n=6)
 
 
@@ -42,7 +42,7 @@ class Piece(nn.Module):
         self.sizes = sizes
 
     def named(self):
-        """{symbol: name of a parameter or buffer}, for those that this module has."""
+        """{symbol: name of a parameter or buffer}, for the tensors that this module has."""
         return {symbol: name for symbol, name in self.NAMES.items() if name in self.tensors()}
 
     def tensors(self):
@@ -67,13 +67,13 @@ def generic(module, seed=0):
     chance, module = torch.Generator().manual_seed(seed), module.double()
     for name, tensor in module.tensors().items():
         if not tensor.is_floating_point():
-            continue  # such as a count of batches
+            continue  # an integer, such as a count of batches
         drawn = normal(chance, *tensor.shape)
         if name.endswith("running_var") or (tensor.dim() == 1 and name.endswith("weight")):
             drawn = 0.5 + drawn.abs()  # variances and gains are positive
         elif tensor.dim() > 1:
             drawn = drawn / tensor[0].numel() ** 0.5
-        else:  # small enough that every unit is on for some inputs and off for others
+        else:  # biases so small that each unit is on for some inputs, off for others
             drawn = drawn / 2
         tensor.data.copy_(drawn)
     return module.requires_grad_(False)

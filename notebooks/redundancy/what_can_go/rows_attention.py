@@ -34,7 +34,7 @@ def blind(scores):
 
 
 def wider(s):
-    """Heads that are together wider than the stream."""
+    """The sizes, changed so that all heads together are wider than the stream."""
     return replace(s, k=6)
 
 

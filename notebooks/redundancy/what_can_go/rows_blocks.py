@@ -20,7 +20,7 @@ def rotary(place="pre", norm=RMS, part="k", **around):
 
 
 def last(bias):
-    """The conditions under which outputs depend on the mean of a bias on a pre-norm stream."""
+    """The conditions under which outputs of a pre-norm stream depend on the mean of a bias."""
     return (
         Break("an RMSNorm reads the stream", block(norm=RMS), f"{bias} | stays | | 7.6"),
         Break("the stream ends without a norm", block(last=False), f"{bias} | stays"),

@@ -23,7 +23,7 @@ from .norms import (
 
 
 def before(norm, *between):
-    """A linear map, then the modules ``between``, then the norm of f features."""
+    """A linear map, then the modules ``between``, then a norm of f features."""
     return lambda s: Before(s, nn.Linear(s.d, s.f), norm(s.f), *between)
 
 
@@ -55,7 +55,7 @@ def capped(logits):
 
 
 def top_two(logits):
-    """The softmax over the two largest logits only: many routers weigh experts by it."""
+    """The softmax over the two largest logits only, by which many routers weigh experts."""
     kept = logits.topk(2, -1)
     return torch.zeros_like(logits).scatter(-1, kept.indices, kept.values.softmax(-1))
 

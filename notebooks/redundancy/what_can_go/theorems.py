@@ -1,4 +1,4 @@
-"""The notebook and the anchor of each theorem that the table names."""
+"""The notebook and the anchor of each theorem that the table cites."""
 
 LINKS = {
     "3.1": "03-softmax-ignores-the-key-bias.ipynb#softmax-is-shift-invariant",

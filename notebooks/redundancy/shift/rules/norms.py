@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-#: A float64 measurement misses the effect of a weight below this; in theory there is one.
+#: A float64 measurement misses a weight below this, although in theory it has an effect.
 FAINT = 1e-12
 
 
