@@ -114,9 +114,7 @@ def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
                 thin = thin.narrow(a + 1, 0, 1)
             alike[group] = Block(thin, block.peak)
             continue
-        for a in range(
-            1, thin.dim()
-        ):  # keep one entry along every constant axis that is not in `axes`
+        for a in range(1, thin.dim()):  # keep one entry along constant axes that are not in `axes`
             if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
                 thin = thin.narrow(a, 0, 1)
         mean = mean_along(thin, axes, visible)
