@@ -1,20 +1,18 @@
 """Typeset the formulas with KaTeX while the book is built, so that its pages need no script for them.
 
-KaTeX's program comes with sphinxcontrib-katex, and Node.js, which runs it, with Playwright.
-`book/static/katex/` holds the style sheet and the fonts of the same version of KaTeX.
+KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.
 """
 
 import functools
 import json
-from importlib.util import find_spec
-from pathlib import Path
 from subprocess import PIPE, Popen
 
 from docutils import nodes
+from files import ROOT
 from playwright._impl._driver import compute_driver_executable
 from sphinx.util import logging
 
-SCRIPT = Path(find_spec("sphinxcontrib.katex").origin).with_name("katex.min.js")
+SCRIPT = ROOT / "book" / "static" / "katex" / "katex.min.js"
 #: One shape for a letter: what the checker writes as \epsilon, the text writes as \varepsilon.
 MACROS = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
 #: Answers each line, a formula and its options, with a line; ends when its input ends.

@@ -15,7 +15,6 @@ from importlib.metadata import distribution
 from io import BytesIO
 
 from files import ROOT, Fault, demand, in_a_sentence
-from formulas import SCRIPT
 
 SOURCE = ROOT / "tools" / "live"
 CHECKER = ROOT / "notebooks" / "derivation"
@@ -37,7 +36,6 @@ The files here run Python in the reader's browser. Each stands under its own lic
 Pyodide: Mozilla Public License 2.0, https://github.com/pyodide/pyodide
 Python and its standard library: PSF License, https://docs.python.org/3/license.html
 SymPy and mpmath: BSD License, their texts are in libraries.zip
-KaTeX: MIT License, its text is in ../katex
 """
 
 
@@ -73,7 +71,6 @@ def gather():
     SITE.mkdir(exist_ok=True)
     for name in FROM_PYODIDE:
         shutil.copy(PYODIDE / name, SITE)
-    shutil.copy(SCRIPT, SITE)
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text())
     lock["packages"] = {}  # they are not here, and Pyodide must not try to fetch them
     (SITE / "pyodide-lock.json").write_text(json.dumps(lock))

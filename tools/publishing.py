@@ -12,7 +12,7 @@ from addresses import PUBLISHED_BRANCH, addresses, site_address
 from colab import colab_copy
 
 DESCRIPTION = (
-    "Which biases of a transformer can it see, and which not? "
+    "Which biases change the outputs of a transformer, and which do not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
 #: ARIA has withdrawn the role that docutils gives to each entry of the bibliography. myst-nb gives

@@ -1,7 +1,7 @@
 // Python in a worker of its own, so that the page stays responsive. It is made at the first
 // click on Run, and everything that it loads lies in its own folder.
 import { loadPyodide } from "./pyodide.mjs";
-import "./katex.min.js"; // defines self.katex
+import "../katex/katex.min.js"; // defines self.katex
 
 const STEPS = 5;
 const progress = (step) => postMessage({ type: "loading", step, of: STEPS });
