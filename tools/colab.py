@@ -1,10 +1,10 @@
-"""Write a copy of each notebook that runs alone, in Colab or in any folder.
+"""Copy each notebook into one that runs alone, in Colab or in any folder.
 
     python tools/colab.py                  # into _build/colab/notebooks
     python tools/colab.py some/folder      # elsewhere
 
-The first code cell of a copy, which Colab folds, holds an archive of what the notebook needs of the
-book, the packages that it imports and the files that it names, and unpacks it beside the notebook.
+The first code cell of a copy, which Colab folds, holds an archive of the parts of the book that the
+notebook needs (packages that it imports, files that it names), and unpacks it beside the notebook.
 It installs, pins and fetches nothing.  Links to other chapters lead to the published book if its address is known,
 and are plain words otherwise.
 """

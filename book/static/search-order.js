@@ -1,10 +1,10 @@
-// Which of the pages found stands first. Sphinx gives most of them the same score, and sorts those
-// by the alphabet. Here a word counts once where it is on the page, once more in a heading and once
-// more in the title; the fewer pages have it in a heading, the more it counts. Of equal pages a
-// chapter stands before its exercises and what was written around it, an early one before a late one.
-// Exercises and quizzes come last. A question about a bias leads to the page of answers first, if that
-// page has every word of the question. If no page has every word, pages that have some are found, and
-// the search says which words it did not find.
+// Decides the order of the search results. Sphinx gives most pages the same score, and sorts those
+// alphabetically. Here a word scores once if it is on the page, once more if it is in a heading and once
+// more if it is in the title; it weighs more, the fewer pages have it in a heading. Among pages with
+// equal scores chapters come first, in the order of the book; exercises and quizzes come after all other
+// pages. For a question about a bias, the page “Which bias can go?” comes first if it has every word of
+// the question. If no page has every word, pages that have some are found, and the search says which
+// words it did not find.
 {
   const found = {};
 
