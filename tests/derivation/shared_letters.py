@@ -1,4 +1,4 @@
-"""Letters that the tests of the checker share, and functions that prove, refuse and print."""
+"""Letters for the checker's tests, and helpers that prove lines and test refusals and output."""
 
 import pytest
 from derivation import *
@@ -53,16 +53,16 @@ def shown(proof):
 
 
 def refuse(write, words):
-    """Require that ``write()`` is refused with these words, by the checker or by Python."""
+    """Require that the checker or Python refuses ``write()`` with these words."""
     with pytest.raises((ProofError, AttributeError, TypeError)) as found:
         write()
     assert words in str(found.value)
 
 
 def refused(rows):
-    """A test that requires refusals: {words of the refusal: {title: function that is refused}}.
+    """Make a test from {words of a refusal: {title: function that must be refused}}.
 
-    A function in place of an inner dict is the only case for its words, which are also its title.
+    If a function stands in place of an inner dict, the words are also the title.
     """
     cases = [
         pytest.param(write, words, id=name)
@@ -78,7 +78,7 @@ def refused(rows):
 
 
 def printed(rows):
-    """A test of prints: {title: (function, parts that its result prints[, parts it lacks])}."""
+    """Make a test from {title: (function, parts that its output has[, parts that it lacks])}."""
 
     @pytest.mark.parametrize("name", rows)
     def test(name):

@@ -98,7 +98,7 @@ test_it_is_refused = refused({
     "the name a of an index is used": two_indices_of_one_name,
     "no name of a letter": lambda: line(derivative(s * x + scalars("s′") * y, s), x),
     "a is used free and bound": lambda: line(over(a, X.T @ W[a]) + X.T @ W[a], zeros(d, d)),
-    # objects that pretend to be theorems, or choose what they print
+    # objects that pretend to be theorems or that choose how they are printed
     "has no subclasses": {
         "expression": lambda: type("Loud", (type(A),), {}),
         "theorem": lambda: type("Loud", (Theorem,), {}),
@@ -179,7 +179,7 @@ def test_a_theorem_about_any_scale_is_cited_at_a_number_and_at_a_size():
 
 
 def test_a_citation_is_found_inside_expressions():
-    """A citation applies inside a sum, inside other operations, and at several places."""
+    """A citation applies inside sums and other operations, and at several places at once."""
     key, by = Heads("K", h, m, n), Heads("b", h, m, 1)
     shifted, rows = softmax(S + e @ one.T), softmax(S) @ one
     double = theorem(exp(2 * x), exp(x) @ exp(x), EXP_OF_SUM)

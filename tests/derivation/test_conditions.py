@@ -1,4 +1,4 @@
-"""A theorem prints its conditions: on divisors, roots and slopes, and its assumptions."""
+"""A theorem prints its assumptions, and its conditions on divisors, roots and slopes."""
 
 import pytest
 import sympy as sp
@@ -37,7 +37,7 @@ def undefined_in_a_hypothesis():
 
 
 def rows_of_equal_features():
-    """A line that the fuzz test found: LN of equal features is 0, and normalise divides by that."""
+    """A line that the fuzz test found: LN of equal features is 0, so normalise divides by 0."""
     divided = layer_norm(normalise(layer_norm(stack(J, J).T, 1)), 1)
     laws = [REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT]
     words = map(unfold, (layer_norm, rms_norm, normalise))
@@ -71,7 +71,7 @@ roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
 
 
 def dividing(name, entry, **how):
-    """A word that divides by its argument, with the condition that the argument is not zero."""
+    """A word that divides by ``entry`` of its argument and requires the argument to be nonzero."""
     needs = lambda x: [NonZero(x.args[0], **how)]
     return book_word(name, lambda x, i, j, s: 1 / entry(s(i, j)), None, needs=needs)
 

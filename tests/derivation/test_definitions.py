@@ -25,7 +25,7 @@ def called_twice(body, *calls):
 
 
 def begun(first, step=lambda row, t, *data: row, at=t, data=()):
-    """A function that defines a recursion and calls it after ``at`` steps."""
+    """A function that defines a recursion and calls it for row ``at``."""
     return lambda: recursion("r", first, step)(at, *data)
 
 

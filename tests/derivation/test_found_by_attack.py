@@ -1,7 +1,4 @@
-"""Attacks that once got past the checker, or past a reader of what it prints, and now fail.
-
-Each was once accepted or printed something false.  A comment names the rule that stops it now.
-"""
+"""Attacks that once got past the checker, or past a reader of what it prints, and now fail."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -24,7 +21,7 @@ ratio = define("ratio", lambda z, t: tabulate(
 
 
 def draws_of_two_variances():
-    """Two equal sides that contain a draw outside any mean; its variance depends on an index."""
+    """Two equal sides with a draw outside any mean; the draw's variance depends on an index."""
     size, law = letter("n", terms.SIZE), letter("Law", terms.LAW)
     keep = letter("M", terms.fun(terms.pos(size), kind="mask"))
     i = terms.fresh(terms.pos(size))
@@ -35,7 +32,7 @@ def draws_of_two_variances():
 
 
 def equal_numbers(write):
-    """Prove 1/t = 1/t for the term t that ``write(x, y)`` returns for two numbers."""
+    """Prove 1/t = 1/t, where t is the term that ``write`` makes of two numbers."""
     x, y = (letter(name, terms.NUM) for name in "xy")
     below = terms.abstract([x, y], Term("inv", write(x, y)))
     return rules.by_normal_form(below, below)
@@ -46,7 +43,7 @@ def power(base, e):
 
 
 def root_of_a_square(x, y):
-    """A term that is zero, as the kernel can only see when it simplifies a second time."""
+    """A term that is zero, which the kernel sees only when it simplifies a second time."""
     total = Term("add", x, y)
     minus = Term("num", terms.Fraction(-1))
     root = Term("sqrt", Term("inv", power(total, 2)))
@@ -54,11 +51,11 @@ def root_of_a_square(x, y):
 
 
 REFUSED = {
-    # a draw may occur only inside a mean, not in a side or a word by itself
+    # a draw may occur only inside a mean, not by itself in a side or a word
     "a draw in a side": (draws_of_two_variances, "only inside a mean"),
     # a divisor is zero if all of its terms cancel
     "a root that vanishes": (lambda: equal_numbers(root_of_a_square), "never holds"),
-    # the limit on the size of a line counts the terms that a power expands to
+    # the limit on the size of a line counts the terms into which a power expands
     "large powers": (
         lambda: equal_numbers(
             lambda x, y: power(power(Term("num", terms.Fraction(2)), 9999), 9999)), "too large"),
@@ -71,7 +68,7 @@ REFUSED = {
     "a condition about another word": (
         lambda: line(ratio(z, t) + constant(t, z), ones(n).T + constant(t, z), unfold(ratio)),
         "two things called r"),
-    # a digit at the end of a name is read like a subscript
+    # a digit at the end of a name reads like a subscript
     "a draw like a term of a sequence": (
         lambda: Derivation("T", expectation(z[1].T @ random_matrix("z1", 1, n, p))),
         "prints like an entry"),
@@ -143,7 +140,7 @@ def test_a_line_whose_hypothesis_no_sample_meets_is_marked_as_not_run():
 
 
 def test_a_line_is_accepted_whatever_came_before():
-    """Letters made by binders are ordered by age, as numbers: #10 comes after #9."""
+    """Letters made by binders are ordered by their numbers, not as text, so #10 follows #9."""
     for _ in range(6):
         assert Derivation("T", causal(n) @ ones(n)).by(position_numbers(n), COUNT).qed()
 
@@ -237,7 +234,7 @@ def test_a_hypothesis_is_cited_at_a_product():
 
 def test_a_long_product_is_compared_in_seconds():
     power, turned = A, A.T
-    for _ in range(15):  # 15 nested sums have too many orders of their indices to try them all
+    for _ in range(15):  # the indices of 15 nested sums have too many orders to try them all
         power, turned = power @ A, turned @ A.T
     assert shown(theorem(power.T, turned)) == []
 

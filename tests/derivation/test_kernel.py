@@ -1,4 +1,4 @@
-"""Each rule of the kernel, tested on terms without the notation; and the kernel's size.
+"""Each rule of the kernel is tested on bare terms, and the kernel's size is limited.
 
 Lines that an earlier kernel wrongly accepted are listed under the rule that now refuses them.
 """
@@ -34,7 +34,7 @@ def linear(f, g):
     return rules.by_normal_form(*[Term("abs", side) for side in sides], laws=[LINEAR])
 
 
-#: E(s e^R + s e^R) split into two means, whose existence becomes a condition.
+#: E(s e^R + s e^R), for s = ``scale``, as two means, whose existence becomes a condition.
 scaled = lambda scale: linear(*[made(mul(scale, exp_(entry)), R)] * 2)
 in_a_mean = lambda body: same(mean(body(app(Q)), Q))
 #: Means over draws of the given variance or law.
@@ -44,7 +44,7 @@ of_law = lambda of: mean(exp_(app(draw(of=of), ONLY)), draw(of=of))
 
 
 def put_into_a_mean(body):
-    """A theorem about E f(R), at f(x) = ``body(x)``."""
+    """A theorem about E f(R) with ``body`` in place of f."""
     return rules.instance(linear(made(app(f, entry), R), plain), {f: made(body(x), x)})
 
 
@@ -61,7 +61,7 @@ def size_and_position(value):
 
 
 def slope_of_slope(along, inner, at_first, at_last):
-    """An equation of a second slope with itself, which may need a point away from relu's kink."""
+    """The equation of a second slope with itself; its conditions exclude the kink of relu."""
     r, s = along
     return same(slope(slope(inner, r, at_first), s, at_last))
 
@@ -120,7 +120,7 @@ assumes = lambda lhs, rhs=ONE: lambda: assumed(lhs, rhs)
 
 
 def checked(*terms):
-    """Cases for `refused`: checking the sort of each of these terms."""
+    """Cases for `refused` that check the sorts of these terms."""
     return {str(t): lambda t=t: sorts.check(t) for t in terms}
 
 
@@ -267,7 +267,7 @@ def test_conditions_are_instantiated_and_generalised_with_the_theorem():
     assert needs(for_all) == [EXISTS, EXISTS] and for_all.conditions != scaled(x).conditions
     assert rules.instance(scaled(x), {x: y}).conditions == scaled(y).conditions
     there = equal(x, by_y)
-    around = rules.chain(there, rules.reverse(there))  # only its condition contains y
+    around = rules.chain(there, rules.reverse(there))  # y occurs only in the condition
     assert rules.instance(around, {y: z}).conditions == equal(quotient(z), ONE).conditions
 
 
@@ -288,7 +288,7 @@ def test_an_induction():
     one_more = made(add(app(hole), ONE))
 
     def by(theorem, lhs, rhs):
-        """A step of the induction that uses ``theorem`` once."""
+        """An induction step that uses ``theorem`` once."""
         first = equal(lhs, add(at_n[0], ONE), laws=["splitting a sum"])
         step = rules.chain(first, rules.congruence(theorem, one_more, hole))
         return rules.chain(step, equal(add(at_n[1], ONE), rhs))
@@ -307,7 +307,7 @@ def test_an_induction():
 
 
 def test_no_condition_of_an_induction_depends_on_its_size():
-    """A condition may hold at size n and fail at others, so an induction refuses it."""
+    """A condition on n may fail at the next size, so an induction refuses it."""
     x_n = lambda size: app(letter("a", fun(NUM)), Term("size", size))
     sides = lambda size: (mul(ZERO, x_n(size)), ZERO)
     base, claim = equal(*sides(UNIT)), rules.given(*map(made, sides(n)))
@@ -320,7 +320,6 @@ def test_no_condition_of_an_induction_depends_on_its_size():
 
 
 def test_fitting_values_are_accepted():
-    """Values that fit are accepted where the refusals above have values that do not."""
     at_last = made(Term("delta", i, Term("last", n)), i)
     assert rules.instance(mask_of_mask(), {flag: at_last})
     assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
@@ -351,7 +350,7 @@ def test_a_law_is_a_letter_and_a_variance_is_any_number():
 
 
 def test_letters_are_read_once():
-    """An iterable that changes when read again could generalise a letter of a hypothesis."""
+    """An iterable that changes between two readings could generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])
 
     class Changing:
@@ -373,7 +372,6 @@ def test_a_refusal_leaves_no_theorem_in_the_traceback():
 
 
 def test_the_kernel_has_at_most_a_thousand_lines():
-    """The kernel has at most 1,000 lines of code, in the files that chapter 0 lists."""
     assert {path.stem for path in KERNEL.glob("*.py")} == {*reading.KERNEL, "__init__"}
     assert reading.lines_of_code((KERNEL / "__init__.py").read_text(encoding="utf-8")) == 0
     assert sum(lines for lines, _ in reading.kernel().values()) <= 1000

@@ -1,6 +1,6 @@
 """The kernel refuses false lines and wrong reasons, and accepts true lines with their reasons.
 
-Lines are not run in torch, so only the kernel can refuse them.
+Unless a test undoes this, no line is run in torch, so only the kernel can refuse lines.
 """
 
 import pytest
@@ -37,7 +37,7 @@ def sums_of_quotients(value):
 
 
 def weighted(weight):
-    """Σ_k weight_k q_k / (q_k + 2 v_k), a sum that the kernel opens twice to take its slope."""
+    """Σ_k weight(w_k) q_k / (q_k + 2 v_k), a sum that the kernel opens twice to take a slope."""
     fraction = lambda k: entry_of(q, k) / (entry_of(q, k) + 2 * entry_of(v, k))
     return tabulate(lambda i, j: total(lambda k: weight(entry_of(w, k)) * fraction(k), n))
 
@@ -117,7 +117,7 @@ FALSE = {
     "E(RRᵀ) = I": (expectation(R @ R.T), identity(n), SECOND_MOMENTS),
 }  # fmt: skip
 
-#: false lines that no early instance refutes: its draws or sizes do not suit, a side is undefined
+#: false lines that no early instance refutes, owing to its draws, its sizes or an undefined side
 NOT_SHOWN = {
     "keys by π, values by its inverse": (softmax(S @ P.T) @ P.T @ X, softmax(S) @ X),
     "a root of −x": (root_of_all(-A), root_of_all(A)),
@@ -175,7 +175,7 @@ test_wrong_reasons_are_refused = refused({
 })  # fmt: skip
 
 
-#: {title: (both sides, and the relations in the conditions that the kernel finds)}
+#: {title: (left side, right side, relations in the conditions that the kernel finds)}
 TRUE = {
     "shift": (softmax(S + u @ one.T), softmax(S), []),
     "M ⊙ M = M": (M * M, M, []),

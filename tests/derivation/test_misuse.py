@@ -88,7 +88,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
 
 def test_an_expression_of_the_greatest_depth_is_accepted():
     deep = nested(98, lambda x: x.T)
-    assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # in the definition of a name
+    assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # printed once, under a name
     assert theorem(nested(95, softmax) - nested(95, softmax), 0 * A)
 
 
@@ -136,7 +136,7 @@ def test_an_attempt_gives_the_theorem_or_the_refusal():
 
 def test_proves_asks_for_the_statement_and_for_its_hypotheses():
     twice = doubled(2 * S)()
-    assert proves(twice, S + S, 2 * S) and proves(twice, 2 * S, S + S)  # either direction
+    assert proves(twice, S + S, 2 * S) and proves(twice, 2 * S, S + S)  # in either direction
     assert proves(twice, S + S, 2 * S, needs=None) and not proves(twice, S + S, 3 * S)
     assert not proves("twice", S + S, 2 * S) and not proves(attempt(doubled(...)), S + S, 2 * S)
     needy = theorem(A, B, given(A, B))

@@ -103,7 +103,7 @@ def test_names_that_do_not_clash_are_accepted():
         matrix("A_ij", n, n) @ A,  # no entries are printed here
         steps(1) + matrix("c_0", 1, 1),
         over(a, Heads("W_Q", h, n, n)[a]) + matrix("W_K", n, n),  # no letter is called W here
-        scalars("E") * A,  # in TeX a mean has a letter of its own
+        scalars("E") * A,  # no mean is printed here
     ):
         assert Derivation("T", x)
 
@@ -124,7 +124,7 @@ def named(names, make):
     return {repr(name): lambda name=name: make(name) for name in names}
 
 
-#: Names that look like others, belong to the book, are no names, or contain control characters.
+#: Names that can be confused, belong to the book, are malformed or contain control characters.
 test_a_bad_name_is_refused = refused({
     "no name of a letter": named(UNPRINTABLE, lambda q: matrix(q, n, n))
     | {"of an index": lambda: head("t²s", n), "of a permutation": lambda: permutation("W_", n)},

@@ -44,7 +44,7 @@ def test_a_definition_written_out_under_a_binder_is_the_same():
     assert not written.loose and sorts.check(written) == NUM
 
 
-#: The number of positions k ≤ bound, a sum that is 0 for some k if the bound is a permuted k.
+#: The number of positions k ≤ ``bound``, evidently positive unless the bound depends on k.
 cut_at = lambda bound: total_(made(Term("le", k, bound), k))
 summed = lambda body: total_(made(body, k))
 e, squared, A_k, size = exp_(x), power(y, 2), app(A, k), Term("size", n)
@@ -85,7 +85,7 @@ def test_a_position_in_a_block_is_compared_with_any_other():
 
 
 def test_half_of_an_exponent():
-    """The root of an exponential simplifies to an exponential, also inside a divisor."""
+    """The root of an exponential simplifies to an exponential, even inside a divisor."""
     half = root(exp_(x))
     below, laws = inv(add(ONE, half)), [normal.EXP]
     assert Normal().canonical(half) == exp_(mul(num(Fraction(1, 2)), x))

@@ -1,7 +1,7 @@
 """Each operation's entry formula and its torch code agree with PyTorch's own function.
 
-Proofs rely on the entry formula of an operation, and runs of lines on its torch code.  These tests
-compare both with a function of PyTorch that neither of them calls.
+Proofs rely on an operation's entry formula, and runs of lines on its torch code.  These tests
+compare both with a PyTorch function that neither of them calls.
 """
 
 import pytest
@@ -24,7 +24,7 @@ def normed(x, dim, eps):
     return (x - x.mean(dim, keepdim=True)) * torch.rsqrt(spread)
 
 
-#: {title: (expression, function that computes its value from the letters' tensors with PyTorch)}
+#: {title: (expression, function by which PyTorch computes its value from the letters' tensors)}
 CASES = {
     "matmul": (X @ A, lambda t: t["X"].matmul(t["A"])),
     "add": (X + Y, lambda t: torch.add(t["X"], t["Y"])),

@@ -155,7 +155,7 @@ def test_a_recursion_says_which_scalars_it_depends_on():
 
 
 def test_a_bound_name_differs_from_every_letter_around_it():
-    """The print shows no end of a sum's or slope's scope, so its name is new in the whole line."""
+    """Output does not show where a sum or a slope ends, so a bound name is new in the whole line."""
     t, k, k_2 = scalars("t k k_2")
     of_t, inner = derivative(exp(t * A), t), lambda i, j: exp_of(s * entry_of(B, i, j))
     assert "d/ds" not in repr(table(lambda i, j: entry_of(of_t, i, j) * inner(i, j)))
@@ -200,7 +200,7 @@ def test_the_kinds_of_letters_are_printed():
 
 
 def test_a_size_that_occurs_only_as_a_number_is_declared():
-    """n (1/n) Z = Z needs no condition only because n is a size, which the print must say."""
+    """n (1/n) Z = Z needs no condition only because n is a size, which must be printed."""
     for Z, told in ((matrix("Z", m, m), True), (matrix("Z", n, m), False)):
         assert ("n: a size" in repr(theorem(n * ((1 / n) * Z), Z))) is told
 
@@ -211,7 +211,7 @@ def test_a_size_that_occurs_only_as_a_number_is_declared():
 def test_the_sides_of_a_line_determine_each_others_sizes():
     flat = repr(theorem(softmax(zeros(n, m)), (1 / m) * ones(n, m), unfold(softmax)))
     assert "softmax(0[n×m])" in flat and "= (1/m) 1 1ᵀ" in flat
-    one_row = theorem(causal(1), ones(1, 1))  # true of one row only
+    one_row = theorem(causal(1), ones(1, 1))  # true for one row only
     assert "L[1]" in repr(one_row) and "L_{1}" in one_row._repr_latex_()
     assert "  = 0 " in repr(theorem(X - X, zeros(n, d)))
 
@@ -230,7 +230,7 @@ def test_a_hypothesis_prints_all_its_sizes():
 
 
 def test_a_size_in_an_index_form_is_printed():
-    """A size inside an index form is printed, as the line is false at another size."""
+    """A line may be false at any size but the one in its index form, so this size is printed."""
     fractions = table(lambda i, j: 1 / total(lambda k: 1, n), 1, n)
     printed = repr(line(normalise(ones(1, n)), fractions, unfold(normalise)))
     assert "normalise(1[n]ᵀ)" in printed

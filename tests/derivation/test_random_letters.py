@@ -83,7 +83,7 @@ def test_assumptions_on_draws_are_kept_through_a_hypothesis():
 
 
 def apart():
-    """Draws of equal mean and variance differ in E(exp R), as each has its own unknown law."""
+    """Draws of equal mean and variance may differ in E(exp R), as their laws are unknown."""
     one, two = expectation(exp(R)), expectation(exp(Q))
     return line(expectation(exp(R) - exp(Q)), one - two, LINEARITY)
 

@@ -1,6 +1,6 @@
 """A second judge agrees with every theorem that the notebooks prove; nothing is run in torch.
 
-It evaluates each theorem at all combinations of sizes 1 to 3: see the folder ``judge``.
+The judge evaluates each theorem at all combinations of sizes 1 to 3: see the folder ``judge``.
 """
 
 import os
@@ -11,9 +11,9 @@ from cell_proofs import proof_cells, proved_by
 from derivation import *
 from judge.statements import Claim, judged
 
-#: Worlds to try for one theorem; ``make nightly ONLY=judge`` tries more.
+#: Worlds (values for all letters) to try per theorem; ``make nightly ONLY=judge`` tries more.
 WORLDS = int(os.environ.get("JUDGE_WORLDS", 60))
-SEEN = set()  # (notebook, theorem) pairs that were judged before
+SEEN = set()  # (notebook, theorem) pairs that were already judged
 CELLS = [pytest.param(*found, id=f"{found[0]}-{found[1].index}") for found in proof_cells()]
 
 

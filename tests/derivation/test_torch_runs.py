@@ -26,7 +26,7 @@ def test_a_sample_has_distinct_sizes_scalars_of_both_signs_and_masks_that_let_so
 
 
 def test_a_function_that_may_be_any_has_no_property_of_its_own():
-    """It is not additive, even, odd, zero at zero or monotone, so no line is true by accident."""
+    """Because φ is not additive, even, odd, monotone or 0 at 0, no line is true by accident."""
     f = Sample(0, {n}).function("φ")
     x, y = torch.tensor([3.0, 2.0], dtype=torch.float64)
     assert abs(f(x + y) - f(x) - f(y)) > 0.1 and abs(f(0 * x)) > 0.1
@@ -88,7 +88,7 @@ def test_a_line_that_is_not_run_says_why():
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_condition_on_every_index_is_checked_at_each(place):
-    """A condition on every index fails if it fails at a single one of three."""
+    """A condition on every index fails if it fails at one of the three indices."""
     W, values = Heads("W", h, 1, 1), torch.ones(3, 1, 1, dtype=torch.float64)
     for there, not_zero, positive in ((1, True, True), (0, False, False), (-1, True, False)):
         values[place] = there
@@ -107,7 +107,7 @@ ASSUMED = {
 
 @pytest.mark.parametrize("name", ASSUMED)
 def test_letters_that_satisfy_an_equation_are_found(name):
-    """True and false lines that assume the equation are run, at sizes greater than 1 too."""
+    """True and false lines that assume the equation are run, including at sizes above 1."""
     equation = ASSUMED[name]
     lhs, rhs = equation.lhs, equation.rhs
     assert run_in_torch(lhs, rhs, [equation]) is None

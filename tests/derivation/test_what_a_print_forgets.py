@@ -1,4 +1,4 @@
-"""The checker refuses true lines that would print as false ones, such as by forgotten letters."""
+"""The checker refuses true lines whose printed text would be false, as when a letter is missing."""
 
 import dataclasses
 
@@ -8,12 +8,12 @@ from shared_letters import *
 
 
 def without_uses(entry):
-    """The entry with its record of the letters in it removed, so that a print would lack them."""
+    """The entry without its record of letters, which printed text would therefore lack."""
     return dataclasses.replace(entry, uses=frozenset())
 
 
 def two_kinds_of_a_word():
-    """An index form of w(A) = 2 A without the record of w, a word that has two shapes."""
+    """An index form of w(A) = 2 A without its record of w, a word that is used at two shapes."""
     double = define("w", lambda X: 2 * X)
     double(matrix("x", 1, 1))
     letters = lambda e: frozenset(x for x in e.uses if not isinstance(x, operations.Operation))
@@ -53,7 +53,6 @@ def test_two_recursions_of_one_name_in_conditions_are_refused():
 
 
 def test_the_only_position_of_an_axis_of_1_prints_as_1():
-    """The only position of an axis of 1 prints as 1, not as an index, in a condition."""
     draw = random_matrix("G", 1, n, 1)
     mean = expectation(exp(draw * (position_numbers(1) @ one.T - position_numbers(n).T)))
     assert shown(theorem(mean - mean, 0 * mean)) == ["E(exp(G[k] (1 - k))) exists for every k"]
@@ -74,7 +73,7 @@ def test_a_counterexample_has_one_meaning_for_a_name(claim):
 
 
 def changed(x):
-    """The expression with its operation replaced by one that prints as B."""
+    """The expression with its operation replaced by an operation that prints as B."""
     other = dataclasses.replace(x.operation, show=lambda x, style, show: ("B", 9))
     return type(x)(other, x.args, x.params, x.axes)
 
@@ -104,7 +103,7 @@ def test_an_instance_with_an_undefined_side_is_no_counterexample():
 
 
 def test_zero_times_a_row_prints_unlike_a_column_of_zeros():
-    """A number 0 prints differently from a column of zeros before a row, as 0*u and 0 u."""
+    """Before a row u, the number 0 prints as 0*u, and a column of zeros as 0 u."""
     u = matrix("u", 1, d)
     assert "0*u" in str(theorem(exp(0 * u), exp(zeros(1, d)))) and str(1 * u) == "u"
     assert r"0 \times u" in theorem(exp(0 * u), exp(zeros(1, d)))._repr_latex_()
