@@ -78,7 +78,7 @@ def refused(rows):
 
 
 def printed(rows):
-    """Make a test from {title: (function, parts that its output has[, parts that it lacks])}."""
+    """Make a test from {title: (function, parts of its printed result[, parts not in it])}."""
 
     @pytest.mark.parametrize("name", rows)
     def test(name):

@@ -1,6 +1,6 @@
 """The kernel refuses false lines and wrong reasons, and accepts true lines with their reasons.
 
-Unless a test undoes this, no line is run in torch, so only the kernel can refuse lines.
+Most tests run no line in torch, so that only the kernel can refuse lines.
 """
 
 import pytest

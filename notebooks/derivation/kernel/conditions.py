@@ -4,7 +4,7 @@ Here 1/x, √x, log x, a derivative and a mean are defined everywhere: 1/0 is so
 a mean that does not exist is some number, linear in its argument.  All other laws hold only where
 the function is defined in the usual sense, so a line carries the conditions of its sides: "x ≠ 0",
 "x ≥ 0", "f is smooth", each for every value of the variables bound around it.  A condition is a
-pair of a relation and a closed ``abs``, or, for "is smooth", of the relation and a letter.
+pair (relation, closed ``abs``), except that for "is smooth" the pair is (relation, letter).
 """
 
 from .sorts import ABOVE_ZERO, AT_LEAST_ZERO, full, sign
@@ -15,9 +15,9 @@ PARTIAL = {"inv": [NONZERO], "sqrt": [NONNEGATIVE], "log": [NONZERO, NONNEGATIVE
 
 
 def conditions(t, words=None):
-    """The conditions of a term in which these words (None: all words) are unfolded, as triples.
+    """The conditions of a term after these words (None: all words) are unfolded, as triples.
 
-    A triple is (relation, letters bound around it, the term that the relation is about).
+    In (relation, letters, term), the relation must hold for the term at all values of the letters.
     """
     if t.op in ("let", "word", "rec"):
         return []
@@ -35,13 +35,13 @@ def conditions(t, words=None):
 
 
 def for_all(marks, triples):
-    """The triples, each required for every value of some letters."""
+    """The triples, required for all values of the letters ``marks``."""
     must(not any(r == SMOOTH and x in marks for r, _, x in triples), "a smooth function stays free")
     return [(r, (*[m for m in marks if m in x.letters], *others), x) for r, others, x in triples]
 
 
 def under(f, words, averaged=False):
-    """The conditions below a binder; raises ProofError if the condition of a mean depends on a draw."""
+    """The conditions below a binder; raises ProofError if one below a mean depends on a draw."""
     body, marks = looked_into(f)
     sorts = [c for m in marks for c in conditions(m.args[1], words)]
     found = for_all(marks, conditions(body, words) + sorts)
@@ -52,7 +52,7 @@ def under(f, words, averaged=False):
 
 
 def _of_derivative(f, at, words):
-    """The conditions at a point; "≠ 0", and "> 0" below a root, then also hold near the point."""
+    """The conditions of a slope at a point; "≠ 0", and "> 0" below a root, also hold nearby."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)
@@ -82,6 +82,6 @@ def _smooth(t, s):
 
 
 def holds(relation, x):
-    """Whether the form of x alone shows "x ≠ 0" or "x ≥ 0"."""
+    """Whether the form of x alone shows that the relation, "≠ 0" or "≥ 0", holds for x."""
     wanted = AT_LEAST_ZERO if relation == NONNEGATIVE else ABOVE_ZERO
     return max(sign(x), sign(full(x))) >= wanted

@@ -10,10 +10,8 @@ LAWS = (EXP, REINDEX, SPLIT, ANGLE, MOMENTS, LINEAR, COUNT, ORDER)
 
 
 class Normal(Sums):
-    """Computes the normal form of any number."""
-
     def _app(self, head, *arguments):
-        """An entry of a letter or of a word; a word is unfolded if it is among ``words``."""
+        """The normal form of an entry of a letter or a word; unfolds a word in ``words``."""
         named = head.op in ("word", "rec") and (self.words is None or head in self.words)
         written = unfolded(Term("app", head, *arguments)) if named else None
         if written is not None:
@@ -70,7 +68,7 @@ class Normal(Sums):
         if a.op in ("exp", "log"):
             p = self.poly(a.args[0])
             return self.times(atom(a) if a.op == "exp" else self.inverse(p), self.along(p, s))
-        if a.op == "sqrt":  # √p' = p' √p / 2p
+        if a.op == "sqrt":  # (√p)' = p' √p / 2p
             p = self.poly(a.args[0])
             return scaled(self.times(atom(a), self.inverse(p), self.along(p, s)), Fraction(1, 2))
         if a.op == "sum":

@@ -4,10 +4,10 @@ A polynomial is a dict {product: rational}; a product is a frozenset of (atom, e
 term.  A divisor that is a sum stays together as an atom ``add`` with a negative exponent.  Exponents
 are integers, except those of exponentials.
 
-Each step of the normal form replaces a number by an equal number, whatever its form: no step relies on
-an earlier one.  A badly chosen order can therefore make two equal terms look different, so that a true
-line is refused, but it cannot make a false line pass.  There is one invariant: unless a product is
-folded, it contains no sum with a positive power, because ``product`` multiplies such sums out.
+Each step of the normal form replaces a number by an equal number, whatever its form: no step relies
+on an earlier one.  A badly chosen order of steps can make two equal terms look different, so that a
+true line is refused, but cannot make a false line pass.  There is one invariant: unless a product
+is folded, it contains no sum with a positive power, because ``product`` multiplies such sums out.
 """
 
 from fractions import Fraction
@@ -39,7 +39,6 @@ def constant(q):
 
 
 def plus(*polynomials):
-    """The sum of polynomials."""
     total = {}
     for p in polynomials:
         for m, c in p.items():
@@ -88,7 +87,7 @@ def rank(item):
     return -sum(e for _, e in item[0]), sorted((a.key, -e) for a, e in item[0])
 
 
-# ── Identities of quotients: SymPy's polynomial rings, all of SymPy that is trusted ──────────
+# ── Identities of quotients, by polynomial rings: the only part of SymPy that is trusted ─────
 
 
 def numerator(p, poly):
@@ -112,7 +111,7 @@ def _factors(p, poly):
 
 
 def _quotient(p, poly, values, roots):
-    """A polynomial as two of SymPy's: a numerator and a common denominator."""
+    """A polynomial as two SymPy polynomials: a numerator and a common denominator."""
     products = [(dict(m), QQ(c.numerator, c.denominator)) for m, c in p.items()]
     ends = {}  # {atom: (its least exponent, its largest)}
     for a in {a for m in p for a, _ in m}:
@@ -140,8 +139,8 @@ class Arithmetic:
     """Computes normal forms, with some words unfolded and some laws applied.
 
     ``words`` are terms, or None for all words; ``laws`` are names.  A ``folded`` form keeps products of
-    sums, and slopes, as they are.  With it, few steps show that two sides that are built alike are
-    equal; it can show no other equality.
+    sums, and slopes, as they are.  It shows in few steps that two sides of the same structure are
+    equal, but can show no other equality.
     """
 
     def __init__(self, words=(), laws=(), folded=False, most=MOST_STEPS):
@@ -171,7 +170,6 @@ class Arithmetic:
     # ── Products ─────────────────────────────────────────────────────────────────────────────
 
     def times(self, *polynomials):
-        """The product of polynomials."""
         out = UNITY
         for q in polynomials:
             q = atom(term_of(q)) if self.folded and len(q) > 1 else q
@@ -180,7 +178,6 @@ class Arithmetic:
         return out
 
     def power(self, p, e):
-        """A polynomial raised to an integer power."""
         must(abs(e) * width(p) < MOST_STEPS, "the power {} of {} is too large", e, term_of(p))
         return self.times(*[p if e >= 0 else self.inverse(p)] * abs(e))
 
@@ -201,8 +198,8 @@ class Arithmetic:
         return {frozenset(powers.items()): Fraction(1)}
 
     def _instead(self, a, e, rest):
-        """A power times the rest, as a polynomial, by a law for this power; else None."""
-        if a.op == "sqrt" and e not in (0, 1):  # √p² = p, and 1/√p = √p/p
+        """The product of a**e and ``rest``, by a law for this power; None if no law applies."""
+        if a.op == "sqrt" and e not in (0, 1):  # (√p)² = p, and 1/√p = √p/p
             square = self.power(self.poly(a.args[0]), e // 2)
             return self.times(square, self.product([*rest, (a, e % 2)]))
         if a.op == "exp" and a.args[0].op == "log" and e == int(e):  # exp(log p) = p
@@ -232,7 +229,7 @@ class Arithmetic:
         return scaled(self.product([*below, *[(a, -e) for a, e in m]]), 1 / (c * d))
 
     def content(self, p):
-        """(common, c, rest) with product p; c is a rational, and rest has first coefficient 1."""
+        """(common, c, rest) with product p; c is a rational, and rest begins with coefficient 1."""
         products = [dict(m) for m in p]
         lows = {a: min(m.get(a, 0) for m in products) for a in set().union(*products)}
         kept = ("add", "sqrt") if len(p) > 1 else ()

@@ -25,7 +25,7 @@ class Proved(Frozen):
     """lhs = rhs wherever the conditions and the hypotheses hold.
 
     ``lhs`` and ``rhs`` are closed ``abs`` terms of the same sorts; ``conditions`` is a frozenset of
-    (relation, closed ``abs`` or letter), ``hypotheses`` is one of pairs of closed ``abs`` terms.
+    (relation, closed ``abs`` or letter); ``hypotheses`` is a frozenset of pairs of closed ``abs``.
 
     Only the rules below make theorems.  Python cannot stop code that uses a name with a leading
     underscore or ``object.__setattr__``, or that rebinds a name of a module.
@@ -71,7 +71,7 @@ def _side(f):
 
 
 def _sides_ask(sides, words=()):
-    """The conditions of some sides, with these words unfolded."""
+    """The conditions of the sides, with these words unfolded."""
     return _conditions(chained(*[under(f, words) for f in sides]))
 
 

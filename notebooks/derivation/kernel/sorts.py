@@ -2,7 +2,7 @@
 
 ``check`` returns the sort of a term or refuses the term.  ``fits`` decides whether a term may be used
 where a sort is required: the form of the term must show its kind (a mask, something positive, a
-permutation).  Every substitution applies ``fits`` again.  Both use fresh letters below a binder.
+permutation).  Every substitution applies ``fits`` again.
 """
 
 from fractions import Fraction
@@ -120,7 +120,7 @@ def check_function(f, draws=False):
 
 
 def check_sort(s, draws=False):
-    """Return ``s`` if it is a sort; raise ProofError if not, or for a draw unless ``draws``."""
+    """Return the sort ``s``; raise ProofError if it is none, or a draw while ``draws`` is false."""
     if s.op == "POS":
         fits(SIZE, *s.args)
     elif s.op == "FUN":
@@ -201,11 +201,11 @@ def is_mask(t):
     return t in (ZERO, ONE) or t.op in ("delta", "le")
 
 
-UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)  # what the form of a number shows about its sign
+UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)
 
 
 def sign(t):
-    """What the form of a number shows about its sign."""
+    """What the form of a number shows about its sign: one of the three constants above."""
     op, args = t.op, t.args
     if op in ("exp", "size", "place") or op == "let" and args[1] == POSITIVE:
         return ABOVE_ZERO
@@ -229,7 +229,7 @@ def sign(t):
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: above 0 if only one factor may be 0, a mask with a 1."""
+    """The sign of a sum of terms >= 0: above 0 if only a mask can be 0, and is 1 somewhere."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
     weak = [a for a in factors if sign(a) != ABOVE_ZERO]

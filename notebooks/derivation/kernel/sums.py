@@ -26,7 +26,7 @@ class Sums(Arithmetic):
         return self.summed(marks, self.poly(body))
 
     def summed(self, indices, p, moved=frozenset()):
-        """The sum of a polynomial over letters.
+        """The sum of a polynomial over ``indices``.
 
         ``moved`` are the letters that replace permuted letters.  They only help to choose among
         equal forms; correctness does not depend on them.
@@ -36,7 +36,7 @@ class Sums(Arithmetic):
         return plus(*[scaled(q, c) for q, c in sums])
 
     def unpacked(self, m, about):
-        """Yield (indices, product, rational) after opening sums in ``m`` that contain ``about``."""
+        """Yield (indices, product, rational) after opening sums that contain any of ``about``."""
         for a, e in m:
             if a.op == "sum" and e > 0 and not a.letters.isdisjoint(about):
                 body, marks = looked_into(a.args[0])
@@ -49,10 +49,10 @@ class Sums(Arithmetic):
         yield [], m, 1
 
     def _sum_of(self, indices, m, moved):
-        """The sum of one product over letters.
+        """The sum of one product over ``indices``.
 
         A delta that relates two indices may replace k by π l, or l by the inverse image of k.  Both
-        are correct; the index that remains joins ``moved``, so that both lead to the same form.
+        ways are correct; the remaining index joins ``moved``, so that both lead to the same form.
         """
         for k in indices:
             size = k.args[1].args[0]
@@ -67,7 +67,7 @@ class Sums(Arithmetic):
         return self._separated(indices, m, moved)
 
     def _at(self, k, places, indices, m, moved):
-        """The total of the sums in which a place of [(new indices, place)] replaces the index k."""
+        """The sum over k, as one sum per (new indices, place that replaces k) in ``places``."""
         others = [i for i in indices if i != k]
         found = [(new, self.poly(put(product_term(m), {k: there}))) for new, there in places]
         return plus(*[self.summed([*others, *new], p, moved) for new, p in found])
@@ -89,7 +89,7 @@ class Sums(Arithmetic):
         return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
 
     def _connected(self, indices, factors, moved):
-        """A sum as an atom, with its indices in canonical order; a number if it only counts."""
+        """The sum as an atom with indices in canonical order, or as a number if it only counts."""
         if COUNT in self.laws and len(indices) == len(factors) == 1:
             [(a, e)], [k] = factors, indices
             if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:
@@ -130,7 +130,7 @@ class Sums(Arithmetic):
         return atom(Term("place", p))
 
     def _delta(self, p, q):
-        """1 if two positions coincide, else 0, as a delta of a letter and a position."""
+        """1 if two positions coincide, else 0; a delta of both positions if that is undecided."""
         p, q = self.position(p), self.position(q)
         if p == q:
             return UNITY
@@ -273,7 +273,7 @@ def reindexed(indices, body):
 
 
 def _in_order(indices, body):
-    """The binder over indices in canonical order: by role in the body, then by the least key."""
+    """The binder over indices ordered by their roles in the body, and then by the least key."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])

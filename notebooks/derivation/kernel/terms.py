@@ -7,7 +7,7 @@ from the innermost binder, so nothing can be captured and nothing has to be rena
 
     sorts      SIZE | LAW | NUM kind | POS size | FUN kind result *arguments
                | DRAW law variance *positions
-    sizes      lit k | times a b … | join a b                  (join: a first block, then a second)
+    sizes      lit k | times a b … | join a b                  (join: a block of a, then one of b)
     positions  move π ±1 p | inl b p | inr a p | only | last s
     numbers    num q | size s | place p | add … | mul … | pow x e | inv x | sqrt x | exp x | log x
                call f x | delta p q | le p q | sum F | case p F G | deriv F x | mean F
@@ -58,7 +58,7 @@ class Term(Frozen):
     """A node with an operator ``op`` and parts ``args``.  Equal structures are the same object.
 
     ``loose`` counts the outer variables to which the term may refer; ``letters`` are its letters;
-    ``key`` is a string that serves only to order terms.
+    ``key`` is a string that serves only to order and print terms.
     """
 
     __slots__ = ("op", "args", "loose", "letters", "key", "__weakref__")
@@ -171,7 +171,7 @@ def _put(t, values, letters, depth, known):
     """Substitute for the variables of the binder ``depth`` levels out, and for letters.
 
     A substituted term is lifted over the binders that it passes, so nothing is captured.  A function
-    that ends up before its arguments is applied to them at once.
+    that is put in front of arguments is applied to them at once.
     """
     if t.loose <= depth and (not letters or t.letters.isdisjoint(letters)):
         return t

@@ -1,4 +1,4 @@
-"""What a row of the table says, how it is written, and how it is printed.
+"""What a row of the table says, and how a row is written and printed.
 
     b_K | all    | alone            | 3.3
     b_V | all    | b_O + W_O @ b_V  | 4.3
@@ -7,7 +7,7 @@
 A line is one answer: the bias, how much of it goes, what absorbs it, and the number of a theorem
 ("measured" if there is none).  A bias goes *alone* if nothing else changes, and is *absorbed* if
 other parameters change in its place: "b_O + W_O @ b_V" says which parameter changes, and by how
-much, when the bias becomes zero.  `measuring` builds, counts, and makes these changes.
+much, when the bias becomes zero.  `measuring` counts directions and makes these changes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: {how much of a bias goes: the directions (number, size)}, where a formula gives the directions.
+#: {how much of a bias goes: those directions, of shape (number, size)}, where a formula gives them.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,
@@ -153,7 +153,7 @@ def _changed(name, by):
 
 @dataclass(frozen=True)
 class Break:
-    """A condition that breaks an answer: its words, a piece with it, and the answers there."""
+    """A condition that breaks an answer: its words, a piece that satisfies it, and new answers."""
 
     words: str
     piece: Callable

@@ -100,7 +100,7 @@ def later(scores):
 
 
 def causal(scores, by=-torch.inf):
-    """The scores, with those of later keys replaced by a number."""
+    """The scores, with those of later keys replaced by a constant."""
     return scores.masked_fill(later(scores), by)
 
 

@@ -37,8 +37,6 @@ class NormBefore(Piece):
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
-    """An RMSNorm with a shift."""
-
     def __init__(self, d):
         super().__init__(d)
         self.bias = nn.Parameter(torch.empty(d))

@@ -1,8 +1,7 @@
 """Build the pieces of a row, count redundant directions, and make the changes that the row states.
 
-The count does not use the row's answers, except for the tensors named there.  It uses the
-Jacobian of the piece with respect to these tensors in float64, at one generic point for each
-piece, size and mode.
+The count takes only the names of tensors from the row's answers.  It uses the Jacobian of the
+piece with respect to these tensors in float64, at one generic point for each piece, size and mode.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .answers import DIRECTIONS
 
 #: A redundant finite move changes outputs only by rounding.  A path from a shift to an output has
 #: at most six maps, each a sum of at most 28 products, and as many more operations in norms and
-#: softmax: fewer than a thousand roundings, of numbers that grow by at most 1 + |t|.
+#: softmax: fewer than 1,000 roundings, of numbers that a shift t scales by at most 1 + |t|.
 ROUNDINGS = 1000
 #: A move on which outputs depend must change them by more than this share of the largest output.
 SEEN = 1e-6
@@ -98,7 +97,7 @@ class Measured:
         return ((after - before).abs().max() / before.abs().max()).item()
 
     def along(self, *symbols):
-        """[a finite redundant shift, one orthogonal to all redundant ones]; {} for a zero shift."""
+        """[a finite redundant shift, one orthogonal to all such shifts]; {} for a zero shift."""
         places = [self.place[s] for s in symbols]
         basis = self.jacobian.redundant(*places)
         sizes = [self.size(s) for s in symbols]
@@ -217,7 +216,7 @@ FUNCTIONS = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 
 
 def contradictions(module, answers, mode="eval", way=Measured):
-    """The contradictions between measurement and answers, one sentence each, if there are any.
+    """The contradictions between measurement and answers, one sentence each.
 
     ``way`` is `Measured`, or `Followed` to test the prediction instead.
     """
