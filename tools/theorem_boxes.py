@@ -16,6 +16,8 @@ from docutils import nodes
 from register import BOX_TITLE, REMARK_TITLE
 from sphinx.transforms import SphinxTransform
 
+HOW_JUDGED = "00-how-this-book-proves-things.html#how-a-number-is-judged"
+
 
 class TheoremBoxes(SphinxTransform):
     default_priority = 870  # MyST resolves links inside a page at 879
@@ -43,6 +45,7 @@ class TheoremBoxes(SphinxTransform):
             title.parent.insert(place, permalink(slug, "Link to this theorem"))
         self.publish(anchors)
         anchor_equations(self.document)
+        explain_first_check(self.document)
 
     def publish(self, anchors):
         """Register the anchors with MyST, for links within this page and from other pages."""
@@ -89,6 +92,15 @@ def mark_parts(quote):
         elif part.astext() == "Evidence:":
             part["classes"].append("theorem-box-evidence")
             part.next_node(siblings=True, descend=False)["classes"].append("theorem-box-evidence")
+
+
+def explain_first_check(document):
+    """Below the first check of a page, link to the section that says how a number is judged."""
+    checks = [cell for cell in document.findall(is_cell) if "PASS  " in printed(cell)]
+    for cell in checks[:1]:
+        link = nodes.reference("", "How a number is judged", refuri=HOW_JUDGED)
+        place = cell.parent.index(cell) + 1
+        cell.parent.insert(place, nodes.paragraph("", "", link, classes=["how-judged"]))
 
 
 def anchor_equations(document):

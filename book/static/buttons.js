@@ -34,14 +34,15 @@
   /** On a narrow page a formula is made smaller, down to SMALLEST of its size, before it scrolls. */
   const SMALLEST = 0.75;
   const fitFormulas = () => {
-    for (const formula of document.querySelectorAll(".katex-display")) {
-      const letters = formula.firstElementChild;
-      letters.style.fontSize = "";
-      const fits = formula.clientWidth / formula.scrollWidth;
-      if (fits < 1) letters.style.fontSize = `${Math.max(fits, SMALLEST) * 1.12}em`;
-      if (fits < SMALLEST) formula.tabIndex = 0;
+    const formulas = [...document.querySelectorAll(".katex-display")];
+    formulas.forEach((formula) => { formula.firstElementChild.style.fontSize = ""; });
+    // Every width is read before the first is changed: the page is laid out once and not for each.
+    const fits = formulas.map((formula) => formula.clientWidth / formula.scrollWidth);
+    formulas.forEach((formula, at) => {
+      if (fits[at] < 1) formula.firstElementChild.style.fontSize = `${Math.max(fits[at], SMALLEST) * 1.12}em`;
+      if (fits[at] < SMALLEST) formula.tabIndex = 0;
       else formula.removeAttribute("tabindex");
-    }
+    });
   };
 
   const quoteText = () => {

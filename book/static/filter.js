@@ -1,14 +1,20 @@
-// A field above a long table: only the rows that contain what is typed stay; it says when none does.
-for (const box of document.querySelectorAll(".filterable")) {
-  const field = Object.assign(document.createElement("input"), { type: "search", placeholder: "Find a model" });
+// A field above a long list: only what contains the typed words stays. A message says when nothing does.
+for (const [each, list, placeholder, nothing] of [
+  [".filterable tbody tr", ".filterable", "Find a model", "No row has this. Ask audit about a model that is not here."],
+  [".claim", ".claims-of-a-text", "Find a claim or a verdict", "No claim has all these words."],
+  [".register-names li", ".register-names", "Find a theorem", "No theorem has all these words in its name."],
+]) {
+  const entries = [...document.querySelectorAll(each)];
+  if (!entries.length) continue;
+  const field = Object.assign(document.createElement("input"), { type: "search", className: "filter", placeholder });
   const said = Object.assign(document.createElement("p"), { role: "status" });
-  const rows = [...box.querySelectorAll("tbody tr")];
-  field.setAttribute("aria-label", "Rows that contain");
+  field.setAttribute("aria-label", placeholder);
   field.oninput = () => {
-    const wanted = field.value.trim().toLowerCase();
-    rows.forEach((row) => { row.hidden = !row.textContent.toLowerCase().includes(wanted); });
-    const none = rows.every((row) => row.hidden);
-    said.textContent = none ? "No row has this. A model that is not here can be asked by audit." : "";
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const has = (entry) => words.every((word) => entry.textContent.toLowerCase().includes(word));
+    entries.forEach((entry) => { entry.hidden = !has(entry); });
+    for (const one of document.querySelectorAll(list)) one.hidden = !one.querySelector(`${each.split(" ").at(-1)}:not([hidden])`);
+    said.textContent = entries.every((entry) => entry.hidden) ? nothing : "";
   };
-  box.prepend(field, said);
+  entries[0].closest(list).before(field, said);
 }
