@@ -1,5 +1,5 @@
 // Live proofs: the reader edits a cell and runs it in the page. Nothing is loaded before the
-// first click on Run; then worker.mjs loads Python, once for all cells of the page.
+// first run; then worker.mjs loads Python, once for all cells of the page.
 (() => {
   const SLOW = 20_000; // milliseconds after which a run is worth a word
   const KEYS = "Ctrl+Enter runs the cell. Tab indents; Escape leaves the field.";
@@ -73,10 +73,12 @@
     }
 
     edit() {
-      if (!this.panel) this.build();
+      const first = !this.panel;
+      if (first) this.build();
       this.say("");
       this.toggle(true);
       this.field.focus();
+      if (first && !this.source.includes("...")) this.run(); // an exercise waits for its line
     }
 
     // Either the page as it was, or the field and what it gives.
