@@ -2,18 +2,18 @@
 
     torchrun --standalone --nproc-per-node 2 context_parallel.py
 
-Started like this, the file tests itself: it divides keys and values among the processes and
-computes attention in three ways.  Each result must agree with that of one device within the
-book's tolerance, which is computed by the folder ``derivation`` beside this file.
+When started like this, the file tests itself: it divides keys and values among the processes, the
+ranks, and computes attention in three ways.  Each result must agree with attention on one device
+within the book's tolerance, which comes from the folder ``derivation`` beside this file.
 
     merged_partials   every rank has all queries; outputs and log-sum-exps are sent
-    ring              queries are divided, too; keys and values pass from rank to rank
+    ring              queries are divided as well; keys and values pass from rank to rank
     gathered_keys     the naive way: every rank collects all keys and values
 
-The mathematics is in chapter 16 of "Where Did the Bias Go?": Theorems 16.1 (any number of shards
-can be merged) and 16.2 (outputs and log-sum-exps are enough).  The functions compute no gradients.
-They are written to be read, so they compute all scores of a shard at once.  They need only torch,
-and run with gloo on the CPU, or with nccl where every process has a GPU of its own.
+The mathematics is in chapter 16 of "Where Did the Bias Go?": Theorems 16.1 (results from any number
+of shards of the keys can be merged) and 16.2 (outputs and log-sum-exps suffice for that).  The
+functions compute no gradients.  For clarity they compute all scores of a shard at once.  They need
+only torch, and run with gloo on the CPU, or with nccl if every process has its own GPU.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-# ── On one device: a part of attention, and how parts merge ───────────────────────────────
+# ── On one device: attention over some keys, and how to merge results ─────────────────────
 
 
 def partial_attention(q, k, v, visible=None):
@@ -80,7 +80,7 @@ def striped(n, ranks):
 
 
 def checked(places, rank, keys):
-    """``places``, unchanged; raises ValueError unless they fit the keys and each is on one rank.
+    """Return ``places`` if they match the keys and put each on one rank; else raise ValueError.
 
     Theorem 16.1 needs every key on exactly one rank.
     """
@@ -100,11 +100,11 @@ def up_to(queries, keys):
     return keys <= queries.unsqueeze(-1)
 
 
-# ── The ranks, and what they exchange ─────────────────────────────────────────────────────
+# ── The ranks, and how they exchange tensors ──────────────────────────────────────────────
 
 
 class Ranks:
-    """The processes that torchrun started, seen from one of them, and their exchanges.
+    """What one process knows of all those that torchrun started, and how it exchanges tensors.
 
     Attributes: ``rank``, ``size``, ``device``, ``sent`` (bytes that this rank has sent).  An
     exchange that waits for a rank longer than ``timeout`` seconds raises torch's own RuntimeError.
@@ -120,7 +120,7 @@ class Ranks:
         self.rank, self.size, self.sent = dist.get_rank(), dist.get_world_size(), 0
 
     def gather(self, tensor):
-        """The tensors of all ranks, of one shape, along a new first axis: (ranks, ...)."""
+        """Stack the tensors of all ranks, which must have the same shape, into (ranks, ...)."""
         everyones = tensor.new_empty(self.size, *_forward_only(tensor).shape)
         dist.all_gather(list(everyones), tensor.contiguous())
         self.sent += (self.size - 1) * tensor.nbytes
@@ -180,7 +180,7 @@ def ring(ranks, q, k, v, places, causal=False):
     for step in range(ranks.size):
         owner = (ranks.rank - step) % ranks.size
         if step < ranks.size - 1:
-            coming = places[owner - 1].numel()  # keys in the shard that the previous rank has
+            coming = places[owner - 1].numel()  # keys in the previous rank's shard
             arrived = ranks.pass_on(block, (*block.shape[:-2], coming, block.shape[-1]))
         visible = up_to(places[ranks.rank], places[owner]).to(ranks.device) if causal else None
         part = partial_attention(q, *block.split([k.shape[-1], v.shape[-1]], -1), visible)
@@ -206,14 +206,14 @@ def gathered_keys(ranks, q, k, v, places, causal=False):
 
 
 def bytes_of_partials(ranks, queries, d, heads=1, item=4):
-    """The bytes that each of p ranks sends in ``merged_partials``: (p-1) m (d+1) numbers."""
+    """The bytes that one of p ranks sends in ``merged_partials``: (p-1) m (d+1) numbers."""
     return (ranks - 1) * queries * (d + 1) * heads * item
 
 
 def bytes_of_ring(ranks, n, d, heads=1, item=4):
-    """The bytes that each of p ranks sends in ``ring`` if p divides n: (p-1) (n/p) 2d numbers.
+    """The bytes that one of p ranks sends in ``ring`` if p divides n: (p-1) (n/p) 2d numbers.
 
-    With ``gathered_keys`` it sends just as many bytes; ``ring`` saves memory, not traffic.
+    A rank sends as many bytes with ``gathered_keys``; ``ring`` saves memory, not traffic.
     """
     return (ranks - 1) * n * 2 * d * heads * item // ranks
 
@@ -222,7 +222,7 @@ def bytes_of_ring(ranks, n, d, heads=1, item=4):
 
 
 def check(ranks):
-    """Compare the three ways with one device; rank 0 prints a line per check.  True if all pass."""
+    """Compare the three ways with one device; rank 0 prints the result.  True if all pass."""
     from derivation.checks import error  # only the self-check needs this module
 
     passed = []

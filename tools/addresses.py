@@ -5,16 +5,16 @@ import re
 import yaml
 from files import Fault
 
-#: The branch with the copies for Colab.
+#: The branch with the copies of the notebooks that Colab opens.
 PUBLISHED_BRANCH = "published"
-#: The file in which the site offers the book as a PDF.
+#: The file name under which the site offers the book as a PDF.
 PDF = "where-did-the-bias-go.pdf"
 
 REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)(?<!\.git)(?<!\.github\.io)")
 
 
 def addresses(root):
-    """The public addresses of the repository and of the site (without a slash), or empty strings."""
+    """The public addresses of repository and site, without a final slash, or empty strings."""
     url = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
     found = REPOSITORY.fullmatch(url or "")
     if url and not found:
@@ -26,5 +26,5 @@ def addresses(root):
 
 
 def site_address(root):
-    """The address of the published book on GitHub Pages, without a slash, or an empty string."""
+    """The address of the published book on GitHub Pages, without a final slash, or ""."""
     return addresses(root)[1]

@@ -1,12 +1,12 @@
-"""Write the table of what can go into the pages that print it.
+"""Write rows of `redundancy.what_can_go` into the pages that show which biases can go.
 
     .venv/bin/python tools/answers.py      # after a change in notebooks/redundancy/what_can_go
 
-A page marks each place with a comment, and this tool rewrites the paragraph or table below it:
+A comment marks each place in a page, and this tool rewrites the paragraph or table below it:
 
     <!-- table: group Attention -->         the rows of a group, as a summary
     <!-- table: line Cross-attention -->    what goes alone, what is absorbed, what stays
-    <!-- table: not Cross-attention -->     what changes these answers, and what holds then
+    <!-- table: not Cross-attention -->     what changes the answers of a line, and what holds then
     <!-- table: moves -->                   the constants that move, by placement (chapter 8b)
     <!-- table: asked -->                   the models that people ask about (the first page)
 """
@@ -32,7 +32,7 @@ ROWS = {row.title: row for row in TABLE}
 
 
 def written(text, folder=""):
-    """The text with the block below every mark rewritten; links begin with ``folder``."""
+    """Rewrite the block below every marking comment of a text; links begin with ``folder``."""
     sections = {title.replace("`", "") for title in re.findall(r"^### (.+)$", text, re.MULTILINE)}
 
     def anew(mark):
@@ -44,7 +44,7 @@ def written(text, folder=""):
 
 
 def group(name, folder, sections):
-    """A row for each piece: its name, what can go by which theorem, and what stays."""
+    """A table of a group's rows: the title, what can go by which theorem, and what stays."""
     demand(name in GROUPS, f"the table has no group {name!r}")
     lines = ["| around your layer | can go | stays |", "|---|---|---|"]
     for row in GROUPS[name]:
@@ -67,7 +67,7 @@ def not_when(title, folder, sections):
 
 
 def moves(_, folder, sections):
-    """The changes that replace a bias by zero, by placement; equal changes share one line."""
+    """A table of what has to change when a bias is set to zero, for the placements of the norms."""
     found = {}
     for row in MODELS:
         for answer in row.answers:
@@ -84,7 +84,7 @@ def moves(_, folder, sections):
     return "\n".join(lines)
 
 
-#: The rows of whole blocks that differ only in placement, and their names in chapter 8b.
+#: {title of a row: its name in chapter 8b}, for whole blocks that differ in where the norms are.
 PLACEMENTS = {
     "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT": "pre-norm",
     "Post-norm, LayerNorm: BERT, RoBERTa, BART": "post-norm",
@@ -107,7 +107,7 @@ ASKED = (
 
 
 def asked(_, folder, sections):
-    """A row for each entry of `ASKED`, with a link to its section of the decision page."""
+    """A table with a row for each entry of `ASKED`, which links to the decision page."""
     lines = ["| your model, its biases | can go, if present | stays |", "|---|---|---|"]
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for models, biases, title in ASKED:
@@ -122,7 +122,7 @@ RENDERED = {"group": group, "line": line, "not": not_when, "moves": moves, "aske
 
 
 def cited(folder):
-    """A function that links an answer to its theorem, in brackets, or returns "" if it has none."""
+    """A function that returns the link to an answer's theorem in brackets, or "" without one."""
 
     def cite(answer):
         theorem = answer.theorem

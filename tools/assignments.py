@@ -1,18 +1,18 @@
-"""Write the assignments and the drawn sheets: as source, for students, and solved.
+"""Write the assignments and the sheets of drawn exercises: as source, for students, and solved.
 
     python tools/assignments.py                # into _build/course/assignments
     SEED=autumn python tools/assignments.py some/folder
 
-An assignment is one source in book/teaching/assignments, marked as nbgrader expects.  A sheet, two
-exercises on a chapter whose solutions are published nowhere, has the same format.  The SEED draws
-each exercise from a family in ``families.yml``, which lists letters to choose from, true lines and
-false neighbours.  The checker decides what is true: a solution is a derivation or a counterexample
-that it accepts.  Each assignment or sheet has three notebooks that run alone, because their first
-cell writes the book's code into their folder:
+An assignment is a notebook in book/teaching/assignments, marked as nbgrader expects.  A sheet has
+the same format and poses two exercises on a chapter; their solutions are published nowhere.  The
+SEED decides how each exercise is drawn from a family in ``families.yml``, which lists letters, true
+claims, and false variants of them.  The checker decides what is true: it has to accept a solution,
+which is a derivation or a counterexample.  All three versions run alone, because their first cell
+writes the book's code into their folder:
 
     source/part-2.ipynb      for grade.py and nbgrader, which makes its own students' version
     student/part-2.ipynb     without solutions and hidden tests
-    solution/part-2.ipynb    the source, solved, without the marks of the solutions
+    solution/part-2.ipynb    with solutions, and without the marks around them
 """
 
 import copy
@@ -46,12 +46,11 @@ def main(arguments):
 
 
 def seed():
-    """The seed that draws the sheets. It is no secret unless the environment sets it."""
+    """The seed for drawing the sheets. It is secret only if the environment sets it."""
     return os.environ.get("SEED", "1")
 
 
 def write_assignments(folder):
-    """Write all assignments and sheets, each in three versions."""
     sources = {path.name: read_notebook(path) for path in sorted(SOURCES.glob("*.ipynb"))}
     sources |= {f"sheet-{chapter:02}.ipynb": sheet(chapter, seed()) for chapter in families()}
     for name, notebook in sources.items():
@@ -61,11 +60,11 @@ def write_assignments(folder):
     print(f"{len(sources)} assignments, each as source, for students and solved: {folder}")
 
 
-# ---- three versions of each ---------------------------------------------------------------
+# ---- the three versions -------------------------------------------------------------------
 
 
 def versions(name, notebook):
-    """{"source", "student" or "solution": text}; raises Fault if a solution has no end mark."""
+    """{"source", "student" or "solution": text}; raises Fault if a ### BEGIN has no ### END."""
     source = with_opening(notebook)
     student = changed(source, for_students)
     for cell in student.cells:
@@ -85,7 +84,7 @@ def with_opening(notebook):
 
 
 def changed(notebook, change):
-    """A copy of the notebook with a new source in each cell."""
+    """A copy of the notebook in which each cell has the source ``change(cell)``."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         cell.source = change(cell).rstrip("\n")
@@ -99,11 +98,11 @@ def for_students(cell):
 
 
 def solved(cell):
-    """A cell's source with its solution but without the marks."""
+    """A cell's source with its solutions, but without the marks around them."""
     return SOLUTION.sub(lambda found: found[2], cell.source + "\n")
 
 
-# ---- drawn sheets --------------------------------------------------------------------------
+# ---- sheets of drawn exercises -------------------------------------------------------------
 
 ABOUT = """\
 # Sheet {chapter} · Two exercises on chapter {chapter}
@@ -167,7 +166,7 @@ def families():
 
 
 def sheet(chapter, seed):
-    """The source of a chapter's sheet."""
+    """The source version of a chapter's sheet."""
     cells = [markdown("about", ABOUT.format(chapter=chapter)), code("setup", SETUP)]
     for number, family in enumerate(families()[chapter], 1):
         cells += question(number, drawn(family, random.Random(f"{seed}, {chapter}, {number}")))
@@ -179,7 +178,7 @@ def sheet(chapter, seed):
 
 
 def drawn(family, chance):
-    """One exercise of a family: name, code, claims, which claim is false and why, and the reasons."""
+    """One exercise, drawn from the letters, true claims and false claims of a family."""
     letters = {letter: chance.choice(others) for letter, others in family["letters"].items()}
     put = lambda text: text.format_map(letters)
     *true, reasons = map(put, chance.choice(family["right"]))
@@ -191,7 +190,7 @@ def drawn(family, chance):
 
 
 def question(number, made):
-    """The cells of one exercise."""
+    """Yield the cells of one exercise."""
     claims, name, false = made["claims"], f"q{number}", made["false"]
     shown = dict(zip("abcd", [*claims["A"], *claims["B"]]))
     sides = "".join(f'    "{k}": ({left}, {right}),\n' for k, (left, right) in claims.items())

@@ -1,9 +1,9 @@
-"""Time the count of a whole model's nullity on two threads, until one count takes two minutes.
+"""Time, on two threads, the count of whole models' redundant directions, their nullity.
 
     .venv/bin/python tools/atlas_cost.py            # writes notebooks/records/atlas_cost.json
 
-The models are the untied GPT-2s of chapter 12b, whose cells build them: two layers, heads of width 2,
-an inner width equal to the width, and d + 2 words.  They grow by two features at a time.  The program
+The cells of chapter 12b build the models, untied GPT-2s: two layers, width d, inner width d, heads
+of width 2, and d + 2 words.  The width grows by 2 until one count takes two minutes.  The program
 compares every count with the chapter's formula and stops if they differ.
 """
 
@@ -15,7 +15,7 @@ import time
 
 from files import NOTEBOOKS, Fault, in_a_sentence, read_notebook, write
 
-os.environ |= {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # idle threads sleep
+os.environ |= {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # let idle threads sleep
 sys.path.insert(0, str(NOTEBOOKS))
 os.chdir(NOTEBOOKS)
 
@@ -26,7 +26,7 @@ CELLS = ("12b-01", "12b-04", "12b-07")  # imports; random parameters; the models
 
 
 def measured(d, names):
-    """One entry of the record: the model of width d."""
+    """The record's entry for the model of width d; ``names`` are those that the cells define."""
     sizes = (d, d // 2, d, d + 2, 8)
     model = names["randomised"](names["gpt2"](*sizes), seed=d).cpu()
 

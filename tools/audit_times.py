@@ -1,10 +1,10 @@
-"""Time audits and measure their memory, each in its own process. Run it by hand on a quiet machine.
+"""Measure the time and memory of audits, each in its own process. Run by hand on an idle machine.
 
     .venv/bin/python tools/audit_times.py                 # all cases
     .venv/bin/python tools/audit_times.py resnet50        # one case
 
-Prints seconds and gigabytes.  The goals for two quiet cores: a configuration of any size in 10 s and
-1 GB; GPT-2 small itself in 60 s and 2 GB; a network like ResNet-50 in 60 s.
+The goals for two idle cores are 10 s and 1 GB for a configuration of any size, 60 s and 2 GB for
+GPT-2 small itself, and 60 s for a network like ResNet-50.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "notebooks"))
 
 
 class Bottleneck(nn.Module):
-    """A block of ResNet-50: three convolutions, each before a BatchNorm, and a residual."""
+    """A block of ResNet-50: three convolutions, each followed by a BatchNorm, and a residual."""
 
     def __init__(self, given, middle, stride):
         super().__init__()

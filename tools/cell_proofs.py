@@ -1,4 +1,4 @@
-"""What the cells of the notebooks prove without torch, and the CPU time of each proved line."""
+"""Find what the cells of the notebooks prove without torch, and time each proved line."""
 
 import contextlib
 import io
@@ -13,14 +13,14 @@ from live_proofs import live_cells
 
 
 def proof_cells():
-    """Yield (name of the notebook, cell) for every cell that proves or refuses something."""
+    """Yield (name of the notebook, cell) for each cell that proves, refutes or refuses a claim."""
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         for cell in live_cells(json.loads(path.read_text(encoding="utf-8"))):
             yield path.stem, cell
 
 
 class Line(NamedTuple):
-    """A proved line of a derivation; ``before`` is the expression in the line above it."""
+    """A proved line of a derivation; ``before`` is the expression in the line above."""
 
     derivation: object
     before: object
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def proved_by(cell):
-    """Run a cell, each derivation with empty caches; return the theorems and Lines it proves."""
+    """The theorems and Lines that a cell proves; every derivation starts with empty caches."""
     theorems, lines = [], []
     check, make = Derivation.by, proofs._theorem
 

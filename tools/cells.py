@@ -4,7 +4,7 @@ import re
 
 from files import read_notebook
 
-#: A code fence; splitting a text at it makes Markdown and code fences alternate.
+#: A fenced block of code; splitting a text at these yields Markdown and code in turn.
 FENCE = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 
 

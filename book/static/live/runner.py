@@ -1,4 +1,4 @@
-"""Run a page's cells in the reader's browser, independently; `worker.mjs` loads this module."""
+"""Run a page's cells, each by itself, in the reader's browser; `worker.mjs` loads this module."""
 
 import ast
 import contextlib
@@ -9,12 +9,12 @@ import traceback
 from derivation import ProofError
 
 CELL, BEFORE = "the cell", "what stands before the cell"
-UNTESTED = "not run in torch, which is not installed"  # shown once on the page, not for each line
+UNTESTED = "not run in torch, which is not installed"  # the page says this once, not on every line
 LONGEST = 20_000  # characters; typesetting more would freeze the page
 
 
 def run(prelude, source):
-    """Run a cell; return, as JSON, what it printed and its values, its refusal or its error."""
+    """Run a cell; return what it printed, and its values, a refusal or an error, as JSON."""
     printed, values, result = io.StringIO(), [], {}
     try:
         namespace = namespace_after(prelude)
@@ -31,7 +31,7 @@ def run(prelude, source):
 
 
 def namespace_after(prelude):
-    """A new namespace in which the prelude has run, so that no run of a cell affects another."""
+    """A new namespace in which the prelude has run, so that no run of a cell affects the next."""
     namespace = {"__name__": "__main__", "display": lambda *values: None}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(prelude, BEFORE, "exec"), namespace)
@@ -39,7 +39,7 @@ def namespace_after(prelude):
 
 
 def last_value(source, namespace):
-    """Run a cell as Jupyter does; return its last line's value if that line is an expression."""
+    """Run a cell as Jupyter does; return the value of the last statement if it is an expression."""
     body = ast.parse(source, CELL).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), CELL, "exec"), namespace)
@@ -47,7 +47,7 @@ def last_value(source, namespace):
 
 
 def shown(values):
-    """Values as Jupyter shows them: as LaTeX if they have it, otherwise as text."""
+    """The values as Jupyter shows them: in LaTeX where they define it, otherwise as text."""
     found = {"latex": [], "text": []}
     for value in values:
         latex = value._repr_latex_() if hasattr(value, "_repr_latex_") else None
@@ -68,7 +68,7 @@ def presentable(said):
 
 
 def in_a_sentence(error):
-    """A sentence that describes an error, in place of a traceback, with the line of the cell."""
+    """A sentence, instead of a traceback, that describes an error and names the cell's line."""
     if isinstance(error, SyntaxError) and error.filename == CELL:
         return f"Line {error.lineno} is not Python: {error.msg}."
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,15 +1,15 @@
 """Grade submitted notebooks: points for each part of a question, with the reason.
 
-    python grade.py submission.ipynb                      # one
-    python grade.py submissions/*.ipynb --csv marks.csv   # a class
+    python grade.py submission.ipynb                      # one submission
+    python grade.py submissions/*.ipynb --csv marks.csv   # a whole class
 
 The assignments are read from the folder ``source`` beside this file, or from ``--source``.
 
-Only the answers of a submission and the code cells that the student added are run, in their order;
-setup and tests, including hidden ones, come from the source.  A submission runs in its own kernel,
-in an empty temporary folder, on the CPU, with few of your environment variables, and its output is
-dropped.  Before each cell the names of the setup and Python's own regain their meaning.  A cell
-that runs too long, needs too much memory or ends Python costs its own question only.
+Of a submission, only the answers and the code cells that the student added are run, in order; setup
+and tests come from the source.  A submission runs in its own kernel, in an empty temporary folder,
+on the CPU, with few of your environment variables, and its output is discarded.  Before each cell,
+the names of the setup and Python's built-in names are restored.  A cell that runs too long, needs
+too much memory or ends Python loses only the points of its own question.
 
 **This does not protect you from a submission written to deceive.**  The code runs as you: it can
 read the hidden tests and your files, and use the network.  Grade strangers' code in a container
@@ -56,19 +56,19 @@ def _remember():
 get_ipython().events.register("pre_run_cell", _restore)
 """
 
-#: The kind of a cell is setup, answer, tests or text, or person if a person grades the answer.
+#: ``kind`` is "setup", "answer", "tests", "text", or "person": an answer that a person grades.
 Cell = namedtuple("Cell", "name kind points source")
-#: The points for a part of a question, with a reason; the points are None if a person grades it.
+#: A part of a question scored ``points`` out of ``of``, or None if a person has to grade it.
 Verdict = namedtuple("Verdict", "question points of reason")
 Report = namedtuple("Report", "file assignment verdicts notes")
 
 
 class CannotGrade(Exception):
-    """The reason why a submission cannot be graded."""
+    """A submission cannot be graded; the message says why."""
 
 
 def read(path):
-    """The notebook in a file; raises CannotGrade if the file holds none."""
+    """The notebook in a file; raises CannotGrade if the file is not a notebook."""
     try:
         return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
     except Exception as error:  # a broken file can raise any error
@@ -76,7 +76,7 @@ def read(path):
 
 
 def cells_of(notebook):
-    """Yield the Cells of a notebook by nbgrader's metadata; a cell without any has no name."""
+    """Yield each cell of a notebook as a Cell; without nbgrader's metadata its name is empty."""
     for cell in notebook.cells:
         mark, kind = cell.metadata.get("nbgrader") or {}, "text"
         if mark.get("solution"):
@@ -87,7 +87,7 @@ def cells_of(notebook):
 
 
 def sorted_out(names, submission):
-    """({name: source}, {name: code added after that cell}); the last of duplicate cells counts."""
+    """({name: source}, {name: code added after the cell}); the last cell with a name counts."""
     found, added, last = {}, {}, ""
     for cell in submission:
         if cell.name in names:
@@ -98,7 +98,7 @@ def sorted_out(names, submission):
 
 
 def grade(path, source, seconds=60, megabytes=2048):
-    """The Report on a submission; ``path`` and the assignment ``source`` are notebook paths."""
+    """The Report on the submission at ``path``, graded by the assignment at ``source``."""
     cells = list(cells_of(read(source)))
     found, added = sorted_out({cell.name for cell in cells} - {""}, cells_of(read(path)))
     own = {"limits", *(cell.name for cell in cells if cell.kind == "setup")}
@@ -111,7 +111,7 @@ def grade(path, source, seconds=60, megabytes=2048):
 
 
 def assembled(cells, found, added, megabytes):
-    """The code cells to run, each with its name in its metadata."""
+    """The code cells to run, in order; the metadata of each contain its name."""
     steps = [("limits", FIRST.format(megabytes=int(megabytes)))]
     for name, kind, _, source in cells:
         code = {"setup": f"{source}\n_remember()", "tests": source, "answer": found.get(name, "")}
@@ -121,7 +121,7 @@ def assembled(cells, found, added, megabytes):
 
 
 def run(steps, seconds_for):
-    """Run the cells, then rerun them without any that were stopped; return {name: its error}."""
+    """Run the cells, then rerun them without any that were stopped; return {name: error}."""
     notebook, stopped = nbformat.v4.new_notebook(cells=steps), {}
     while ended := run_once(notebook, seconds_for):
         stopped |= ended
@@ -130,7 +130,7 @@ def run(steps, seconds_for):
 
 
 def run_once(notebook, seconds_for):
-    """Run the cells; return {name: why} for the cell that ended the run, or {} if all ran."""
+    """Run the cells; return {name: reason} for the cell that ended the run, or {} if all ran."""
     client = NotebookClient(notebook, allow_errors=True, extra_arguments=["--log-level=CRITICAL"])
     begun = []
     client.timeout_func = lambda cell: seconds_for(cell.metadata.name)
@@ -147,7 +147,7 @@ def run_once(notebook, seconds_for):
 
 
 def error_of(cell):
-    """The error that a cell ended with, in words, or "" if it had none."""
+    """The error of a cell in words, or "" if it raised none."""
     for output in cell.outputs:
         if output.output_type == "error":
             asserted = output.ename == "AssertionError" and output.evalue
@@ -171,7 +171,7 @@ def verdicts_on(cells, found, errors):
 
 
 def shortcoming(tests, answers, found, errors):
-    """Why a part scores nothing, or "" if it scores."""
+    """Why a part of a question scores no points, or "" if it scores them."""
     if any(UNANSWERED.search(found.get(answer, "")) for answer in answers):
         return "not answered"
     reasons = [f"the answer {errors[answer]}" for answer in answers if answer in errors]
@@ -180,7 +180,7 @@ def shortcoming(tests, answers, found, errors):
 
 def notes(cells, found, errors):
     """Yield notes on changed or missing setup and tests, and on errors in added cells."""
-    visible = lambda source: HIDDEN.sub("", source).split()  # editors change white space
+    visible = lambda source: HIDDEN.sub("", source).split()  # editors may change white space
     for name, kind, _, source in cells:
         if kind in ("setup", "tests") and visible(found.get(name, "")) != visible(source):
             yield f"{name} was changed or is missing; the original was used"
@@ -188,7 +188,7 @@ def notes(cells, found, errors):
 
 
 def main(arguments=None):
-    """Grade; return 0, or 1 if some submission could not be graded.  Bad arguments exit with 2."""
+    """Grade the submissions; return 0, or 1 if one cannot be graded.  Bad arguments exit with 2."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("submissions", nargs="+", type=Path, metavar="submission.ipynb")
     parser.add_argument("--source", type=Path, default=Path(__file__).resolve().parent / "source")
@@ -219,7 +219,7 @@ def source_for(path, options):
 
 
 def told(report):
-    """The report in words; text from the submission is put on one line each and cut off."""
+    """The report as text; each passage from the submission is put on one line and cut short."""
     in_a_line = lambda words: " ".join(words.split())[:1000]
     counted = [v for v in report.verdicts if v.points is not None]
     total = Verdict("total", sum(v.points for v in counted), sum(v.of for v in counted), "")

@@ -1,4 +1,4 @@
-"""A course for nbgrader: run its commands in this folder."""
+"""The configuration of an nbgrader course; run the nbgrader commands in this folder."""
 
 c = get_config()  # noqa: F821  nbgrader defines it
 
