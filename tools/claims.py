@@ -1,13 +1,13 @@
 """The claims that the book settles, read from `claims.yml`.
 
 The directive `{claims} claims.yml ../notebooks` renders them, with counts at the top.  Each claim
-lists what settles it, which this module turns into a link:
+lists what settles it in one of these forms, and this module turns every entry into a link:
 
     3.2                     a theorem of the register: its proof and its check
     03-a-notebook#overview  a section of a notebook, where something is measured or read
     @ioffe2015batch         a source in references.bib
 
-Elsewhere in the book the numbers in `[002-11]` or `[000-09, 000-10]` become links.
+Numbers of claims elsewhere in the book, as in `[002-11]` or `[000-09, 000-10]`, become links.
 """
 
 import re
@@ -28,7 +28,7 @@ PAGE = "book/claims"
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in the book's words, with the few ``words`` of the text that make it."""
+    """A claim in the book's words; ``words`` are the few words of the text that make the claim."""
 
     id: str
     claim: str
@@ -50,14 +50,14 @@ class Claim:
 
 
 def read_claims(path):
-    """(texts, claims): {number of a text: {"about", "source"}}, and the claims in order."""
+    """(texts, claims): {number of a text: its "about" and "source"}, and a list of Claims."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     verdict = lambda entry: str(entry["verdict"]).lower()  # YAML reads a bare true as a boolean
     return data["texts"], [Claim(**e | {"verdict": verdict(e)}) for e in data["claims"]]
 
 
 def links(settled, theorems, notebooks="../notebooks"):
-    """Markdown for one thing that settles a claim; ``theorems`` are the statements by number."""
+    """A link, as Markdown, to what settles a claim; ``theorems`` is {number: statement}."""
     if settled.startswith("@"):
         return f"{{cite}}`{settled[1:]}`"
     if not THEOREM.fullmatch(settled):
@@ -87,7 +87,7 @@ class Claims(BookDirective):
         return [self.summary(texts, claims), *self.sections(texts, claims)]
 
     def summary(self, texts, claims):
-        """How many claims have which verdict, in all and text by text."""
+        """A table of how many claims have each verdict, in total and in each text."""
         table = [f"| text | claims | {' | '.join(VERDICTS)} |", "|---" * (len(VERDICTS) + 2) + "|"]
         for name in ["**all**", *texts]:
             verdicts = [claim.verdict for claim in claims if name in ("**all**", claim.text)]

@@ -3,10 +3,10 @@
     python tools/colab.py                  # into _build/colab/notebooks
     python tools/colab.py some/folder      # elsewhere
 
-The first code cell of a copy, which Colab folds, holds an archive of the parts of the book that the
-notebook needs (packages that it imports, files that it names), and unpacks it beside the notebook.
-It installs, pins and fetches nothing.  Links to other chapters lead to the published book if its address is known,
-and are plain words otherwise.
+The first code cell of a copy, which Colab folds, contains an archive of the book's packages that
+the notebook imports and of the files that it names, and unpacks this archive beside the notebook.
+Nothing is installed or downloaded.  Links to other chapters lead to the published book if its
+address is known, and become plain text otherwise.
 """
 
 import ast
@@ -24,7 +24,7 @@ from files import NOTEBOOKS, ROOT, in_a_sentence, read_notebook, write
 
 COPIES = ROOT / "_build" / "colab" / "notebooks"
 
-#: A file that code may name, inside the folder of the notebooks.
+#: A string in code that may name a file in the folder of the notebooks.
 FILE = re.compile(r"\w[\w-]*(/\w[\w-]*)*\.\w+")
 LINK = re.compile(r"\[([^\]]+)\]\((?P<page>[\w./-]+\.(?:ipynb|md))(?P<anchor>#[\w-]+)?\)")
 
@@ -53,13 +53,13 @@ def main(arguments):
 
 
 def copies(site):
-    """{name: the bytes of the copy} of every notebook."""
+    """{name: bytes of the copy} for every notebook."""
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
     return {path.name: colab_copy(path, site).encode() for path in paths}
 
 
 def colab_copy(path, site=""):
-    """The text of the copy; ``site`` is the address of the published book, or an empty string."""
+    """The copy of a notebook, as text; ``site`` is the published book's address, or ""."""
     notebook = read_notebook(path)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -76,10 +76,10 @@ def colab_copy(path, site=""):
 
 
 def companions(notebook):
-    """The files of the book that a notebook needs in its folder, in order.
+    """The files of the book that a notebook needs beside it, sorted.
 
-    They are the packages and modules of this folder that the notebook, or one of them, imports, and
-    the files of this folder that its code names: a script to start, a record to draw, a style.
+    They are the packages and modules in NOTEBOOKS that it imports, directly or through others, and
+    the files there that its code names, such as a script to run, a record to plot, or a style.
     """
     found, todo = set(), set()
     for cell in notebook.cells:
@@ -96,7 +96,7 @@ def companions(notebook):
 
 
 def files_of(names):
-    """The files of packages and modules, and the named files, among the notebooks."""
+    """The files in NOTEBOOKS that have these names, or belong to packages with these names."""
     found = set()
     for name in names:
         package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
@@ -105,7 +105,7 @@ def files_of(names):
 
 
 def imported(tree):
-    """The top-level modules that code imports."""
+    """Yield the top-level modules that code imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -114,7 +114,7 @@ def imported(tree):
 
 
 def writing_cell(paths):
-    """Code that writes these files; equal files give equal code."""
+    """The source of a cell that writes these files; equal files give equal sources."""
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         for path in paths:
@@ -126,7 +126,7 @@ def writing_cell(paths):
 
 
 def with_links(text, site):
-    """The text with each link to another page of the book adapted to a copy."""
+    """The text, in which links to other pages of the book lead to the site or become plain text."""
 
     def fitted(link):
         page, anchor = link["page"], link["anchor"] or ""

@@ -1,14 +1,13 @@
-"""Pack what a teacher hands out, `student.zip` and `instructor.zip`, into `_build/course`.
+"""Pack the course, as `student.zip` and `instructor.zip`, into `_build/course`.
 
     make course                        # builds the book, then runs this
     make course SEED=…                 # draws exercises for one class only
     python tools/course.py FOLDER      # writes elsewhere, with the book as last built
 
-Students get the book to read offline or to serve, its chapters and exercise sheets as notebooks that
-run alone (the sheets without solutions), and the assignments.  Teachers get all of that with
-solutions, and also the slides, the rubric, the grading script with its container, and a course
-folder for nbgrader.
-Equal sources produce equal bytes.
+Students get the book to read offline or to serve, its chapters and exercise sheets as notebooks
+that run alone (the sheets without solutions), and the assignments.  Teachers get all of that with
+solutions, and also the slides, the rubric, the grading script with its container, the live
+derivations, and a course folder for nbgrader.  Equal sources produce equal bytes.
 """
 
 import re
@@ -51,7 +50,7 @@ def main(arguments):
 
 
 def pack(folder):
-    """Write both archives into ``folder``, with the slides that are in it."""
+    """Write both archives into ``folder``, which already contains the slides."""
     assignments.write_assignments(folder / "assignments")
     both = for_both()
     for name, others in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
@@ -128,7 +127,7 @@ def as_bytes(notebook):
 
 
 def without_solutions(sheet):
-    """An exercise sheet as students get it, without its folded text and folded code."""
+    """Remove the solutions, which are folded text and folded code, from a sheet; return it."""
     sheet.cells = [cell for cell in sheet.cells if not has_tag(cell, "hide-cell")]
     for cell in sheet.cells:
         if cell.cell_type == "markdown":
@@ -138,7 +137,7 @@ def without_solutions(sheet):
 
 
 def live(plan):
-    """A notebook of the cells that a plan has typed in class, each below the sentence about it."""
+    """A notebook of the cells to type in class, each below the sentence that introduces it."""
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     title = f"{plan.splitlines()[0]}\n\nThe live derivation, as planned."
     cells = [markdown(title, id="title")]

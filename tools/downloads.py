@@ -1,9 +1,9 @@
-"""Offer what is built beside the site: the PDF, all notebooks, and the archives of the course.
+"""Offer files for download: the PDF, all notebooks, and the archives of the course.
 
-The directive `{downloads}` becomes a list of links, to all files or to those it names, and every page
-gets the PDF in the theme's menu of downloads.  Only the notebooks are packed with every build;
-`make pdf`, `make course` and `make release` make the others.  A file that does not exist, or that is
-older than the book, is not offered.
+The directive `{downloads}` becomes a list of links to all these files, or to those that it names,
+and the theme's download menu offers the PDF on every page.  Only the notebooks are packed with
+every build; `make pdf`, `make course` and `make release` make the other files.  A file that does
+not exist, or that is older than the book, is not offered.
 """
 
 import shutil
@@ -16,14 +16,14 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import relative_uri
 
 NOTEBOOKS = "notebooks.zip"
-#: Where each file is made, and what it is.
+#: {file: (the folder in which it is made, what the list of links says about it)}
 OFFERED = {
     PDF: ("_build/pdf", "The book as a PDF, with its outline and its links"),
     NOTEBOOKS: ("", "All chapters and exercises as notebooks that run alone"),
     "student.zip": ("_build/course", "For a class: the book, notebooks, exercises and assignments"),
     "instructor.zip": ("_build/course", "For its teacher: also solutions, slides and a grader"),
 }
-#: The sources of all these files.
+#: No file is offered that is older than one of these sources.
 SOURCES = ("_*.yml", "notebooks/*.ipynb", "book/**/*.*", "tools/print_pdf.*", "tools/one_page.*")
 
 
@@ -32,7 +32,7 @@ def made(root, name):
 
 
 def is_current(root, name=PDF):
-    """Whether the file exists and no file of the book is newer."""
+    """Whether the file exists and is no older than its sources."""
     file = made(root, name)
     sources = [path for pattern in SOURCES for path in Path(root).glob(pattern)]
     return file.is_file() and max(s.stat().st_mtime for s in sources) <= file.stat().st_mtime
@@ -82,6 +82,6 @@ def copy(app, failed):
 
 def setup(app):
     app.add_directive("downloads", Downloads)
-    app.connect("html-page-context", add_to_menu, priority=600)  # after the theme's menu, at 501
+    app.connect("html-page-context", add_to_menu, priority=600)  # the theme adds its menu at 501
     app.connect("build-finished", copy)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

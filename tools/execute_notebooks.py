@@ -2,7 +2,7 @@
 
     python tools/execute_notebooks.py notebooks/03*.ipynb
 
-A notebook whose outputs do not change, and one that fails, keep their files untouched.
+A notebook that fails, or whose outputs do not change, keeps its file untouched.
 """
 
 import os
@@ -17,7 +17,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from traitlets.config import Config
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-#: The errors that `run` raises if a cell fails. Each names the cell and the failure.
+#: The errors that `run` raises if a cell fails; their messages name the cell and the failure.
 FAILURES = CellExecutionError, CellTimeoutError, DeadKernelError
 
 
@@ -47,9 +47,9 @@ def run_in_place(path):
 
 
 def run(notebook, folder, environment):
-    """Execute every cell in a fresh process.  Raises one of FAILURES.
+    """Execute all cells in one fresh process.  Raises one of FAILURES if a cell fails.
 
-    The notebook then holds the outputs up to and including those of the cell that failed.
+    In that case the notebook contains the outputs up to and including that cell's.
     """
     NotebookClient(
         notebook,
@@ -66,7 +66,7 @@ def run(notebook, folder, environment):
 def own_sockets():
     """A configuration in which nbclient and its kernel use sockets with a unique name, on Linux.
 
-    By default it uses ports that were free when it chose them; if another program takes one before
+    By default nbclient chooses ports that are free; if another program takes one of these before
     the kernel has started, the kernel dies.
     """
     if sys.platform != "linux":

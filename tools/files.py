@@ -1,4 +1,4 @@
-"""Read the project's files, with a sentence if they are broken; write them whole or not at all."""
+"""Read and write the project's files: errors become sentences, and no file is half-written."""
 
 import json
 import os
@@ -15,7 +15,7 @@ NOTEBOOKS = ROOT / "notebooks"
 
 
 class Fault(Exception):
-    """What is wrong and what to do, as a sentence for the user."""
+    """An error whose message is a sentence for the user: what is wrong, and what to do."""
 
 
 def demand(held, complaint):
@@ -58,7 +58,7 @@ def write(path, text):
 
 @contextmanager
 def whole(path):
-    """A temporary file, as the context's value, that replaces ``path`` unless an error occurs."""
+    """Yield the path of a temporary file that replaces ``path`` unless an error occurs."""
     draft = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
     try:
         yield draft
@@ -68,7 +68,7 @@ def whole(path):
 
 
 def write_zip(path, root, files):
-    """Write an archive with one folder, ``root``; its bytes depend on the files alone."""
+    """Write {name: bytes} as an archive with one folder, ``root``; equal files give equal bytes."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             entry = zipfile.ZipInfo(f"{root}/{name}")  # without the current date

@@ -1,4 +1,4 @@
-"""Typeset the formulas with KaTeX while the book is built, so that its pages need no script for them.
+"""Typeset formulas with KaTeX while the book is built, so that its pages need no script for this.
 
 KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.
 """
@@ -13,9 +13,9 @@ from playwright._impl._driver import compute_driver_executable
 from sphinx.util import logging
 
 SCRIPT = ROOT / "book" / "static" / "katex" / "katex.min.js"
-#: One shape for a letter: what the checker writes as \epsilon, the text writes as \varepsilon.
+#: The checker writes \epsilon and \phi, the text \varepsilon and \varphi; pages show the latter.
 MACROS = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
-#: Answers each line, a formula and its options, with a line; ends when its input ends.
+#: For Node.js: answers every line, which holds a formula and its options, with one line of JSON.
 PROGRAM = """
 const katex = require(process.argv[1]), lines = require("readline");
 console.warn = () => {}; // on characters such as ² in words: KaTeX estimates their width
@@ -30,19 +30,19 @@ logger = logging.getLogger(__name__)
 
 
 class NoFormula(ValueError):
-    """What KaTeX says of LaTeX that it cannot read."""
+    """KaTeX cannot read the LaTeX; the message is KaTeX's."""
 
 
 @functools.cache
 def katex():
-    """Node.js, running KaTeX for this process."""
+    """The Node.js process that runs KaTeX; it is started only once."""
     command = [compute_driver_executable()[0], "-e", PROGRAM, str(SCRIPT)]
     return Popen(command, stdin=PIPE, stdout=PIPE, text=True, encoding="utf-8")
 
 
 @functools.cache
 def typeset(latex, display=False):
-    """The HTML of a formula, with MathML for screen readers.  Raises NoFormula for invalid LaTeX."""
+    """The HTML of a formula, with MathML for screen readers.  Raises NoFormula for bad LaTeX."""
     options = {"displayMode": display, "throwOnError": True, "strict": False, "macros": MACROS}
     print(json.dumps([latex.strip(), options]), file=katex().stdin, flush=True)
     answer = json.loads(katex().stdout.readline())

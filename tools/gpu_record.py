@@ -3,11 +3,11 @@
     python tools/gpu_record.py               # book/records/gpu.json and book/gpu.md
     python tools/gpu_record.py --rehearse    # on a CPU and small, into _build/gpu
 
-It uses five number formats and each of PyTorch's kernels for attention.  It measures the effect of a
-shift of all keys, exactly zero in theory (theorem 3.2), beside the same shift of the queries; the
-gradient of the key bias, exactly zero in theory (theorem 3.5), beside that of the query bias; and
-longer and longer sequences: their time, memory, and error against attention in float64, merged from
-blocks (theorem 16.1).  The record keeps every repeat; the page shows medians and the largest errors.
+In five number formats and with each of PyTorch's attention kernels, the program measures the effect
+of shifting all keys, zero in theory (theorem 3.2), and of shifting the queries; the gradient of the
+key bias, zero in theory (theorem 3.5), and of the query bias; and, for ever longer sequences, the
+time, the memory, and the error against attention in float64, merged from blocks (theorem 16.1).
+The record keeps every repetition; the page shows medians and the largest errors.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from context_parallel import merge, partial_attention  # noqa: E402
 from derivation.checks import normal  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
-#: {format: (dtype, whether products of float32 may use a fraction of ten bits)}
+#: {format: (dtype, whether float32 products may round their factors to TF32)}
 FORMATS = {
     "float64": (torch.float64, False),
     "float32": (torch.float32, False),
@@ -61,7 +61,7 @@ def ratio(found, expected):
 
 
 def shift(device, dtype, sizes, size):
-    """The relative change of the output, for each seed, under a shift of keys and of queries."""
+    """The relative change of the output, for each seed, if all keys or all queries are shifted."""
     shape, found = (sizes["heads"], sizes["length"], sizes["width"]), {"keys": [], "queries": []}
     for seed in sizes["seeds"]:
         q, k, v = normal(3, 1, *shape, dtype=dtype, device=device, seed=seed)
@@ -87,10 +87,10 @@ def gradient(device, dtype, sizes, seed):
 
 @torch.no_grad()
 def long(device, dtype, sizes, length):
-    """Seconds, bytes beyond the inputs, and error of one attention over that many keys."""
+    """The seconds, the bytes beyond the inputs, and the error of attention over ``length`` keys."""
     shape = (1, sizes["heads"], length, sizes["width"])
     q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
-    F.scaled_dot_product_attention(q, k, v)  # the one-time set-up of a library does not count
+    F.scaled_dot_product_attention(q, k, v)  # untimed, because the first call sets up libraries
     before = torch.cuda.memory_allocated()  # is 0 on a CPU
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -145,7 +145,7 @@ def measured(device, sizes):
 
 
 def machine(device):
-    """{field: its value in words} of this machine and this record."""
+    """{field: text} that describes this machine and this record."""
     commit = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else "a CPU: a rehearsal",
@@ -157,7 +157,7 @@ def machine(device):
 
 
 def page(record):
-    """The text of the page."""
+    """The page that reports a record, as Markdown."""
     shifts, seeds, lengths = (record["results"][name] for name in EXPERIMENTS)
     change = lambda found: f"{shown(max, found['keys'])}, {shown(min, found['queries'])}"
     return TEMPLATE.read_text(encoding="utf-8").format(
@@ -173,7 +173,7 @@ def shown(of, values):
 
 
 def long_in_words(found):
-    """The time, the memory and the error of one attention."""
+    """The time, the memory and the error that `long` measured, as text."""
     memory = f", {found['bytes'] / 2**30:.2g} GiB" if found["bytes"] else ""
     return f"{1e3 * median(found['seconds']):.3g} ms{memory}, {shown(max, [found['error']])}"
 

@@ -1,4 +1,4 @@
-"""Show what a symbol means when the pointer rests on it: `$b_K$` in the text says “key bias”."""
+"""Show what a symbol means when the pointer rests on it: `$b_K$` shows “key bias”."""
 
 import re
 
@@ -25,7 +25,7 @@ class Hover(SphinxTransform):
 
 
 def plain(latex):
-    """A symbol without braces and without the font commands of its letters."""
+    """The LaTeX of a symbol without braces and font commands."""
     latex = re.sub(r"\\(?:mathbf|mathrm)\s*\{?\s*(\w+)\}?", r"\1", latex)
     return re.sub(r"_\{(\w+)\}", r"_\1", latex).strip()
 

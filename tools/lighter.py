@@ -1,4 +1,4 @@
-"""Remove what a page loads but nobody sees: unused styles and icons, and colours of pictures."""
+"""Make pages load less: remove unused styles and icons, and reduce pictures to 256 colours."""
 
 import re
 from io import BytesIO
@@ -7,7 +7,7 @@ from pathlib import Path
 from fontTools import subset
 from PIL import Image
 
-#: A comment, or a rule without declarations.
+#: A comment, or a rule that contains no other rule.
 PART = re.compile(r"/\*.*?\*/|[^{}/]+\{[^{}]*\}|/", re.DOTALL)
 CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 ICON = re.compile(r'"\\([0-9a-f]{2,5})"')
@@ -22,9 +22,9 @@ def words_of(folder):
 
 
 def used(rule, words):
-    """Whether some selector of the rule can match: each of its classes is on some page."""
+    """Whether a selector of the rule can match, because each of its classes occurs on some page."""
     selectors = rule.partition("{")[0]
-    if "(" in selectors:  # :not and :is would need a parser
+    if "(" in selectors:  # a parser would be needed for :not and :is
         return True
     return any(
         all(name in words or name.startswith(PUT_TOGETHER) for name in CLASS.findall(selector))
@@ -33,7 +33,7 @@ def used(rule, words):
 
 
 def lighter(css, words):
-    """The style sheet without the rules that match nothing on the pages."""
+    """The style sheet without the rules that match nothing on any page."""
 
     def kept(part):
         text = part[0]
@@ -56,7 +56,7 @@ def lighter_font(path, css):
 
 
 def lighter_picture(path):
-    """Reduce a picture to 256 colours in its file, if it is opaque."""
+    """Rewrite the file of an opaque picture with 256 colours."""
     picture = Image.open(path).convert("RGBA")
     if picture.getextrema()[3] == (255, 255):  # the picture is opaque
         method = Image.Quantize.MAXCOVERAGE
@@ -64,7 +64,7 @@ def lighter_picture(path):
         few.save(path, optimize=True)
 
 
-#: Names, signs and blanks of code, which have the colour of the surrounding text.
+#: Names, punctuation and white space in code; without a span they have the same colour.
 PLAIN = re.compile(r'<span class="[npw]">([^<]*)</span>')
 
 
@@ -72,7 +72,7 @@ def lighten(app, failed):
     if failed or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    # the font has the icons, so the theme's script of 1.5 MB that draws them is not needed
+    # the icons come from the font, so the theme's script of 1.5 MB that draws them is not needed
     (static / "scripts" / "fontawesome.js").write_text("", encoding="utf-8")
     (static / "webpack-macros.html").unlink(missing_ok=True)  # a template left over by the theme
     words, ours, css = words_of(Path(app.outdir)), Path(app.srcdir, "book", "static"), ""

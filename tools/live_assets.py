@@ -1,9 +1,9 @@
-"""Collect what the live proofs load, Pyodide, SymPy and the checker, in `.venv/live/site`.
+"""Collect in `.venv/live/site` what the live proofs load: Pyodide, SymPy and the checker.
 
-Pyodide comes from npm, at the version pinned in `tools/live/package-lock.json`; SymPy and mpmath come
-from this environment.  All Python code is compiled once, here; an archive whose files have not
-changed is kept.  If npm or its registry is missing, one line says that the live proofs are left out,
-and the book is built without them.
+Pyodide comes from npm, in the version that `tools/live/package-lock.json` pins; SymPy and mpmath
+come from this environment.  All Python code is compiled here; an archive whose files have not
+changed is not compiled again.  If npm or its registry is missing, one line says that the live
+proofs are left out, and the book is built without them.
 """
 
 import json
@@ -25,7 +25,7 @@ PYODIDE = LIVE / "node_modules" / "pyodide"
 OURS = ("package.json", "package-lock.json", "precompile.mjs")
 FROM_PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm")
 NEEDS_TORCH = "checks.py"
-#: Parts of SymPy that neither its core nor the checker imports: a third of its size.
+#: Parts of SymPy that neither its core nor the checker imports; they are a third of its size.
 LEFT_OUT = {
     "tests", "benchmarks", "biomechanics", "categories", "continuum_mechanics", "control",
     "crypto", "diffgeom", "hep", "holonomic", "liealgebras", "mechanics", "optics", "quantum",
@@ -50,7 +50,7 @@ def main():
 
 
 def install_pyodide():
-    """Run `npm ci` in `.venv/live`, unless it has already run with these files."""
+    """Run `npm ci` in `.venv/live`, unless it has already run with the same files."""
     if all(kept(LIVE / name) == (SOURCE / name).read_bytes() for name in OURS):
         return
     shutil.rmtree(LIVE, ignore_errors=True)
@@ -58,7 +58,7 @@ def install_pyodide():
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
     shutil.copy(
         SOURCE / "precompile.mjs", LIVE
-    )  # last, as a sign that the other files are complete
+    )  # copied last: its presence shows that the rest is complete
 
 
 def kept(path):
@@ -67,12 +67,11 @@ def kept(path):
 
 
 def gather():
-    """Fill the site folder."""
     SITE.mkdir(exist_ok=True)
     for name in FROM_PYODIDE:
         shutil.copy(PYODIDE / name, SITE)
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text())
-    lock["packages"] = {}  # they are not here, and Pyodide must not try to fetch them
+    lock["packages"] = {}  # or Pyodide would try to fetch packages that are not here
     (SITE / "pyodide-lock.json").write_text(json.dumps(lock))
     (SITE / "LICENCES.txt").write_text(NOTICE)
     compiled("python_stdlib.zip", (PYODIDE / "python_stdlib.zip").read_bytes())
@@ -92,7 +91,7 @@ def files_of(package):
 
 
 def zipped(files):
-    """An archive of files, with equal bytes for equal contents."""
+    """An archive of the files {name: path}; equal contents give equal bytes."""
     made = BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, path in sorted(files.items()):
@@ -101,16 +100,16 @@ def zipped(files):
 
 
 def compiled(name, sources):
-    """Compile the Python files of an archive for the site, unless that has been done."""
+    """Compile the Python files of an archive for the site, if they have changed."""
     if kept(LIVE / name) != sources:
         print(f"Compiling {name} for the live proofs, once …", flush=True)
         (LIVE / "sources.zip").write_bytes(sources)
         run("node", "precompile.mjs", "sources.zip", SITE / name)
-        (LIVE / name).write_bytes(sources)  # last, in case of an interruption
+        (LIVE / name).write_bytes(sources)  # written last, in case of an interruption
 
 
 def run(command, *arguments):
-    """Run a command in `.venv/live`; the first line of its error output becomes the reason."""
+    """Run a command in `.venv/live`; raises a Fault with the first line that reports an error."""
     demand(shutil.which(command), f"{command} is not installed")
     done = subprocess.run([command, *arguments], cwd=LIVE, capture_output=True, text=True)
     complaints = [line.strip() for line in done.stderr.splitlines() if "rror" in line]

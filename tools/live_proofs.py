@@ -3,10 +3,10 @@
 A code cell that proves, refutes or refuses something gets a button if it can run without torch, on
 the checker alone, in the reader's browser.  The page carries the cell's source and the earlier
 statements of the notebook that it depends on, so the cell runs by itself.  Statements that need
-torch are left out; if nothing remains, so is the button.
+torch are left out; a cell of which nothing remains gets no button.
 
-`book/static/live/` is the page's side, and `tools/live_assets.py` fills `.venv/live/site` with Python
-for the browser.  Without that folder no page changes.
+The page's scripts are in `book/static/live/`, and `tools/live_assets.py` fills `.venv/live/site`
+with Python for the browser.  Without the latter folder no page changes.
 """
 
 import ast
@@ -26,7 +26,7 @@ from sphinx.transforms import SphinxTransform
 #: Modules that the browser has, except for ABSENT, the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-NOT_THERE = "a module that is not there"  # the name that a statement reads if it imports one
+NOT_THERE = "a module that is not there"  # counted as read by a statement that imports one
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that change the object on which they are called.
 CONTINUING = {"by", "base", "step"}
@@ -54,7 +54,7 @@ class LiveCell:
 
 
 def live_cells(notebook):
-    """The cells of a notebook that can run in the page."""
+    """Yield the cells of a notebook that can run in the page."""
     unknown, before = {NOT_THERE}, []  # names that depend on torch; statements that do not
     for index, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] != "code":
@@ -75,7 +75,7 @@ def live_cells(notebook):
 
 def needed(cell, before):
     """The earlier statements that a cell depends on, directly or through others."""
-    # A function reads its names when it is called, so every binding until then counts.
+    # A function looks its names up when it is called, so every binding before this cell counts.
     names, chosen = {EVERYTHING}.union(*(s.reads for s in cell)), set()
     while more := {s for s in before if s.changes & names} - chosen:
         chosen |= more
@@ -84,7 +84,7 @@ def needed(cell, before):
 
 
 def statements(source):
-    """The statements of a code cell; each begins on a line of its own."""
+    """Yield the statements of a code cell, each of which has to begin on its own line."""
     lines, end = source.splitlines(), 0
     for node in ast.parse(source).body:
         text = "\n".join(lines[end : node.end_lineno])
@@ -129,7 +129,7 @@ def owner(node):
 
 
 def absent(tree):
-    """{NOT_THERE} if a statement imports what the browser lacks, also inside `with` or `if`."""
+    """{NOT_THERE} if a statement imports what the browser lacks, even inside `with` or `if`."""
     names = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
     there = (name.split(".")[0] in PRESENT and name != ABSENT for name in names)

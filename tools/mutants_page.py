@@ -1,9 +1,9 @@
-"""The record of deliberate mistakes, rendered when the book is built.
+"""Render the record of deliberate mistakes while the book is built.
 
     ```{mutants-record} notebooks
     ```
 
-The argument is a part of `book/records/mutants.json`, which `tests/mutants/run.py` writes.
+The argument names a part of `book/records/mutants.json`, which `tests/mutants/run.py` writes.
 """
 
 import json

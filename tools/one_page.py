@@ -1,8 +1,8 @@
-"""The whole book on one page for printing: the pages of the site, one after the other.
+"""Join all pages of the site into one page, from which the book is printed.
 
-Each page belongs to the part of `_toc.yml` that names it; the parts make the outline of the PDF.
-`one_page.html` has the title page and the contents.  Because every chapter has a Summary and
-Exercises, each anchor is prefixed with the name of its page:
+Each page belongs to the part of `_toc.yml` that names it; the parts form the outline of the PDF.
+`one_page.html` has the title page and the contents.  Since anchors such as `summary` occur in every
+chapter, each anchor begins with the name of its page:
 `03-softmax-ignores-the-key-bias--summary`.
 """
 
@@ -23,7 +23,7 @@ HEADINGS = [f"h{level}" for level in range(1, 7)]
 
 
 def one_page(site):
-    """The HTML of the book on one page, to be saved in the folder of the site."""
+    """The HTML of the book on one page, to be saved beside the folder ``site``."""
     config, toc = (
         yaml.safe_load((ROOT / name).read_text()) for name in ("_config.yml", "_toc.yml")
     )
@@ -47,7 +47,7 @@ def one_page(site):
 
 
 def in_order(entries):
-    """Yield the names of the pages in a table of contents, each before those nested under it."""
+    """Yield the names of pages in a table of contents, each before the pages nested under it."""
     for entry in entries:
         yield from [entry["file"]] if "file" in entry else []
         yield from in_order(entry.get("chapters", entry.get("sections", ())))
@@ -62,9 +62,9 @@ def anchor_of(name, anchor):
 
 
 def text_of(name, page, tops, site):
-    """The section with the text of a page, its anchors, links and pictures fitted to the one page.
+    """The text of a page, with its anchors, links and pictures adapted to the single page.
 
-    ``tops`` has the anchor of the beginning of each page; ``site`` is the folder of the pictures.
+    ``tops`` is {page: the anchor at its beginning}; ``site`` is the folder with the pictures.
     """
     text = page.article.section
     for element in text.select(ON_SCREEN):

@@ -1,10 +1,9 @@
-"""Print the book with Chromium: called by `make pdf`.
+"""Print the book with Chromium; `make pdf` calls this program.
 
     python tools/print_pdf.py       # from _build/html into _build/pdf/where-did-the-bias-go.pdf
 
-It shrinks the formulas that are too wide and refuses to print a page
-on which anything would be cut off.  It prints twice: the first time to learn on which page each
-chapter begins.
+It shrinks formulas that are too wide, and refuses to print if anything would be cut off.  It prints
+twice, because only the first PDF shows on which page each chapter begins.
 """
 
 import os
@@ -25,18 +24,18 @@ PDF = BUILD / "pdf" / NAME
 ONE_PAGE = BUILD / "one-page.html"
 SCRIPT = Path(__file__).with_suffix(".js")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: The text block of print.css in CSS pixels, 96 to the inch: A4 without its margins.
+#: The area inside the margins of print.css, on A4, in CSS pixels (96 to the inch).
 WIDTH, HEIGHT = (int(mm / 25.4 * 96) for mm in (170, 251))
 PATIENCE = 120_000  # milliseconds
 
 
 class CannotPrint(Fault):
-    """Why there is no PDF, as a sentence for the user."""
+    """A Fault that says why there is no PDF."""
 
 
 @in_a_sentence
 def main():
-    find_chromium()  # fail before half a minute of work
+    find_chromium()  # fails now, not after half a minute of work
     ONE_PAGE.write_text(one_page(BUILD / "html"), encoding="utf-8")
     PDF.parent.mkdir(exist_ok=True)
     write(PDF, print_book(ONE_PAGE))
@@ -44,7 +43,7 @@ def main():
 
 
 def find_chromium():
-    """The browser that prints: $CHROMIUM, or a browser with one of the usual names."""
+    """The path of the browser: $CHROMIUM, or a browser with one of the usual names."""
     wanted = os.environ.get("CHROMIUM")
     found = next(filter(None, map(shutil.which, [wanted] if wanted else NAMES)), None)
     if not found:
@@ -57,7 +56,7 @@ def find_chromium():
 
 @contextmanager
 def chromium():
-    """Start Chromium without access to other machines; the value of the context is the browser."""
+    """Yield a running Chromium that has no access to other machines."""
     nowhere = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     path = find_chromium()
@@ -68,7 +67,7 @@ def chromium():
 
 
 def print_book(html):
-    """The bytes of the PDF."""
+    """The bytes of the PDF, printed a second time with page numbers in its contents."""
     with chromium() as browser:
         page = prepared(browser, html.as_uri())
         first = to_pdf(page)
@@ -77,7 +76,7 @@ def print_book(html):
 
 
 def prepared(browser, address):
-    """A page, typeset and ready; raises a Fault if the paper would cut anything off."""
+    """The page, ready to print; raises CannotPrint if anything is missing or would be cut off."""
     page, missing = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}), []
     page.set_default_timeout(PATIENCE)
     page.emulate_media(media="print", color_scheme="light")
@@ -107,7 +106,7 @@ def page_of_each_anchor(pdf):
 
 
 def finished(pdf, page):
-    """The PDF with its author and outline, compressed to a third of the size."""
+    """The PDF with title, author and outline, compressed to a third of its size."""
     made = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as document:
         document.docinfo["/Title"] = page.title()
@@ -121,7 +120,7 @@ def finished(pdf, page):
 
 
 def fold(entry, titles, depth=0):
-    """Give the outline its titles, formulas included, and close it below the chapters."""
+    """Give the outline's entries their titles, with formulas, and fold it below the chapters."""
     shown, child = 0, entry.get("/First")
     while child is not None:
         child.Title = next(titles)
@@ -132,7 +131,7 @@ def fold(entry, titles, depth=0):
 
 
 def mark_formulas(document, names):
-    """Mark a picture as a formula if it is one."""
+    """Tag the pictures with these alternative texts as formulas, for screen readers."""
     for item in document.objects:
         if isinstance(item, pikepdf.Dictionary) and item.get("/S") == pikepdf.Name.Figure:
             if str(item.get("/Alt", "")) in names:

@@ -1,8 +1,8 @@
 """Add to the site what depends on its public address, and make its notebooks run alone.
 
-If `repository.url` is set in _config.yml, pages link to the repository, open in Colab and state their
-address; if it is empty, none of this appears.  “Download this notebook” always yields the copy that
-runs alone (`tools/colab.py`).
+If `repository.url` is set in _config.yml, pages link to the repository, open in Colab and state
+their address; if it is empty, none of this appears.  “Download this notebook” always yields the
+copy from `tools/colab.py`, which runs alone.
 """
 
 from html import escape
@@ -15,8 +15,8 @@ DESCRIPTION = (
     "Which biases change the outputs of a transformer, and which do not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
-#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography. myst-nb gives
-#: all folds the same name, which hides their own labels.
+#: ARIA has withdrawn the role that docutils gives to each entry of the bibliography, and myst-nb
+#: gives all folded cells the same label, which hides their own labels from screen readers.
 MENDED = {
     ' role="doc-biblioentry"': ' role="listitem"',
     '<summary aria-label="Toggle hidden content">': "<summary>",
@@ -24,7 +24,7 @@ MENDED = {
 
 
 def use_address(app, config):
-    """Enable what needs the address of the repository, if there is one."""
+    """Add the links to the repository and to Colab, if the repository has an address."""
     repository, site = addresses(Path(app.srcdir))
     if repository:
         config.html_baseurl = f"{site}/"
@@ -40,7 +40,7 @@ def use_address(app, config):
 
 def describe(app, page, template, context, doctree):
     """Add the metadata that other sites show when a page is shared."""
-    title = context.get("title", app.config.project)  # the search page has none
+    title = context.get("title", app.config.project)  # the search page has no title
     said = {"og:title": title, "og:description": DESCRIPTION, "og:type": "article"}
     if site := site_address(Path(app.srcdir)):
         said |= {
@@ -55,7 +55,7 @@ def describe(app, page, template, context, doctree):
 
 
 def mend(app, page, template, context, doctree):
-    """Label the download of a chapter, and mend what the accessibility checker axe reports."""
+    """Label the download button, and mend what axe, a checker of accessibility, reports."""
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if button.get("text") == ".ipynb":
@@ -65,11 +65,11 @@ def mend(app, page, template, context, doctree):
 
 
 def give_copies(app, failed):
-    """Make the download button yield the copy that runs alone."""
+    """Replace each notebook offered for download by its copy that runs alone."""
     if not failed and app.builder.name == "html":
         for source in Path(app.srcdir, "notebooks").glob("*.ipynb"):
             copy = Path(app.outdir, "_sources", "notebooks", source.name)
-            if copy.is_file():  # the notebook is a page of the book
+            if copy.is_file():  # a page of the book was made from the notebook
                 copy.write_text(colab_copy(source, site_address(Path(app.srcdir))), "utf-8")
 
 

@@ -20,13 +20,13 @@ A notebook states each theorem in a block quote, its box:
     |---|---|---|---|---|
     | [3.2](#the-key-bias-cancels) The key bias cancels | ... | ... | ... | ... |
 
-The box determines the heading above it and the first cell of its row in the summary; a notebook in
-which they differ is refused.  So is a clause without evidence.  *Checked* needs a derivation with the
+The box determines the heading above it and the first cell of its row in the summary.  A notebook is
+refused if these differ, or if a clause lacks its evidence.  *Checked* needs a derivation with the
 quoted title on the page, an exact instance (… ≠ …) that contains the quotation, or a theorem of
-another page; *measured* needs the quotation among what the page prints; *by hand* needs an argument.
+another page; *measured* needs the quotation in what the page prints; *by hand* needs an argument.
 Whether a derivation proves the clause is for a reader to judge.
-A one-line consequence is a remark, `> **Remark 3.3 (Name).** …`, whose page prints its derivation,
-named by `.qed("Remark 3.3")`.  It has a box and an anchor, and no row in the summary.
+A one-line consequence is a remark, `> **Remark 3.3 (Name).** …`.  Its page prints its derivation,
+named by `.qed("Remark 3.3")`.  A remark has a box and an anchor, but no row in the summary.
 The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
 """
 
@@ -59,7 +59,7 @@ BOX = re.compile(
 REMARK = re.compile(rf"\*\*{REMARK_TITLE.pattern}\*\*\s*(?P<statement>.+)", re.DOTALL)
 
 MARKS = ("checked", "by hand", "measured")
-FEWEST_WORDS = 5  # of an argument by hand
+FEWEST_WORDS = 5  # in an argument by hand
 CLAUSE = re.compile(rf"(.+?): \*({'|'.join(MARKS)})\*, (.+)", re.DOTALL)
 DERIVED = re.compile(r"^(\S.*?)(?:, (?:base|step))?:\n {4}\S", re.MULTILINE)
 LABELLED = re.compile(r"^((?:Theorem|Lemma|Remark) \S+) \(")
@@ -90,7 +90,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Entry(Statement):
-    """A theorem: the contents of its box, and the other cells of its row in the summary."""
+    """A theorem or lemma: the contents of its box, and the last four cells of its summary row."""
 
     needs: str
     evidence: tuple
@@ -99,9 +99,9 @@ class Entry(Statement):
 
 @cache
 def read_register(folder):
-    """Every theorem of the notebooks in `folder`, in the order in which they are read.
+    """Every theorem of the notebooks in `folder`, in the order of the chapters.
 
-    Raises Fault for a notebook whose theorems, boxes and summary do not agree.
+    Raises Fault for a notebook whose boxes, headings, summary and evidence do not agree.
     """
     entries = []
     for path in sorted(Path(folder).glob("*.ipynb")):
@@ -118,7 +118,7 @@ def read_register(folder):
 
 @cache
 def read_statements(folder):
-    """Theorems, lemmas and remarks by number.  Raises Fault if two share a number or a name."""
+    """{number: theorem, lemma or remark}.  Raises Fault if two of them share a number or a name."""
     found = list(read_register(folder))
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
@@ -130,7 +130,7 @@ def read_statements(folder):
 
 
 def read_notebook(path):
-    """The boxes of a notebook, each with its row of the summary."""
+    """The Entries of a notebook, each from a box and its row of the summary."""
     text = FENCE.sub("", text_of(path))
     lines, title = [line.rstrip() for line in text.splitlines()], chapter_of(text)
     boxes, rows = list(read_boxes(lines)), summary_rows(lines)
@@ -143,14 +143,14 @@ def read_notebook(path):
 
 
 def compare(what, wanted, found):
-    """Demand that each wanted heading or row is found exactly once, and no others."""
+    """Demand that each wanted heading or row is found exactly once, and that no other is found."""
     for one in wanted + found:
         asked, there = wanted.count(one), found.count(one)
         demand(asked == there == 1, f"{asked} boxes make the {what} “{one}”; it is there {there}×")
 
 
 def read_boxes(lines):
-    """The contents of each box: kind, number, name, statement, needs, clauses."""
+    """Yield the contents of each box: kind, number, name, statement, needs, clauses."""
     for text in quotes(lines):
         if re.match(rf"\*\*{LABEL} \(", text):
             found = BOX.fullmatch(text)
@@ -160,14 +160,14 @@ def read_boxes(lines):
 
 
 def quotes(lines):
-    """The block quotes among some lines of Markdown, without their marks."""
+    """Yield the block quotes in lines of Markdown, without the `>` at the start of each line."""
     for quoted, block in groupby(lines, key=lambda line: line.startswith(">")):
         if quoted:
             yield "\n".join(re.sub("^> ?", "", line) for line in block)
 
 
 def read_clauses(bullets):
-    """The clauses of a list in Markdown.  Raises Fault for a bullet without a mark."""
+    """The Clauses of a list in Markdown.  Raises Fault for a bullet without one of the MARKS."""
     bullets = [" ".join(one.split()) for one in re.split(r"(?:^|\n)- ", bullets.strip())[1:]]
     for bullet in bullets:
         demand(CLAUSE.fullmatch(bullet), f"“{bullet}” is not marked as {' or '.join(MARKS)}")
@@ -175,7 +175,7 @@ def read_clauses(bullets):
 
 
 def check_evidence(clauses, text, elsewhere=()):
-    """Compare each mark with what the page prints; ``elsewhere`` are the labels of other pages.
+    """Look for the evidence in a page's printed text and in ``elsewhere``, labels on other pages.
 
     Raises Fault for the first clause whose evidence is missing.
     """
@@ -196,7 +196,7 @@ def check_evidence(clauses, text, elsewhere=()):
 
 
 def read_remarks(path):
-    """The remarks of a notebook.  Raises Fault for a remark whose derivation is not printed."""
+    """Yield the remarks of a notebook.  Raises Fault for one whose derivation is not printed."""
     said, text = printed_in(path), FENCE.sub("", text_of(path))
     for block in quotes(text.splitlines()):
         if found := REMARK.fullmatch(block):
@@ -248,12 +248,12 @@ class BookDirective(SphinxDirective):
         return Path(self.env.doc2path(self.env.docname)).parent
 
     def parse(self, markdown, *classes):
-        """Markdown as nodes of this page, in a box with these classes."""
+        """A container with these classes that holds the Markdown as nodes of this page."""
         return nodes.container("", *self.parse_text_to_nodes(markdown), classes=list(classes))
 
 
 class TheoremRegister(BookDirective):
-    """All theorems by name; with `:chapters: 1 2`, the theorems of these chapters in full.
+    """The names of all theorems; with `:chapters: 1 2`, the theorems of these chapters in full.
 
     The argument is the notebooks' folder.
     """
@@ -300,7 +300,7 @@ class TheoremRegister(BookDirective):
         return card
 
     def quote(self, markdown, notebook, *classes):
-        """Markdown of a notebook, with links adapted to this page."""
+        """Markdown from a notebook, as nodes, with its links adapted to this page."""
         where = Path(os.path.relpath(notebook, self.folder)).as_posix()
         markdown = re.sub(r"\]\(#", f"]({where}#", markdown)
         markdown = re.sub(r"\]\(([^()/:#]+\.ipynb)", rf"]({where.rpartition('/')[0]}/\1", markdown)

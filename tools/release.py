@@ -2,7 +2,7 @@
 
     make release     # builds all of it first; the archives go to _build/release
 
-The version is that of CITATION.cff, with which CHANGELOG.md has to begin.  The archives depend on
+The version is that of CITATION.cff, and the changelog has to begin with it.  The archives depend on
 their contents alone: equal pages produce equal bytes and equal checksums.
 """
 
@@ -39,7 +39,7 @@ def version():
 
 
 def archive(folder, number):
-    """Write the archives and their checksums."""
+    """Empty the folder; write the archives and their checksums into it."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()

@@ -2,10 +2,10 @@
 
     python tools/rocq.py [FOLDER [INTO]]
 
-Everything is written into INTO, by default `_build/rocq`, so the sources stay clean.  `Print
-Assumptions` decides: Rocq lists with it everything that a finished proof rests on, such as an axiom,
-a variable without a value, or an admitted proof.  It has to print "Closed under the global context"
-for every theorem and lemma.
+Everything is written into INTO, by default `_build/rocq`, so the sources stay clean.  Rocq's
+command `Print Assumptions` decides: it lists everything that a finished proof rests on, such as an
+axiom, a variable without a value, or an admitted proof, and it has to print "Closed under the
+global context" for every theorem and lemma.
 """
 
 import re
@@ -19,11 +19,11 @@ from files import ROOT, Fault, demand, in_a_sentence
 
 CLOSED = "Closed under the global context"
 STATEMENT = re.compile(r"^\s*(?:Theorem|Lemma|Corollary|Proposition|Fact|Remark)\s+([\w']+)", re.M)
-#: The comment before a theorem begins with the book's number.
+#: A comment that precedes a theorem and begins with its number in the book.
 NUMBERED = re.compile(
     r"\(\*\*\s*((?:Theorem|Lemma|Remark) \d+\.\d+)\b(?:(?!\*\)).)*\*\)\s*\Z", re.S
 )
-#: MathComp 1 prints warnings about itself when it loads.
+#: Without these options, MathComp 1 prints warnings about itself when it loads.
 QUIET = ["-q", "-w", "-all"]
 
 
@@ -58,7 +58,7 @@ def read_project(folder):
 
 
 def theorems(path):
-    """(name, number in the book or None) of each theorem and lemma of a file."""
+    """Yield (name, number in the book or None) for each theorem and lemma of a file."""
     text = path.read_text(encoding="utf-8")
     for found in STATEMENT.finditer(text):
         number = NUMBERED.search(text[: found.start()])
@@ -78,7 +78,7 @@ def assumptions(into, options, modules, names):
 
 
 def coqc(into, *arguments):
-    """Run coqc and return what it prints; raises Fault with its error message."""
+    """Run coqc and return what it prints; raises Fault with coqc's error message."""
     done = subprocess.run(["coqc", *QUIET, *arguments], cwd=into, capture_output=True, text=True)
     if done.returncode:
         raise Fault(f"{done.stderr.strip()}\nRocq does not accept {arguments[-1]}.")

@@ -1,7 +1,7 @@
 """Let the search find a page by the words on it, and by other spellings of these words.
 
-Sphinx indexes a word as it is written.  With this module, “FlashAttention” is also found as “flash
-attention”, “batch norm” as “batchnorm”, and “rotary” as “RoPE”.
+Sphinx indexes words only as they are written.  With this module, “FlashAttention” is also found as
+“flash attention”, “batch norm” as “batchnorm”, and “rotary” as “RoPE”.
 """
 
 import re

@@ -1,28 +1,28 @@
-"""Make the slides of the teaching module from the chapters: called by `make course`.
+"""Make the slides of the teaching module from the chapters; `make course` calls this program.
 
     python tools/slides.py                # into _build/course/slides
     python tools/slides.py some/folder    # elsewhere
 
-A deck, `book/teaching/slides/NAME.yml`, lists what the slides show, in order, and holds the
-presenter's notes.  NAME.html opens from a disk without a network; if Chromium is installed, NAME.pdf
-is printed from it.  Each slide has a title, its minutes, its notes, and under `show` its parts, each
-of which begins with its kind:
+A deck, `book/teaching/slides/NAME.yml`, lists what the slides show, in order, and contains the
+presenter's notes.  NAME.html opens without a network; if Chromium is installed, NAME.pdf is printed
+from it.  Each slide has a title, its minutes, its notes, and under `show` a list of parts, each of
+which begins with its kind:
 
     cell: notebook#id   a cell tagged `slide`. Text is shown from `<!-- slide -->` to
-                        `<!-- /slide -->`; `excerpt: 2` selects the second such part.
+                        `<!-- /slide -->`; `excerpt: 2` selects the second such excerpt.
                         For code, `as` is one of code, print, formula, figure. For code and print,
                         `from` and `to` name the first and last line by their beginnings;
                         `columns: true` keeps printed lines whole. For formulas,
-                        `steps: true` shows line after line, `reasons: below` puts each reason on its
-                        own line, and `where: false` leaves out abbreviations.
-    theorem: "3.2"      its statement, then its hypotheses; `stack: true` for formulas side by side
+                        `steps: true` shows one line after another, `reasons: below` puts reasons on
+                        lines of their own, and `where: false` leaves out abbreviations.
+    theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
     claim: "002-11"     a claim, a vote, then the verdict
     exercise: "4A"      an exercise of a sheet
-    summary: ["3.2"]    theorems in a table, with what breaks them
+    summary: ["3.2"]    a table of theorems, with what breaks them
     ask, answer         a question to the room, and its answer as a second step
     live, text          the deck's own words
 
-`fragment: true` hides a part until the next key.
+`fragment: true` hides a part until the presenter presses a key.
 """
 
 import re
@@ -97,7 +97,7 @@ def write_pages(folder):
 
 
 def copy_assets(assets):
-    """Write the files that all decks share into one folder."""
+    """Write the files that all decks share into the folder ``assets``."""
     shutil.rmtree(assets, ignore_errors=True)
     shutil.copytree(DECKS / "reveal", assets / "reveal")
     shutil.copytree(STATIC / "katex", assets / "katex")
@@ -108,7 +108,7 @@ def copy_assets(assets):
 
 
 def read_sources():
-    """What a deck shows by name: {"cell", "theorem", "claim" or "exercise": {name: source}}."""
+    """What decks can show: {"cell", "theorem", "claim" or "exercise": {name: source}}."""
     cells = {
         f"{path.stem}#{cell.get('id', '')}": cell
         for path in sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -161,7 +161,7 @@ def block(kind, html):
 
 
 def cell_part(cell, part):
-    """A cell as HTML: the marked excerpts or all of its text, or what `as` selects of code."""
+    """A cell as HTML: the marked excerpts of a text, or all of it; for code, what `as` names."""
     if cell.cell_type == "markdown":
         texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
         number = part.get("excerpt")
@@ -202,7 +202,7 @@ def position(lines, beginning):
 
 
 def stored(cell, kind):
-    """The stored outputs of a cell in one MIME type."""
+    """The stored outputs of a cell that have this MIME type, as one text."""
     found = [output.data[kind] for output in cell.outputs if kind in output.get("data", {})]
     demand(found, f"{cell.id} has no {kind}")
     return "\n".join(found)
@@ -215,7 +215,7 @@ def formula(cell, part):
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
     if part.get("reasons") == "below":
         rows = [(below, "") for line, reason in rows for below in reason_below(line, reason)]
-    beside = any(reason for _, reason in rows)  # then every row has a cell for one: see slides.js
+    beside = any(reason for _, reason in rows)  # each row then has a cell for a reason (slides.js)
     shown = aligned(f"{line} && {reason}" if beside else line for line, reason in rows)
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
     found = CAPTION.match(stored(cell, "text/plain"))
@@ -242,7 +242,7 @@ def figure(cell, part):
     return f'<figure><img src="{picture}" alt="{escape(alt)}"></figure>'
 
 
-#: What a code cell can show.
+#: {value of `as`: the function that renders a code cell}
 KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
 
 

@@ -1,13 +1,13 @@
-"""Anchors for every theorem, every check and every display equation.
+"""Give every theorem, every check and every display equation an anchor.
 
     > **Theorem 3.2 (The key bias cancels).** For every number of queries ...
 
-reads well on GitHub and in Colab, where it is a quotation.  In the book it becomes a box, and its
-name becomes the anchor `the-key-bias-cancels`; the build checks links such as
+This block quote reads well on GitHub and in Colab.  In the book it becomes a box, and its name
+becomes the anchor `the-key-bias-cancels`; the build checks links such as
 `03-softmax-ignores-the-key-bias.ipynb#the-key-bias-cancels`.
 The cell that prints `PASS  Theorem 3.2 (The key bias cancels)` gets the anchor
 `the-key-bias-cancels-check`.  The third equation of a page gets the anchor `eq-3`.  Theorems and
-equations show the same link sign as headings.
+equations show the same link symbol as headings.
 """
 
 from itertools import groupby
@@ -20,13 +20,13 @@ HOW_JUDGED = "00-how-this-book-proves-things.html#how-a-number-is-judged"
 
 
 class TheoremBoxes(SphinxTransform):
-    default_priority = 870  # MyST resolves links inside a page at 879
+    default_priority = 870  # before MyST resolves links inside a page, at 879
 
     def apply(self):
         anchors = {}
         for quote in list(self.document.findall(nodes.block_quote)):
             title = opening(quote)
-            theorem = title and title.astext().replace("’", "'").rstrip(".")  # plain quotes
+            theorem = title and title.astext().replace("’", "'").rstrip(".")  # with straight quotes
             found = theorem and (BOX_TITLE.fullmatch(theorem) or REMARK_TITLE.fullmatch(theorem))
             if not found:
                 continue
@@ -116,7 +116,7 @@ def anchor_equations(document):
 
 
 def split(paragraph):
-    """The paragraph split at its equations, because HTML allows no box inside a paragraph."""
+    """Split a paragraph at its equations, because HTML allows no box inside a paragraph."""
     for is_box, part in groupby(paragraph.children, lambda n: isinstance(n, nodes.container)):
         part = list(part)
         if is_box:
