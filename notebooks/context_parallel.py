@@ -192,7 +192,7 @@ def ring(ranks, q, k, v, places, causal=False):
 def gathered_keys(ranks, q, k, v, places, causal=False):
     """Attention in the naive way, for comparison: every rank first collects all keys and values.
 
-    Arguments and result as for ``ring``.  Shards of different sizes are padded to the largest.
+    Arguments and result are as in ``ring``.  Shards of different sizes are padded to the largest.
     """
     largest = max(place.numel() for place in checked(places, ranks.rank, k))
     own = F.pad(torch.cat([k, v], -1), (0, 0, 0, largest - k.shape[-2]))
@@ -267,7 +267,7 @@ def compared(ranks, n, places, dtype, d=16):
 
 
 def volumes(ranks, n, d=16):
-    """{exchange: the bytes that this rank sends}, counted for n keys in float32, and {"n": n}."""
+    """{"n": n, exchange: bytes that this rank sends}, counted for n keys in float32."""
     q = k = v = torch.zeros(n, d, device=ranks.device)
     places, counts = contiguous(n, ranks.size), {"n": n}
     mine = places[ranks.rank]

@@ -52,7 +52,7 @@ def group(name, folder, sections):
         goes, stays = row.can_go(cited(folder)), row.staying(cited(folder))
         if row.title in sections:
             title = f"[{title}](#{slug(row.title)})"
-        elif row.breaks:  # no section of the page lists its conditions
+        elif row.breaks:  # the page has no section with its conditions
             goes += f". {row.not_when(cited(folder))}"
         lines.append(f"| {title} | {goes} | {stays} |")
     return "\n".join(lines)
@@ -93,7 +93,7 @@ PLACEMENTS = {
 }
 
 
-#: (models that people ask about, biases that their attention has by default, row of the table)
+#: (models that people ask about, biases that their attention has by default, title of a row)
 ASKED = (
     ("GPT-2, ViT", "all", "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT"),
     ("BERT", "all", "Post-norm, LayerNorm: BERT, RoBERTa, BART"),
@@ -151,7 +151,6 @@ def of_page(path=PAGE):
 
 
 def of_chapter():
-    """Chapter 8b with its table rewritten."""
     notebook = read_notebook(CHAPTER)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

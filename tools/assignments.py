@@ -161,7 +161,7 @@ def judged_{number}(claim):
 
 
 def families():
-    """{chapter: the families of exercises in families.yml}."""
+    """{chapter: its families of exercises, read from families.yml}."""
     return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))
 
 

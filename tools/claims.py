@@ -122,7 +122,7 @@ class Claims(BookDirective):
 
 
 class ClaimsInShort(BookDirective):
-    """The number of claims, and a table of the claims whose ids are the directive's content."""
+    """A table of the claims whose ids are the directive's content, and the number of all claims."""
 
     required_arguments = 1
     has_content = True

@@ -56,7 +56,7 @@ def run(notebook, folder, environment):
         timeout=120,  # seconds for a cell
         kernel_name="python3",
         record_timing=False,
-        coalesce_streams=True,  # join what was printed in pieces
+        coalesce_streams=True,  # join text that was printed in pieces
         config=own_sockets(),
         extra_arguments=["--log-level=CRITICAL"],  # do not report Ctrl-C
         resources={"metadata": {"path": str(folder)}},
@@ -75,7 +75,7 @@ def own_sockets():
 
 
 def normalise(notebook):
-    """Remove metadata that differs from run to run, and set the kernel."""
+    """Remove metadata that differs from run to run, and name the standard kernel."""
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:

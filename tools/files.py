@@ -26,7 +26,7 @@ def demand(held, complaint):
 
 @contextmanager
 def naming(place):
-    """Prefix a Fault raised inside with its place: `03-a-claim.ipynb: …`."""
+    """Prefix a Fault that is raised inside with ``place``, as in `03-a-claim.ipynb: …`."""
     try:
         yield
     except Fault as fault:
@@ -77,7 +77,7 @@ def write_zip(path, root, files):
 
 
 def read_notebook(path):
-    """The notebook in a file; raises Fault with the line at which it stops being JSON."""
+    """Read a notebook; raises Fault with the line at which the file stops being JSON."""
     text = Path(path).read_text(encoding="utf-8")
     try:
         json.loads(text)

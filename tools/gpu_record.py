@@ -91,7 +91,7 @@ def long(device, dtype, sizes, length):
     shape = (1, sizes["heads"], length, sizes["width"])
     q, k, v = (normal(*shape, dtype=dtype, device=device, seed=seed) for seed in range(3))
     F.scaled_dot_product_attention(q, k, v)  # untimed, because the first call sets up libraries
-    before = torch.cuda.memory_allocated()  # is 0 on a CPU
+    before = torch.cuda.memory_allocated()  # 0 on a CPU
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     out = F.scaled_dot_product_attention(q, k, v)
@@ -106,18 +106,18 @@ def long(device, dtype, sizes, length):
 
 
 def in_blocks(q, k, v, chunk=8192):
-    """Attention in float64 over blocks of keys, merged (theorem 16.1)."""
+    """Attention in float64, computed for blocks of keys and merged (theorem 16.1)."""
     blocks = zip(*(x.double().split(chunk, dim=2) for x in (k, v)))
     parts = [partial_attention(q.double(), keys, values) for keys, values in blocks]
     return merge(*map(torch.stack, zip(*parts)))[0]
 
 
-#: {field of the sizes: the experiment that runs once for each of its values}
+#: {field of the sizes: the experiment that runs once for each value of this field}
 EXPERIMENTS = {"shifts": shift, "seeds": gradient, "lengths": long}
 
 
 def attempt(measure, *given):
-    """The result of a measurement, or in words why PyTorch refused it."""
+    """The result of a measurement, or the reason in words if PyTorch refuses or fails."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return measure(*given)
@@ -195,7 +195,7 @@ def table(head, rows):
 
 @in_a_sentence
 def main(arguments=None):
-    """Measure, write the record, and write the page from it."""
+    """Run all experiments; write the record, and from it the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small sizes")
     rehearsed = parser.parse_args(arguments).rehearse

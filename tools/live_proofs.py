@@ -74,7 +74,7 @@ def live_cells(notebook):
 
 
 def needed(cell, before):
-    """The earlier statements that a cell depends on, directly or through others."""
+    """The earlier statements that a cell depends on, directly or through other statements."""
     # A function looks its names up when it is called, so every binding before this cell counts.
     names, chosen = {EVERYTHING}.union(*(s.reads for s in cell)), set()
     while more := {s for s in before if s.changes & names} - chosen:
@@ -111,14 +111,14 @@ def global_names(text):
 
 
 def changed_objects(tree):
-    """The names whose objects a statement changes: `proof.by(…)`, `table[k] = …`."""
+    """The names whose objects a statement changes, as in `proof.by(…)` or `table[k] = …`."""
     changing = [
         part
         for part in ast.walk(tree)
         if isinstance(part, ast.Attribute | ast.Subscript)
         and (isinstance(part.ctx, ast.Store) or getattr(part, "attr", "") in CONTINUING)
     ]
-    return {owner(part) for part in changing} - LIVE  # `Derivation(…).by(…)` is a new object
+    return {owner(part) for part in changing} - LIVE  # `Derivation(…).by(…)` changes a new object
 
 
 def owner(node):

@@ -234,7 +234,7 @@ def table_cells(line):
 
 
 class BookDirective(SphinxDirective):
-    """A directive that writes Markdown into a page and reports a Fault with its line."""
+    """A directive that writes Markdown into a page, and reports a Fault with its own line."""
 
     def run(self):
         try:
@@ -244,7 +244,6 @@ class BookDirective(SphinxDirective):
 
     @property
     def folder(self):
-        """The folder of the page."""
         return Path(self.env.doc2path(self.env.docname)).parent
 
     def parse(self, markdown, *classes):

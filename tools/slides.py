@@ -141,7 +141,7 @@ def slide_of(deck, number, slide, sources):
 
 
 def html_of(part, sources):
-    """The HTML of one part, hidden at first if the deck says so."""
+    """The HTML of one part of a slide, hidden at first if the deck says so."""
     kind, it = next(iter(part.items()))
     if kind in sources:
         it = find(sources, kind, it)
@@ -224,14 +224,14 @@ def formula(cell, part):
 
 
 def reason_below(line, reason):
-    """The rows of a line whose reason moves from beside the line to below it."""
+    """The rows of one line of a proof, with the reason in a row below it instead of beside it."""
     left, equals, right = line.partition(" &= ")
     rows = [f"& {left}", f"&= {right}"] if equals else [line]
     return [*rows, rf"&\qquad \text{{by }}{reason}"] if reason else rows
 
 
 def step_of_each(rows):
-    """The number of the step at which each row appears: a row that begins with = starts a step."""
+    """The numbers of the steps at which the rows appear; a row that begins with = starts a step."""
     starts = [number > 0 and line.startswith("&=") for number, (line, _) in enumerate(rows)]
     return " ".join(str(sum(starts[: number + 1])) for number in range(len(rows)))
 
@@ -257,7 +257,7 @@ def math(content, options):
     return f'<span class="math">{html}</span>'
 
 
-#: Markdown as the book reads it, with links to other pages as plain words.
+#: Reads Markdown as the book does, except that links become plain text.
 READER = MarkdownIt("commonmark").enable("table").use(amsmath_plugin)
 READER.use(dollarmath_plugin, double_inline=True, renderer=math)
 READER.add_render_rule("link_open", lambda *_: "")
