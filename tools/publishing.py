@@ -24,7 +24,7 @@ MENDED = {
 
 
 def use_address(app, config):
-    """Add the links to the repository and to Colab, if the repository has an address."""
+    """Set the site's address and the links to the repository and Colab, if the address is known."""
     repository, site = addresses(Path(app.srcdir))
     if repository:
         config.html_baseurl = f"{site}/"
