@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-NONE = "(?!)"  # matches no name
-#: {part of a test's id: pattern}; of these tests, those that do not match are run nightly only.
+NONE = "(?!)"  # a pattern that matches nothing
+#: {part of a test's id: pattern}; if the rest of an id does not match, its test only runs nightly.
 EVERY_TIME = {
-    # a page of each kind
+    # only one page of each kind
     "site/test_site.py::test_a_page_is_complete": r"book/(index|theorems)\.|03-softmax|03-exerc|quiz-1",
     "site/test_buttons.py": r"every_button_does_something.*03-softmax|escape_closes",
     "site/test_site.py::test_a_quiz": "quiz-1",
@@ -24,14 +24,14 @@ EVERY_TIME = {
     "course/test_grade.py::test_an_answer_counts": r"another value|a loop|an end|overwritten",
     "course/test_nbgrader.py": r"part-2",
     "course/test_slides.py": r"lecture|tagged|refused",
-    # the second judge on three chapters only; nbval runs the proofs of all chapters
+    # the second judge on three chapters only, as nbval runs the proofs of all chapters
     "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
     # only some architectures, because chapter 13 measures all of them
     "test_which_bias_can_go.py::test_an_architecture": r"\[(bert|gptj|nemotron|t5|qwen3)\]",
     # these need other versions of Python, or another proof assistant
     "tests/versions/": NONE,
     "tests/rocq/": NONE,
-    # it tests what only the nightly stage `processors` uses
+    # these test a module that only the nightly stage `processors` uses
     "processors/": NONE,
 }
 
@@ -47,5 +47,5 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     random.seed(0)
-    if torch := sys.modules.get("torch"):  # most tests do not import it
+    if torch := sys.modules.get("torch"):  # most tests do not import torch
         torch.manual_seed(0)

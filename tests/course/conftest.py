@@ -10,7 +10,7 @@ from browser import browser  # noqa: F401
 
 @pytest.fixture(scope="session")
 def course(tmp_path_factory):
-    """All assignments in a folder, with functions ``path(version, part)`` and ``read(…)``."""
+    """Write all assignments; ``path`` and ``read`` take the version and part of an assignment."""
     folder = tmp_path_factory.mktemp("course")
     assignments.write_assignments(folder)
     path = lambda version, part: folder / version / f"{part}.ipynb"

@@ -39,7 +39,7 @@ WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
-    """An assignment with two questions that tests grade and one that a person grades."""
+    """An assignment with two questions that are graded by tests and one that a person grades."""
     cells = [
         marked("about", "# An assignment", "markdown"),
         marked("setup", SETUP),
@@ -53,7 +53,7 @@ def small_source():
 
 
 def marked(name, source, kind="code", **mark):
-    """A cell with nbgrader's metadata, graded if ``mark`` has points."""
+    """A cell with nbgrader's metadata; it is graded if ``mark`` contains points."""
     mark = {"solution": False, "grade": "points" in mark, "grade_id": name, **mark}
     new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     return new(textwrap.dedent(source).strip(), metadata={"nbgrader": mark}, id=name)
@@ -64,24 +64,22 @@ def grade_id(cell):
 
 
 def cell(notebook, name):
-    """The cell of a notebook with this grade_id."""
     return next(c for c in notebook.cells if grade_id(c) == name)
 
 
 def with_answers(notebook, **sources):
-    """A copy of a notebook in which ``sources``, {grade_id: source}, replace those of its cells."""
+    """A copy of a notebook with these new sources, {grade_id: source}, in some of its cells."""
     return assignments.changed(notebook, lambda c: sources.get(grade_id(c), c.source))
 
 
 def in_the_place_of_the_solution(source, code):
-    """The source of an answer with ``code`` in place of its solution."""
     code = textwrap.dedent(code).strip("\n")
     put = lambda found: textwrap.indent(code, found[1]) + "\n"
     return assignments.SOLUTION.sub(put, source + "\n").rstrip("\n")
 
 
 def answers_to(part):
-    """{question: {"wrong": [code], "half": [code], "otherwise": [code]}} of an assignment."""
+    """The stored answers, {question: {"wrong", "half" or "otherwise": [code]}}; the last are right."""
     stored = yaml.safe_load((ANSWERS / f"{part}.yml").read_text(encoding="utf-8"))
     for kinds in stored.values():
         for told in ("wrong", "half"):
@@ -90,14 +88,14 @@ def answers_to(part):
 
 
 def graded(notebook, folder, source, **options):
-    """The report on a submitted notebook; ``source`` is the path of the assignment."""
+    """Grade a notebook as a submission; ``source`` is the path to the assignment's source."""
     path = folder / "submission.ipynb"
     nbformat.write(notebook, path)
     return grade(path, source, **options)
 
 
 def points(report):
-    """{part of a question: its points} for all parts that tests grade."""
+    """{part of a question: points} for all parts that are graded by tests."""
     return {v.question: v.points for v in report.verdicts if v.points is not None}
 
 

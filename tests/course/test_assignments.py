@@ -1,4 +1,4 @@
-"""The tests in assignments name what they check; drawn sheets accept solutions and nothing else."""
+"""Tests in assignments name what they check; randomly drawn sheets accept only solutions."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ def test_a_solution_without_an_end_mark_is_refused():
 # ── The sheets ────────────────────────────────────────────────────────────────────────────
 
 SEEDS = ("1", pytest.param("autumn", marks=pytest.mark.nightly))
-#: {kind of answer: (body of its function, whether it passes parts a and b, as "1" or "0")}
+#: {kind of answer: (function body, a digit for each of parts a and b: 1 if it passes, else 0)}
 ANSWERS = {
     "assumed": ("return Derivation('it', left).by(right, given(left, right)).qed()", "00"),
     "guessed": ("return claim == 'A'", "00"),
@@ -44,7 +44,7 @@ ANSWERS = {
 
 
 def passed(cells, number, answer):
-    """Which parts of a question pass with this answer, as a string of ones and zeros."""
+    """A digit for each part of a question: 1 if the answer passes its test, else 0."""
     names, result = {}, ""
     for one in cells:
         if one.cell_type != "code" or one.id[0] == "q" and one.id[1] != str(number):
@@ -66,7 +66,7 @@ def test_solutions_pass_and_assumed_or_partial_answers_fail(chapter, seed):
         assert passed(cells, number, solved(answer)) == "11"
         for kind, (code, parts) in ANSWERS.items():
             if kind == "assumed" and "SECOND_MOMENTS" in answer.source:
-                continue  # takes minutes, as it compares all pairs of assumed moments
+                continue  # comparing all pairs of assumed moments takes minutes
             put = in_the_place_of_the_solution(answer.source, code)
             assert passed(cells, number, put) == parts
 

@@ -14,7 +14,7 @@ from cells import has_tag
 
 SOLVED = re.compile(r"BEGIN SOLUTION|HIDDEN TESTS|<summary>Solution")
 GRADER = "assignments/grade.py"
-#: Code that brings up the loopback interface of a container without a network, then runs Python.
+#: Code that starts the loopback interface where there is no network, and then runs Python.
 LOOPBACK = """import fcntl, os, socket, struct, sys
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh", b"lo", 0x41))  # SIOCSIFFLAGS: up, running
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"""
@@ -22,7 +22,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"""
 
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory):
-    """{"student" or "instructor": {name: bytes}}, without the slides, which other tests cover."""
+    """{"student" or "instructor": {file name: bytes}}; other tests cover the slides."""
     return unpacked(tmp_path_factory.mktemp("course"))
 
 
@@ -74,7 +74,7 @@ def test_cells_to_type_in_class_are_ready_to_run(packed):
 
 
 def test_requirements_contain_all_that_notebooks_import(packed):
-    files = packed["instructor"]  # include the student's files
+    files = packed["instructor"]  # these include the student's files
     named = set(re.findall(r"^([\w-]+)[=>]", files["requirements.txt"].decode(), re.M))
     there = named | set(sys.stdlib_module_names) | {"derivation", "redundancy", "context_parallel"}
     sheets = [name for name in files if name.endswith(".ipynb") and not name.startswith("book/")]
@@ -102,7 +102,7 @@ def test_packing_twice_gives_the_same_bytes(tmp_path, packed):
 
 
 def test_the_archive_grades_without_a_network(packed, tmp_path):
-    """The files that the Containerfile copies grade solutions in a namespace without a network."""
+    """The files that the Containerfile copies are all that grading needs."""
     files = packed["instructor"]
     recipe = files["assignments/Containerfile"].decode()
     copied = re.findall(r"^COPY (\S+) /(\S*)$", recipe, re.M)

@@ -26,7 +26,7 @@ each_part = pytest.mark.parametrize("part", PARTS)
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A small assignment: the path of its source, its student version, and its solution."""
+    """A small assignment: the path to its source, and its student and solution versions."""
     path = tmp_path_factory.mktemp("small") / "small.ipynb"
     made = versions(path.name, small_source())
     path.write_text(made["source"], encoding="utf-8")
@@ -54,7 +54,7 @@ def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, par
     assert {v.reason for v in untouched.verdicts} == {"not answered"} and untouched.notes == []
 
 
-#: {kind of answer: function that says whether it may get these points of the maximum}
+#: {kind of answer: function of (points, maximum) that says whether it may earn those points}
 EARNS = {
     "wrong": lambda points, of: points == 0,
     "half": lambda points, of: 0 < points < of,
@@ -64,10 +64,7 @@ EARNS = {
 
 @each_part
 def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course, part, tmp_path):
-    """Every stored answer earns the points of its kind, whatever the other answers are.
-
-    Each submission combines different answers to the questions, right and wrong.
-    """
+    """Each submission mixes right and wrong answers, which must not affect each other's points."""
     listed = {
         name: [(code, kind) for kind in EARNS for code in kinds[kind]]
         for name, kinds in answers_to(part).items()
@@ -87,7 +84,7 @@ def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course
 
 # ── Faults of a submission ────────────────────────────────────────────────────────────────
 
-#: {title: (answer to the first of two questions, words of the reason for its points)}
+#: {title: (answer to the first of two questions, words in the reason given for its points)}
 ANSWERS = {
     "names overwritten": ("half_turn = math.pi\nclose = len = str = abs = None", "right"),
     "no variable of ours": ("import os\nhalf_turn = math.pi + len(os.getenv('OURS', ''))", "right"),
@@ -101,7 +98,7 @@ ANSWERS = {
     "a large file": ("open('large', 'wb').write(bytes(10**8)); half_turn = 3", "File too large"),
     "an end": ("import os\nos._exit(0)", "the answer ended Python"),
     "a loop": ("while True:\n    half_turn = 3", "the answer ran longer than 8 s"),
-    # it runs out of memory or of time first, depending on the machine
+    # depending on the machine, memory or time runs out first
     "printing without end": (
         "while True:\n    print('x' * 10**5)",
         "ran longer than 8 s|MemoryError",
@@ -127,7 +124,7 @@ def test_changed_setup_and_tests_are_restored_and_reported(small, hand_in):
     changed.cells.remove(cell(changed, "q1-tests"))
     report = hand_in(changed)
     assert points(report) == {"q1": 2, "q2": 0}
-    assert reason(report, "q2") == "double(-5) must be -10"  # the hidden test
+    assert reason(report, "q2") == "double(-5) must be -10"  # only the hidden test fails
     assert [note.split()[0] for note in report.notes] == ["setup", "q1-tests", "q2-tests"]
 
 

@@ -18,7 +18,7 @@ PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
 
 
 def shown(code, names):
-    """The lines that a notebook cell would print, with formulas as text."""
+    """The lines that a notebook cell with this code would print, with formulas as text."""
     show = mock.patch("sys.displayhook", lambda value: value is None or print(value))
     with show, contextlib.redirect_stdout(io.StringIO()) as printed:
         for line in ast.parse(code).body:

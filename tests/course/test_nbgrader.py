@@ -31,7 +31,7 @@ UNREACHABLE = re.compile(
 
 @pytest.fixture(scope="session")
 def nbgrader():
-    """The folder of nbgrader and its dependencies, installed with the book's pinned versions."""
+    """Install nbgrader in a folder of its own, with dependencies at the book's pinned versions."""
     pins = [f"-c{ROOT / name}" for name in ("requirements.txt", "constraints.txt")]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", f"--target={FOLDER}"]
     with FileLock(FOLDER.with_suffix(".lock")):
@@ -69,7 +69,7 @@ def classroom(nbgrader, tmp_path_factory):
 
 def gradebook(folder, part):
     """{student: {cell: its points, or None if a person has to grade it}}."""
-    from nbgrader.api import Gradebook  # the fixture above installs nbgrader
+    from nbgrader.api import Gradebook  # the fixture `nbgrader` installs this
 
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
         return {
@@ -110,5 +110,5 @@ def test_nbgrader_gives_the_same_points_as_grade_py(part, classroom, course, tmp
     classroom("generate_feedback", part)
     page = classroom.folder / "feedback" / "half" / part / f"{part}.html"
     shown = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").get_text()
-    missing = next(v.reason for v in report.verdicts if v.points == 0)  # of the half-right answer
+    missing = next(v.reason for v in report.verdicts if v.points == 0)
     assert "".join(missing.split()) in "".join(shown.split())

@@ -1,9 +1,9 @@
 """The slides are made from the chapters, legible from the back row, and need no network.
 
-A slide has 1280 × 720 pixels. Words and formulas are at least 24 pixels high; indices of formulas
-are smaller in proportion. Code and output are at least 21 pixels high, so that a line of the book's
-88 columns fits without a break. Letters in a figure have 16.8 pixels in the stored picture, and 18
-if the figure is enlarged by 1.08.
+A slide has 1280 × 720 pixels. Words and formulas are at least 24 pixels high; indices in formulas
+are proportionally smaller. Code and output need only 21 pixels, so that the book's lines of up to
+88 columns fit without a break. Letters in a figure are 16.8 pixels high in the stored picture, and
+18 when it is shown 1.08 times as large.
 """
 
 import re
@@ -22,7 +22,7 @@ each_deck = pytest.mark.parametrize("deck", NAMES)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """(the folder of the pages, {name: the deck that its page was made from})."""
+    """The folder with the pages of all decks, and {name of a deck: its content}."""
     folder = tmp_path_factory.mktemp("slides")
     return folder, slides.write_pages(folder)
 
@@ -40,7 +40,7 @@ def test_the_decks_show_every_tagged_cell_and_no_other(built, sources):
 
 
 def test_the_marks_of_an_excerpt_come_in_pairs_and_change_nothing_in_the_book(sources):
-    """A mark at the start of a line is a paragraph, as Markdown reads the whole line as HTML."""
+    """A mark at the start of a line must be a paragraph, as Markdown reads the line as HTML."""
     for name, cell in sources["cell"].items():
         marks = re.findall(r"<!-- (/?)slide -->", cell.source)
         assert marks == ["", "/"] * (len(marks) // 2), name
@@ -61,7 +61,7 @@ def test_a_wrong_part_is_refused_with_its_place(cell, message, sources):
 
 # ---- in Chromium, from a disk ------------------------------------------------------------
 
-#: A script that returns the faults of the current slide, in words.
+#: A script that returns descriptions of the faults on the current slide.
 FAULTS = """() => {
   const section = Reveal.getCurrentSlide(), faults = []
   const demand = (good, ...words) => good || faults.push(words.join(" "))
@@ -96,7 +96,7 @@ FAULTS = """() => {
 
 
 def opened(browser, path, query=""):
-    """The page of a deck, loaded from the disk and ready; errors are added to its `faults`."""
+    """Open a deck's page from the disk, and wait until it is ready; errors go to its `faults`."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page = visited(context, path.as_uri() + query, "file:")
     page.wait_for_function("window.slidesReady === true", timeout=60_000)
@@ -113,7 +113,7 @@ def test_every_slide_is_legible_and_complete_and_has_its_minutes(browser, built,
     for number in range(len(minutes)):
         page.evaluate(f"Reveal.slide({number}, 0, 99)")
         assert page.evaluate(FAULTS) == [], f"{deck}, slide {number + 1}"
-    # the control: faults added to a slide are found
+    # control: faults that are added to a slide are found
     bad = '<p style="height: 900px">x</p><p style="font-size: 20px">y</p><figure><img></figure>'
     page.evaluate(f"Reveal.getCurrentSlide().querySelector('.body').innerHTML += `{bad}`")
     seen = {"too full", "small: y", "outside: y", "without words: a figure"}
@@ -161,7 +161,7 @@ def test_the_pdf_has_a_page_for_each_slide_with_its_words(browser, built, deck):
 
 
 def squeezed(text):
-    """The text's letters and digits only, because a PDF adds spaces and marks."""
+    """Only the letters and digits of a text, because a PDF adds spaces and other characters."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 

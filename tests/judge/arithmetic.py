@@ -1,4 +1,4 @@
-"""Arithmetic of the second judge: Fractions, or numbers of 60 digits once a function needs them."""
+"""Arithmetic of the second judge: Fractions, or 60-digit numbers once a function needs them."""
 
 import math
 from fractions import Fraction
@@ -6,7 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-NEAR_ZERO = 1e-2  # smaller divisors are not tried
+NEAR_ZERO = 1e-2  # worlds with smaller divisors are skipped
 CLOSE = 1e-30  # a smaller relative difference counts as rounding
 DIGITS = mpmath.MPContext()
 DIGITS.dps = 60
@@ -19,21 +19,20 @@ FUNCTIONS = {
 
 
 class Undefined(Exception):
-    """An expression has no value in a world, or a hypothesis does not hold: draw another world."""
+    """An expression has no value in a world, or a hypothesis does not hold, so another is drawn."""
 
 
 def array(rows):
-    """Rows of ints and Fractions as an array."""
     return np.array([[Fraction(q) for q in row] for row in rows], dtype=object)
 
 
 def in_digits(values):
-    """Convert the Fractions of an array or number to numbers of 60 digits."""
+    """Convert a Fraction, or an array of Fractions, to 60-digit numbers."""
     return values * DIGITS.one
 
 
 def difference(left, right):
-    """left - right; written as a sum, because mpmath cannot subtract from a Fraction."""
+    """left - right, written as a sum because mpmath cannot subtract a number from a Fraction."""
     return left + -1 * right
 
 
@@ -46,7 +45,7 @@ def divided(values, by):
 
 @np.vectorize(otypes=[object])
 def root(x):
-    """The square roots of an array, exact for squares of Fractions; Undefined if negative."""
+    """The square root of each entry, exact for squares of Fractions; raises Undefined below 0."""
     if x < 0:
         raise Undefined
     if isinstance(x, Fraction):

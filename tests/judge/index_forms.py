@@ -1,7 +1,7 @@
-"""The value, in a world, of an index form or of a condition given as a term.
+"""Evaluate, in a world, matrices that are given entry by entry, and conditions given as terms.
 
-Few theorems have either.  The package's interpreter of terms evaluates them.  It shares nothing
-with the kernel's normal form, and ``test_operations`` compares it with PyTorch's functions.
+Few theorems need this.  The package's interpreter of terms does it; that shares no code with the
+kernel's normal form, and ``test_operations`` compares it with PyTorch's functions.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from .arithmetic import Undefined, divided, root, slope
 
 
 class Terms(Instance):
-    """An interpreter of terms whose letters have values in a world, with the judge's arithmetic."""
+    """The interpreter of terms, with a world's values for letters and the judge's arithmetic."""
 
     def __init__(self, world, uses):
         functions = {name: one_number(world, name) for name in KNOWN}
@@ -24,12 +24,12 @@ class Terms(Instance):
         super().__init__(Letters(world, uses), functions)
 
     def at(self, form, *positions):
-        """The value of an abstraction at positions, as a Fraction or a number of 60 digits."""
+        """The value of a function of positions, as a Fraction or a 60-digit number."""
         value = self.value(form)(*positions)
         return Fraction(value) if isinstance(value, int) else value
 
     def ranges(self, form):
-        """All positions that an abstraction binds, combined; raises Undefined for other sorts."""
+        """All combinations of positions; raises Undefined if a variable is not a position."""
         if any(sort.op != "POS" for sort in form.args[1:]):
             raise Undefined
         return itertools.product(*self._ranges(form, ()))
@@ -46,19 +46,19 @@ KNOWN = ("exp", "log", "tanh", "relu", "cos", "sin")
 
 
 def one_number(world, name):
-    """The world's function of this name, applied to one number instead of an array."""
+    """The world's function of this name, as a function of one number instead of an array."""
     return lambda x: world.function(name)(np.array([x], dtype=object))[0]
 
 
 class Letters(dict):
-    """{letter of the kernel: its value in a world}; an absent letter is a function of its name."""
+    """{kernel letter: its value in a world}; any other letter stands for the function it names."""
 
     def __init__(self, world, uses):
         self.world = world
         for b in uses:
             if isinstance(b, (Family, Bijection, Index)):
                 self[b.term] = self.meaning(b)
-            elif not isinstance(b, Operation):  # a word's term contains its definition
+            elif not isinstance(b, Operation):  # an operation needs no value
                 size = b.is_integer
                 self[size_term(b) if size else scalar_letter(b)] = (
                     world.size(b) if size else world.scalar(b)

@@ -1,9 +1,9 @@
 """The second judge, which evaluates a theorem's statement at every combination of small sizes.
 
-It reads the tree of expressions that a theorem prints and shares no code with the kernel: see
-``worlds``.  Numbers are exact rationals until an exponential, a root or a function needs 60 digits.
-Permutations and masks are enumerated, draws take all patterns of two distributions, and Newton's
-method finds letters that satisfy an assumed equation.
+It reads the theorem's expressions as trees and shares no code with the kernel.  A *world* gives
+each letter a value (``worlds``).  Numbers are exact rationals until a root or another function
+needs 60 digits.  Permutations and masks are enumerated, random letters take all patterns of two
+distributions, and Newton's method finds letters that satisfy an assumed equation.
 """
 
 import itertools
@@ -21,12 +21,12 @@ from .index_forms import Terms
 from .worlds import World
 
 SIZES = (1, 2, 3)
-STEPS = 40  # of Newton's method
+STEPS = 40  # the most steps of Newton's method
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement to judge: two sides and their hypotheses, as a theorem has them."""
+    """A statement to judge, with the attributes of a theorem."""
 
     lhs: object
     rhs: object
@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass
 class Judged:
-    """The sizes at which a world met the hypotheses, and the world that refuted the statement."""
+    """Sizes at which the hypotheses hold in a world, and a world that refutes the claim, or ""."""
 
     tried: list = field(default_factory=list)
     refuted: str = ""
@@ -45,8 +45,8 @@ class Judged:
 def judged(theorem, worlds, most=None):
     """Judge a theorem at every combination of small sizes, and at one larger combination.
 
-    About ``worlds`` worlds are tried in all, at least one at each combination.  ``most`` limits the
-    number of small combinations, of which the first has all sizes equal to 2.
+    About ``worlds`` worlds are tried in total, and at least one at each combination.  ``most``
+    limits the number of combinations, all of them small; in the first, every size is 2.
     """
     statement, found = _Statement(theorem), Judged()
     count = len(statement.sizes)
@@ -79,7 +79,7 @@ class _Statement:
         self.unknown = sorted((f for f in found if f.kind == "matrix"), key=str)
 
     def at(self, sizes, most):
-        """(whether a world of these sizes met the hypotheses, the world that refutes or "")."""
+        """(whether the hypotheses hold in a world of these sizes, the world that refutes or "")."""
         tried = False
         for seed, fixed in enumerate(self._ways(World(1, sizes), most), 3):
             try:
@@ -96,7 +96,7 @@ class _Statement:
         return tried, ""
 
     def _ways(self, world, most):
-        """Yield values for permutations and masks: all combinations, or about ``most`` of them."""
+        """Yield values for permutations and masks: all combinations, or a selection of ``most``."""
         slots = []
         for b in sorted(self.uses, key=str):
             if isinstance(b, Bijection):
@@ -115,7 +115,7 @@ class _Statement:
     # -- letters that satisfy the assumed equations
 
     def _solved(self, world):
-        """The world with matrices that Newton's method has changed to satisfy the equations."""
+        """The world, with matrices changed by Newton's method to satisfy the assumed equations."""
         if all(_meets(world, h, self.uses) for h in self.equations):
             return world
         if not self.unknown:
@@ -128,7 +128,7 @@ class _Statement:
             inverse = np.linalg.pinv(self._slopes(world, flat), rcond=1e-6)
             flat = flat - inverse.astype(object) @ gap
         if np.any((abs(flat) < 1e-6) & (abs(flat) > 1e-12)):
-            raise Undefined  # a divisor may be nearly 0
+            raise Undefined  # so small an entry may be a divisor
         return self._moved(world, np.where(abs(flat) <= 1e-12, 0 * flat, flat))
 
     def _moved(self, world, flat):
@@ -165,12 +165,11 @@ def _meets(world, hypothesis, uses):
 
 
 def _gap(world, equation):
-    """The difference of the two sides of an equation."""
     return difference(world(equation.lhs), world(equation.rhs))
 
 
 def _is_non_zero(world, hypothesis):
-    """Whether it holds for every value of the indices it binds; False if it binds a scalar."""
+    """Whether a hypothesis holds for all values of its indices; False if it binds a scalar."""
     if not all(isinstance(k, Index) for k in hypothesis.bound):
         return False
     for at in itertools.product(*[range(world.size(k.size)) for k in hypothesis.bound]):

@@ -1,8 +1,8 @@
 """Evaluate an expression in a world, which gives a value to every letter, size and scalar.
 
-This evaluator reads the tree of an expression and computes with matrices.  It uses neither the
-kernel nor the operations' entry formulas nor their torch code.  It shares with the checker the
-classes of expressions and, for index forms, the interpreter of terms.
+This evaluator reads the tree of an expression and computes with matrices.  It does not use the
+kernel, the operations' entry formulas or their torch code.  It shares with the checker the classes
+of expressions and, for matrices that are given entry by entry, the interpreter of terms.
 """
 
 import itertools
@@ -19,8 +19,8 @@ from derivation.letters import End, Family, Join
 from .arithmetic import FUNCTIONS, Undefined, array, difference, divided, root, slope
 from .index_forms import Terms
 
-MOST_SIGNS = 9  # random entries inside a mean, as all their patterns are evaluated
-#: Values and weights of two distributions of mean 0 and variance 1.
+MOST_SIGNS = 9  # the most random entries in a mean, as all their patterns are evaluated
+#: (value, probability) pairs of two distributions with mean 0 and variance 1.
 SIGNS = ((1, Fraction(1, 2)), (-1, Fraction(1, 2)))
 SIGNS_OR_ZERO = ((2, Fraction(1, 8)), (-2, Fraction(1, 8)), (0, Fraction(3, 4)))
 
@@ -28,15 +28,15 @@ SIGNS_OR_ZERO = ((2, Fraction(1, 8)), (-2, Fraction(1, 8)), (0, Fraction(3, 4)))
 class World:
     """Concrete sizes, letters, permutations and scalars; calling it evaluates an expression.
 
-    A letter's value depends on the seed and the letter's name only, so that worlds of one seed
-    agree in whatever order they are evaluated.
+    A letter's value depends only on the seed and the letter's name, so that the order in which
+    letters are evaluated makes no difference.
     """
 
     def __init__(self, seed, sizes, fixed=None):
         self.seed, self.sizes, self.fixed, self._values = seed, sizes, fixed or {}, {}
 
     def having(self, fixed, values=None):
-        """The same world with these values for letters, scalars, indices and expressions."""
+        """The same world with other letters, scalars and indices (``fixed``) or expressions."""
         world = World(self.seed, self.sizes, {**self.fixed, **fixed})
         world._values.update(values or {})
         return world
@@ -56,7 +56,7 @@ class World:
         return self.function(x.operation.name.removeprefix("entrywise "))(*map(self, x.args))
 
     def _defined(self, x):
-        """The value of a reader's word from its definition; a recursion is computed row by row."""
+        """The value of a word that a reader defined; a recursion is computed row by row."""
         if x.operation.expand is not None:
             return self(x.operation.expand(x))
         row = None
@@ -86,7 +86,7 @@ class World:
         return array(cells)
 
     def letter(self, family, at=()):
-        """The matrix that a letter stands for; ``at`` are the indices of a family's member."""
+        """The matrix that a letter stands for; ``at`` holds the letter's indices, if it has any."""
         if family in self.fixed:
             return self.fixed[family]
         make = self._mask if family.kind == "mask" else self._matrix
@@ -97,7 +97,7 @@ class World:
         return self._matrix(self._random(family.name, t), 1, self.size(family.sizes[1]))
 
     def images(self, permutation):
-        """The images of the positions under a permutation, as a list of ints from 0."""
+        """The images of the positions under a permutation, as a list of ints counted from 0."""
         if permutation in self.fixed:
             return self.fixed[permutation]
         found = list(range(self.size(permutation.size)))
@@ -107,7 +107,7 @@ class World:
         return found
 
     def place(self, p):
-        """The value of a reader's index, as an int from 0."""
+        """The position that an index stands for, as an int counted from 0."""
         if isinstance(p, End):
             return 0
         if p in self.fixed:
@@ -115,7 +115,6 @@ class World:
         return self._random(p.args[0]).randrange(self.size(p.size))
 
     def size(self, size):
-        """The value of a size, as an int."""
         if isinstance(size, Join):
             return sum(map(self.size, size.args))
         if size.is_Mul:
@@ -123,7 +122,7 @@ class World:
         return int(size) if size.is_Integer else self.sizes[size]
 
     def scalar(self, s):
-        """The value of a scalar made of rationals, letters, sums, products, powers and roots."""
+        """The value of a scalar built from rationals and letters by +, *, powers and roots."""
         if s in self.fixed:
             return self.fixed[s]
         if s.is_Rational:
@@ -145,7 +144,7 @@ class World:
         return divided(Fraction(1), base ** -int(exponent))
 
     def function(self, name):
-        """A function of one number, applied to arrays; an unspecified one gets a random formula."""
+        """The function of this name, for each entry; an unspecified one gets a random formula."""
         if name in FUNCTIONS:
             return FUNCTIONS[name]
         if name == "relu":
@@ -158,7 +157,7 @@ class World:
 
 
 def _entry_by_entry(entry):
-    """Evaluate an operation by a formula for its entry at two positions, counted from 0."""
+    """An evaluator of an operation from a formula for its entry (i, j), counted from 0."""
 
     def value(world, x):
         rows, columns = map(world.size, x.axes)
@@ -198,7 +197,7 @@ def _derivative(world, x):
 
 
 def _mean(world, x):
-    """The mean under one of two distributions, chosen by the seed, over all patterns of entries."""
+    """The mean over all patterns of random entries; the seed chooses one of two distributions."""
     families = sorted((f for f in x.atoms(Family) if f.kind == "random"), key=str)
     shapes = [tuple(map(world.size, f.sizes)) for f in families]
     count = sum(rows * columns for rows, columns in shapes)
@@ -255,7 +254,7 @@ def _softmax_one(world, scores):
 
 
 def _rms(world, values, axis, eps):
-    """The values divided by the root of their mean square plus eps, along an axis."""
+    """The values / √(mean square + eps), where the mean is taken along an axis."""
     square = (values * values).sum(axis, keepdims=True) / values.shape[axis]
     return divided(values, root(square + world.scalar(eps)))
 
