@@ -3,9 +3,9 @@
 Each notebook gets its own kernel, forked from one process that has imported torch, SymPy and
 Matplotlib; these imports would otherwise take a quarter of the time of all notebooks.
 
-On Linux, Jupyter talks to kernels through sockets with unique names and no file.  By default it
-uses ports that were free when it chose them; if another program takes one before the kernel has
-started, the kernel dies.
+On Linux, Jupyter talks to kernels through sockets with unique names.  By default it would use
+ports that were free when it chose them; if another program took one before the kernel had
+started, the kernel would die.
 """
 
 import multiprocessing
@@ -18,13 +18,13 @@ from pathlib import Path
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-#: Whether kernels are forked: not where threads or an accelerator's driver would be forked too.
+#: Kernels are not forked where threads or an accelerator's driver would be forked with them.
 FORKS = (
     sys.platform == "linux"
     and os.environ.get("OMP_NUM_THREADS") == "1"
     and not any(Path("/dev", driver).exists() for driver in ("nvidiactl", "kfd"))
 )
-#: What most notebooks import, except the book's own packages, which are under test, and pyplot and
+#: Imports of most notebooks, but not the book's own packages, which are under test, or pyplot and
 #: transformers, which adapt to the process that imports them.
 WARM = """
 tests.notebook_kernels ipykernel.kernelapp ipykernel.ipkernel ipykernel.zmqshell IPython.core.history
@@ -32,17 +32,17 @@ numpy sympy.stats torch._dynamo torch.distributed torch.func torch.utils.data
 matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.widgets
 """.split()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
-#: The slowest notebooks run first; at the end, one worker would run them while others wait.
+#: The slowest notebooks run first, because at the end the other workers would wait for them.
 LONGEST = ("13-", "16-", "12b", "14-the", "15-", "11b")
 
 
 class ForkedKernel(CONTEXT.Process):
-    """A forked process in place of a kernel's command, with the interface of a Popen."""
+    """A forked process that replaces a kernel's command, with the interface of a Popen."""
 
     stdin = stdout = stderr = None
 
     def __init__(self, arguments, folder, environment):
-        super().__init__(daemon=True)  # ends with the process that started it
+        super().__init__(daemon=True)  # to end with the process that started it
         self.arguments, self.folder, self.environment = arguments, folder, environment
 
     def poll(self):
@@ -54,19 +54,19 @@ class ForkedKernel(CONTEXT.Process):
 
     def run(self):
         """Start the kernel in the new process, as its command would have done."""
-        os.close(forkserver._forkserver._forkserver_alive_fd)  # an open end keeps the server alive
-        self.daemon = False  # a notebook may start processes
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # else the server stays alive
+        self.daemon = False  # a daemon could not start processes
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
             os.dup2(null, standard)
         os.chdir(self.folder)
-        os.environ.clear()  # imports may have set variables
+        os.environ.clear()  # the preloaded imports may have set variables
         os.environ.update(self.environment)
         given = filter(None, self.environment.get("PYTHONPATH", "").split(os.pathsep))
         installed = [p for p in sys.path if p.startswith((sys.prefix, sys.base_prefix))]
         sys.path[:] = [os.getcwd(), *given, *installed]
-        # The kernel ends when its parent, the fork server, ends; a plain one reads its environment.
+        # With this argument, the kernel ends when its parent, the fork server, ends.
         sys.argv[1:] = [*self.arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
         runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
 
@@ -92,7 +92,7 @@ def pytest_configure():
     name = factory.default_provisioner_name = "forked-from-the-tests"
     factory.provisioners[name] = EntryPoint(name, f"{__name__}:Provisioner", factory.GROUP_NAME)
     CONTEXT.set_forkserver_preload(WARM)
-    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # silences a warning
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # silences a warning about frozen modules
 
 
 def pytest_collection_modifyitems(items):

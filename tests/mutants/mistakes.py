@@ -1,10 +1,10 @@
 """Mistakes that a person could make in a piece of Python, one at a time.
 
-    [mutant.after for mutant in mutants_of("a + b")]    ["a - b", "a", "b"]
+    [mutant.after for mutant in mutants_of("a + b")] == ["a - b", "a", "b"]
 
-Each kind is a function below, which takes a node of the syntax tree and yields edits, {node: its
-replacement}.  A mutant is the source with one edit, without comments.  book/mutants.md says which
-mistakes are not tried, and why.
+Each kind of mistake is a function below, which takes a node of the syntax tree and yields edits,
+{node: its replacement}.  A mutant is the source with one edit and without comments.  The page
+book/mutants.md says which mistakes are not tried, and why.
 """
 
 import ast
@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from os.path import commonprefix
 
-KINDS = {}  # {name: its function}; a text that two kinds make counts for the first
+KINDS = {}  # {name: its function}; a mutant that two kinds make counts for the first
 
 
 def both_ways(*pairs):
@@ -25,14 +25,14 @@ EXCHANGED = {ast.MatMult: ast.Mult} | both_ways(
 )
 BOUND = both_ways((ast.Lt, ast.LtE), (ast.Gt, ast.GtE))
 RENAMED = both_ways(("triu", "tril"), ("eval", "train"), ("all", "any"))
-#: Methods whose first argument is an axis; as functions, like `torch.softmax`, it is the second.
+#: Methods whose first argument is an axis; in functions such as `torch.softmax`, it is the second.
 BY_AXIS = set(
     "sum mean var std amax amin argmax argmin norm all any cumsum softmax log_softmax logsumexp "
     "unsqueeze squeeze flip roll narrow select index_select unflatten transpose".split()
 )
 MODULES = ("torch", "F", "np", "linalg", "fft")
 TRANSPOSES = ("transpose", "swapaxes", "permute", "t")
-#: Calls whose arguments are not swapped: their order does not matter, or they declare sizes.
+#: Calls in which no arguments are swapped: their order is irrelevant, or they declare sizes.
 NO_ORDER = set(
     "error equal allclose assert_close isclose max min maximum minimum by transpose swapaxes print "
     "isinstance hasattr getattr setattr Delta has uniform sizes matrix scalars Heads head mask "
@@ -49,7 +49,7 @@ TIMES, LARGEST_TOLERANCE = 1e6, 1e-3
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with one mistake, and the changed lines before and after."""
+    """A source with one mistake; ``before`` and ``after`` are the lines that differ."""
 
     kind: str
     before: str
@@ -58,7 +58,7 @@ class Mutant:
 
 
 def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
-    """All different mutants of a piece of Python; `is_left(node)` excludes a node from edits."""
+    """All distinct mutants of a piece of Python; a node for which `is_left(node)` is not edited."""
     code, found = Code(source, is_left), {}
     for node in code.nodes:
         for kind, edits in kinds.items():
@@ -70,7 +70,7 @@ def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
 
 
 class Code:
-    """A syntax tree, those of its nodes that may be edited, and the parents of these."""
+    """A syntax tree, the nodes in it that may be edited, and their parents."""
 
     def __init__(self, source, is_left):
         self.tree, self.is_left, self.parent = ast.parse(source), is_left, {}
@@ -90,20 +90,20 @@ class Code:
                     yield from self._walk(child)
 
     def asserted(self, node):
-        """Whether a node is part of an assertion; a weakened assertion would still hold."""
+        """Whether a node is part of an assertion, which would still hold if it were weakened."""
         while (node := self.parent.get(node)) and not isinstance(node, ast.Assert):
             pass
         return node is not None
 
     def edited(self, kind, edit):
-        """The mutant that an edit makes, in a copy of the tree."""
+        """Apply an edit to a copy of the tree, and return the mutant."""
         copied = copy.deepcopy(self.tree, {id(old): new for old, new in edit.items()})
         changed = ast.unparse(copied)
         return Mutant(kind, *differing(self.text, changed), changed)
 
 
 def differing(before, after):
-    """The part in which two texts differ, as one line for each text."""
+    """The differing part of each of two texts, joined into one line."""
     texts = before.split("\n"), after.split("\n")
     same = len(commonprefix(texts))
     rest = [text[same:][::-1] for text in texts]
@@ -112,7 +112,7 @@ def differing(before, after):
 
 
 def is_left_everywhere(node):
-    """Whether a node is never edited: strings, seeds, prints, an exercise's attempt(… with ...)."""
+    """Whether a node is never edited, such as a string, a seed or an attempt(…) with `...`."""
     match node:
         case (
             ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")
@@ -126,12 +126,12 @@ def is_left_everywhere(node):
 
 
 def kind(name):
-    """A decorator that enters a function in KINDS under this name."""
+    """A decorator that registers a function in KINDS under this name."""
     return lambda edits: KINDS.setdefault(name, edits)
 
 
 def like(node, **fields):
-    """A node of the same type, with other fields."""
+    """A copy of a node with some fields replaced."""
     return type(node)(**{**dict(ast.iter_fields(node)), **fields})
 
 
@@ -170,12 +170,12 @@ def is_list(node):
 
 
 def is_random(node):
-    """Whether a node draws a random sample, for which sign and size make no difference."""
+    """Whether a node draws a random sample, whose sign and size make no difference."""
     return any(isinstance(x, ast.Call) and called(x) in SAMPLES for x in ast.walk(node))
 
 
 def loses_its_sign(node, code):
-    """Whether abs, a square or a norm comes next, so that the sign makes no difference."""
+    """Whether abs, a square or a norm is applied to a node, so that its sign does not matter."""
     above = code.parent.get(node)
     if isinstance(above, ast.BinOp):
         return isinstance(above.op, ast.Pow) and ast.unparse(above.right) == "2"
@@ -188,7 +188,7 @@ def loses_its_sign(node, code):
 
 @kind("a bias left out")
 def bias(node, code):
-    """Turn bias=True into False and back, and `x + b` into `x`."""
+    """Swap bias=True and bias=False, and turn `x + b` into `x`."""
     match node:
         case ast.keyword(arg=str(name), value=ast.Constant(value=bool(there))) if "bias" in name:
             yield {node.value: ast.Constant(not there)}
@@ -219,7 +219,7 @@ def mask(node, code):
 
 @kind("eval for train")
 def mode(node, code):
-    """Swap `.eval()` and `.train()`, and training=True and False."""
+    """Swap `.eval()` and `.train()`, and training=True and training=False."""
     match node:
         case ast.Attribute(attr="eval" | "train"):
             yield renamed(node)
@@ -229,7 +229,7 @@ def mode(node, code):
 
 @kind("a transpose")
 def transpose(node, code):
-    """Drop `.T`, `.mT` or `.transpose(…)`, or add one to a factor of a matrix product."""
+    """Drop `.T`, `.mT` or `.transpose(…)`, or transpose a factor of a matrix product."""
     match node:
         case ast.Attribute(attr="T" | "mT"):
             yield {node: node.value}
@@ -261,7 +261,7 @@ def axis(node, code):
 
 @kind("a tolerance")
 def tolerance(node, code):
-    """Make a tolerance a million times as large: an upper bound, or atol=, rtol=, tol=."""
+    """Multiply a tolerance by a million, whether it is an upper bound or atol=, rtol= or tol=."""
     bounds = []
     if isinstance(node, ast.Compare):
         for operator, left, right in comparisons(node):
@@ -297,7 +297,7 @@ def comparison(node, code):
 
 @kind("a sign")
 def sign(node, code):
-    """Drop a minus, or put one before a product."""
+    """Drop a minus sign, or put one before a product."""
     match node:
         case ast.UnaryOp(op=ast.USub(), operand=x) if not isinstance(x, ast.Constant):
             yield {node: x}
@@ -310,7 +310,7 @@ def sign(node, code):
 
 @kind("an operator exchanged")
 def operator(node, code):
-    """Swap `+` and `-`, `*` and `/`, `&` and `|`, `and` and `or`, `all` and `any`; `*` for `@`."""
+    """Swap `+` and `-`, `*` and `/`, `&` and `|`, `and` and `or`, `all` and `any`; make `@` a `*`."""
     match node:
         case ast.BinOp(left, op, right) | ast.AugAssign(left, op, right) if type(op) in EXCHANGED:
             if not (is_list(left) or is_list(right)):
@@ -323,7 +323,7 @@ def operator(node, code):
 
 @kind("a term or factor dropped")
 def dropped(node, code):
-    """Drop one side of a sum, difference, product, quotient or power, or of `and` or `or`."""
+    """Drop one operand of an arithmetic operator, or of `and` or `or`."""
     match node:
         case ast.BinOp(left, ast.Add() | ast.Mult() | ast.MatMult(), right):
             yield {node: left}
@@ -355,7 +355,7 @@ def swapped(node, code):
 
 @kind("off by one")
 def off_by_one(node, code):
-    """Add 1 to a slice's end, index, exponent or size; include or exclude a whole-number bound."""
+    """Add 1 to an end of a slice, index, exponent or size; swap `<` and `<=` beside an integer."""
     match node:
         case ast.Slice():
             yield from (one_more(end) for end in (node.lower, node.upper) if end)
@@ -374,7 +374,7 @@ def off_by_one(node, code):
 
 @kind("a statement deleted")
 def deleted(node, code):
-    """Replace a statement by `pass`, except definitions, imports, assertions and docstrings."""
+    """Replace a statement by `pass`, unless it defines, imports, asserts or is a docstring."""
     words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant | ast.JoinedStr)
     if isinstance(node, ast.stmt) and not isinstance(node, KEPT) and not words:
         yield {node: ast.Pass()}

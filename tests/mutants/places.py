@@ -1,11 +1,11 @@
-"""The places where mistakes are made, notebooks and modules of the checker, and their tests.
+"""The places where mistakes are made (notebooks and modules of the checker), and their tests.
 
 A place consists of pieces, {name: its text}: the cells of a notebook, or the assignments, functions
 and classes of a module.  `with_piece` returns the whole file with another text for one piece.
 
-The tests are those that `make test` runs: nbval and the test of tolerances for a notebook, and the
-tests of the checker for a module, with those that find most faults first.  Tests with random lines
-are left out, because what one seed finds another may miss.
+The tests are part of `make test`: nbval and the test of tolerances for a notebook, and the tests of
+the checker for a module, in which those that find the most mistakes come first.  Tests with random
+lines are left out, because one seed may miss what another finds.
 """
 
 import ast
@@ -21,19 +21,16 @@ from .mistakes import KINDS, mutants_of
 NOTEBOOKS = Path("notebooks")
 CHECKER = NOTEBOOKS / "derivation"
 TOLERANCES = "tests/test_notebooks.py::test_a_tolerance_is_as_small_as_rounding_allows"
-#: The tests of the checker that find most faults, and find them quickly.
+#: The tests of the checker that find the most mistakes, and find them quickly.
 FIRST = re.compile("lines|kernel|citations|conditions|definitions|inductions|checks")
 LINES_TO_ONE_MISTAKE = 25
 
 
 class Notebook:
-    """A notebook of the book.
-
-    The first cell, with imports, and cells that draw stay, as nbval does not compare pictures.
-    """
+    """A notebook without imports or cells that draw, because nbval does not compare pictures."""
 
     part, kinds, is_left = "notebooks", KINDS, staticmethod(lambda node: False)
-    count = 8  # mistakes to make by default
+    count = 8  # the default number of mistakes
 
     def __init__(self, path):
         self.path, self.name = Path(path), Path(path).stem
@@ -55,8 +52,8 @@ class Notebook:
 class Module:
     """A module of the checker.
 
-    Code that only prints, words a refusal or checks versions stays as it is.  "A bias left out"
-    is no kind of mistake here, where b is a letter like any other.
+    Code that only prints, phrases a refusal or checks versions is not changed.  The kind "a bias
+    left out" does not apply here, where b is a letter like any other.
     """
 
     part = "checker"
@@ -104,9 +101,9 @@ def all_places():
 
 
 def mutants_in(place):
-    """Yield (name of a piece, mutant of it) for every mistake that can be made in a place."""
+    """Yield (name of a piece, mutant) for every mistake that can be made in a place."""
     for name, text in place.pieces.items():
         for mutant in mutants_of(text, place.is_left, place.kinds):
-            # a table of a module counts as a definition, which is not deleted
+            # a module's tables count as definitions, which are not deleted
             if not (place.part == "checker" and mutant.source.strip() == "pass"):
                 yield name, mutant

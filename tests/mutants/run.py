@@ -36,10 +36,10 @@ from files import Fault, in_a_sentence, write
 from mutants.places import ROOT, all_places, mutants_in
 from mutants_page import RECORD
 
-INLINE = "module://matplotlib_inline.backend_inline"  # the backend of the stored outputs
+INLINE = "module://matplotlib_inline.backend_inline"  # as in the stored outputs
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
-AT_A_TIME = 2  # places
-#: With a mistake, tests may take SECONDS plus TIMES the seconds that they take without one.
+AT_A_TIME = 2  # places tried in parallel
+#: With a mistake, tests may take SECONDS, plus TIMES as long as they take without one.
 SECONDS, TIMES = 120, 6
 
 
@@ -69,7 +69,7 @@ def main(arguments=None):
 
 
 def try_place(place, count=None, seed=1):
-    """Make mistakes in a place; return {"possible", "made" by kind, "survivors"}."""
+    """Make mistakes in a place, and return the results for the record."""
     mutants = list(mutants_in(place))
     chosen = drawn(mutants, count or place.count, f"{seed}:{place.name}")
     return {
@@ -80,7 +80,7 @@ def try_place(place, count=None, seed=1):
 
 
 def drawn(mutants, count, seed):
-    """Draw this many mutants, one of each kind in turn, so that rare kinds are as frequent."""
+    """Draw ``count`` mutants, one of each kind in turn, so that rare kinds are equally frequent."""
     made, turn = Counter(), {}
     for one in random.Random(seed).sample(mutants, len(mutants)):
         made[one[1].kind] += 1
@@ -89,7 +89,7 @@ def drawn(mutants, count, seed):
 
 
 def unnoticed(place, mutants, judge):
-    """Yield each (piece, mutant) that the tests do not notice; Fault if they fail without one."""
+    """Yield (piece, mutant) if the tests miss the mutant; Fault if they fail without a mistake."""
     limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
     with a_copy() as copy:
         for piece, mutant in mutants:
@@ -120,7 +120,7 @@ def seconds_as_it_is(judge):
 
 def failure(copy, judge, timeout):
     """Run tests in a copy; return their output if one fails or the time is up, else ""."""
-    # without bytecode, which Python reuses for a changed file of the same size and second
+    # No bytecode: Python would reuse it if a changed file had the same size and time in seconds.
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *judge]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": INLINE}
     environment |= {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}
@@ -133,12 +133,11 @@ def failure(copy, judge, timeout):
 
 
 def digest(text):
-    """A short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def survivor(place, piece, mutant):
-    """An entry of the record, with the reason from the last record if the piece is unchanged."""
+    """A mistake's entry in the record, with the last record's reason if the piece is unchanged."""
     where = {"place": place.name, "piece": piece, "digest": digest(place.pieces[piece])}
     said = {name: getattr(mutant, name) for name in ("kind", "before", "after")}
     return where | said | {"why": reasons().get(key(where | said), "")}
@@ -146,7 +145,7 @@ def survivor(place, piece, mutant):
 
 @cache
 def reasons():
-    """{key of a survivor of the last record: why it makes no difference}."""
+    """{key of an unnoticed mistake in the last record: why it makes no difference}."""
     parts = json.loads(RECORD.read_text(encoding="utf-8")).values()
     return {key(one): one["why"] for part in parts for one in part["survivors"]}
 
@@ -156,7 +155,7 @@ def key(survivor):
 
 
 def add(record, part, entry, seed):
-    """Add the counts and survivors of a place to its part of the record."""
+    """Add the results for a place to its part of the record."""
     new = {"seed": seed, "places": 0, "possible": 0, "made": Counter(), "survivors": []}
     there = record.setdefault(part, {"taken": datetime.date.today().isoformat()} | new)
     there["places"] += 1
@@ -165,7 +164,7 @@ def add(record, part, entry, seed):
 
 
 def tell(place, entry):
-    """Print the result for a place; return how many survivors have no reason."""
+    """Print the result for a place; return how many unnoticed mistakes lack a reason."""
     made, survivors = entry["made"].total(), entry["survivors"]
     open_ones = [one for one in survivors if not one["why"]]
     print(f"{place.name}: {made} of {entry['possible']} made, {len(survivors)} not noticed")

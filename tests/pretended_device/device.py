@@ -1,18 +1,18 @@
 """A pretended accelerator, on which every notebook runs (``make nightly ONLY=device``).
 
-It computes with the CPU's numbers and keeps them apart as a GPU does: tensors of the two devices do
+The CPU computes its results, but the device is as separate as a GPU: tensors of the two devices do
 not mix, numpy cannot read its memory, and its random numbers differ.  A tensor that a notebook
-forgets to move causes an error when it meets a moved one; ``start_up`` reports a check that moves
-nothing.  Results that differ on a real GPU are not simulated here, but in ``tests/processors``.
+forgets to move causes an error when it is combined with a moved one; ``start_up`` reports a check
+that moves nothing.  A real GPU's different last digits are simulated in ``tests/processors``.
 
-A tensor of the device is the CPU's memory with another device label.  The label is changed in a
-DLPack struct, through which array libraries share memory; torch reserves a label there for one more
+A tensor on the device is CPU memory with another device label.  The label is changed in a DLPack
+struct, through which array libraries share memory; torch reserves a label there for one more
 backend ("PrivateUse1").  Torch looks up a backend's kernel by the name of an operation; here one
-function, ``run``, serves nearly all operations.  It has the place of a GPU's kernels: below
-autograd, below functorch, and below the operations that torch composes of others.
+function, ``run``, is the kernel of nearly all operations.  Like a GPU's kernels, it comes below
+autograd, below functorch, and below the operations that torch composes from others.
 
-Torch gives a backend written in Python no allocator: a file cannot be loaded to the device, a
-storage cannot grow, and there is no generator.  No notebook needs these.
+Torch provides no allocator for a backend written in Python: a file cannot be loaded onto the
+device, a storage cannot grow, and there is no generator.  No notebook needs these.
 """
 
 import ctypes
@@ -26,15 +26,15 @@ from torch.utils import backend_registration
 from torch.utils._pytree import tree_leaves, tree_map
 
 NAME = "pretended"
-#: DLDeviceType of dlpack.h: kDLCPU, and kDLExtDev for the pretended device.
+#: Values of DLDeviceType in dlpack.h: kDLCPU, and kDLExtDev for the pretended device.
 IN_DLPACK = {"cpu": 1, NAME: 12}
 ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 NESTED_ON_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.NestedTensorCPU)
 FUSED = torch.nn.attention.SDPBackend.FLASH_ATTENTION.value
-DICE = torch.Generator()  # the device's random numbers
+DICE = torch.Generator()  # generates the device's random numbers
 aten = torch.ops.aten
 
-#: Indices may be on the CPU; so may 0-dim tensors, in these and in pointwise operations.
+#: Indices in INDEXING may be on the CPU, and so may 0-dim tensors in TAKE_A_NUMBER.
 INDEXING = {"index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put"}
 TAKE_A_NUMBER = INDEXING | {"where", "masked_fill", "index_fill", "fill"}
 
@@ -46,7 +46,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes
 
 
 class _Tensor(ctypes.Structure):
-    """The beginning of a DLTensor: its address and its device."""
+    """The first fields of DLPack's DLTensor."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -61,8 +61,8 @@ def is_there(thing):
 
 
 def relabelled(tensor, device_type):
-    """The same memory as a tensor of this device type; strides are kept, the offset is zero."""
-    if tensor.is_nested:  # rows of different lengths in one memory
+    """A tensor of this device type in the same memory, with the same strides and offset zero."""
+    if tensor.is_nested:  # such a tensor stores rows of different lengths in one buffer
         about = (aten.values, aten._nested_tensor_size, aten._nested_tensor_strides)
         about += (aten._nested_tensor_storage_offsets,)
         memory, *shapes = (op.default.redispatch(NESTED_ON_CPU, tensor) for op in about)
@@ -71,7 +71,7 @@ def relabelled(tensor, device_type):
     label = _Tensor.from_address(_pointer(capsule, b"dltensor"))
     label.device_type, label.device_id = IN_DLPACK[device_type], 0
     again = torch._C._from_dlpack(capsule)
-    # DLPack keeps neither mark of a tensor whose conjugation or negation is still to be computed.
+    # DLPack loses the mark of a conjugation or negation that torch has not yet computed.
     again = torch._conj(again) if tensor.is_conj() else again
     return torch._neg_view(again) if tensor.is_neg() else again
 
@@ -84,16 +84,16 @@ def seen_by_cpu(thing):
 
 
 class Operations:
-    """A counter of the operations that had a tensor of the device as an argument."""
+    """A counter of the operations that had a tensor on the device as an argument."""
 
     count = 0
 
 
 def run(op, *args, **kwargs):
-    """The kernel of all operations without one in `OWN`: the CPU's, unless devices are mixed."""
+    """Run an operation that has no kernel in `OWN`; refuse to mix devices."""
     if op.is_view or torch.Tag.inplace_view in op.tags:
         keys = NESTED_ON_CPU if args[0].is_nested else ON_CPU
-        return op.redispatch(keys, *args, **kwargs)  # changes sizes and strides only
+        return op.redispatch(keys, *args, **kwargs)  # a view changes sizes and strides only
     refuse_a_mix(op, args, kwargs)
     if kwargs.get("generator") is not None:
         raise RuntimeError(f"Expected a '{NAME}' device type for generator but found 'cpu'")
@@ -127,15 +127,15 @@ def compute(op, args, kwargs):
 
 
 def takes_a_number(op, args):
-    """Whether an argument is a number although a tensor is declared, as torch unwrapped it."""
+    """Whether torch has unwrapped a tensor argument into a number."""
     declared = op._schema.arguments
     return any(isinstance(x, Number) and str(a.type) == "Tensor" for a, x in zip(declared, args))
 
 
 def twin(tensor):
-    """A CPU tensor that shares the memory of a tensor of the device.
+    """A CPU tensor that shares the memory of a tensor on the device.
 
-    For an empty tensor it has its own memory, as an operation makes an empty ``out=`` larger.
+    The twin of an empty tensor has its own memory, as an operation may enlarge an empty ``out=``.
     """
     if tensor.is_nested or tensor.numel():
         return relabelled(tensor, "cpu")
@@ -143,7 +143,7 @@ def twin(tensor):
 
 
 def adopt(tensor, twin):
-    """Give an empty tensor the memory of its twin if the operation has made the twin larger."""
+    """Give an empty tensor the memory of its twin if an operation has enlarged the twin."""
     if not tensor.is_nested and tensor.shape != twin.shape:
         memory = relabelled(twin, NAME).untyped_storage()
         place = (tensor, memory, 0, twin.shape, twin.stride())
@@ -151,7 +151,7 @@ def adopt(tensor, twin):
 
 
 def refuse_a_mix(op, args, kwargs):
-    """Raise RuntimeError if tensors of both devices meet, as on a GPU."""
+    """Raise RuntimeError, as a GPU does, if an operation's tensors are on both devices."""
     name = op._schema.name.removeprefix("aten::").removesuffix("_")
     if name in INDEXING and is_there(args[0]):
         args = (args[0], *args[2:])
@@ -167,7 +167,7 @@ def refuse_a_mix(op, args, kwargs):
 
 @contextmanager
 def own_dice(op):
-    """Draw from the device's random numbers and leave the CPU's generator as it was."""
+    """Let a random operation use the device's generator, and leave the CPU's as it was."""
     if torch.Tag.nondeterministic_seeded not in op.tags:
         yield
         return
@@ -181,13 +181,13 @@ def own_dice(op):
 
 
 def copy_from(source, destination, non_blocking=False):
-    """Copy numbers between the devices, or between two tensors of the device."""
+    """Copy numbers between the devices, or between two tensors on the device."""
     seen_by_cpu(destination).copy_(seen_by_cpu(source))
     return destination
 
 
 def attention(query, key, value, mask=None, dropout=0.0, causal=False, *, scale=None, **rest):
-    """Choose a fused kernel or plain operations, as torch does only for devices that it knows."""
+    """Choose a fused kernel or plain operations; torch does so only for devices that it knows."""
     rest["scale"] = scale
     choice = aten._fused_sdp_choice(query, key, value, mask, dropout, causal, **rest)
     if choice < 0:
@@ -203,10 +203,10 @@ def attention(query, key, value, mask=None, dropout=0.0, causal=False, *, scale=
 
 OWN = {
     "_copy_from": copy_from,
-    # Zeros without memory, in which torch represents a derivative that vanishes.
+    # Torch represents vanishing derivatives by zeros without memory; here they have memory.
     "_efficientzerotensor": lambda size, **kwargs: torch.zeros(size, **kwargs),
     "convolution_overrideable": partial(run, aten.convolution.default),
-    # A GPU has kernels for these two; torch would compose them, with different last digits.
+    # A GPU has kernels for these two; if torch composed them, the last digits would differ.
     "native_layer_norm": partial(run, aten.native_layer_norm.default),
     "native_group_norm": partial(run, aten.native_group_norm.default),
 }
@@ -222,7 +222,7 @@ class Module(backend_registration._DummyBackendModule):
     """``torch.pretended``, which corresponds to ``torch.cuda`` for a GPU."""
 
     def manual_seed_all(self, seed):
-        """Seed the device, as ``torch.manual_seed`` asks; its numbers differ from the CPU's."""
+        """Seed the device for ``torch.manual_seed``; its numbers differ from the CPU's."""
         DICE.manual_seed(seed ^ 0x5EED)
 
     def get_rng_state(self, device=None):
@@ -233,7 +233,7 @@ class Module(backend_registration._DummyBackendModule):
 
 
 def install():
-    """Register the device before any use, so that ``torch.accelerator`` reports it."""
+    """Register the device, so that ``torch.accelerator`` reports it; call this before any use."""
     module = Module()
     backend_registration._setup_privateuseone_for_python_backend(NAME, module)
     module.manual_seed_all(0)
@@ -242,23 +242,23 @@ def install():
     for name, kernel in OWN.items():
         library("aten").impl(name, kernel, "PrivateUse1")
     library("aten").impl("scaled_dot_product_attention", attention, "AutogradPrivateUse1")
-    # A copy computes marked conjugates and negatives, so these marks must not trigger a copy.
+    # A copy computes marked conjugates and negatives, so these must not be computed by a copy.
     for mark in ("Conjugate", "Negative"):
         library("aten").impl("_copy_from", torch.library.fallthrough_kernel, mark)
     torch.storage._StorageBase.clone = copy_of_storage
     torch.Tensor.data = property(OF_TORCH.__get__, set_data)
-    # A moved module keeps its parameter objects, as on a GPU, and tied parameters stay tied.
+    # As on a GPU, a moved module keeps its parameter objects, so that tied parameters stay tied.
     torch.__future__.set_swap_module_params_on_conversion(True)
 
 
 def library(namespace):
-    """A library in which kernels stay registered as long as the process lives."""
+    """A library in which kernels stay registered while the process lives."""
     KEPT.append(torch.library.Library(namespace, "IMPL"))
     return KEPT[-1]
 
 
 def set_data(tensor, numbers):
-    """``tensor.data = numbers``, also if the device changes, which torch allows for its own."""
+    """Set ``tensor.data``, even if its device changes, which torch allows for its own devices."""
     if is_there(tensor) == is_there(numbers):
         return OF_TORCH.__set__(tensor, numbers)
     torch._C._swap_tensor_impl(tensor, numbers.detach().requires_grad_(tensor.requires_grad))

@@ -68,7 +68,7 @@ PRINTS = "print(bool((x @ x.T).trace() > 0))"
 ON_CPU = "control('all', lambda dtype: 1.0, sums=(4,))"
 FACTORS = "1,000,000 × bound in float64, 1,000 × bound in float32, 2 × bound in bfloat16"
 SAID = f"PASS  control: all: error at least {FACTORS}\n"
-#: {notebook: (its last cell, the stored output)}; cells with other results must fail
+#: {notebook: (its last cell, the stored output)}; a cell with another output must fail
 LAST = {
     "moves-all": (PRINTS, "True\n"),
     "mixes": (PRINTS.replace("x.T", "normal(4, 4)"), "True\n"),

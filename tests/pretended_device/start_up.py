@@ -1,6 +1,6 @@
 """IPython runs this file before a notebook (PYTHONSTARTUP), to give its kernel the device.
 
-A cell that measures on the CPU nevertheless prints a line, which its stored output lacks.
+If a cell still measures on the CPU, a line is printed that its stored output lacks.
 """
 
 
