@@ -1,8 +1,8 @@
-"""Random lines before = claim with reasons, either true or near misses.
+"""Random lines, “before = claim” with reasons, that are either true or near misses.
 
-They are made from the proved lines of the notebooks, their theorems at various letters, and the
-true lines of the kernel's tests.  A true line is such a line, put into a larger expression and in
-part rewritten; a near miss is a true line with one part changed.  The seed of a line reproduces it.
+They are made from the proved lines of the notebooks, their theorems with other letters, and the
+true lines in the kernel's tests.  A true line is one of these, perhaps put into a larger expression
+and partly rewritten; a near miss is a true line with one part changed.  A seed reproduces its line.
 """
 
 import functools
@@ -24,11 +24,11 @@ from test_lines import TRUE
 EVERY_LAW = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT)
 EPS = scalars("ε", positive=True)
 PHI = entrywise("φ")
-#: Words that are exchanged for others of the same tuple.
+#: A near miss may exchange a word for another in the same tuple.
 NORMALISERS, NORMS = (softmax, softmax_one, normalise), (layer_norm, rms_norm, batch_norm)
 FUNCTIONS = (exp, tanh, cos, sin, PHI)
-NEAR_MISSES = 0.6  # their share of all lines
-LARGEST = 30  # most sub-expressions of a side
+NEAR_MISSES = 0.6  # as a share of all lines
+LARGEST = 30  # the most sub-expressions in one side of a line
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Line:
 
     @property
     def rests_on_theorems(self):
-        """Whether the line is true only where its reasons hold: hypotheses or theorems."""
+        """Whether the reasons contain hypotheses or theorems, on which the line may depend."""
         return any(isinstance(r, (Instance, Given, Theorem)) for r in self.reasons)
 
     def __str__(self):
@@ -56,13 +56,13 @@ class Line:
 
 
 class NoLine(Exception):
-    """No random change fits the expression: choose again."""
+    """No random change fits the expression, so another line must be drawn."""
 
 
 @functools.cache
 def roots():
-    """The book's theorems, the lines of their proofs, and the true lines of the kernel's tests."""
-    found = {}  # by text, as many cells prove the same lemma
+    """The book's theorems, the lines of their proofs, and the true lines in the kernel's tests."""
+    found = {}  # keyed by text, as many cells prove the same lemma
     for _, cell in proof_cells():
         if ".qed(" in cell.source and "counterexample(" not in cell.source:
             theorems, lines = proved_by(cell)
@@ -84,7 +84,7 @@ def _with_every_reason(line):
 
 
 def letter(rows, columns, name="Z"):
-    """A letter whose name contains a digest of its shape, so that equal names have equal shapes."""
+    """A letter whose name contains a digest of its shape, so that equal names mean equal shapes."""
     return matrix(f"{name}_{zlib.crc32(repr((rows, columns)).encode()) % 10**6}", rows, columns)
 
 
@@ -142,7 +142,7 @@ def places(x, path=()):
 
 
 def replaced_at(x, place, new):
-    """x with ``new`` in place of the sub-expression at a path of argument numbers."""
+    """x with ``new`` in place of the sub-expression at ``place``, a path of argument numbers."""
     if not place:
         return new
     k, *rest = place
@@ -150,7 +150,7 @@ def replaced_at(x, place, new):
 
 
 def changed(g, x, changes, tries=40):
-    """(x with one random sub-expression changed, name of the change); raises NoLine."""
+    """(x with a random sub-expression changed, name of the change); NoLine if no change fits."""
     for _ in range(tries):
         change, (path, y) = g.choice(changes), g.choice(list(places(x)))
         new = change(g, y)
@@ -261,7 +261,7 @@ MUTATIONS = (
 
 
 def _instance(g, theorem):
-    """The theorem, or an instance of it at other letters or sizes."""
+    """The theorem, or an instance of it with other letters or sizes."""
     meant = {}
     for family in sorted(theorem.lhs.atoms(Family) | theorem.rhs.atoms(Family), key=str):
         if family.kind == "matrix" and len(family.sizes) == 2 and g.random() < 0.5:
@@ -297,13 +297,13 @@ def _near_miss(g):
 
 
 def line_of(seed):
-    """The random line that belongs to a seed, a string "base:number"."""
+    """The random line for a seed, which is a string "base:number"."""
     g = random.Random(seed)
     make = _near_miss if g.random() < NEAR_MISSES else _true
     while True:
         try:
             line = make(g)
-        except (NoLine, ProofError):  # the notation refuses it: draw again
+        except (NoLine, ProofError):  # no change fits, or the notation refuses one
             continue
         if max(len(list(line.before.walk())), len(list(line.claim.walk()))) <= LARGEST:
             return replace(line, seed=seed)

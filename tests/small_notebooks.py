@@ -16,7 +16,7 @@ VERDICT = re.compile(r"^(PASSED|FAILED|XFAIL) .*?([\w-]+)\.ipynb::(Cell \d+)", r
 
 
 def written(path, *sources, said=()):
-    """Write a notebook of these cells, of which the last printed ``said``; return its text."""
+    """Write a notebook of code cells, the last of which printed ``said``; return its text."""
     cells = [new_code_cell(s, id=str(n), execution_count=n + 1) for n, s in enumerate(sources)]
     for cell, text in zip(cells[len(cells) - len(said) :], said):
         cell.outputs = [new_output("stream", text=text)]

@@ -1,4 +1,4 @@
-"""The numeric checks: they measure correctly, and each can pass and fail."""
+"""The numeric checks measure correctly, and each can pass and fail."""
 
 import math
 import re
@@ -62,7 +62,7 @@ def test_judge_passes_and_fails(capsys):
     judge(THEOREM, lambda dtype: 0.0, sums=(8,))
     bounds = re.findall(r"[\d.]+e-\d+|0\.\d+", capsys.readouterr().out)
     for bound, dtype in zip(bounds, DTYPES, strict=True):
-        assert tolerance(dtype, (8,)) <= float(bound) < 2 * tolerance(dtype, (8,))  # one digit
+        assert tolerance(dtype, (8,)) <= float(bound) < 2 * tolerance(dtype, (8,))  # rounded up
     for bad in (1.0, math.nan):
         with pytest.raises(CheckFailed, match=r"Theorem 9.9 \(Doubling\): error .* in float64"):
             judge(THEOREM, lambda dtype, bad=bad: bad, sums=(8,))
@@ -99,13 +99,13 @@ def test_normal_numbers_are_the_same_in_every_dtype():
 
 
 # ---- the choice of a device.  The tests use torch's "meta" device as an accelerator, as it has
-# every operation and stores no numbers.  `Lacking` raises a real accelerator's error for one.
+# every operation and stores no numbers.  `Lacking` makes one operation raise a real error.
 
 PRETENDED = torch.device("meta")
 
 
 def reports(monkeypatch, device, module=None):
-    """Make torch report this device, or None, as the accelerator, and this as its module."""
+    """Make torch report this accelerator, or none, and this module as that of the device."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: device is not None)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
     monkeypatch.setattr(torch, "get_device_module", lambda name: module or SimpleNamespace())
@@ -135,7 +135,7 @@ LACKS = {
 
 
 class Lacking(TorchFunctionMode):
-    """A mode in which the operation of this name fails on the pretended accelerator."""
+    """A mode in which one operation fails on the pretended accelerator."""
 
     def __init__(self, name):
         super().__init__()
@@ -158,7 +158,6 @@ def test_an_unsuitable_accelerator_is_not_chosen_and_a_message_says_why(monkeypa
 
 
 def test_a_check_without_memory_names_a_remedy():
-    """An out-of-memory error, raised here by hand, becomes a sentence that names a remedy."""
 
     def without_room(dtype):
         raise LACKS["empty"][0]

@@ -13,10 +13,10 @@ TEXTS, CLAIMS = read_claims(ROOT / "book" / "claims.yml")
 BY_ID = {claim.id: claim for claim in CLAIMS}
 THEOREMS = read_statements(NOTEBOOKS)
 SOURCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
-#: How many claims each text makes.
+#: The number of claims in each text.
 MADE = {"000": 12, "001": 10, "002": 28, "003": 15, "004": 10}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-#: The most letters of a quotation; the book has no right to print the texts themselves.
+#: The most characters in a quotation; the book has no right to print the whole texts.
 LONGEST = 160
 
 
@@ -38,7 +38,7 @@ def test_a_claim_has_a_verdict_a_reason_and_sources(claim):
     assert not CHINESE.search(claim.translation)
     for settled in claim.settled:
         link = links(settled, THEOREMS)  # raises Fault if no notebook states the theorem
-        assert ("-check)" in link) == ("[Theorem" in link)  # the build checks that both exist
+        assert ("-check)" in link) == ("[Theorem" in link)  # the build checks both links
         if settled.startswith("@"):
             assert f"{{{settled[1:]}," in SOURCES
         elif not THEOREM.fullmatch(settled):
@@ -48,7 +48,7 @@ def test_a_claim_has_a_verdict_a_reason_and_sources(claim):
 # ---- quotations in chapters 6 and 7 -------------------------------------------------------
 
 CHAPTERS = sorted(NOTEBOOKS.glob("0[67]*.ipynb"))
-#: One or more quotations “…” and, after them on the line, the ids of the claims they come from.
+#: Quotations “…”, followed on the same line by the ids of the claims from which they come.
 QUOTED = re.compile(r"(“.+?)\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
 
 

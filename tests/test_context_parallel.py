@@ -1,6 +1,6 @@
-"""Attention over several processes refuses misuse before it sends anything; scores may be large.
+"""Attention over several processes refuses misuse before it sends anything.
 
-`context_parallel.py` itself checks that each method equals one device, in chapter 16b.
+In chapter 16b, `context_parallel.py` itself checks that each method agrees with one device.
 """
 
 import subprocess

@@ -17,12 +17,12 @@ each_sheet = pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.stem)
 
 
 def number(path):
-    """The number of the chapter that a notebook belongs to."""
+    """The number of a notebook's chapter."""
     return int(path.stem[:2])
 
 
 def exercises(path):
-    """{(chapter, letter, name, kind): its cells}."""
+    """{(chapter, letter, name, kind): cells of this exercise}."""
     found, current = {}, None
     for cell in read_notebook(path).cells:
         if heading := cell.cell_type == "markdown" and HEADING.search(cell.source):

@@ -1,4 +1,4 @@
-"""A broken notebook or a full disk gets a sentence, and no file is left half-written."""
+"""A broken notebook or a full disk is reported in a sentence, and no file is half-written."""
 
 import errno
 import os

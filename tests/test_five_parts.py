@@ -1,8 +1,8 @@
 """Every theorem has its five parts, on one page.
 
-The register reads the statement with its hypotheses.  These tests find the proof, the necessity,
+The register reads the statement with its hypotheses.  These tests find the proof, a counterexample,
 the check and its control, by the theorem's name, anywhere on the page.  A counterexample belongs to
-the theorem whose hypothesis it drops (``without=…``), or else to the section that it is in.
+the theorem whose hypothesis it drops (``without=…``), or otherwise to the theorem of its section.
 """
 
 import ast
@@ -19,7 +19,7 @@ PROVED = read_register(NOTEBOOKS)
 
 @cache
 def cells_of(path):
-    """(number of the section's theorem, calls of the cell, its output) for each code cell."""
+    """(number of the section's theorem, calls in the cell, its output) for each code cell."""
     found, here = [], None
     for cell in read_notebook(path).cells:
         if cell.cell_type == "code":
@@ -34,7 +34,7 @@ def cells_of(path):
 
 
 def calls(source):
-    """{(name of the function, its first argument or None if that is no constant)} of all calls."""
+    """{(function name, first argument, or None if that is not a constant)} for all calls."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     name = lambda f: getattr(f, "attr", getattr(f, "id", None))
     return {(name(n.func), getattr(n.args[0], "value", None) if n.args else None) for n in nodes}
@@ -47,7 +47,7 @@ def test_a_theorem_has_its_parts(theorem):
     assert any(("qed", theorem.label) in called and called & begun for _, called, _ in cells), (
         f'no cell of its page holds both Derivation("{theorem.name}", …) and its .qed(…)'
     )
-    if theorem.kind == "Lemma":  # the theorem that uses it has the other parts
+    if theorem.kind == "Lemma":  # the theorem that uses a lemma has the other parts
         return
     named = [(number, {name for name, _ in called}, said) for number, called, said in cells]
     passed = f"PASS  {theorem.label} ({theorem.name})"

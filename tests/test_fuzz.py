@@ -16,16 +16,16 @@ from random_lines import line_of, roots
 
 pytestmark = pytest.mark.nightly
 LINES, SEED = int(os.environ.get("FUZZ_LINES", 2000)), os.environ.get("FUZZ_SEED", "suite")
-TOGETHER = 500  # lines of one test
-MOST_STEPS = 800  # of the normal form, enough as the lines are small
+TOGETHER = 500  # lines in one test
+MOST_STEPS = 800  # of the normal form, enough for lines this small
 WORLDS = 7  # tried for each line, at different sizes
 
 
 @pytest.fixture(autouse=True)
 def the_checker_alone(monkeypatch):
-    """Switch off the checker's torch runs, search for counterexamples and refusal of needless
-    reasons, because a line with needless reasons has to be sound as well."""
-    roots()  # these are proved by the unchanged checker
+    """Switch off the checker's torch runs, its search for counterexamples, and its refusal of
+    needless reasons, because a line with needless reasons must be sound as well."""
+    roots()  # these must be proved by the unchanged checker
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)
     monkeypatch.setattr(steps, "SEARCH_AFTER_A_REFUSAL", 0)
     monkeypatch.setattr(steps.Step, "_would_do", lambda self, reasons: False)
@@ -34,7 +34,7 @@ def the_checker_alone(monkeypatch):
 
 
 def fate(line):
-    """(whether the checker accepts a line, the second judge's finding or None if it has none)."""
+    """(whether the checker accepts a line, the second judge's finding, or None)."""
     proofs.forget()
     try:
         proof = Derivation("fuzzed", line.before).by(line.claim, *line.reasons)
@@ -44,8 +44,8 @@ def fate(line):
     try:
         claim = Claim(line.before, line.claim, hypotheses or ())
         return hypotheses is not None, judged(claim, WORLDS, most=WORLDS)
-    except ProofError:  # a change made an expression that the notation refuses, such as no mask
-        assert hypotheses is None or line.kind == "true"  # by construction, whatever was changed
+    except ProofError:  # the notation refuses a changed part, such as a wrong mask
+        assert hypotheses is None or line.kind == "true"  # such a near miss must be refused
         return False, None
 
 
@@ -83,7 +83,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_core_is_found(name, monkeypatch, request):
-    """A fault planted in the kernel lets one of the first 300 random lines pass wrongly."""
+    """With a fault planted in the kernel, the checker accepts a false line among the first 300."""
     owner, method, old, new = FAULTS[name]
     source = textwrap.dedent(inspect.getsource(vars(owner)[method]))
     assert source.count(old) == 1, f"{method} has changed: plant another fault"

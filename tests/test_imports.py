@@ -13,7 +13,7 @@ def names(folder):
     return {path.parts[0].removesuffix(".py") for path in paths} - {"__init__"}
 
 
-#: Modules of the tests, without the folders named like the library that they test.
+#: Modules of the tests, except folders named after the library that they test.
 TESTS = names("tests") - names("tools") - {"derivation", "redundancy"} | {"tests"}
 LATER = {
     "notebooks/derivation": names("tools") | TESTS | {"redundancy"},

@@ -1,4 +1,4 @@
-"""A missing, old or untried SymPy or torch gets a sentence before anything else runs."""
+"""A missing, old or untried SymPy or torch is named in a sentence before anything else runs."""
 
 import os
 import sys
@@ -40,11 +40,10 @@ def test_an_untried_version_is_named_and_a_tried_one_is_not(monkeypatch, capsys,
 
 
 def test_the_first_cell_of_a_copy_names_an_old_library_without_a_traceback(tmp_path):
-    """A copy for Colab with an old SymPy fails in its first cell, with a sentence only."""
     (tmp_path / "sympy.py").write_text("__version__ = '1.12'", encoding="utf-8")
     copy = nbformat.reads(colab.colab_copy(colab.NOTEBOOKS / "00-exercises.ipynb"), as_version=4)
     copy.cells = [cell for cell in copy.cells if cell.cell_type == "code"][:2]
-    # These variables would make the kernel load other modules before the stub.
+    # These variables would silence a warning, or load other modules before the stub.
     dropped = (versions.VARIABLE, "PYTHONPATH", "PYTHONSTARTUP")
     with pytest.raises(FAILURES):
         run(copy, tmp_path, {k: v for k, v in os.environ.items() if k not in dropped})

@@ -1,11 +1,10 @@
-"""PatchTST has the norm, and the placement of it, that chapter 8 says."""
+"""PatchTST has the kind and the placement of norms that chapter 8 describes."""
 
 import torch
 from transformers import PatchTSTConfig, PatchTSTModel
 
 
 def test_patchtst_has_a_batch_norm_before_the_sublayer_unless_told():
-    """The parts of an encoder layer run in pre-norm order by default, else in post-norm order."""
     first, second = "norm_sublayer1", "norm_sublayer3"
     small = {"context_length": 16, "patch_length": 4, "patch_stride": 4, "d_model": 8, "ffn_dim": 8}
     small |= {"num_hidden_layers": 1, "num_attention_heads": 2}

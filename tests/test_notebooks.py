@@ -12,17 +12,17 @@ from files import NOTEBOOKS
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 #: A bound that errors in float64 easily meet; a larger bound needs a reason.
 TIGHT = 1e-9
-#: The larger bounds and their reasons: they bound errors in float32, or small numbers other than
+#: Larger bounds, with their reasons: they bound errors in float32, or small numbers other than
 #: rounding errors.
 LOOSE = {
     "02-exercises": 4 * [1e-5],  # float32
-    "02c-masks-and-pytorch-traps": 7 * [1e-5] + 2 * [1e-4],  # float32, as users meet the traps
+    "02c-masks-and-pytorch-traps": 7 * [1e-5] + 2 * [1e-4],  # float32, as in users' code
     "09-how-depth-scales": [1e-3],  # a norm's eps
-    "11-exercises": [1e-6],  # linear in a small step
+    "11-exercises": [1e-6],  # proportional to a small step
     "14-the-bias-folded-away": [1e-4],  # weights stored in float32
     "15-redundant-is-not-inert": [1e-3],  # a random walk in float32
-    "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; linear in the decay
-    "15b-the-price-of-a-large-key-bias": [1e-6],  # a difference of outputs near one
+    "15-exercises": [1e-6, 1e-5, 1e-4],  # float32; Adam's eps; proportional to the decay
+    "15b-the-price-of-a-large-key-bias": [1e-6],  # a difference between outputs near 1
 }
 TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a-f]{4,}")
 

@@ -1,4 +1,4 @@
-"""Each part has a quiz: five questions, one right answer each, and a reason for every answer."""
+"""Each part's quiz has five questions, one right answer each, and a reason for every answer."""
 
 import re
 
@@ -16,7 +16,7 @@ ANSWER = re.compile(
 
 
 def questions(path):
-    """(number, title, its Markdown) of each question."""
+    """(number, title, Markdown) for each question."""
     text = path.read_text(encoding="utf-8").partition("## And now")[0]
     parts = QUESTION.split(text)[1:]
     return list(zip(parts[::3], parts[1::3], parts[2::3]))
@@ -39,7 +39,7 @@ def test_a_quiz_has_five_questions_with_one_right_answer_and_reasons(path):
         for a in answers:
             opening = "**Right.** " if a["kind"] == "right" else "**No.** "
             assert a["why"].startswith(opening) and len(a["why"]) > 40, (title, a["text"])
-            # screen readers list answers to open, where a formula alone would be empty
+            # screen readers list the answers, and one that is only a formula would be empty there
             assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", a["text"])), a["text"]
 
 

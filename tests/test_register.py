@@ -70,7 +70,7 @@ def test_a_name_is_used_once_in_the_book(tmp_path):
         read_statements(tmp_path)
 
 
-# ---- a clause whose evidence its page does not print is refused ---------------------------------
+# ---- a clause is refused if its page does not print its evidence ---------------------------------
 
 PAGE = """\
 Theorem 3.2 (The key bias cancels):

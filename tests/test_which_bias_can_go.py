@@ -97,13 +97,13 @@ def test_the_recipe_initialises_each_part_by_itself(kind, g):
     h, width = 4, 16
     layer = SimpleNamespace(qkv=nn.Linear(64, (h + 2 * g) * width))
     recipe = code("A fused Q, K, V projection, from scratch")
-    if kind == "Conv1D":  # GPT-2's, which stores inputs x outputs
+    if kind == "Conv1D":  # GPT-2's layer, whose weight is inputs × outputs
         layer.qkv.weight = nn.Parameter(layer.qkv.weight.T.contiguous())
         recipe = recipe.replace(".split(parts)", ".split(parts, dim=1)")
     exec(recipe, {"self": layer, "nn": nn, "h": h, "g": g, "d_head": width})
     assert not layer.qkv.bias.any()
     parts = layer.qkv.weight.split([h * width, g * width, g * width], dim=int(kind == "Conv1D"))
-    for part in parts:  # 2,000 uniform numbers, so the largest is near the bound
+    for part in parts:  # at least 2,000 uniform numbers, so the largest is near the bound
         bound = (6 / sum(part.shape)) ** 0.5
         assert 0.9 * bound < part.abs().max() <= bound * (1 + 2**-20)
 
@@ -117,10 +117,10 @@ def test_the_recipe_carries_a_bias_in_the_weights():
     before, weight = linear(norm(x)), linear.weight.clone()
     exec(code("A LayerNorm with a shift before any linear map"),
          {"norm": norm, "linear": linear, "torch": torch})  # fmt: skip
-    # allows 100 roundings of products of the new weights with outputs of the norm, all below ten
+    # the bound allows 100 roundings of products of new weights and the norm's outputs, below ten
     bound = 2**-53 * 100 * 10 * linear.weight.abs().sum(1).max()
     assert not linear.bias.any() and (linear(norm(x)) - before).abs().max() < bound < 1e-9
-    linear.weight.copy_(weight)  # control: the bias is gone, the old weight back
+    linear.weight.copy_(weight)  # control: the old weight, without the bias
     assert (linear(norm(x)) - before).abs().max() > 1e-2
 
 
@@ -132,7 +132,7 @@ def test_an_appended_key_takes_the_key_bias_and_cannot_be_deleted():
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     before = attn(x, x, x)[0]
     exec(code("An extra key and value"), {"attn": attn, "d": 8})
-    # allows 300 roundings of numbers below a hundred
+    # the bound allows 300 roundings of numbers below a hundred
     assert (attn(x, x, x)[0] - before).abs().max() < 2**-53 * 300 * 100 * before.abs().max()
     attn.bias_k = attn.bias_v = None
     assert (attn(x, x, x)[0] - before).abs().max() > 1e-2

@@ -310,7 +310,7 @@ def sign(node, code):
 
 @kind("an operator exchanged")
 def operator(node, code):
-    """Swap `+` and `-`, `*` and `/`, `&` and `|`, `and` and `or`, `all` and `any`; make `@` a `*`."""
+    """Swap `+` and `-`, `*` and `/`, `&` and `|`, `and` and `or`, `all` and `any`; `@` → `*`."""
     match node:
         case ast.BinOp(left, op, right) | ast.AugAssign(left, op, right) if type(op) in EXCHANGED:
             if not (is_list(left) or is_list(right)):

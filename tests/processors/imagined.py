@@ -1,21 +1,21 @@
 """An imagined processor, on which sums and transcendental functions have different last digits.
 
 Processors agree on elementwise +, -, *, / and on conversions, which IEEE 754 fixes.  They differ in
-the order of a sum, in fused multiply-adds, and in their exp, log and sin.  So this module changes
-each entry of such a result by up to one unit in the last place.  Square roots are changed as well,
-although IEEE 754 fixes them, because a device may compute them from a reciprocal.  A sum of n
-numbers changes by up to sqrt(n) units, the size of n independent roundings, and by 16 at most, as
-processors add long sums in blocks, and the sums of the blocks in pairs.  A sum in bfloat16 or
-float16, which is kept in more digits and rounded once, changes by one unit.  Normalisations are
-decomposed, so that the mean and the variance in them change as well.
+the order of a sum, in fused multiply-adds, and in their exp, log and sin.  This module therefore
+changes each entry of the results of other operations by up to one unit in the last place.  Square
+roots are changed as well, although IEEE 754 fixes them, because a device may compute them from a
+reciprocal.  A sum of n numbers changes by up to sqrt(n) units, the size of n independent roundings,
+but by at most 16, because processors add long sums in blocks, and then the blocks' sums in pairs.
+A sum in bfloat16 or float16, which is computed with more digits and rounded once, changes by one
+unit at most.  Normalisations are decomposed, so that their means and variances change as well.
 
 The change is deterministic.  It depends on an entry's significand and the seed, so equal
 computations stay equal, and it commutes with a change of sign or a factor of two, as on a real
-processor.  A whole number stays if it is made of whole numbers, or if it needs only half of its
-format's digits, as those below 2^26 do in float64, because such sums are exact everywhere.
+processor.  A whole number stays if it was computed from whole numbers, or if half of its format's
+digits suffice for it (below 2^26 in float64), because such sums are exact everywhere.
 
-The method is stochastic arithmetic: CESTAC (Vignes), CADNA, Verrou, Verificarlo.  Those perturb all
-operations to find how many digits are significant; here a notebook must print its stored output.
+The method is stochastic arithmetic, as in CESTAC (Vignes), CADNA, Verrou and Verificarlo.  They
+measure how many digits are significant; here, a notebook must print its stored output.
 """
 
 import math
@@ -25,12 +25,12 @@ import torch
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Operations have their names in PyTorch below autograd, without the underscore of in-place ones.
+# The names are those of PyTorch's operations below autograd, without a final underscore.
 
-#: Matrix products; the length of their sums is the last factor's number of rows.
+#: Matrix products, whose sums have as many terms as the last factor has rows.
 PRODUCTS = frozenset("mm bmm addmm baddbmm mv addmv dot vdot".split())
 
-#: Reductions; the length of their sums is the ratio of the sizes of first argument and result.
+#: Reductions, whose sums have (size of the first argument) / (size of the result) terms.
 REDUCTIONS = frozenset(
     "sum nansum mean prod std std_mean var var_mean norm linalg_vector_norm".split()
 )
@@ -38,11 +38,11 @@ REDUCTIONS = frozenset(
 #: Normalisations, which are decomposed if torch has a decomposition.
 NORMS = re.compile(r"_?(native|fused)?_?(layer|group|batch|rms)_norm(?!.*backward)")
 
-#: a + alpha b has one rounding if alpha is 1 or -1; else some processors fuse its two operations.
+#: a + alpha b is rounded once if alpha is 1 or -1; otherwise, some processors fuse * and +.
 SCALED = frozenset("add sub rsub".split())
 
-#: One operation of IEEE 754 on each entry, or none, if numbers are moved, compared, made or chosen.
-#: The result of an operation in no list may change by one unit in the last place.
+#: Operations that apply one operation of IEEE 754 to each entry, or only move, compare, create or
+#: select numbers.  Results of operations in no list may change by one unit in the last place.
 FIXED = frozenset(
     """
 abs mul div floor_divide neg reciprocal remainder fmod floor ceil round trunc frac sign sgn square
@@ -62,14 +62,14 @@ _nested_tensor_from_tensor_list to_padded_tensor send recv allgather
 """.split()
 )
 
-#: {dtype: (integers of the same width, stored bits of the significand)}
+#: {dtype: (integer dtype of the same width, number of stored bits of the significand)}
 LAYOUT = {
     torch.float64: (torch.int64, 52),
     torch.float32: (torch.int32, 23),
     torch.float16: (torch.int16, 10),
     torch.bfloat16: (torch.int16, 7),
 }
-GOLDEN = 0x9E3779B97F4A7C15  # odd; its products spread the bits of small numbers
+GOLDEN = 0x9E3779B97F4A7C15  # an odd number whose products spread the bits of small numbers
 
 
 class OtherProcessor(TorchDispatchMode):
@@ -82,7 +82,7 @@ class OtherProcessor(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if called(func) == "_local_scalar_dense" and not isinstance(args[0], torch.Tensor):
-            return args[0]  # a plain number, not a tensor
+            return args[0]
         if NORMS.match(called(func)) and func in decomposition_table and args[0].numel():
             with self:
                 out = decomposition_table[func](*args, **kwargs)
@@ -125,7 +125,7 @@ def may_differ(func, kwargs):
 
 
 def units(func, args, part):
-    """How many units in the last place a result's entries may change by; see the module."""
+    """The number of units in the last place by which the entries of a result may change."""
     if part.dtype not in (torch.float64, torch.float32):
         return 1
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
@@ -149,7 +149,7 @@ def flat(out):
 
 
 def holds_numbers(part):
-    """Whether a result has floating-point numbers to change: it is neither fake nor empty."""
+    """Whether a result has floating-point numbers to change; a fake or an empty one has none."""
     return (
         type(part) in (torch.Tensor, torch.nn.Parameter)
         and part.dtype in LAYOUT
@@ -159,5 +159,5 @@ def holds_numbers(part):
 
 
 def is_whole(argument):
-    """Whether an argument has whole numbers only, or no floating-point numbers."""
+    """Whether all floating-point numbers in an argument, if there are any, are whole."""
     return not holds_numbers(argument) or bool((argument == argument.round()).all())

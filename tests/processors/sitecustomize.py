@@ -1,7 +1,7 @@
 """Make this process the imagined processor.
 
-Python runs this file at its start if this folder is on its path.  That applies to kernels, to the
-process that kernels are forked from, to the ranks of chapter 16, and to processes that run tests.
+Python runs this file when it starts with this folder on its path: in kernels, in the process from
+which they are forked, in the ranks of chapter 16, and in the processes that run tests.
 """
 
 import os

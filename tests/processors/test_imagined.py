@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from tests.processors.imagined import LAYOUT, OtherProcessor
 
-#: {title: (function, the most units in the last place by which its result may change)}.  That
-#: operations fixed by IEEE 754 do not change is tested by every notebook.
+#: {title: (function, the most units in the last place by which its result may change)}.
+#: Every notebook tests that the results of operations fixed by IEEE 754 do not change.
 RESULTS = {
     "a product added": (lambda x: torch.addmm(x[:, :1], x, x.T), 7),
     "a long product": (lambda x: x.T @ torch.ones(len(x), 1).to(x), 6),

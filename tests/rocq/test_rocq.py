@@ -10,7 +10,7 @@ import rocq
 HEADER = "From mathcomp Require Import all_ssreflect.\n"
 PROVED = "Lemma commutes (a b : nat) : a + b = b + a. Proof. exact: addnC. Qed.\n"
 FALSE = "Lemma wrong (a : nat) : a = 0.\n"
-#: {name that Rocq prints: an invalid proof of the false lemma}
+#: {name that Rocq prints: an invalid proof of the lemma FALSE}
 WAYS = {
     "wrong": f"{FALSE}Proof. Admitted.\n",
     "any": f"Axiom any : forall a : nat, a = 0.\n{FALSE}Proof. exact: any. Qed.\n",

@@ -1,7 +1,7 @@
 """Headless Chromium and a local server, for tests of the built site.
 
-Chromium has to be installed; it is never downloaded. Without it these tests are skipped with a
-message; with REQUIRE_BROWSER=1 they fail instead.
+Chromium must be installed, as it is never downloaded. Without it, these tests are skipped with a
+message, or fail if REQUIRE_BROWSER=1.
 """
 
 import os
@@ -15,7 +15,7 @@ from print_pdf import CannotPrint, chromium, find_chromium
 
 
 def demand_means(there, reason):
-    """Skip a test unless its means are ``there``, or fail it with REQUIRE_BROWSER=1."""
+    """Unless what a test needs is ``there``, skip the test, or fail it if REQUIRE_BROWSER=1."""
     if not there:
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
 
@@ -31,9 +31,9 @@ def browser():
 
 
 def visited(context, address, own):
-    """A page once it is loaded; errors on the page are added to its `faults`.
+    """Load a page and return it; errors on the page are added to its `faults`.
 
-    A request for an address that does not begin with `own` is a fault as well.
+    Requests for addresses that do not begin with `own` are faults as well.
     """
     page = context.new_page()
     page.faults = faults = []
@@ -53,7 +53,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder):
-    """Serve a folder on this machine; the value of the context is the address."""
+    """Serve a folder on this machine, and yield its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"

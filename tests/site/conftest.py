@@ -17,8 +17,8 @@ def address():
 def visit(browser, address):  # noqa: F811
     """A function that opens a page in its own window; the test fails if any page had a fault.
 
-    The path is that of a page of the site, or a whole address `file://…`; `routes` change what is
-    loaded, and `script` runs before the page's own scripts.
+    The path is relative to the site, or a whole address `file://…`; `routes` change what is loaded,
+    and `script` runs before the page's own scripts.
     """
     pages = []
 

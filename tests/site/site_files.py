@@ -16,7 +16,6 @@ def soup(page):
 
 @cache
 def anchors(page):
-    """The anchors of a page."""
     return {element["id"] for element in soup(page).find_all(id=True)}
 
 

@@ -1,4 +1,4 @@
-"""_config.yml alone sets the public address; without one, nothing links to it."""
+"""Only _config.yml sets the public address; if it is empty, there are no links to the site."""
 
 import shutil
 import subprocess
@@ -39,7 +39,6 @@ def test_readme_and_citation_name_the_address_if_there_is_one():
 
 
 def test_with_an_address_buttons_appear_and_copies_link_to_the_site(tmp_path):
-    """A chapter built with a made-up address links to the repository, Colab and the site."""
     root = with_url(tmp_path, MADE_UP)
     for name in ("book", "tools", "notebooks"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))

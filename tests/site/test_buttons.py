@@ -16,10 +16,10 @@ BUTTONS = ":is(button, [role=button], summary)"
 OF_THE_PAGE, OF_THE_TEXT = f"{BUTTONS}:not(article *, #pst-back-to-top)", f"article {BUTTONS}"
 MENU, CONTENTS = ".primary-toggle", ".secondary-toggle"
 
-#: A script that describes what is visible: every element with its horizontal place, the lines of
-#: drawn signs, and the field with the cursor. It ignores tooltips, effects of scrolling, changes of
-#: opacity under the finger, and changes inside other buttons, because a button that copies shows
-#: its old sign again. It adds whether the page was printed or fills the screen.
+#: A script that describes what is visible: every element with its horizontal position, the lines in
+#: drawn icons, and the field with the cursor. It ignores tooltips, effects of scrolling, changes of
+#: opacity under the finger, and changes inside other buttons, because a copy button soon shows its
+#: old icon again. It adds whether the page was printed or fills the screen.
 SEEN = """window.seen = () => {
     const left = e => e.matches(".tooltip, .katex-display, #pst-back-to-top")
         || !e.checkVisibility({visibilityProperty: true});
@@ -34,7 +34,7 @@ SEEN = """window.seen = () => {
     return JSON.stringify([whole, [...document.body.children].flatMap(within)]);
 };
 window.print = () => { window.printed = true };"""
-#: A script that waits until nothing has moved for a tenth of a second, and keeps what is visible.
+#: A script that waits until nothing moves for a tenth of a second, and stores what is visible.
 AT_REST = """async () => {
     let before;
     while (before !== (before = seen())) await new Promise(later => setTimeout(later, 100));
@@ -42,11 +42,11 @@ AT_REST = """async () => {
 }"""
 LABEL = "e => e.getAttribute('aria-label') || e.title || e.textContent.trim()"
 IS_NEW = "(e, before) => !before.includes(e)"
-PATIENCE = 5_000  # milliseconds: a long page takes a while to fill the screen
+PATIENCE = 5_000  # milliseconds, because a long page takes a while to fill the screen
 
 
 def does_something(page, button):
-    """Whether a tap changes what is visible, other than by taking the cursor out of a field."""
+    """Whether a tap has a visible effect, other than to take the cursor out of a field."""
     button.evaluate("button => { window.tapped = button; document.activeElement.blur() }")
     page.evaluate(AT_REST)
     button.tap()
@@ -61,7 +61,7 @@ def visible(page, selector):
 
 
 def dead_buttons(page):
-    """Yield the labels of buttons without effect, including buttons in what other buttons open."""
+    """Yield the labels of buttons without effect, including buttons that other buttons reveal."""
 
     def dead(buttons):
         return [b.evaluate(LABEL) for b in buttons if not does_something(page, b)]

@@ -47,7 +47,7 @@ def test_a_copy_imports_only_packages_of_colab_and_its_own_files(path):
 
 
 def told(notebook):
-    """Yield (source, printed text, shown values, number of pictures) of each code cell."""
+    """Yield (source, printed text, shown values, number of pictures) for each code cell."""
     for cell in code_cells(notebook):
         printed = "".join(o.text for o in cell.outputs if o.output_type == "stream")
         shown = [dict(o.data) for o in cell.outputs if "data" in o]
@@ -59,7 +59,7 @@ def told(notebook):
 @each_copy
 def test_a_copy_runs_alone_and_prints_the_same(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "")
-    monkeypatch.delenv("MPLBACKEND", raising=False)  # figures as in Colab, inline
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # figures appear inline, as in Colab
     original = nbformat.read(path, as_version=4)
     copy = nbformat.reads(colab_copy(path), as_version=4)
     NotebookClient(

@@ -124,13 +124,13 @@ def said(page, name):
 
 
 def moved(page, name):
-    """The titles of the plots of an exhibit that are marked as moved."""
+    """The titles of an exhibit's plots that are marked as moved."""
     heads = page.locator(f"[data-exhibit={name}] .plot.moved .name").all_inner_texts()
     return [head.split("\n")[0] for head in heads]
 
 
 AFTER = ["after attention", "after network"]
-#: (exhibit, control, its new value, plots that are marked as moved afterwards), in this order.
+#: Steps in order: (exhibit, control, its new value, plots that are then marked as moved).
 STEPS = [
     ("three-biases", "key bias", "1", ["Scores"]),
     ("three-biases", "key bias", "0", []),

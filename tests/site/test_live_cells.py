@@ -1,6 +1,6 @@
 """The live cells of every page give the stored outputs when they run without torch.
 
-They have the runner, prelude and source of the browser, but run in this Python, which is faster.
+They use the browser's runner, prelude and source, but run in this Python, which is faster.
 """
 
 import json
@@ -30,9 +30,9 @@ def live_cells(notebook):
 
 
 def run(cells, python=sys.executable):
-    """The results of the runner for the cells, in order, in a process without torch."""
+    """Run the cells in order in a process without torch; return the runner's results."""
     jobs = [(cell.prelude, cell.source) for cell in cells]
-    # no bytecode, as the runner's folder is published as it is
+    # no bytecode, because everything in the runner's folder is published
     env = {"PYTHONPATH": f"{FOLDER}:{RUNNER}", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command, given = [python, "-c", WITHOUT_TORCH], json.dumps(jobs)
     done = subprocess.run(command, input=given, capture_output=True, text=True, env=env)
@@ -47,7 +47,7 @@ def disagreements(notebook, cells, results):
         printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()
         stored = ["".join(o["data"].get("text/latex", "")) for o in outputs if "data" in o]
         said = result["printed"].splitlines()
-        if cell.shortened:  # it prints some of the stored lines, in order
+        if cell.shortened:  # such a cell prints only some of the stored lines, in order
             rest = iter(printed)
             same = all(line in rest for line in said)
         else:
@@ -65,7 +65,7 @@ def test_every_cell_gives_what_the_notebook_stores(path):
 
 
 def cells_of(*sources):
-    """The live cells of a notebook that consists of these code cells."""
+    """The live cells of a notebook with these code cells."""
     return live_cells({"cells": [{"cell_type": "code", "source": source} for source in sources]})
 
 

@@ -57,7 +57,7 @@ def cell(visit):
 
 
 def slowness():
-    """The factor by which this machine is now slower than the one that the limits are for."""
+    """How many times slower this machine is now than the one for which the limits are set."""
     start = time.perf_counter()
     for _ in range(5):
         sum(i * i for i in range(10**6))

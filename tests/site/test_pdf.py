@@ -1,6 +1,6 @@
 """The PDF contains the whole book, with working links, and nothing in it is cut off.
 
-Tests that need Chromium or the PDF are skipped without them, and fail with REQUIRE_BROWSER=1.
+Tests that need Chromium or the PDF are skipped without it, or fail if REQUIRE_BROWSER=1.
 `make pdf` makes the PDF; a PDF older than the book counts as missing.
 """
 
@@ -47,7 +47,7 @@ def outline(entries, depth=0):
 
 
 def plain(words):
-    """Words as plain text, with typographic apostrophes replaced as in the notebooks."""
+    """Words without markup, and with straight apostrophes as in the notebooks."""
     return words.replace("’", "'").replace("$", "").replace("`", "")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 FIRST = 3
 
-#: {query: page wanted}, chosen before the order of results was changed, and not changed since.
+#: {query: wanted page}, chosen before the order of results was tuned, and not changed since.
 WANTED = {
     "key bias": "03-softmax-ignores-the-key-bias",
     "query bias": "04b-the-query-bias-stays",
@@ -29,7 +29,7 @@ WANTED = {
     "group norm": "07b-other-norms-other-biases",
     "rmsnorm bias": "07b-other-norms-other-biases",
 }
-#: Queries chosen after that change, so that the order was not tuned to them.
+#: Queries chosen after that, so that the order was not tuned to them.
 UNSEEN = {
     "causal mask": "02-masks-break-the-symmetry",
     "online softmax": "03c-the-same-lemma-is-the-online-softmax",
@@ -42,7 +42,7 @@ UNSEEN = {
     "padding mask nan": "02c-masks-and-pytorch-traps",
     "deberta": "11d-around-the-softmax",
 }
-#: Queries in words that the wanted page does not use; search-order.js lists them.
+#: Queries in words that the wanted page does not use; search-order.js lists those words.
 TYPED = {
     "quantization": "15b-the-price-of-a-large-key-bias",
     "MLA": "which-bias-can-go",
@@ -65,7 +65,7 @@ ASKED = [
     "rope bias", "bias before batchnorm", "bias=False", "which bias", "qkv bias",
     "layernorm bias", "rmsnorm bias", "gpt2 bias", "bias in_proj_weight",
 ]  # fmt: skip
-#: A script that tells whether the first results are on the page, or the search has finished.
+#: A script that says whether the first results are on the page, or the search has finished.
 ENOUGH = f"""() => document.querySelectorAll("ul.search > li").length >= {FIRST}
     || document.querySelector(".search-summary")?.textContent.includes("finished")"""
 PAGES = "es => es.map(e => new URL(e.href).pathname.split('/').pop().replace('.html', ''))"

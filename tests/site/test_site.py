@@ -63,14 +63,14 @@ def test_links_work_and_pictures_have_alternative_text(page):
     assert not list(faults_in(SITE / page))
 
 
-#: The most bytes of a page with the files that it names, with text compressed; KaTeX's fonts add
-#: about 100,000.
+#: The most bytes of a page and the files that it names, all compressed; KaTeX's fonts, which are
+#: not counted, add about 100,000.
 HEAVIEST = 300_000
 NAMED = "link[rel=stylesheet][href], link[rel=preload][href], script[src], img[src]"
 
 
 def weight(page):
-    """The bytes of a page and of the files that it loads before any click, with text compressed."""
+    """The compressed bytes of a page and of the files that it names."""
     named = {e.get("href") or e["src"] for e in soup(page).select(NAMED)}
     files = {(page.parent / address.split("?")[0]).resolve() for address in named}
     return sum(len(gzip.compress(path.read_bytes())) for path in {page, *files} if path.is_file())
@@ -107,8 +107,8 @@ STICKS_OUT = """() => {
 }"""
 THEME = "look => { const d = document.documentElement.dataset; d.theme = d.mode = look }"
 
-#: Checking colours takes most of the time. Formulas and highlighted code, most of the elements of a
-#: page, have their colours from one style sheet, and are checked on the pages of SEEN_WHOLE only.
+#: Checking colours takes most of the time. Formulas and highlighted code, which fill most of a
+#: page, get their colours from one style sheet, and are checked on the pages SEEN_WHOLE only.
 COLOURS = {"runOnly": ["color-contrast"]}
 ALL_BUT_COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
 STYLED_ONCE = {"exclude": [[".katex"], ["pre"]]}
@@ -116,7 +116,7 @@ SEEN_WHOLE = (CHAPTER, "notebooks/03-exercises.html")
 
 
 def axe(page, rules, within=None):
-    """The violations that axe finds, in words; requests that axe itself makes are no faults."""
+    """Descriptions of the violations that axe finds; axe's own requests do not count as faults."""
     before = len(page.faults)
     options = {"resultTypes": ["violations"], "preload": False} | rules
     found = Axe().run(page, context=within, options=options).response["violations"]
@@ -125,14 +125,14 @@ def axe(page, rules, within=None):
 
 
 def faults_on(shown, within=None):
-    """{kind: faults of a page}, on a wide screen in light and dark, then on a phone."""
+    """{kind: faults of a page}, on a wide screen in both themes, and then on a phone."""
     found = {"faults": list(shown.faults), "mathematics": shown.evaluate(UNSET)}
     found["axe"] = axe(shown, ALL_BUT_COLOURS)
     for look in ("light", "dark"):
         shown.evaluate(THEME, look)
         found[f"axe, {look}"] = axe(shown, COLOURS, within)
     shown.set_viewport_size(PHONE)
-    shown.wait_for_timeout(600)  # the theme makes scrolling boxes focusable
+    shown.wait_for_timeout(600)  # until the theme has made scrolling boxes focusable
     found["sticks out"] = shown.evaluate(STICKS_OUT)
     found["axe, phone"] = axe(shown, ALL_BUT_COLOURS)
     return {kind: some for kind, some in found.items() if some}
@@ -140,7 +140,7 @@ def faults_on(shown, within=None):
 
 @each_page
 def test_a_page_is_complete_and_accessible(visit, page):
-    shown = visit((SITE / page).as_uri())  # as a file: without a server, and without a network
+    shown = visit((SITE / page).as_uri())  # as a file, without a server or a network
     assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
 
 
@@ -207,7 +207,7 @@ def test_a_quiz_is_answered_with_the_keyboard_and_says_why(visit, page):
     first, second = (answer.locator("summary") for answer in answers[:2])
     first.focus()
     shown.keyboard.press("Tab")
-    while shown.evaluate("document.activeElement.matches('.katex-display')"):  # its formulas
+    while shown.evaluate("document.activeElement.matches('.katex-display')"):  # formulas
         shown.keyboard.press("Tab")
     assert second.evaluate("e => e === document.activeElement")
     for answer in answers:

@@ -1,6 +1,6 @@
 """The proofs of every notebook pass on other versions of Python and SymPy, without torch.
 
-Colab changes both versions at will, and a copy has to run on those that it finds there.
+Colab may change both versions at any time, and a copy must run on whatever it finds there.
 """
 
 import json
@@ -12,7 +12,7 @@ import pytest
 from files import ROOT
 from test_live_cells import FOLDER, live_cells, run
 
-#: (Python, SymPy): newer Pythons with the pinned SymPy, and one pair with the minor before it.
+#: (Python, SymPy): newer Pythons with the pinned SymPy, and a pair with the minor version before.
 PAIRS = [("3.11", "1.13.3"), ("3.12", "1.14.0"), ("3.13", "1.14.0")]
 
 
