@@ -1,14 +1,14 @@
-"""Which directions of a model's parameters are redundant: numbers only, torch only.
+"""Find the redundant directions of a model's parameters by numerical computation.
 
 ``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts and
 measures them for every parameter that a model adds, ``compare`` finds the numbers in which a port
 differs, and ``fold`` removes redundant parameters.
 
 Read the modules in this order: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
-how it is run); ``shift`` (the calculus: moves, rules, following, freedom, uses); ``measuring`` and
-``checking`` (measurement against prediction); ``report`` and ``auditing``; ``what_can_go`` (the one table
-of answers, each built, measured and predicted); ``fold`` (removal, and the check that nothing changes);
-``aligning`` and ``comparing``; ``command`` and ``expecting``.
+how it is run); ``shift`` (the calculus of shifts, which predicts); ``measuring`` and ``checking``
+(measurement against prediction); ``report`` and ``auditing``; ``what_can_go`` (the table of
+answers, each predicted and measured on a model); ``fold`` (removal, and the check that nothing
+changes); ``aligning`` and ``comparing``; ``command`` and ``expecting``.
 ``models`` loads models of the library `transformers`, makes small ones, and, with ``inputs``, draws their
 inputs; everything else needs only torch.
 """

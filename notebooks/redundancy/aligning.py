@@ -1,4 +1,4 @@
-"""Pair the numbers of two models that are used in the same place.
+"""Pair up the numbers that two models use in the same place.
 
 In attention, a place is a layer and a part (query, key, value, output), and numbers are ordered by head.
 Elsewhere, numbers are paired in the order of their use, by kind and shape.
@@ -22,10 +22,10 @@ class CannotCompare(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Some numbers of a model in the order in which they are used: rows of a matrix, or of a bias.
+    """Some of a model's numbers, in the order of their use: rows of a matrix, or entries of a bias.
 
-    ``kind`` is "biases" (which the calculus moves), "weights" (of a matrix) or "numbers"; ``index`` selects
-    the ``rows`` of the parameter ``name``.
+    ``kind`` is "biases" (which may be moved), "weights" (of a matrix) or "numbers" (all others);
+    ``index`` selects from ``rows``, which are those of the parameter ``name``.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The numbers that two models have at one place; None if a model has none."""
+    """The numbers of two models at one place; ``both`` is None where a model has no numbers."""
 
     place: str
     layer: int | None
@@ -54,7 +54,7 @@ class Pair:
 
     @property
     def has(self):
-        """Which of the models has numbers here, apart from zeros added for the comparison."""
+        """For each model, whether it has numbers here, not counting zeros added for comparison."""
         return [n is not None and n.there for n in self.both]
 
     @property
@@ -69,7 +69,7 @@ class Pair:
 
 
 class Reader:
-    """Reads a subject's numbers in the order of one run; ``biases`` names those that may move."""
+    """Reads a subject's numbers in the order of their use; ``biases`` names those that may move."""
 
     def __init__(self, subject, uses, biases):
         self.subject, self.uses, self.biases = subject, uses, biases
@@ -88,7 +88,7 @@ class Reader:
             left = torch.ones(len(self._rows(key)), dtype=torch.bool)
             for part in parts:
                 left[part.get(key, [])] = False
-            if left.any():  # a slice of a large tensor is not a copy
+            if left.any():  # a slice, unlike an index, copies no large tensor
                 yield self._numbers(key, slice(None) if left.all() else left.nonzero()[:, 0])
 
     def _numbers(self, key, index):
@@ -99,14 +99,14 @@ class Reader:
         return Numbers("weights" if key[0] else "numbers", name, index, rows)
 
     def _rows(self, key):
-        """The numbers of a bias, the rows of a matrix, or all numbers of any other factor."""
+        """The numbers of a bias, the rows of a matrix, or any other factor as a single row."""
         if key in self.subject.tensors:
             return self.subject.tensors[key].detach().flatten()
         return self.uses.factors[key] if key[0] else self.uses.factors[key][None]
 
 
 def pairs(one, other):
-    """Yield a `Pair` for each place, attention first, from two `Reader`.  Raises CannotCompare."""
+    """Yield the `Pair`s of two `Reader`s, attention first.  Raises CannotCompare."""
     layers = one.uses.layers, other.uses.layers
     _demand_as_many("layers of attention", *layers)
     for i, (a, b) in enumerate(zip(*layers)):

@@ -1,15 +1,15 @@
 """Find out which biases of a model are redundant: predict from its operations, then measure.
 
-    report = audit(model, inputs)          # any module: the model itself
-    report = audit(config)                 # a configuration, or the name or folder of a
-    report = audit("org/name")             # checkpoint: its structure, shrunk; no weights
+    report = audit(model, inputs)          # any module, as it is
+    report = audit(config)                 # a small model with the structure of a configuration
+    report = audit("org/name")             # the same for a checkpoint, by name or folder
     print(report)                          # a table: bias, answer, counts, parameter
     report.disagreements                   # the rows in which theory and model differ
 
-All parameters that the model adds are moved together.  Each operation that it runs passes the change on,
-cancels it or depends on it (`shift`).  Then the Jacobian of the model's outputs is computed in float64
-at a generic point, its null space is counted, and finite moves are made (`measuring`).  The two methods
-share no step.  The given model is not changed.
+All added parameters, such as biases, are moved together.  Each operation of the model passes the
+change on, cancels it or depends on it (`shift`).  Then the Jacobian of the outputs and its null
+space are computed in float64 at a generic point, and finite moves are made (`measuring`).  The two
+methods share no step.  The given model is not changed.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from .report import AGREE, UNCLEAR
 from .shift.freedom import Unclear
 from .subject import Subject, unwrapped
 
-#: The number of points at which an audit is tried while some answer is unclear.
+#: While some answer is unclear, an audit is tried at up to this number of points.
 POINTS = 4
 
 
 def audit(model, inputs=None, inject=False, weights="random", seed=0, training=False, tables=False):
-    """Predict and measure which added parameters of a model are redundant; an `Audit`.
+    """Predict and measure which added parameters of a model are redundant; return an `Audit`.
 
     ``model`` is a module, a configuration of transformers, the name or folder of a checkpoint, or a
-    configuration file.  Except for a module, the structure is audited: it is shrunk to a small model with
-    random weights (`models.shrinking`), which takes seconds for any size; the report says what was
-    shrunk.  ``inputs`` is a dict, a tuple or a tensor, by default random inputs of a suitable kind.
-    ``training`` selects the mode in which BatchNorm uses batch statistics and dropout acts.  ``inject``
-    adds zero biases to linear maps and convolutions without one and audits these too; ``tables`` audits
-    added parameters that differ from token to token, such as positions.
-    If a transformers model has many biases, a small model is audited in the same way, and the large
-    model's own biases are then moved along the predictions.
-    ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so that
-    the answer concerns the architecture; "own" keeps them, and loads those of a checkpoint.  Both move
-    biases, gains and sinks off their special values.
+    configuration file.  Unless it is a module, only its structure is audited, on a small model with
+    random weights (`models.shrinking`); that takes seconds for any size, and the report says what
+    was shrunk.  ``inputs`` is a dict, a tuple or a tensor; by default, suitable inputs are drawn.
+    ``training`` selects training mode, in which BatchNorm uses batch statistics and dropout acts.
+    ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too;
+    ``tables`` audits added parameters that differ from token to token, such as positions.
+    If a transformers model has many biases, a small model with its structure is audited first, and
+    the large model's own biases are then moved along the predictions.
+    ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
+    that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
+    Both move biases, gains and sinks off their special values.
 
-    Raises CannotRead (quantised, or on the meta device), CannotShrink, WrongInputs, NoCheckpoint, and
-    Unclear or UnclearRank if rounding leaves every answer unclear at each of several points.
+    Raises CannotRead (for a quantised model, or on the meta device), CannotShrink, WrongInputs,
+    NoCheckpoint, and Unclear or UnclearRank if rounding spoils the audit at all points tried.
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights must be "random" or "own", not {weights!r}')
@@ -86,13 +86,13 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
 
 
 def _is_large(model):
-    """Whether a transformers model has so many vectors that a small model represents it."""
+    """Whether a transformers model has too many numbers in vectors to be audited directly."""
     vectors = sum(p.numel() for p in model.parameters() if p.dim() == 1)
     return vectors > 2 * LARGE and hasattr(model, "config")
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The clearest report of several generic points, since at some a unit is always off."""
+    """The clearest report from several points, because at some of them a unit is always off."""
     best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)
@@ -114,7 +114,7 @@ def _clearest(model, call, training, weights, inject, seed, tables):
 
 
 def _cleared(best, other):
-    """The report, with unclear rows replaced by those from another point with the same prediction."""
+    """The ``best`` report; where its rows are unclear, those of ``other`` that predict the same."""
     agree = {(r.name, r.part, r.alone, r.together): r for r in (other.rows if other else ())
              if r.verdict == AGREE}  # fmt: skip
     clear = lambda r: agree.get((r.name, r.part, r.alone, r.together), r)

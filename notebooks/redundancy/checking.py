@@ -1,12 +1,12 @@
 """Compare prediction with measurement, bias by bias.
 
 The prediction is the space N of directions on which no operation depends.  The measurement is the null
-space V of the Jacobian, by autograd, and finite moves.  Three questions are asked about each bias:
+space V of autograd's Jacobian, together with finite moves.  Each bias raises three questions:
 
-1. Does a finite move along its part of N leave all outputs unchanged?
-2. Has V no more directions than N?  Or does a finite move along the extra directions change an output, so
-   that they are flat to first order only (a unit that is always off, a table that few inputs reach)?
-3. Does a finite move along the rest of the bias change an output?
+1. Does a finite move along the bias's part of N leave all outputs unchanged?
+2. If V has more directions than N, does a finite move along the extra ones change an output?  Then
+   these are flat only to first order (because a unit is always off, or few inputs reach a table).
+3. Does a finite move along the other directions of the bias change an output?
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .shift.rules.seeing import CORNERS
 from .subject import exactly
 from .tables import listed
 
-#: Sizes of moves; the largest switch on a unit that is off for all inputs, or switch one off.
+#: Sizes of finite moves; the largest can switch on a unit that is off for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0
-#: With more added numbers, a Jacobian takes too long; finite moves alone confirm the prediction.
+#: With more added numbers than this, a Jacobian takes too long, so only finite moves are made.
 LARGE = 2500
 
 
@@ -99,7 +99,7 @@ class Check:
     # --- the row of one bias
 
     def _questions(self):
-        """(parameter, part, index) of every bias; a fused bias has one for each part."""
+        """Yield (parameter, part, index) for each bias, or for each part of a fused bias."""
         for name in self.parameters:
             rest = self.used[name].clone()
             if not rest.any():
@@ -114,7 +114,7 @@ class Check:
                 yield name, "", left
 
     def _row(self, name, part, index):
-        """The row of one bias, while every other injected bias stays zero."""
+        """The `Row` of one bias, judged while all other injected biases stay zero."""
         others, counts = frozenset(self.subject.injected) - {name}, (None, None)
         row = Row(name, part, int(index.sum()), 0, 0, (), self._why(name, index),
                   name in self.subject.injected)  # fmt: skip
@@ -135,11 +135,11 @@ class Check:
 
     @property
     def _lost(self):
-        """Whether some bias meets an operation for which there is no rule."""
+        """Whether the shift of some bias reaches an operation for which there is no rule."""
         return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
-        """Redundant directions that leave ``others`` fixed, in the family of ``name`` if given."""
+        """The redundant directions that leave ``others`` fixed; with ``name``, in its family."""
         freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom
@@ -176,14 +176,14 @@ class Check:
         return AGREE
 
     def _changes(self, freedom, name, index, sizes=(1.0,), more=False):
-        """Whether a finite move along all free directions of these numbers changes an output."""
+        """Whether moving these numbers along directions of ``freedom`` changes an output."""
         if not freedom.together(name, index):
             return False
         moves = [{n: size * t for n, t in freedom.move(name, index).items()} for size in sizes]
         return any(self._shows(move, more) for move in moves)
 
     def _shows(self, move, more=False):
-        """Whether a finite move of redundant numbers changes an output; raises Unclear."""
+        """Whether a redundant move changes an output; raises Unclear if rounding may explain it."""
         if not self.measurement.shows(move, unseen(move), more):
             return False
         rounding = unseen(move) * self.measurement.sensitivity
@@ -192,7 +192,7 @@ class Check:
         return self.measurement.shows(move, rounding, more)
 
     def _seen(self, name, move):
-        """Whether a finite move of a bias on which outputs should depend changes an output."""
+        """Whether moving a bias changes an output, where outputs are predicted to depend on it."""
         heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
         return self.measurement.shows(move, max(SEEN * min(1.0, heard), unseen(move)), more=True)
 

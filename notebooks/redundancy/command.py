@@ -1,14 +1,14 @@
 """The command `bias-audit`: which biases of a model are redundant, in a terminal or in CI.
 
-    bias-audit config.json                 a configuration: its structure, shrunk, in seconds
-    bias-audit FOLDER                      a checkpoint's folder, or its name on the hub: the same
-    bias-audit FOLDER --weights            the weights themselves
-    bias-audit models.py:make              the result of a function of a Python file, or
-    bias-audit package.module:make         of a module: a model, or (model, inputs)
-    bias-audit PORT --expect former.json   the differences from an earlier --json
+    bias-audit config.json                 audits a small model with a configuration's structure
+    bias-audit FOLDER                      does the same for a checkpoint, by folder or hub name
+    bias-audit FOLDER --weights            audits the weights of a checkpoint
+    bias-audit models.py:make              audits the model, or (model, inputs), that make() returns
+    bias-audit package.module:make         does the same for a function in an importable module
+    bias-audit PORT --expect former.json   compares the answers with an earlier --json report
 
-The exit status is 0 if prediction and measurement agree and nothing differs, 1 if they disagree or
-something differs, and 2, with a sentence that says why, if nothing could be audited.
+The exit status is 0 if prediction and measurement agree, and with the earlier report if any; 1 if
+they do not; and 2, with a sentence that says why, if nothing could be audited.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .inputs import WrongInputs, first_line
 from .nullity import UnclearRank
 from .shift.freedom import Unclear
 
-#: Errors in the user's request; any other error is ours and is shown with its traceback.
+#: Errors in the user's request; any other error is a bug and is shown with its traceback.
 REFUSED = (OSError, TypeError, ValueError, ImportError, Unclear, UnclearRank)
 
 
 def main(arguments=None):
-    """Run the command; returns its exit status."""
+    """Run the command and return its exit status."""
     asked = _parser().parse_args(arguments)
     try:
         expected = asked.expect and _former(asked.expect)
@@ -86,7 +86,7 @@ def _audited(asked):
 
 
 def _model(name):
-    """(the object to audit, its inputs)."""
+    """(what to audit, its inputs or None), from the argument of the command."""
     place, _, function = name.rpartition(":")
     if place and function.isidentifier() and not Path(name).exists():
         return _made(place, function)
@@ -128,7 +128,7 @@ def _run(name, function):
     """The result of the user's function; raises ValueError with the line at which it fails."""
     try:
         return function()
-    except (Exception, SystemExit) as problem:  # whatever the user's program raises
+    except (Exception, SystemExit) as problem:  # the user's program may raise anything
         frames = traceback.extract_tb(problem.__traceback__)
         ours = (__file__, importlib.__file__)
         theirs = [f for f in frames if f.filename not in ours and f.filename[0] != "<"]
@@ -138,7 +138,7 @@ def _run(name, function):
 
 
 def _former(path):
-    """An earlier report; raises ValueError if the file holds none."""
+    """The earlier report in a file; raises ValueError if the file contains no report."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
         fields = {"name", "part", "size", "alone", "together", "into", "verdict", "injected"}

@@ -2,12 +2,12 @@
 
     found = compare(original, port)
     print(found)            # a sentence for each difference, and how far the outputs differ
-    found.same              # whether they compute the same, up to rounding
+    found.same              # whether both models compute the same, up to rounding
 
 A number is compared with the one that is used in the same place, regardless of the names of parameters
 and of how they are stored (`aligning`).  If biases differ, their difference is a move of the first
 model's biases to the second's.  The move is followed through every operation (`shift`) and then made,
-alone and together with the other differences, which may compensate it.  This distinguishes a key bias
+alone and together with the other differences, which may cancel it.  This distinguishes a key bias
 that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A redundant bias
 may still be so large that it costs digits (chapter 15).
 """
@@ -38,8 +38,8 @@ from .tables import grouped, listed, starred
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]
 
-#: The rounding error of a sum of 4096 terms, in units in the last place of the dtype of the sum:
-#: the errors of the terms add up like a random walk, to the root of their number.
+#: The rounding error of a sum of 4096 terms, in units in the last place: the terms' errors add up
+#: like a random walk, so that the total grows with the square root of the number of terms.
 SUMMED = 64
 
 
@@ -59,10 +59,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The report of `compare`: ``differences``, and {dtype: how far the outputs are ``apart``}.
+    """The report of `compare`; ``apart`` is {dtype: how far the outputs differ, relatively}.
 
-    ``apart`` is relative, in the models' own dtypes, and in float64 at numbers that both can store; it is
-    empty if no inputs suit both.  ``rounding`` is the effect of their own dtype alone on the outputs.
+    The outputs are compared in the models' own dtypes, whose error is ``rounding``, and in float64
+    with numbers that both models can store; ``apart`` is empty if no inputs suit both.
     """
 
     differences: tuple[Difference, ...]
@@ -89,11 +89,11 @@ class Comparison:
 
 
 def compare(one, other, inputs=None):
-    """A `Comparison` of what two models compute in evaluation; neither model is changed.
+    """A `Comparison` of what two models compute in evaluation mode; neither model is changed.
 
-    They are modules, or names or folders of checkpoints, with the same layers in the same order.
-    ``inputs`` are as for `audit`.  Raises CannotCompare if the models are not built alike, CannotRead if
-    one has no plain numbers, and WrongInputs if one does not run.
+    The models are modules, or names or folders of checkpoints, with the same layers in the same
+    order.  ``inputs`` are as for `audit`.  Raises CannotCompare if the models are not built alike,
+    CannotRead if a model has no plain numbers, and WrongInputs if a model does not run.
     """
     models = [unwrapped(load(m) if is_name(m) else m) for m in (one, other)]
     for model in models:
@@ -110,7 +110,7 @@ def compare(one, other, inputs=None):
 
 
 def _calls(models, inputs):
-    """Inputs for each model, and whether both models run on the same ones."""
+    """(inputs for the first model, inputs for the second, whether these are the same)."""
     try:
         first = as_call(models[0], inputs)
     except WrongInputs:
@@ -138,7 +138,7 @@ def _returned(model, call):
 
 
 def _apart(found, expected):
-    """The largest relative difference of two models' outputs, for the outputs that both return."""
+    """The largest relative difference between outputs that have the same shape in both models."""
     both = [
         (a.cpu().double(), b.cpu().double()) for a, b in zip(found, expected) if a.shape == b.shape
     ]
@@ -156,7 +156,7 @@ def _signs(like):
 
 
 def _rounded(tensor, dtype):
-    """Round a tensor's numbers to a dtype, by ``copy_`` because `exactly` would undo a cast."""
+    """Round a tensor's numbers to a dtype; ``copy_`` does it, because `exactly` undoes casts."""
     return torch.empty(tensor.shape, dtype=dtype).copy_(tensor).double()
 
 
@@ -171,15 +171,15 @@ def _known(model, stored, others):
     return found
 
 
-class _Seen(BaseException):  # so that no model catches it
+class _Seen(BaseException):  # not caught by a model's `except Exception`
     """An operation depends on the move being followed."""
 
 
 class Along(Following):
-    """A run along one move {parameter: numbers}, up to the first operation that depends on it.
+    """Follows one move {parameter: numbers} up to the first operation that depends on the move.
 
-    Changes below ``rounding`` count as zero; ``plan`` is that of `dead`; ``erased`` lists the events in
-    which an operation cancels the move.
+    Changes below ``rounding`` count as zero; ``plan`` is a result of `dead`; ``erased`` lists the
+    events in which an operation cancels the move.
     """
 
     def __init__(self, parameters, move, rounding, plan):
@@ -211,10 +211,10 @@ class Along(Following):
 
 
 class _Side:
-    """One of the models: its numbers, and whether an output depends on a move of its biases.
+    """One of the two models: reads its numbers, and tests whether outputs depend on a move.
 
-    The numbers are rounded to the dtype in which both can be ``stored``; numbers that ``others``, the
-    tensors of the other side, also contain are stored once.
+    The numbers are rounded to ``stored``, the coarser of the two models' dtypes.  A tensor that
+    equals one of ``others``, the tensors of the other side, shares its memory.
     """
 
     def __init__(self, model, call, stored, others=()):
@@ -237,7 +237,7 @@ class _Side:
         self.numbers = Reader(self.own, self.uses, self.generic.uses(self.call).added)
 
     def _with_other_biases(self):
-        """The same model at a generic point, because a bias of zero or of 1e30 can hide a dependence."""
+        """The same model with random biases, as a bias of zero or 1e30 can hide a dependence."""
         made, chance = self.own.twin(), torch.Generator().manual_seed(0)
         for name in self.uses.added:
             drawn = torch.randn(made.tensors[name].shape, generator=chance, dtype=torch.float64)
@@ -253,10 +253,10 @@ class _Side:
         return dead(lambda: self.generic.run(self.call))
 
     def unseen(self, moves, rounding):
-        """In words, why no output depends on a move [(`Numbers`, amounts)]; None if an output does.
+        """Words that say why no output depends on a move [(`Numbers`, amounts)], or None.
 
-        The move is known up to ``rounding``, and its largest number is about one.  No operation may depend on
-        it, and making it may change the outputs by no more than rounding does.
+        The move is exact up to ``rounding`` and is scaled to numbers of about one.  Returns None if
+        an operation depends on the move, or if the move changes outputs more than rounding does.
         """
         move, noise = {}, {}
         for numbers, by in moves:
@@ -275,10 +275,10 @@ class _Side:
             return _apart(self.generic.run(self.call), self.before)
 
     def idle(self, numbers, by):
-        """Whether changing these numbers changes no bit of an output at these inputs."""
+        """Whether a change of these numbers changes no bit of the outputs at the given inputs."""
         rows, index = numbers.rows, numbers.index
         stores = {t.untyped_storage()._cdata for t in self.own.tensors.values()}
-        if rows.untyped_storage()._cdata not in stores:  # each run makes them anew
+        if rows.untyped_storage()._cdata not in stores:  # each run computes these rows anew
             return False
         before, kept = self.own.run(self.call), rows[index].clone()
         rows[index] = kept + by
@@ -288,7 +288,7 @@ class _Side:
 
 
 class _Judge:
-    """Finds the differences between two sides, and whether outputs depend on each."""
+    """Finds the differences between two sides, and decides on which of them outputs depend."""
 
     def __init__(self, sides, given, same, stored):
         self.sides, self.unseen, self.because, self.moved = sides, {}, {}, 0.0
@@ -305,7 +305,7 @@ class _Judge:
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
 
     def _differs(self, pair):
-        """Whether numbers differ by more than the rounding of each and of sums with them."""
+        """Whether a pair's numbers differ by more than their rounding and that of their sums."""
         values = [n.values for n in pair.both if n]
         if torch.equal(values[0], values[-1]) and all(pair.both):
             return False
@@ -319,7 +319,7 @@ class _Judge:
         left = lambda some: [p for p in some if p not in self.unseen]
         for some in grouped(biases, lambda p: (starred(p.place), p.what)):
             self._try([[p] for p in some])
-        for parts in (PARTS[2:], ("", *PARTS)):  # b_V may be folded into b_O
+        for parts in (PARTS[2:], ("", *PARTS)):  # value, output first: b_V may be folded into b_O
             some = [p for p in biases if p.part in parts]
             self._try([left(layer) for layer in grouped(some, lambda p: p.layer)])
         self._try([left(biases)])
@@ -355,19 +355,19 @@ class _Judge:
 
     @property
     def _asked(self):
-        """The sides to test: only the first if just biases differ and the outputs agree."""
+        """[(index, side)] to test: only the first side if just biases differ and outputs agree."""
         same = all(p.kind == "biases" and all(p.both) for p in self.differing)
         same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
         return [*enumerate(self.sides)][: 1 if same else 2]
 
     @staticmethod
     def _moves(group, side, weight):
-        """The move from the first model to the second, divided by the group's largest number."""
+        """The weighted move from the first model to the second, scaled to numbers of about one."""
         largest = max(max(_largest(n.values) for n in p.both) for p in group)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 
     def _what(self, pair):
-        """What differs: which model has the numbers, or that their order differs."""
+        """Words for what differs, for example that only one model has these numbers."""
         if pair.has[0] != pair.has[1]:
             return f"only {(FIRST, SECOND)[pair.has.index(True)]} has {pair.what}"
         beside = [pair]
@@ -382,7 +382,7 @@ class _Judge:
         return f"the {pair.what} differ" + order * torch.equal(*(x.sort().values for x in every))
 
     def _seen(self, pair):
-        """(a sentence on what depends on a difference, whether it counts)."""
+        """(a clause on what depends on the difference of a pair, whether the difference counts)."""
         if others := [p for p in self.unseen.get(pair, ()) if p is not pair]:
             names = listed(f"the {p.what}" if p.part else p.place for p in others)
             return f"{names} make up for it", False
@@ -419,7 +419,7 @@ class _Judge:
                 "the values [15.4]")  # fmt: skip
 
     def _alike(self, moved, rounded):
-        """Whether moved biases and rounding explain how far outputs in float64 differ."""
+        """Whether moved biases and rounding explain how far the float64 outputs differ."""
         return bool(self.apart) and self.apart["float64"] <= BOUND * (1 + moved) + rounded
 
     def _unexplained(self):

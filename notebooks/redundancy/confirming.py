@@ -1,8 +1,8 @@
-"""Move a large model along the predictions made for a small model with its structure.
+"""Move a large model's biases along the predictions made for a small model of its structure.
 
-A small model represents a model with many biases.  This module moves the large model's own numbers: along
-random directions that should change no output, and, bias by bias, along directions that should change
-one.  An absorber that is added later in the model is found when it is added.
+If a model has many biases, only a small model is audited.  This module moves the large model's own
+biases: along random directions that should change no output, and, bias by bias, along directions
+that should change an output.  Absorbers are found at the operations that add them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):
-    """A run along one move in which ``absorbers`` {name: tensor} cancel the shifts that they can.
+    """Follows one move, while ``absorbers`` {name: tensor} cancel those shifts that they can.
 
-    ``found`` is {absorber: the numbers that it absorbs}.
+    ``found`` is {name of an absorber: the numbers that the absorber takes up}.
     """
 
     def __init__(self, parameters, along, absorbers):
@@ -66,7 +66,7 @@ def confirm(model, call, report, seed=0):
 
 
 def _alike(rows):
-    """Groups of rows, each of one bias in all layers, if its answer is the same in all."""
+    """Groups of rows; each holds one bias in all layers, if the answer is the same in them all."""
     share = lambda row: (row.alone == row.size, row.together == row.size, bool(row.together))
     kinds = grouped(rows, lambda row: (starred(row.name), row.part))
     return [some for some in kinds if len({share(row) for row in some}) == 1]
@@ -75,7 +75,7 @@ def _alike(rows):
 class _Confirming:
     def __init__(self, subject, finite, uses):
         self.subject, self.finite, self.uses = subject, finite, uses
-        self.problems, self.gone, self.seen = {}, 0, 0  # {(name, part) of a row: why}
+        self.problems, self.gone, self.seen = {}, 0, 0  # problems: {(name, part) of a row: why}
 
     def rows(self, rows):
         """Move the bias of these rows in every layer of the model."""
@@ -103,7 +103,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if not run.failed:  # else the absorber comes earlier, and its own row tests it
+        if not run.failed:  # else the absorber comes earlier, and the absorber's row tests both
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):
@@ -125,6 +125,6 @@ class _Confirming:
 
 
 def _beside(other, name, mine):
-    """The name ``other``, shifted by as many layers as lie between ``name`` and ``mine``."""
+    """The name ``other``, moved by as many layers as ``mine`` comes after ``name``."""
     first = lambda text: int((NUMBER.findall(text) or [0])[0])
     return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

@@ -1,7 +1,7 @@
-"""How a report differs from an earlier one, in sentences, for CI.
+"""Describe in sentences, for CI, how a report differs from an earlier one.
 
-Rows are matched by parameter and part of attention.  A bias that only the earlier model has is
-lost.  Sizes may differ, as long as in both models all, nothing or a part of each bias is redundant.
+Rows are matched by parameter and part of attention.  A bias that only the earlier model has counts
+as lost.  If sizes differ, the comparison is only whether all, a part or nothing of it can go.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .tables import grouped, listed, starred
 
 
 def differences(former, report):
-    """Sentences on the differences from an earlier report; both are results of `Audit.as_dict`."""
+    """Sentences on how a report differs from a former one; both come from `Audit.as_dict`."""
     if former["mode"] != report["mode"]:
         return [f"the earlier report is for {former['mode']}, this one for {report['mode']}"]
     before, after = (
@@ -51,7 +51,7 @@ def _mattered(row):
 
 
 def _answer(row, other):
-    """The answer: the counts or, if sizes differ, whether all, nothing or a part is redundant."""
+    """(verdict, counts); if sizes differ, a count is replaced by "all", "a part" or "nothing"."""
     counts = row["alone"], row["together"]
     if row["size"] != other["size"]:
         counts = tuple({0: "nothing", row["size"]: "all"}.get(n, "a part") for n in counts)
@@ -67,7 +67,7 @@ def _said(row):
 
 
 def _places(names):
-    """These parameters, listed; those that differ only in their layer's number, once."""
+    """The parameters as words; names that differ only in the number of a layer occur once."""
     if len(names) == 1:
         return names[0]
     return f"{len(names)} times: {', '.join(dict.fromkeys(map(starred, names)))}"

@@ -1,4 +1,4 @@
-"""Bring a model's inputs and outputs into one form; draw inputs; say what is wrong with them."""
+"""Draw and vary a model's inputs, bring inputs and outputs into one form, and check them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of,
 #: The names under which transformers returns intermediate results, which are not compared.
 INNER = re.compile(r"(^|_)(hidden_states|attentions|past_key_values)$|^loss$|^cache_params$")
 
-#: A sum of float32 numbers that differs from one by less than this counts as one.
+#: A sum of float32 numbers that differs from 1 by less than this counts as 1.
 ALIKE = 1e-5
 
 
@@ -24,7 +24,7 @@ class WrongInputs(ValueError):
 
 
 def as_call(model, inputs):
-    """(positional inputs, named inputs), from any accepted form, or drawn.  Raises WrongInputs."""
+    """(positional inputs, named inputs); None means that inputs are drawn.  Raises WrongInputs."""
     if inputs is None:
         inputs = inputs_of_pytorch(model)
     if inputs is None:
@@ -47,7 +47,7 @@ def as_call(model, inputs):
 
 
 def in_float64(call):
-    """The inputs with floating-point tensors in float64, where weights again sum to one."""
+    """The inputs, with floating-point tensors in float64 and weights that again sum to one."""
     return tree_map(lambda x: _doubled(x.detach()) if _is_numbers(x) else x, fresh(call))
 
 
@@ -57,22 +57,19 @@ def _doubled(value):
 
 
 def _are_weights(value):
-    """Whether there are several rows of numbers, each of which sums to one in float32."""
+    """Whether a tensor has several rows that each sum to one, up to the rounding of float32."""
     sums = value.double().sum(-1) if value.dim() > 1 else torch.zeros(1)
     return sums.numel() > 1 and bool((sums - 1).abs().max() <= ALIKE)
 
 
 def fresh(call):
-    """A copy of the inputs that a model may change, such as a growing cache.
-
-    A tensor inside an object, such as a cache, is copied without its autograd history.
-    """
+    """Copies of the inputs, without autograd history, because a run may extend a cache."""
     one = lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else _copied(x)
     return tree_map(one, call)
 
 
 def _copied(thing):
-    """A deep copy in which tensors are leaves, as `copy.deepcopy` requires."""
+    """A deep copy of an object; its tensors are detached first, as `copy.deepcopy` requires."""
     memo, held, seen = {}, [thing], set()
     while held:
         one = held.pop()
@@ -86,13 +83,13 @@ def _copied(thing):
 
 
 def placed(call, device, dtype=None):
-    """A copy of the inputs on a device, with floating-point numbers in a dtype."""
+    """A copy of the inputs on a device, with floating-point tensors in ``dtype`` if given."""
     move = lambda x: x.to(device, dtype if x.is_floating_point() else None)
     return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
 
 
 def tensors(outputs):
-    """All that a model returns, as a flat list of tensors of real numbers.
+    """Everything that a model returns, as a flat list of tensors of real numbers.
 
     Integers and booleans, such as indices, are converted to float64.  Intermediate states,
     attention weights and caches of a transformers output are left out.
@@ -101,7 +98,7 @@ def tensors(outputs):
         outputs = torch.as_tensor(outputs)
     if isinstance(outputs, torch.Tensor):
         outputs = outputs.to_dense() if outputs.layout != torch.strided else outputs
-        if outputs.is_complex():  # not a view: autograd needs a new tensor
+        if outputs.is_complex():  # autograd needs a new tensor, not a view
             return [1 * torch.view_as_real(outputs.resolve_conj())]
         return [outputs if outputs.is_floating_point() else outputs.double()]
     if hasattr(outputs, "to_tuple"):
@@ -156,7 +153,7 @@ def demand_runs(model, call, times=2):
 
 
 def variations(model, call, seed=0):
-    """Yield the given inputs, and then others like them without end: other tokens, other pixels."""
+    """Yield the given inputs, and then, without end, inputs with other tokens or pixels."""
     try:
         words = getattr(model.get_input_embeddings(), "num_embeddings", None)
     except (AttributeError, NotImplementedError):
@@ -177,12 +174,12 @@ def is_kept(name, value):
     if "mask" in name or not value.is_floating_point():
         words = value.dtype == torch.long and (name.endswith("input_ids") or not name)
         return "mask" in name or not words
-    two = value.numel() > 2 and len(value.unique()) <= 2  # probably a mask with another name
+    two = value.numel() > 2 and len(value.unique()) <= 2  # two values: probably a mask
     return two or not value.isfinite().all() or _are_weights(value)
 
 
 def kept(call):
-    """The names, or the positions, of the numeric input tensors that stay as they are."""
+    """The names of tensors that stay as given; "input 1" is the first positional one."""
     tensor = lambda x: isinstance(x, torch.Tensor)
     placed = [f"input {i}" for i, x in enumerate(call[0], 1) if tensor(x) and is_kept("", x)]
     return placed + [n for n, x in call[1].items() if tensor(x) and is_kept(n, x)]
@@ -200,5 +197,5 @@ def _varied(name, value, generator, words, places):
     other = torch.randint(low, high, value.shape, generator=generator).to(value.device)
     held = torch.isin(torch.stack([value, other]), places.to(value.device)).any(0)
     other[held] = value[held]
-    other[..., -1:] = value[..., -1:]  # some models read from the end token
+    other[..., -1:] = value[..., -1:]  # some models read the state at the end token
     return other

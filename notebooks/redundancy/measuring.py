@@ -1,8 +1,8 @@
 """Measure, at a generic point, which directions of the added parameters change no output.
 
-The measurement computes the Jacobian of all outputs by all added parameters in float64, its null space,
-and finite moves inside and outside that space.  It uses no prediction and no rule of the calculus: the
-Jacobian is autograd's.
+In float64, the Jacobian of all outputs with respect to all added parameters is computed, with its
+null space, and finite moves are made inside and outside that space.  No prediction and no rule of
+the calculus is used: the Jacobian is autograd's.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SEEN = 1e-7
 
 
 def unseen(move):
-    """How much of the largest output rounding may change in a redundant move {parameter: numbers}.
+    """The share of the largest output by which rounding may change outputs in a redundant move.
 
     A number that is added in one place and subtracted in another makes the numbers in between
-    larger, so their last digits are lost: 2^13 units of 2^-53 for each unit of (1 + |t|).
+    larger and costs them digits: 2^13 units of 2^-53, times 1 + the largest number in ``move``.
     """
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
@@ -38,7 +38,7 @@ SMALL = 2.0**-30
 
 
 class DifferentiableStatistics(TorchFunctionMode):
-    """Computes evaluation-mode batch norm so that it can be differentiated by running means."""
+    """Computes batch norm in evaluation mode such that autograd reaches the running means."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -58,12 +58,12 @@ def _normalised(input, running_mean, running_var, weight, bias, training, moment
 
 
 class Measurement:
-    """The Jacobian of what a model returns, by its added parameters.
+    """The Jacobian of a model's outputs with respect to its added parameters.
 
-    ``subject`` is a `Subject`, ``parameters`` are some of its tensors by name, and ``calls`` is an endless
-    iterator of inputs, the given ones first.  Rows are random mixtures of the outputs at one input.  They
-    are drawn until they outnumber the parameters by a quarter, and then until another quarter leaves the
-    rank unchanged.  Without ``ranks``, only finite moves are made.
+    ``subject`` is a `Subject`, ``parameters`` is {name: tensor of the subject}, and ``calls``
+    yields inputs without end, the given ones first.  A row is the gradient of a random mixture of
+    outputs at one input.  Rows are drawn until they outnumber the parameters by a quarter, and then
+    until another quarter leaves the rank unchanged.  Without ``ranks``, only finite moves are made.
     """
 
     def __init__(self, subject, calls, parameters, ranks=True):
@@ -85,11 +85,11 @@ class Measurement:
             rows = torch.cat([rows, more])
 
     def _decompose(self, rows):
-        """Find the null space of these rows, with the columns of each parameter in units of its own.
+        """Find the null space of these rows, with a scale for the columns of each parameter.
 
-        Outputs may depend on one layer a million times less than on another; its columns would then
-        count as zero.  So each parameter's longest column is scaled to 1, unless it is below
-        rounding: n 2^-52 of the longest of all, or of the largest output, for n rows or columns.
+        If outputs depend on a layer a million times less than on others, the layer's columns would
+        count as zero.  So each parameter's longest column is scaled to length 1, unless rounding
+        explains it: up to n 2^-52 times the longest column or the largest output, for n columns.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
         norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()
@@ -104,7 +104,7 @@ class Measurement:
         self.values, self.right = singular_directions(triangle / self.units)
         self.largest = max(
             self.values[0].item(), 1.0
-        )  # it is below one if no output depends on a parameter
+        )  # the first value is below 1 if no output depends on a parameter
         self.cut = CUT * self.largest
         self.null = self.right[int((self.values > self.cut).sum()) :]
 
@@ -113,7 +113,7 @@ class Measurement:
         return torch.cat([t.flatten() for t in self.subject.run(call)])
 
     def _more(self, wanted):
-        """The requested number of rows of the Jacobian, or a few more."""
+        """At least ``wanted`` new rows of the Jacobian."""
         found, count = [], 0
         while count < wanted:
             found += self._rows(wanted - count)
@@ -128,7 +128,7 @@ class Measurement:
         call = next(self.calls)
         try:
             outputs = self.outputs(call)
-        except Exception:  # whatever a model raises, for example for an image in the wrong place
+        except Exception:  # a model may raise anything, for example for a misplaced image
             outputs = None
         if outputs is None or not outputs.isfinite().all():
             if not self.drawn:
@@ -140,13 +140,13 @@ class Measurement:
         return outputs
 
     def _rows(self, wanted):
-        """Yield blocks of rows at one input, at most ``wanted`` and at most half the parameters."""
+        """Yield rows at one input, up to ``wanted`` or half the number of parameters, in blocks."""
         for parameter in self.parameters.values():
             parameter.requires_grad_()
         try:
             with (
                 DifferentiableStatistics()
-            ):  # also during the backward pass, which runs checkpointed parts again
+            ):  # active in the backward pass too, which reruns checkpointed parts
                 yield from self._mixed(wanted)
         finally:
             for parameter in self.parameters.values():
@@ -166,11 +166,11 @@ class Measurement:
             yield self._pulled_back(outputs, mixture.to(outputs) / len(outputs) ** 0.5)
 
     def _pulled_back(self, outputs, mixture):
-        """The rows of some mixtures of the outputs, one by one if they cannot be batched."""
+        """The rows for these mixtures of the outputs, computed one by one if batching fails."""
         if self.batched:
             try:
                 return self._gradients(outputs, mixture, is_grads_batched=True)
-            except (RuntimeError, NotImplementedError):  # a function without a batched derivative
+            except (RuntimeError, NotImplementedError):  # some function has no batched derivative
                 self.batched = False
         return torch.cat([self._gradients(outputs, row)[None].flatten(0, 1)
                           for row in mixture]).view(len(mixture), -1)  # fmt: skip
@@ -219,9 +219,9 @@ class Measurement:
         return torch.linalg.qr((self.null / self.units).T).Q.T
 
     def shows(self, move, share, more=False):
-        """Whether a move changes an output at some inputs by more than ``share`` of the largest.
+        """Whether a move changes an output by more than ``share`` of the largest output.
 
-        At most a few inputs are tried, or many with ``more``, until one of them shows a change.
+        A few inputs are tried, or many with ``more``, until one of them shows a change.
         """
         self.kept = MANY if more else TRIED
         with torch.no_grad():

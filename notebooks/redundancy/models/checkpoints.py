@@ -1,4 +1,4 @@
-"""Load a checkpoint in its saved class, with its head if it has one, or only its configuration."""
+"""Load a checkpoint as the class that it was saved from, or load only its configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_name(thing):
 
 
 def config_of(thing):
-    """A configuration: the given one, or that of a file, a folder, or a name on the hub.
+    """The given configuration, or the one in a file, in a folder, or under a name on the hub.
 
     Raises NoCheckpoint.
     """
@@ -30,7 +30,7 @@ def config_of(thing):
 
         try:
             return transformers.AutoConfig.from_pretrained(thing, trust_remote_code=False)
-        except Exception as error:  # errors of the library's own types, and network errors
+        except Exception as error:  # the library's own errors, and network errors
             raise NoCheckpoint(_refusal("configuration", thing, error)) from None
 
 
@@ -39,7 +39,7 @@ def _refusal(what, name, error):
 
 
 def load(name):
-    """The model of a checkpoint, given by a folder or a name on the hub, in its saved class.
+    """The model in a checkpoint (a folder or a name on the hub), as the class it was saved from.
 
     A checkpoint that does not name its class is loaded without a head.  Raises NoCheckpoint.
     """
@@ -53,5 +53,5 @@ def load(name):
             saved_as = (config.architectures or [None])[0]
             saved_as = getattr(transformers, saved_as or "AutoModel")
             return saved_as.from_pretrained(name)
-        except Exception as error:  # errors of the library's own types, and network errors
+        except Exception as error:  # the library's own errors, and network errors
             raise NoCheckpoint(_refusal("model", name, error)) from None

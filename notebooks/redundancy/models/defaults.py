@@ -1,11 +1,11 @@
 """Forty-nine architectures of `transformers`, each from the default configuration of its class.
 
-    audit(default("gptj"), inject=True)     # shrunk: the audit of chapter 13
+    audit(default("gptj"), inject=True)     # the audit of chapter 13, shrunk
     line("gptj")                            # its row on the decision page, by prediction alone
 
 The default sizes determine which part of a head is rotated and whether the values of all heads
-together have more numbers than the stream.  The small model
-that is audited agrees in both, because `shrink` preserves them, so its answers hold at full size.
+together have more numbers than the stream.  `shrink` preserves both, so that the answers for the
+small model hold at full size.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ codegen gpt_neox phi stablelm nemotron starcoder2 falcon esm llama qwen2 mistral
 persimmon gemma2 gpt_oss deberta deberta-v2 diffllama""".split()
 
 _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
-#: Two stages and a small image take seconds; the first layer, which the row describes, is the same.
+#: An audit with two stages and a small image takes seconds; the first layer stays the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
-#: Fields that are set in addition to the default.
+#: {architecture: the fields that differ from its default configuration}.
 GIVEN = {
     "swin": _WINDOWS,
     "swinv2": _WINDOWS,
@@ -30,7 +30,7 @@ GIVEN = {
     "esm": {"vocab_size": 33, "pad_token_id": 1, "position_embedding_type": "rotary"},
     "nemotron": {"num_key_value_heads": 48},
 }
-#: Notes for rows of architectures whose default lacks these fields or cannot be built without them.
+#: {architecture: a note for its row that explains its fields in `GIVEN`}.
 NOTES = {
     "deberta": "with `relative_attention=True`, which is off by default",
     "deberta-v2": "with `relative_attention=True`, which is off by default",
@@ -40,7 +40,7 @@ NOTES = {
 
 
 def default(name):
-    """The default configuration of an architecture with the fields in `GIVEN`."""
+    """An architecture's default configuration, with the fields in `GIVEN` changed."""
     with quiet():
         from transformers import AutoConfig
 

@@ -1,11 +1,11 @@
-"""Random inputs that a model accepts, drawn by the names of its arguments, and tried.
+"""Draw random inputs by the names of a model's arguments until the model accepts them.
 
     inputs = some_inputs(model)            # the usual ones: words, an image, or sound
-    inputs = suitable_inputs(model)        # some on which it runs; raises NoInputs if none is found
+    inputs = suitable_inputs(model)        # inputs on which the model runs, or NoInputs is raised
 
-The name of an argument (`ARGUMENTS`), the configuration, and the first layers of the model, which determine
-how many features they read, restrict what the argument may be.  Each way to draw it is tried, and
-arguments that the model then asks for are added.
+The name of an argument (`ARGUMENTS`), the configuration, and the widths that the first layers read
+restrict what the argument may be.  Each way to draw the argument is tried, and arguments that the
+model's error message asks for are added.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from torch import nn
 from ..precision import double_precision
 from .sizes import is_config
 
-#: Inputs are tried on a copy of a model with fewer numbers than this, since models may adapt.
+#: A model with fewer numbers than this is copied before a trial, because runs may change it.
 COPIED = 50_000_000
-#: The most inputs that are tried in all, and for one set of arguments.
+#: The largest number of inputs that are tried: in all, and for one set of arguments.
 TRIALS, MANY = 160, 60
-#: Names of arguments that give the positions of patches.
+#: Patterns in the names of arguments that hold the positions of patches.
 GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
-#: {pattern in an argument's name: the method of `_Draw` that draws it}; others are a `sequence`.
+#: {pattern in an argument's name: the method of `_Draw` that draws it}; the default is `sequence`.
 ARGUMENTS = {
     "input_ids$|task_inputs": "words",
     "mask|padding$": "mask",
@@ -40,13 +40,13 @@ ARGUMENTS = {
     "bbox|boxes": "boxes",
     "_ids$|freq|timesteps|merge_sizes|position": "kinds",
 }
-#: Fields of a configuration that hold the configuration of the part that reads images.
+#: Fields that hold the configuration of the part that reads images.
 VISION = ("vision_config", "image_config")
 USUAL = ("pixel_values", "input_ids", "input_values", "input_features")
 
 
 class NoInputs(ValueError):
-    """The model accepts none of the inputs that were drawn; the message says what it asks for."""
+    """The model rejects all inputs that were drawn; the message says what the model asks for."""
 
 
 class _Draw:
@@ -64,13 +64,13 @@ class _Draw:
     # --- information from the configuration and the first layers
 
     def field(self, names, *parts, default=None):
-        """The first of these fields that is set, in the given parts or else in any part."""
+        """The value of the first of these fields that is set, in ``parts`` or else in any part."""
         found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
         return next((value for value in found if value), default)
 
     @cached_property
     def features(self):
-        """The widths that layers read, according to their attributes, at most eight."""
+        """Up to eight widths of inputs to layers, read from the attributes of the layers."""
         read = ("in_channels", "in_features", "normalized_shape")
         sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
         sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
@@ -118,7 +118,7 @@ class _Draw:
                 yield self.numbers(self.batch, several, channels, *shape)
 
     def patches(self, drawn):
-        """Pixels already cut into patches, for a grid of 4 x 4 patches."""
+        """Pixels that are already cut into a grid of 4 x 4 patches."""
         for size in dict.fromkeys((math.prod(self.patch), *self.features)):
             yield self.numbers(16, size)
             yield self.numbers(self.batch, 16, size)
@@ -127,7 +127,7 @@ class _Draw:
         yield from self.image(drawn)
 
     def grid(self, drawn):
-        """Layouts of patches: (time, height, width), (height, width), or every position."""
+        """Layouts of patches: (time, height, width), (height, width), or the positions of all."""
         yield torch.tensor([[1, 4, 4]])
         yield torch.tensor([[4, 4]] * self.batch)
         yield torch.tensor([[4, 4]])
@@ -142,7 +142,7 @@ class _Draw:
         yield from self.sequence(drawn)
 
     def sequence(self, drawn):
-        """Features over time, for several sizes of each, with the two axes in either order."""
+        """Features over time, for several widths and lengths, with the two axes in either order."""
         bins = self.field("num_mel_bins input_feat_per_channel feature_size", default=())
         sizes = dict.fromkeys([*([bins] if isinstance(bins, int) else bins), *self.features])
         long = 2 * self.field("max_source_positions", default=32)
@@ -166,13 +166,13 @@ class _Draw:
         yield torch.cat([corner, corner + 5], -1)
 
     def kinds(self, drawn):
-        """A kind (a small integer) for each word or text, the same for all."""
+        """The same small integer, such as a token type, for each word or each text."""
         yield torch.zeros(self.batch, self.tokens, dtype=torch.long)
         yield torch.zeros(self.batch, dtype=torch.long)
         yield torch.ones(self.batch, dtype=torch.long)
 
     def ways(self, names, drawn):
-        """Yield every way to draw these arguments, each with what is already drawn."""
+        """Yield all combinations of values for these arguments, added to those already drawn."""
         if not names:
             yield drawn
             return
@@ -188,7 +188,7 @@ def _parts(config):
 
 
 def places_of(model):
-    """The tokens that represent images and sounds."""
+    """The numbers of the tokens that stand for images, videos and sounds."""
     config = getattr(model, "config", None)
     parts = _parts(config) if is_config(config) else ()
     named = ((n, v) for p in parts for n, v in vars(p).items() if isinstance(v, int))
@@ -232,9 +232,10 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
 
 
 def _with_places(inputs, problem, config):
-    """Yield the inputs with as many placeholder tokens as the error says that there are features.
+    """Yield the inputs with as many placeholder tokens as the error message counts features.
 
-    Some models report the count of numbers, not of features, so it is also divided by the width.
+    Some models report the count of numbers, not of features, so this count divided by the width is
+    tried as well.
     """
     said = re.search(r"(image|video|audio) features.* features:? (\d+)", problem, re.IGNORECASE)
     names = said and (f"{said[1].lower()}_token_id", f"{said[1].lower()}_token_index")
@@ -259,13 +260,13 @@ def _usual(model):
 
 
 def _beside(model, usual):
-    """The usual names together with that of the mask that says which part of a sound counts."""
+    """The usual names with the name of a mask that says which part of a sound counts."""
     beside = re.compile(r"(feature|audio)\w*_mask")
     return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
 
 
 def _asked(model):
-    """Sets of names to try next: arguments without a default, with words, or the first few."""
+    """Sets of names to try next, such as arguments without a default, or the first few."""
     takes, arguments = _takes(model), inspect.signature(model.forward).parameters
     least = [n for n in takes if arguments[n].default is inspect.Parameter.empty]
     words = [n for n in takes if n == "input_ids" and n not in least]
@@ -276,13 +277,12 @@ def _asked(model):
 
 
 def _takes(model):
-    """The names of the arguments of a model."""
     names = inspect.signature(model.forward).parameters
     return [name for name in names if name not in ("self", "args", "kwargs")]
 
 
 def problem_of(model, args, kwargs, keep=lambda out: None):
-    """The model's error on these inputs in eval mode, or None; ``keep`` receives its outputs.
+    """The model's error on these inputs in eval mode, or None; ``keep`` receives the outputs.
 
     A float64 model runs as in an audit: tensors that it creates itself, such as masks, are float64.
     """
@@ -294,12 +294,12 @@ def problem_of(model, args, kwargs, keep=lambda out: None):
     try:
         with torch.no_grad(), double_precision() if double else contextlib.nullcontext():
             keep(model.eval()(*args, **kwargs))
-    except Exception as problem:  # whatever a model raises
+    except Exception as problem:  # a model may raise anything
         return problem
     finally:
         for module, training in modes.items():
             module.training = training
-        for buffers, name, buffer, value in kept:  # a model may count its runs
+        for buffers, name, buffer, value in kept:  # some models count their runs in a buffer
             buffers[name] = buffer.copy_(value)
     return None
 
