@@ -6,16 +6,17 @@ parameters, so their number is
 
     nullity = parameters - rank(d outputs / d parameters).
 
-The rank is computed in float64, at the given parameters and at random inputs.  The threshold for zero
-is absolute: a singular value below 1e-9 of the largest one of the *whole* Jacobian.  A part of the
-parameters that is wholly redundant consists of rounding noise, so a threshold relative to that part
-alone would count the noise as signal.
+The rank is computed in float64, at the given parameters and at random inputs.  A singular value
+counts as zero below 1e-9 times the largest one of the *whole* Jacobian: the columns of wholly
+redundant parameters are rounding noise, which a threshold relative to them alone would count as
+signal.
 
 How much noise is there?  QR of m rows and p columns changes every singular value by at most about
-u sqrt(m p) times the Frobenius norm if rounding errors are independent (u = 2^-53; the guaranteed bound
-has m p instead of the root).  That norm is at most sqrt(p) times the largest value, which yields
-4 u p sqrt(m) of the largest with the factor 4 of `checks`; the derivatives add what `checks.tolerance`
-says.  That is below 1e-11 for p = 400 and m = 1500, and below the threshold for p = 7500 and m = 19000.
+u sqrt(m p) times the Frobenius norm if rounding errors are independent (u = 2^-53; the guaranteed
+bound has m p instead of the root).  That norm is at most sqrt(p) times the largest singular value.
+With a safety factor of 4, the limit is 4 u p sqrt(m) times this value, plus the derivatives' errors
+(`derivation.checks.tolerance`): below 1e-11 for p = 400 and m = 1500, and below the threshold for
+p = 7500 and m = 19000.
 
 How many inputs are enough?  It is not enough that outputs outnumber parameters: attention over two
 tokens reveals little about its keys, however wide its output is.  But as long as some input would
@@ -48,7 +49,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 CUT = 1e-9
 #: No singular value may lie within this factor of the threshold, on either side.
 GAP = 10
-#: Outputs outnumber parameters by this share at first; as many are added before each new rank.
+#: At first, rows outnumber parameters by this share; as many are added before each new rank.
 MARGIN = 0.25
 #: How many rotations are tried if the singular values of a matrix do not converge.
 TURNS = 3
@@ -80,10 +81,10 @@ class Nullity:
 
 
 class Jacobian:
-    """A triangle with the singular values of a function's Jacobian by its named parameters.
+    """The Jacobian of a function with respect to named parameters, reduced to a triangle.
 
-    `jacobian` makes it.  ``triangle`` is a float64 matrix (parameters x parameters) with the singular
-    values and the null space of the Jacobian.
+    Instances come from `jacobian`.  ``triangle`` is a float64 matrix (parameters x parameters) with
+    the singular values and the null space of the Jacobian.
     """
 
     def __init__(self, triangle, shapes):
@@ -102,7 +103,7 @@ class Jacobian:
         return singular_values(self.triangle)
 
     def columns(self, *chosen):
-        """The columns of the ``chosen`` parameters, given by names or (name, index)."""
+        """The column indices of the ``chosen`` parameters: names, or (name, index) pairs."""
         named = [(c, ...) if isinstance(c, str) else c for c in chosen or self.places]
         for name, _ in named:
             if name not in self.places:
@@ -111,7 +112,7 @@ class Jacobian:
         return torch.cat([self.places[name][index].flatten() for name, index in named])
 
     def nullity(self, *chosen):
-        """The `Nullity` of the chosen parameters with the others fixed; of all if none is chosen.
+        """The `Nullity` of the chosen parameters while others are fixed; by default, of all.
 
         Raises KeyError for an unknown name and UnclearRank if there is no clear gap.
         """
@@ -135,12 +136,11 @@ class Jacobian:
 
 
 def jacobian(function, draw, parameters=None, chunk=256):
-    """The `Jacobian` of a function by its parameters, at enough random inputs.
+    """The `Jacobian` of a function with respect to its parameters, at enough random inputs.
 
-    ``function`` is a module, or a callable ``f(parameters, *inputs)`` of a dict of tensors.
-    ``draw(seed)`` returns one tuple of inputs; seeds 0, 1, … are drawn until more of them do not raise
-    the rank.  ``parameters`` are the float64 tensors to differentiate by, by name; by default those of
-    the module.  ``chunk`` rows are computed at a time.
+    ``function`` is a module, or a callable ``f(parameters, *inputs)``.  ``draw(seed)`` makes a
+    tuple of inputs; seeds 0, 1, … are used until more of them do not raise the rank.  By default,
+    ``parameters`` {name: float64 tensor} are the module's.  ``chunk`` rows are computed at a time.
 
     Raises ValueError if a parameter is not float64 or if the drawn inputs produce no output.
     """
@@ -152,7 +152,7 @@ def jacobian(function, draw, parameters=None, chunk=256):
     inputs = map(draw, count())
 
     def folded(triangle, wanted):
-        """The triangle after adding this many rows."""
+        """The triangle after adding at least ``wanted`` rows."""
         seen, pending = 0, triangle[:0]
         while seen < wanted:
             for rows in row_blocks(function, parameters, next(inputs), chunk):
@@ -184,7 +184,7 @@ def singular_directions(matrix):
 
 
 def svd(matrix, full=False):
-    """`torch.linalg.svd` of a matrix or a batch; if it fails to converge, of a rotated matrix."""
+    """`torch.linalg.svd` of a matrix or a batch, by a rotated matrix if that does not converge."""
     decompose = functools.partial(torch.linalg.svd, full_matrices=full)
     (left, values, right), turned = _converged(decompose, matrix)
     return left, values, right if turned is None else right @ turned.mT
@@ -204,8 +204,8 @@ def _converged(decompose, matrix):
     """``decompose(matrix @ Q)`` and the orthogonal Q with which it converged (None for no rotation).
 
     LAPACK's divide and conquer (gesdd) sometimes fails if singular values are sixteen powers of ten
-    apart, as they are here; for which matrices, depends on the processor.  Rotated from the right,
-    the matrix keeps its singular values up to the rounding of one product, less than that of QR.
+    apart, as they are here; which matrices fail depends on the processor.  A rotation from the
+    right changes singular values by no more than the rounding of one product, less than QR does.
     """
     size, turned = matrix.shape[-1], None
     generator, product = torch.Generator().manual_seed(0), matrix
@@ -220,7 +220,7 @@ def _converged(decompose, matrix):
 
 
 def functional(module, parameters=None):
-    """The module as a function of its parameters (tied ones once), and these parameters.
+    """(the module as a function of its parameters, these parameters), tied parameters once.
 
     If the module returns more than one tensor, the function returns the first.
     """
@@ -234,9 +234,9 @@ def functional(module, parameters=None):
 
 
 def row_blocks(function, parameters, inputs, chunk):
-    """The rows of the Jacobian at these inputs: blocks of at most (chunk x parameters).
+    """Yield the rows of the Jacobian at these inputs, in blocks of at most ``chunk`` rows.
 
-    If a GPU has too little memory for a chunk, a line says so, and half as many rows are tried.
+    If memory is too small for a chunk, a printed line says so, and half as many rows are tried.
     """
 
     def outputs(values):
@@ -269,7 +269,7 @@ def _rows(found, pull_back, parameters, start, stop):
 
 
 def _with_rows(triangle, rows):
-    """A triangle R with R^T R equal to that of the old triangle and the new rows together."""
+    """The triangle R for which R^T R is that of the old triangle plus that of the new rows."""
     return torch.linalg.qr(torch.cat([triangle, rows]), mode="r").R
 
 

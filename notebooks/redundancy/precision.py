@@ -1,9 +1,9 @@
-"""A copy of a model at a generic point, in float64 throughout.
+"""Copy a model to float64, run it in float64 throughout, and move it to a generic point.
 
     model = float64_copy(model)             # float64, eval, eager attention
-    with double_precision() as patch:       # what the code would compute in float32
-        outputs = model(**inputs)           # is computed in float64 here
-    patch.caught                            # the places where this happened
+    with double_precision() as patch:       # float32 that the code requests
+        outputs = model(**inputs)           # is replaced by float64 here
+    patch.caught                            # the functions in which this happened
 
 Many models request float32 explicitly: `softmax(…, dtype=torch.float32)`, `.float()`, or
 `.to(torch.float32)` in a norm.  In a float64 model this rounds intermediate numbers to 24 bits, and
@@ -102,17 +102,17 @@ def _is_dtype(value):
 
 
 def float64_copy(model, known=None):
-    """A deep copy in float64 and eval mode, with eager attention, gradients off.
+    """A deep copy in float64 and eval mode, with eager attention and without gradients.
 
-    ``known`` {id of a parameter: its replacement in the copy} saves memory.  The model itself is not
-    changed.  Raises CannotRead as `demand_values` does.
+    To save memory, ``known`` is {id of a parameter: its replacement in the copy}.  The model itself
+    is not changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
     with torch.no_grad():  # else a scripted module's converted tensors would not be leaves
         copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
-    for module in copied.modules():  # also tensors that a run left behind, such as a table
+    for module in copied.modules():  # tensors that a run left in attributes, such as a table
         for name, value in vars(module).items():
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 setattr(module, name, value.detach().double())
@@ -120,7 +120,7 @@ def float64_copy(model, known=None):
 
 
 def plainly_attending(copied):
-    """Switch the model, in place, to eager attention and experts, without caches; returns it."""
+    """Switch the model, in place, to eager attention and experts, without caches; return it."""
     for switch in ("set_attn_implementation", "set_experts_implementation"):
         with contextlib.suppress(Exception):  # some models have only one implementation
             getattr(copied, switch)("eager")
@@ -141,7 +141,7 @@ def _configs(config):
 def with_every_bias_random(model, seed=0):
     """Add random numbers to every vector of the model, in place: biases, gains, sinks, bias tables.
 
-    Biases are initialised to zero and gains to one, and there a check may pass that should fail.
+    If biases are zero and gains are one, as initialised, a check may pass that should fail.
     """
     generator = torch.Generator().manual_seed(seed)
     tables = {
@@ -209,7 +209,7 @@ def _first(outputs):
 
 @contextlib.contextmanager
 def one_thread_if_small(model):
-    """A context in which a small model uses one thread, because many would mostly wait."""
+    """A context in which a small model uses one thread, because more would mostly wait."""
     threads = torch.get_num_threads()
     if sum(p.numel() for p in model.parameters()) < FEW_NUMBERS:
         torch.set_num_threads(1)
@@ -220,5 +220,5 @@ def one_thread_if_small(model):
 
 
 def plain_kernels():
-    """A context in which scaled_dot_product_attention is matmul, softmax, matmul."""
+    """A context in which scaled_dot_product_attention runs as matmul, softmax, matmul."""
     return sdpa_kernel(SDPBackend.MATH)

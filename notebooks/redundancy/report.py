@@ -1,8 +1,8 @@
-"""The report of an audit: a table in words, in a notebook with a link to each theorem, as JSON or CSV.
+"""The report of an audit: a table in text, in Markdown with links to theorems, in JSON or CSV.
 
-Two counts say how many numbers of a bias are redundant: ``alone``, while every other parameter stays
-fixed, and ``together``, while others compensate.  The second count must not be added up, because b_O can
-absorb b_V and b_V can absorb b_O.  ``redundant`` counts all directions together, once.
+Two counts say how many numbers of a bias are redundant: ``alone``, while all other parameters stay
+fixed, and ``together``, while others compensate.  Only the first may be added up over biases,
+because b_O can absorb b_V and b_V can absorb b_O.  ``redundant`` counts every direction only once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .what_can_go.theorems import LINKS
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"
 UNREACHED, UNMEASURED = "not reached", "not measured"
-#: Why an answer is unknown, if none of the bias's own events explains it.
+#: Why an answer is unknown, if none of the bias's own events explains that.
 UNSEEN = "outputs depend on it, but no operation of PyTorch that was recorded does"
-#: Why a bias is redundant, if no event explains it: a difference cancels it, or it is unused.
+#: Why a bias is redundant, if no event explains that: a subtraction cancels it, or it is unused.
 CANCELS = "no operation depends on it"
 FAINT = "some softmax weights are so small that the measurement may miss a dependence"
 ELSEWHERE = "what might absorb it meets an operation without a rule"
@@ -38,9 +38,9 @@ class Row:
     """One bias: its prediction, its measurement, and the reasons.
 
     ``part`` is its part of attention ("query", "key", "value", "output", or ""); a fused bias has a row
-    for each part.  ``into`` names the parameters that compensate if it is redundant only together with
-    others; ``why`` are the `Event`s that it met directly.  ``measured`` are both counts from the
-    Jacobian.
+    for each part.  ``into`` names the parameters that compensate if the bias is redundant only with
+    their help; ``why`` lists the `Event`s that directly involve the bias.  ``measured`` has the
+    counts (alone, together) from the Jacobian.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def own(self):
-        """Whether the model has this number as a parameter: not an injected bias, and not a mean."""
+        """Whether this is a parameter of the given model: no injected bias and no running mean."""
         return not self.injected and "running_mean" not in self.name
 
     @property
@@ -131,7 +131,7 @@ def _listed(names, own):
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """The report of `audit`: ``rows``, and ``notes`` on how it was made.
+    """The report of `audit`: ``rows``, and ``notes`` on how the report was made.
 
     ``numbers`` counts all added numbers, and ``redundant`` the directions among them that change no
     output.  ``shrunk`` lists (field, before, after) of the configuration if a small model represented a
@@ -184,7 +184,7 @@ class Audit:
         return json.dumps(self.as_dict(), indent=1, default=str)
 
     def as_csv(self):
-        """One line for each bias."""
+        """The report as CSV, with one line for each bias."""
         made = io.StringIO()
         writer = csv.writer(made, lineterminator="\n")
         writer.writerow("parameter part bias size alone together into verdict answer".split())
@@ -212,7 +212,7 @@ class Audit:
         return "\n".join([*lines, "", *notes] if notes else lines)
 
     def _repr_markdown_(self):
-        """The report for a notebook; each reason links to its theorem in the same folder."""
+        """The report for a notebook; each answer links to its theorems, in the same folder."""
         lines = []
         for rows in self._groups():
             bias, answer, *counts, name = map(str, _cells(rows))
@@ -227,13 +227,12 @@ class Audit:
         return f"{self.model}, in {self.mode}: {self.numbers} numbers in biases and shifts"
 
     def _sum(self):
-        """A sentence that says how many numbers are redundant."""
         said = f"{self.redundant} of {self.numbers} numbers are redundant"
         alone = f"{said}; {self.alone} of them can go while all others stay"
         return alone if self.alone != self.redundant else said
 
     def _groups(self):
-        """The rows in groups that agree in everything except the numbers of their layers."""
+        """Groups of rows that agree in everything except the numbers of layers."""
         same = attrgetter("bias", "part", "size", "alone", "together", "measured", "verdict")
         key = lambda row: (starred(row.name), starred(row.answer), same(row))
         return grouped(self.rows, key)

@@ -36,7 +36,7 @@ def unwrapped(model):
 
 @contextlib.contextmanager
 def exactly():
-    """A context in which operations run as ATen's own, in float64, not compiled or fused."""
+    """A context in which operations run in float64, neither compiled nor fused."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -53,7 +53,7 @@ def exactly():
 @contextlib.contextmanager
 def seeded(seed):
     """A context in which a seed determines the random numbers of PyTorch, Python and NumPy."""
-    numpy = getattr(sys.modules.get("numpy"), "random", None)  # only if it is already imported
+    numpy = getattr(sys.modules.get("numpy"), "random", None)  # None unless already imported
     states = random.getstate(), numpy and numpy.get_state()
     random.seed(seed), numpy and numpy.seed(seed)
     try:
@@ -65,12 +65,12 @@ def seeded(seed):
 
 
 class Subject:
-    """A model to be audited: ``model`` is a float64 copy at a generic point.
+    """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
     ``weights`` says whether its matrices are random as well.  ``inject`` adds a bias to every
-    linear map and convolution without one; ``injected`` names these biases.  ``tensors`` are the
+    linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` are the
     parameters by name, tied ones once, and in evaluation also the running means.  With ``own``,
-    every number and every module's mode stays as it is; ``known`` is that of `float64_copy`.
+    every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.
     """
 
     def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False,
@@ -88,12 +88,12 @@ class Subject:
     def _at_random(self, weights, halved):
         if weights:
             with_every_weight_random(self.model, self.seed)
-        if weights and halved:  # so that softmax is less saturated
+        if weights and halved:
             halve_matrices(self.model)
         with_every_bias_random(self.model, self.seed)
 
     def renew(self):
-        """Read ``tensors`` from the model, again whenever a module was changed."""
+        """Read ``tensors`` from the model; call this again after a module was changed."""
         means = () if self.training else self.model.named_buffers()
         self.tensors = dict(self.model.named_parameters())
         self.tensors |= {n: b for n, b in means if "running_mean" in n}
@@ -107,7 +107,7 @@ class Subject:
         return other
 
     def run(self, call, values=None, seed=None):
-        """The tensors that the model returns; ``values`` replace some of its tensors.
+        """The tensors that the model returns; ``values`` {name: tensor} replace parameters.
 
         The run leaves the model's state unchanged.
         """
@@ -146,7 +146,7 @@ class Subject:
                     self.tensors[name].copy_(value)
 
     def uses(self, call):
-        """The tensors that the model adds, and their parts of attention: the `Uses` of one run."""
+        """The `Uses` of one run: which tensors the model adds, and in which parts of attention."""
         found = Uses(self.tensors, call)
         with torch.no_grad(), found:
             self.run(call)
@@ -154,7 +154,7 @@ class Subject:
 
 
 def _inject(model):
-    """Give every map without a bias a bias of zeros; returns their names."""
+    """Give a bias of zeros to every map without a bias; return the names of these biases."""
     made = []
     for name, module in model.named_modules():
         maps = nn.Linear | nn.modules.conv._ConvNd

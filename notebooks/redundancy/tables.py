@@ -1,4 +1,4 @@
-"""A table whose links work in Jupyter, Colab, GitHub and the built book."""
+"""Tables whose links work in Jupyter, Colab, GitHub and the built book, and lists in words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Table:
 
 
 def _plain(cell):
-    """A cell without Markdown: the words of a link, a name without its backticks."""
+    """A cell without Markdown: links become their words, and names lose their backticks."""
     return re.sub(r"\[([^]]+)\]\([^)]*\)|`([^`]*)`", r"\1\2", str(cell))
 
 
@@ -39,7 +39,7 @@ NUMBER = re.compile(r"(?<=layer )\d+|\b\d+(?=\.(?!(?:bias|weight|running_\w+)\b)
 
 
 def starred(text):
-    """Words with "*" in place of layer numbers, so that layers share names."""
+    """The text with "*" in place of each layer number, so that all layers share a name."""
     return NUMBER.sub("*", text)
 
 

@@ -1,18 +1,18 @@
-"""A small model with every structural feature of a large one, made from its configuration alone.
+"""Make a small model with every structural feature of a large one, from a configuration alone.
 
-    small = shrink(config)            # of transformers; no weights are loaded or made at full size
+    small = shrink(config)            # no weights are loaded or made at full size
     small.model, small.changes        # random weights; (field, before, after) of every change
 
-Which biases are redundant depends on the operations that they pass and on a few ratios: how many
+Which biases are redundant depends on the operations that receive them and on a few ratios: how many
 queries share a key, how much of a head is rotated, whether the values of all heads have more
 numbers than the stream.  None of this needs 4096 dimensions.  So every field with the name of a
-size becomes small, and the ratios are kept: groups of heads, parts of a head, equal widths.  Layers
-are kept from the first up to where every kind of layer has occurred.
+size becomes small, and these ratios are kept: groups of heads, parts of a head, equal widths.  The
+first layers are kept, as many as contain every kind of layer.
 
-This is verified.  The full model is built without numbers (on PyTorch's meta device) and described by a
-`signature`: the classes of its modules, their switches, its parameters, which of them are shared, and how
-the heads of each attention layer are grouped.  A smaller model is accepted only if it has the same
-signature and runs.
+The result is verified.  The full model is built without numbers (on PyTorch's meta device), and its
+`signature` describes the classes of its modules, their switches, its parameters, which of these are
+shared, and how the heads are grouped.  A smaller model is accepted only if it has the same
+signature, and preferred if it runs.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from .tiny import quiet
 SMALL_ENOUGH = 300_000
 #: A shrunk model must have fewer numbers than this.
 STILL_SMALL = 5_000_000
-#: Fewer layers than this are tried before all layers are kept.
+#: Every number of layers below this is tried before all layers are kept.
 DEEPEST = 16
-#: The search ends after this many small models for which no inputs were found.
+#: The search ends when no inputs were found for this number of small models.
 MISSES = 8
-#: (number of heads, or of key heads if shared; least width of a part of a head), smallest first.
+#: (the smallest number of heads, the least width of a part of a head), from small to large.
 PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32))
-#: Kinds of fields; if no plan succeeds, the fields of one kind at a time stay unchanged.
+#: If no plan succeeds, the fields of one of these kinds at a time stay unchanged.
 LEFT = ("other", "positions", "image", "places")
 #: Attributes of a module that describe its position or how it is run, not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
-#: Matrices with these names are maps; other matrices are tables.
+#: Matrices whose names match this are maps; other matrices are tables.
 MAPS = re.compile(r"weight$|proj$")
 STAGES = ("out_features", "out_indices", "stage_names")
 UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
@@ -65,7 +65,7 @@ class Shrunk:
     unlike: tuple[str, ...] = ()
 
     def account(self):
-        """What was shrunk, in words."""
+        """A note that says what was shrunk."""
         fields = ", ".join(f"{n} {_short(a)} to {_short(b)}" for n, a, b in self.changes)
         return (
             "audited on a small model of the same structure; answers of all, none or the mean hold "
@@ -82,9 +82,9 @@ def _short(value):
 
 
 def shrink(config, seed=0, full=None):
-    """The `Shrunk` model of a configuration of transformers, the same in every run.
+    """Shrink the model of a transformers configuration, to the same `Shrunk` in every run.
 
-    ``full`` is the full model, if there is one; the small model then has its class and its structure.
+    ``full`` is the full model, if it exists; the small model then has its class and its structure.
     Raises CannotShrink if no smaller model has the structure of the full one.
     """
     with quiet(), torch.random.fork_rng([]):
@@ -102,21 +102,21 @@ def _full(config, kind):
     """The full model without numbers; raises CannotShrink if the library cannot make it."""
     try:
         return built(config, kind, "meta")
-    except Exception as problem:  # whatever a configuration or a missing package raises
+    except Exception as problem:  # a configuration or a missing package may raise anything
         raise CannotShrink(
             f"transformers cannot build a model from {type(config).__name__}: {first_line(problem)}"
         ) from None
 
 
 def _write_sections(full):
-    """Write into the configuration how rotary positions divide a head, if only the code says so."""
+    """Write into the configuration how rotary positions divide a head, if only modules say so."""
     for module in full.modules():
         if hasattr(module, "mrope_section") and hasattr(module, "config"):
             module.config.rope_parameters.setdefault("mrope_section", list(module.mrope_section))
 
 
 class _Search:
-    """The search for a small model of a configuration that has the structure of the full one."""
+    """Searches for a small model that has the structure of the full one."""
 
     def __init__(self, config, kind, full, seed):
         self.config, self.kind, self.seed = config, kind, seed
@@ -124,7 +124,7 @@ class _Search:
         self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
 
     def smallest(self):
-        """The first model that runs and has all null spaces of the full one, else the closest.
+        """The first model that runs and has the null spaces of the full one, or else the closest.
 
         A model that does not run may need inputs that cannot be drawn, which `audit` then reports.
         """
@@ -137,11 +137,11 @@ class _Search:
             try:
                 small = _config_like(self.config, narrow)
                 unlike = self._unlike(built(small, self.kind, "meta"))
-                if best and (True, not unlike) <= best[:2]:  # even if it runs, it is no closer
+                if best and (True, not unlike) <= best[:2]:  # no better, even if it runs
                     continue
                 model = _made(small, self.kind, self.seed)
                 rank = _runs(model), not unlike
-            except Exception as problem:  # whatever a configuration or a model raises
+            except Exception as problem:  # a configuration or a model may raise anything
                 reason = reason or first_line(problem)
                 continue
             if rank > best[:2]:
@@ -157,7 +157,7 @@ class _Search:
         )
 
     def _plans(self):
-        """Yield (fields, changes to them): all sizes smallest, then wider, then fewer changes."""
+        """Yield (fields, changes): the smallest sizes, then larger ones, then fewer changes."""
         shallow, (smallest, *wider) = self._shallow(), PLANS
         made = narrower(shallow, self.sizes, *smallest)
         yield shallow, made
@@ -171,7 +171,7 @@ class _Search:
     def _unlike(self, model):
         """The names of the maps that have a null space in only one of the two models.
 
-        Raises CannotShrink if the model lacks or adds structure, which it names, or stays large.
+        Raises CannotShrink, with a reason, if the model loses or gains structure, or stays large.
         """
         found = signature(model)
         for missing in sorted(map(str, self.wanted - found)):
@@ -183,13 +183,13 @@ class _Search:
         return tuple(sorted({name for name, *_ in null_spaces(model) ^ self.maps}))
 
     def _shallow(self):
-        """The fields with the fewest layers that still contain one layer of each kind."""
+        """The fields, cut to the fewest layers that still include every kind of layer."""
         deepest = max(depths(self.fields), default=0)
         for layers, spread in itertools.product(range(2, min(deepest, DEEPEST)), (False, True)):
             cut = fewer_layers(self.fields, layers, spread)
             try:
                 found = signature(built(_config_like(self.config, cut), self.kind, "meta"))
-            except Exception:  # too few layers for the configuration
+            except Exception:  # the configuration needs more layers
                 continue
             if found == self.wanted:
                 return cut
@@ -200,9 +200,9 @@ class _Search:
 
 
 def class_of(config):
-    """The class that a configuration names, if the library has it, else None (no head).
+    """The class that a configuration names, if the library has it, else None (for no head).
 
-    For a part that the library cannot build by itself, returns a class with this configuration.
+    For a part that the library cannot build by itself, a class with this configuration is returned.
     """
     import transformers
 
@@ -220,7 +220,7 @@ def class_of(config):
 
 
 def built(config, kind=None, device="cpu"):
-    """A new model of a configuration in eval mode, of class ``kind`` or else without a head."""
+    """A new model from a configuration, in eval mode; without a class ``kind``, it has no head."""
     import transformers
 
     make = kind._from_config if kind else transformers.AutoModel.from_config
@@ -238,7 +238,7 @@ def _made(config, kind, seed):
 def signature(model):
     """The set of descriptions that a small model must share with the full one.
 
-    Names of modules and parameters have "*" for each number, so that equal layers count once.
+    In names of modules and parameters, "*" replaces numbers, so that equal layers count once.
     """
     found, first = set(), {}
     for name, module in model.named_modules(remove_duplicate=False):
@@ -254,7 +254,7 @@ def plain(name):
 
 
 def _switches(module):
-    """A module's attributes: booleans, words and None by value; whether a number is zero."""
+    """A module's booleans, words and Nones, which numbers are 0, and whether it has hooks."""
     own = {k: v for k, v in vars(module).items() if not PLACE.search(k)}
     words = {(k, v) for k, v in own.items() if v is None or isinstance(v, bool | str)}
     numbers = {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)}
@@ -265,7 +265,7 @@ def _switches(module):
 def null_spaces(model):
     """{(name of a map, has fewer rows than columns, has more)}; fewer rows mean a null space.
 
-    A matrix outside torch's layers may map in either direction, so for it more rows count, too.
+    A matrix outside torch's layers may map in either direction, so more rows count there, too.
     """
     found = set()
     for name, module in model.named_modules():
@@ -288,10 +288,10 @@ def _runs(model):
 
 
 def plain_fields(config):
-    """The fields of a configuration as a dictionary, with a nested one for each part."""
+    """The fields of a configuration as a dictionary, with a nested dictionary for each part."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
     stages = list(fields.get("stage_names") or ())
-    if stages and fields.get("out_features") == stages[-1:]:  # "the last stage", whatever its name
+    if stages and fields.get("out_features") == stages[-1:]:  # the last stage, which depth renames
         fields = {k: v for k, v in fields.items() if k not in STAGES}
     for name, value in vars(config).items():
         if is_config(value):

@@ -1,9 +1,9 @@
-"""Which numbers of a configuration are sizes, and their values in a small model.
+"""Find which numbers of a configuration are sizes, and choose their values in a small model.
 
-A number is judged by the kind of its field's name (heads, parts of a head, positions, …) and by whether the
-full model has parameters of that size.  Its small value follows from relations that are kept: a width is
-the number of heads times the width of a head, equal sizes stay equal, and wider ones stay wider.
-`shrinking` checks whether that is enough, and undoes what was too much.
+A number is judged by its field's name (heads, parts of a head, …) and by whether the full model
+has parameters of that size.  The small values keep some relations: the width of all heads is
+their number times the width of a head, equal sizes stay equal, and wider streams stay wider.
+`shrinking` checks the result and, if it does not fit, tries other changes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ KINDS = {
     "positions": r"position|max.*len|n_ctx$|context_length|num_patches|seq_len|max_num_rows",
     "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$",
 }
-#: The largest small value of each kind.
+#: {kind: the largest value that its numbers have in a small model}.
 MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4}
 MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
-#: A configuration's first field in STREAM is the width of the stream; in HEAD, that of a head.
+#: The first of these names that a configuration has is the width of the stream, or of a head.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
@@ -65,7 +65,7 @@ def is_count(value):
 
 @dataclass(frozen=True)
 class Number:
-    """An integer of a configuration, the path to it, and the path of the part that it is in."""
+    """An integer in a configuration, its path, and the path of the part that contains it."""
 
     path: tuple
     part: tuple
@@ -114,9 +114,9 @@ def depths(fields):
 
 
 def fewer_layers(fields, layers, spread=False):
-    """The fields with at most this many layers; lists with an entry for each layer are cut.
+    """The fields with at most ``layers`` layers; lists with an entry for each layer are cut.
 
-    A list of layer numbers keeps those below ``layers``; with ``spread``, it is scaled down.
+    A list of layer numbers keeps those below ``layers``; with ``spread``, all are scaled down.
     """
     return _cut(fields, layers, {d for d in depths(fields) if d > layers}, spread)
 
@@ -145,7 +145,7 @@ def _cut(value, layers, deep, spread, name=""):
 
 
 def _are_places(name, value, deepest):
-    """Whether a list seems to hold layer numbers: it increases, and its name says so."""
+    """Whether a list seems to hold layer numbers: it increases, and its field's name fits."""
     rising = all(a < b for a, b in zip(value, value[1:])) and max(value) <= deepest
     named = re.search(r"layers|block|ind|ids|idx", name) and not re.search("num|per_", name)
     return rising and named
@@ -155,10 +155,10 @@ def _are_places(name, value, deepest):
 
 
 def narrower(fields, sizes, heads, width, greedy=False):
-    """{path: (kind, new value)} of the numbers that change for so many heads of that least width.
+    """{path: (kind, new value)} of numbers that change; (heads, width) is a plan of `shrinking`.
 
     ``sizes`` are those of the full model's parameters: a number of kind "other" becomes small if it
-    is one of them; with ``greedy``, always.
+    is among them, or in any case with ``greedy``.
     """
     found = list(numbers(fields))
     parts = {n.part: [] for n in found}
@@ -192,7 +192,7 @@ def _at(fields, path):
 
 
 def _widths(parts):
-    """The new widths of the streams and of all heads together.
+    """{width: new width} for the streams and for all heads together.
 
     Each part has as few heads as possible such that equal sizes stay equal and wider streams stay wider.
     """
@@ -211,7 +211,7 @@ class Part:
     """The sizes of one part of a configuration and the relations between them.
 
     ``streams`` are the widths of the stream, one for each stage, and ``heads`` the numbers of
-    heads.  ``head`` is the width of a head, and ``divisor`` divides it and the sizes of its parts.
+    heads.  ``head`` is the width of a head; ``divisor`` divides the sizes of a head and its parts.
     """
 
     def __init__(self, found, fields, few, width):
@@ -229,14 +229,14 @@ class Part:
         if not self.head and self.streams and self.heads:
             self.head = self.streams[0] // self.heads[0]
         if len(self.heads) > 1 or len(self.streams) > 1:
-            width //= 2  # because the last stage is several times as wide
+            width //= 2  # because the last stage is several times wider
         self.width, self.divisor = width, self._largest_divisor(width)
 
     def field(self, names, default):
         return next((self.named[n][0] for n in names if n in self.named), default)
 
     def _largest_divisor(self, least):
-        """The largest divisor of a head and its parts that leaves them even and wide enough."""
+        """The largest number that divides a head and its parts into even, wide enough sizes."""
         self.sections = [n for n in self.found if "section" in n.name]
         parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
         self.others = {_prefix(n.name): n for n in self.found if n.kind == "heads"}
@@ -245,7 +245,7 @@ class Part:
         sizes = [size for size in sizes if size > 0]
         for share in _turned(self.fields):
             sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
-        total = sum(n.value for n in self.sections)  # half of the rotated features, in all
+        total = sum(n.value for n in self.sections)  # together, half of the rotated features
         most = min(self.head // least, total // len(self.sections) if total else self.head)
         fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
@@ -256,7 +256,7 @@ class Part:
         return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 
     def widths(self, times):
-        """{width: new width} of streams and of all heads, with ``times`` the fewest heads."""
+        """{width: new width} for streams and all heads, with ``times`` as many heads as planned."""
         self.times, one = times, self.head // self.divisor
         if not self.heads:
             least = self.width * (self.few if len(self.streams) == 1 else 1) * times
@@ -266,7 +266,7 @@ class Part:
             if stream not in made:
                 below = max((made[inside] for inside in made if inside < stream), default=0)
                 above = min((made[inside] for inside in made if inside > stream), default=3 * below)
-                even = (  # a stream as wide as a fraction or a multiple of all heads
+                even = (  # for a stream that is a fraction or a multiple of all heads
                     *(made[stream * n] / n for n in (2, 3, 4) if stream * n in made),
                     *(made[stream / n] * n for n in (2, 3, 4) if stream / n in made),
                 )
@@ -275,7 +275,7 @@ class Part:
         return made
 
     def size(self, number, widths, sizes, streams, greedy):
-        """The new value of one `Number`; the same if it does not shrink."""
+        """The new value of one `Number`, or the old value if this number does not shrink."""
         value, kind = number.value, number.kind
         if value < 2 or kind in ("fixed", "depth", "image", "token"):
             return value
@@ -285,7 +285,7 @@ class Part:
             return value // self.divisor if value % self.divisor == 0 else value
         if value in widths and value >= LEAST and kind in ("other", "groups"):
             return widths[value]
-        if number.name == "topk_group":  # at most the number of groups
+        if number.name == "topk_group":  # cannot exceed the number of groups
             return 1 if value < self.field(["n_group"], 0) else min(value, MOST["groups"])
         if kind in MOST:
             return min(value, MOST[kind])
@@ -297,22 +297,22 @@ class Part:
         return widths.setdefault(value, self._beside(value, widths, capped))
 
     def _beside(self, value, widths, capped):
-        """A new width, smaller or larger than the stream's if the old one was."""
+        """A new width, which is smaller or larger than the stream if the old width was."""
         stream = next((s for s in self.streams if s in widths), 0)
         if not stream:
             return max(4, _round(value / 16))
         small = widths[stream]
         made = max(4, _round(value * small / stream))
         if value < stream:
-            above = self.head // self.divisor if value > self.head else 0  # stay wider than a head
+            above = self.head // self.divisor if value > self.head else 0  # stays wider than a head
             return max(above + 2, min(made, small - 2))
         return max(small + 2, min(made, 2 * small) if capped else made)
 
     def of_heads(self, made, widths):
-        """Yield (path, size) of sizes that depend on heads: of other heads, and of rotated parts.
+        """Yield (path, size) for sizes that depend on heads, such as those of rotated parts.
 
-        The number of other heads times their width stays a width; the sections of a rotated part
-        stay half of it together; a list of rotary factors keeps one for each pair of numbers.
+        For other heads, such as Mamba's, number times width stays a width of the model.  Sections
+        add up to half of a rotated part, and there is one rotary factor for each pair of numbers.
         """
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
@@ -334,7 +334,7 @@ class Part:
                     yield (*place, name, factor), values[: len(values) // self.divisor]
 
     def patches(self, widths, made):
-        """Record new sizes of patches; those with more numbers than the stream keep more."""
+        """Record new sizes of patches; a patch with more numbers than the stream still has more."""
         one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():
@@ -343,7 +343,7 @@ class Part:
             made[patch] = min(*(alike or [4])[:1], patch, made.get(patch, patch))
 
     def images(self, small):
-        """Yield (path, size) of images, patches and windows, smaller but in the same ratio."""
+        """Yield (path, size) for images, patches and windows, whose proportions stay the same."""
         given = [n for n in self.found if n.kind == "image" and n.value > 0]
         of = lambda names: [n for n in given if re.search(names, n.name)]
         patches, windows = of("^patch_sizes?$"), of("window")
@@ -377,7 +377,7 @@ def _turned(fields):
 
 
 def _prefix(name):
-    """The prefix of a field of heads: "mamba_" of "mamba_n_heads"."""
+    """The prefix of a field's name that is about heads: "mamba_" for "mamba_n_heads"."""
     return re.sub(
         r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name
     )
@@ -393,8 +393,8 @@ def _round(number):
 def ratios(fields):
     """The relations between sizes that a small model keeps, as a set.
 
-    They are: whether a number of heads is one, or equals the first; the share of a head that each
-    part has; and which streams are wider than a head.
+    These are whether a number of heads is 1 and how it compares with the first such number, the
+    ratios between parts of a head, and which streams are wider than a head.
     """
     parts, inside = {}, {}
     for n in numbers(fields):

@@ -6,7 +6,7 @@
 
 Fields of the configuration are made small by name: any width becomes 32, heads 4, layers 2, and so on
 (`SMALL`); given fields take precedence.  The weights are the library's random initialisation with
-a seed of its own.
+a fixed seed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BESIDES = {
 def tiny(model_type, seed=0, **given):
     """A small model of the architecture, in eval mode: ``tiny("bert")``.
 
-    ``given`` are fields of its configuration.  Raises ValueError for an unknown architecture.
+    ``given`` are fields of the configuration.  Raises ValueError for an unknown architecture.
     """
     with quiet():
         from transformers import AutoConfig, AutoModel
@@ -92,7 +92,7 @@ def _small(config, name):
 
 @contextlib.contextmanager
 def quiet():
-    """A context that hides what the library says while it builds a model (logs, warnings, bars)."""
+    """A context that hides the logs, warnings and progress bars of the library."""
     logger = logging.getLogger("transformers")
     level = logger.level
     with warnings.catch_warnings():
