@@ -1,4 +1,4 @@
-"""The command `bias-audit`: which biases of a model are redundant, in a terminal or in CI.
+"""The command `bias-audit` says, in a terminal or in CI, which biases of a model are redundant.
 
     bias-audit config.json                 audits a small model with a configuration's structure
     bias-audit FOLDER                      does the same for a checkpoint, by folder or hub name

@@ -20,7 +20,7 @@ ALIKE = 1e-5
 
 
 class WrongInputs(ValueError):
-    """The model does not run on the given inputs, or cannot be judged on them."""
+    """The model does not run on the given inputs, or its outputs on them cannot be judged."""
 
 
 def as_call(model, inputs):

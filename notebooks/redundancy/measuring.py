@@ -208,7 +208,7 @@ class Measurement:
                 parameter.copy_(value)
         return max(1.0, change.item() / SMALL)
 
-    # --- what can be asked of a measurement
+    # --- results of the measurement
 
     def basis(self):
         """An orthonormal basis (directions x numbers) of all redundant directions together.

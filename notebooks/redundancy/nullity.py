@@ -1,4 +1,4 @@
-"""Redundant directions of parameters, counted by the rank of a Jacobian.
+"""Count the redundant directions of parameters by the rank of a Jacobian.
 
 A direction of the parameters is redundant if moving along it leaves the function unchanged.
 To first order, the redundant directions are the null space of the Jacobian of all outputs by all
@@ -7,9 +7,9 @@ parameters, so their number is
     nullity = parameters - rank(d outputs / d parameters).
 
 The rank is computed in float64, at the given parameters and at random inputs.  A singular value
-counts as zero below 1e-9 times the largest one of the *whole* Jacobian: the columns of wholly
-redundant parameters are rounding noise, which a threshold relative to them alone would count as
-signal.
+counts as zero if it is below 1e-9 times the largest one of the *whole* Jacobian: the columns of
+wholly redundant parameters are rounding noise, which a threshold relative to these columns alone
+would count as signal.
 
 How much noise is there?  QR of m rows and p columns changes every singular value by at most about
 u sqrt(m p) times the Frobenius norm if rounding errors are independent (u = 2^-53; the guaranteed
@@ -184,7 +184,7 @@ def singular_directions(matrix):
 
 
 def svd(matrix, full=False):
-    """`torch.linalg.svd` of a matrix or a batch, by a rotated matrix if that does not converge."""
+    """`torch.linalg.svd` of a matrix or a batch, via a rotated matrix if that does not converge."""
     decompose = functools.partial(torch.linalg.svd, full_matrices=full)
     (left, values, right), turned = _converged(decompose, matrix)
     return left, values, right if turned is None else right @ turned.mT
@@ -220,7 +220,7 @@ def _converged(decompose, matrix):
 
 
 def functional(module, parameters=None):
-    """(the module as a function of its parameters, these parameters), tied parameters once.
+    """(the module as a function of its parameters, these parameters); tied ones occur once.
 
     If the module returns more than one tensor, the function returns the first.
     """

@@ -1,4 +1,4 @@
-"""The report of an audit: a table in text, in Markdown with links to theorems, in JSON or CSV.
+"""The report of an audit: as text, as Markdown with links to theorems, as JSON or as CSV.
 
 Two counts say how many numbers of a bias are redundant: ``alone``, while all other parameters stay
 fixed, and ``together``, while others compensate.  Only the first may be added up over biases,

@@ -1,4 +1,4 @@
-"""Models of the library `transformers`: loaded from a folder or made small, and inputs for them.
+"""Load models of the library `transformers` or make small ones, and draw inputs for them.
 
 The rest of `redundancy` needs only torch.
 """

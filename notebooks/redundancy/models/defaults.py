@@ -1,4 +1,4 @@
-"""Forty-nine architectures of `transformers`, each from the default configuration of its class.
+"""Forty-nine architectures of `transformers`, each with the default configuration of its class.
 
     audit(default("gptj"), inject=True)     # the audit of chapter 13, shrunk
     line("gptj")                            # its row on the decision page, by prediction alone

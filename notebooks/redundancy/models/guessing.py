@@ -103,7 +103,7 @@ class _Draw:
                 found[found == token] = min(set(range(3, size)) - places, default=0)
             end = getattr(self.text, "eos_token_id", None)
             if isinstance(end, int) and 0 <= end < size:
-                found[:, -1] = end  # some models read from the end of a text
+                found[:, -1] = end  # some models read the state at the end token
             yield found
 
     def image(self, drawn):

@@ -7,7 +7,7 @@ Which biases are redundant depends on the operations that receive them and on a 
 queries share a key, how much of a head is rotated, whether the values of all heads have more
 numbers than the stream.  None of this needs 4096 dimensions.  So every field with the name of a
 size becomes small, and these ratios are kept: groups of heads, parts of a head, equal widths.  The
-first layers are kept, as many as contain every kind of layer.
+fewest first layers that contain every kind of layer are kept.
 
 The result is verified.  The full model is built without numbers (on PyTorch's meta device), and its
 `signature` describes the classes of its modules, their switches, its parameters, which of these are
@@ -82,7 +82,7 @@ def _short(value):
 
 
 def shrink(config, seed=0, full=None):
-    """Shrink the model of a transformers configuration, to the same `Shrunk` in every run.
+    """Shrink the model of a transformers configuration; the `Shrunk` is the same in every run.
 
     ``full`` is the full model, if it exists; the small model then has its class and its structure.
     Raises CannotShrink if no smaller model has the structure of the full one.
@@ -137,7 +137,7 @@ class _Search:
             try:
                 small = _config_like(self.config, narrow)
                 unlike = self._unlike(built(small, self.kind, "meta"))
-                if best and (True, not unlike) <= best[:2]:  # no better, even if it runs
+                if best and (True, not unlike) <= best[:2]:  # cannot be better, even if it runs
                     continue
                 model = _made(small, self.kind, self.seed)
                 rank = _runs(model), not unlike
@@ -291,7 +291,7 @@ def plain_fields(config):
     """The fields of a configuration as a dictionary, with a nested dictionary for each part."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
     stages = list(fields.get("stage_names") or ())
-    if stages and fields.get("out_features") == stages[-1:]:  # the last stage, which depth renames
+    if stages and fields.get("out_features") == stages[-1:]:  # this name depends on the depth
         fields = {k: v for k, v in fields.items() if k not in STAGES}
     for name, value in vars(config).items():
         if is_config(value):

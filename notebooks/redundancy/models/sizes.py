@@ -37,7 +37,7 @@ KINDS = {
 #: {kind: the largest value that its numbers have in a small model}.
 MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4}
 MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
-#: The first of these names that a configuration has is the width of the stream, or of a head.
+#: The first of these fields in a configuration is the width of the stream or, in HEAD, of a head.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
@@ -391,7 +391,7 @@ def _round(number):
 
 
 def ratios(fields):
-    """The relations between sizes that a small model keeps, as a set.
+    """The set of relations between sizes that a small model keeps.
 
     These are whether a number of heads is 1 and how it compares with the first such number, the
     ratios between parts of a head, and which streams are wider than a head.

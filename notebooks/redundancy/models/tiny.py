@@ -66,7 +66,7 @@ def tiny(model_type, seed=0, **given):
 
 
 def small_config(config, given):
-    """A configuration of the same class in which every size that is known by name is small."""
+    """A configuration of the same class in which every size whose name is known is small."""
     chosen = {n: v for n in vars(config) if (v := _small(config, n)) is not None}
     chosen |= {n: v for n, v in SPECIAL.items() if getattr(config, n, None) is not None}
     for name, other in getattr(config, "attribute_map", {}).items():  # some sizes have two names
