@@ -114,7 +114,7 @@ def _clearest(model, call, training, weights, inject, seed, tables):
 
 
 def _cleared(best, other):
-    """The ``best`` report; where its rows are unclear, those of ``other`` that predict the same."""
+    """The ``best`` report; rows of ``other`` with the same prediction replace unclear rows."""
     agree = {(r.name, r.part, r.alone, r.together): r for r in (other.rows if other else ())
              if r.verdict == AGREE}  # fmt: skip
     clear = lambda r: agree.get((r.name, r.part, r.alone, r.together), r)

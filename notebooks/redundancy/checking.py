@@ -157,7 +157,6 @@ class Check:
         return tuple(event for event, _ in met.most_common())
 
     def _verdict(self, row, index, predicted, flat):
-        """Whether prediction, measurement and finite moves agree on one bias."""
         kinds = {e.kind for e in row.why}
         corner = "corner" in kinds or any(e.operation in CORNERS for e in row.why)
         unknown = not row.why or "unknown" in kinds or corner or self.run.faint

@@ -2,7 +2,7 @@
 
 If a model has many biases, only a small model is audited.  This module moves the large model's own
 biases: along random directions that should change no output, and, bias by bias, along directions
-that should change an output.  Absorbers are found at the operations that add them.
+that should change an output.  A bias that absorbs a move is found where it is added.
 """
 
 from __future__ import annotations

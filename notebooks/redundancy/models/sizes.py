@@ -311,7 +311,7 @@ class Part:
     def of_heads(self, made, widths):
         """Yield (path, size) for sizes that depend on heads, such as those of rotated parts.
 
-        For other heads, such as Mamba's, number times width stays a width of the model.  Sections
+        For other heads, such as Mamba's, their number times width stays a width.  Sections
         add up to half of a rotated part, and there is one rotary factor for each pair of numbers.
         """
         stream = next((s for s in self.streams if s in widths), 0)
