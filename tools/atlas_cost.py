@@ -1,4 +1,4 @@
-"""Time, on two threads, the count of whole models' redundant directions, their nullity.
+"""Measure how long the count of redundant directions of whole models takes on two threads.
 
     .venv/bin/python tools/atlas_cost.py            # writes notebooks/records/atlas_cost.json
 

@@ -118,7 +118,7 @@ def changed_objects(tree):
         if isinstance(part, ast.Attribute | ast.Subscript)
         and (isinstance(part.ctx, ast.Store) or getattr(part, "attr", "") in CONTINUING)
     ]
-    return {owner(part) for part in changing} - LIVE  # `Derivation(…).by(…)` changes a new object
+    return {owner(part) for part in changing} - LIVE
 
 
 def owner(node):

@@ -83,7 +83,7 @@ class Operation:
             _known.add(self)
 
     def atoms(self, kind):
-        """This operation if it is of that kind: index forms record the operations that they use."""
+        """A set of this operation, or an empty set if it is of another kind; for `Table.atoms`."""
         return {self} if isinstance(self, kind) else set()
 
     @property

@@ -139,7 +139,7 @@ _LINKS = {
 
 
 def _shows_itself(x, axis):
-    """Whether printed ones or a printed table show this size: it is 1, or the range of a letter."""
+    """Whether x, printed as ones or as a table, shows this size: it is 1, or a letter's range."""
     if x.operation is ops.ONES:
         return x.axes[axis] == 1
     if x.operation is not ops.TABULATED:

@@ -300,7 +300,7 @@ def _differ_precisely(lhs, rhs, sample, allowed):
             places = itertools.product(*[range(1, n + 1) for n in sample.shape(lhs)])
             pairs = [(left(*at), right(*at)) for at in places]
         except (TooLong, ZeroDivisionError, OverflowError, KeyError):
-            return True  # many digits cannot be computed, so torch decides
+            return True  # the values cannot be computed with many digits, so torch's result stands
         return any(not abs(a - b) <= allowed * max(1, abs(a), abs(b)) for a, b in pairs)
 
 

@@ -1,8 +1,8 @@
-"""Move a large model's biases along the predictions made for a small model of its structure.
+"""Move a large model's biases along the directions that an audit of a small one predicts.
 
 If a model has many biases, only a small model is audited.  This module moves the large model's own
 biases: along random directions that should change no output, and, bias by bias, along directions
-that should change an output.  A bias that absorbs a move is found where it is added.
+that should change an output.  A bias that absorbs a move is found at the operation that adds it.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Row:
 
     @property
     def own(self):
-        """Whether this is a parameter of the given model: no injected bias and no running mean."""
+        """Whether this is a parameter of the model, and not an injected bias or a running mean."""
         return not self.injected and "running_mean" not in self.name
 
     @property

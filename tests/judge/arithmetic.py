@@ -19,7 +19,7 @@ FUNCTIONS = {
 
 
 class Undefined(Exception):
-    """An expression has no value in a world, or a hypothesis does not hold, so another is drawn."""
+    """An expression has no value in a world, or a hypothesis fails there: another is drawn."""
 
 
 def array(rows):

@@ -441,7 +441,7 @@ def test_missing_or_unsuitable_inputs_are_refused():
         compare(Separate(**numbers()), Separate(**numbers()), {"x": X})
     assert compare(
         Separate(**numbers()), Fused(**numbers()), {"states": X}
-    ).apart  # Fused gets them by position
+    ).apart  # Fused calls its argument x, so it gets the inputs by position
     with pytest.raises(CannotRead, match="b holds NaN"):
         compare(Separate(**numbers()), Fused(**changed(b=filled(math.nan))), X)
 

@@ -24,8 +24,9 @@ def report(wide):
 
 def test_every_bias_of_a_large_model_moves(report):
     moved = next(note for note in report.notes if "in the full model" in note)
-    # b_K goes alone; ln_1, b_V and ln_2 go into later biases.  These keep some direction, at
-    # least if moved alone: ln_1, b_Q, b_V, b_O, ln_2, c_fc and c_proj in each layer, and ln_f.
+    # b_K goes alone; ln_1, b_V and ln_2 go into later biases.  Each of the
+    # following, at least when moved alone, has a direction that changes an output: ln_1, b_Q, b_V,
+    # b_O, ln_2, c_fc and c_proj in each layer, and ln_f.
     assert f"{3 * 4} biases were moved" in moved and f"{3 * 7 + 1} were moved along others" in moved
     assert not report.disagreements and report.shrunk
 

@@ -15,7 +15,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 
-#: The first number of inputs for a rank and how often it doubles; with fewer, some units stay off.
+#: The number of inputs first used to compute a rank, and how many numbers are tried, each twice
+#: the one before.  With fewer inputs, some units would never turn on.
 LEAST, DOUBLINGS = 16, 5
 #: How many inputs the running statistics are taken from.
 BATCHES = 8

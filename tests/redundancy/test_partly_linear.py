@@ -1,4 +1,4 @@
-"""`audit` and `fold` do not trust operations that act only on inputs they have not seen.
+"""`audit` and `fold` do not trust operations that do nothing on the inputs seen so far.
 
 Each operation is the identity, or nearly, on small numbers, so the Jacobian does not show it.
 """

@@ -1,4 +1,4 @@
-"""A shrunk model keeps the large one's structure and gets inputs, and its outputs are collected."""
+"""A shrunk model keeps the large one's structure; inputs are found and outputs are collected."""
 
 import os
 from types import SimpleNamespace

@@ -179,7 +179,7 @@ def test_the_command(what, folder, capfd, monkeypatch):
 
 
 def report(**rows):
-    """A report as in JSON, with a row "layers.0.{name}.bias" for each {name: some fields}."""
+    """A report as read from JSON, with a row "layers.0.{name}.bias" for each {name: its fields}."""
     plain = {"part": "", "size": 8, "alone": 0, "together": 0, "into": [], "verdict": "agree",
              "injected": False}  # fmt: skip
     made = [plain | {"name": f"layers.0.{name}.bias"} | given for name, given in rows.items()]

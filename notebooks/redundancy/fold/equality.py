@@ -200,7 +200,7 @@ def _longer(call, axis, size):
 
 
 def _other_arguments(model, args, kwargs):
-    """Yield inputs by name: padded, with an encoder's states, and each without one argument."""
+    """Yield inputs by name: padded, with an encoder's states, and less each argument in turn."""
     try:
         accepted = inspect.signature(model.forward).parameters
     except (TypeError, ValueError):  # a scripted module has no signature

@@ -200,7 +200,7 @@ class _Search:
 
 
 def class_of(config):
-    """The class that a configuration names, if the library has it, else None (for no head).
+    """The class that a configuration names, or None if the library lacks it: then no head is built.
 
     For a part that the library cannot build by itself, a class with this configuration is returned.
     """

@@ -266,7 +266,7 @@ class Part:
             if stream not in made:
                 below = max((made[inside] for inside in made if inside < stream), default=0)
                 above = min((made[inside] for inside in made if inside > stream), default=3 * below)
-                even = (  # for a stream that is a fraction or a multiple of all heads
+                even = (
                     *(made[stream * n] / n for n in (2, 3, 4) if stream * n in made),
                     *(made[stream / n] * n for n in (2, 3, 4) if stream / n in made),
                 )

@@ -277,7 +277,7 @@ def _inside(part, *chosen):
     rows = part.basis[there]
     wide = len(rows) < rows.shape[1]
     gram = rows @ rows.T if wide else rows.T @ rows
-    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():  # spares the eigenvectors
+    if not len(gram) or not (torch.linalg.eigvalsh(gram) > NEAR).any():
         return rows.new_zeros(rows.shape[1], 0)
     squares, vectors = torch.linalg.eigh(gram)
     near = vectors[:, squares > NEAR]

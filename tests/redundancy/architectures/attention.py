@@ -161,8 +161,9 @@ def rotated(x):
     return torch.view_as_real(pairs * factors).flatten(3)
 
 
-# of wkv_b's bias, the part for keys without positions (H * K) and the part for values (H * K, with
-# wo's bias); the queries' biases and those before an RMSNorm or the rotation stay
+# Two parts of wkv_b's bias can go: the part for keys without positions (H * K) and the part for
+# values, which moves into wo's bias (H * K).  The queries' biases stay, and so do those before an
+# RMSNorm or the rotation
 @case("DeepSeek: MLA, reference", numbers(), 2 * D)
 @made(lambda rope=2, rank=6: dict(
     rope=rope, rank=rank, wq_a=nn.Linear(D, rank), q_norm=nn.RMSNorm(rank), wq_b=nn.Linear(rank, H * (K + rope)),

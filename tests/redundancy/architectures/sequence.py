@@ -195,9 +195,10 @@ def convolution_module(self, x):
     return self.pointwise_conv2(x).transpose(1, 2)
 
 
-# the norms of ff1 and ff2 into their first biases (2 D); norm_mha into b_Q and b_V, b_Q into both
-# pos_bias, b_K, and b_V with b_O (4 D); norm_conv into pointwise_conv1, depthwise_conv's bias into
-# BatchNorm (2 D), whose shift silu reads; the means of four output biases, which norms cancel (4)
+# The norms of ff1 and ff2 move into the first biases of these layers (2 D); norm_mha into b_Q
+# and b_V, b_Q into both pos_biases, and b_V into b_O; b_K goes alone (4 D).  norm_conv moves into
+# pointwise_conv1, and depthwise_conv's bias into BatchNorm (2 D), whose shift stays, as silu reads
+# it.  Norms cancel the means of four output biases (4)
 @case("Conformer", numbers((2, 4, D)), 8 * D + 4, also=("pos_bias_u", "pos_bias_v"))
 @made(lambda: norms("norm_mha norm_conv norm_final") | dict(
     ff1=feed_forward(), mha=relative_attention(), conv=convolution_module(), ff2=feed_forward()))  # fmt: skip

@@ -166,7 +166,8 @@ case("a view made before", numbers(), D + D // 2, counts=2 * D)(
 case("dropout of the weights in evaluation", numbers(), D)(
     lambda: sly(weights=lambda w: nn.functional.dropout(w, 0.3, training=True))
 )
-# b_K, and b_V with b_O, as the noise is only added; the calculus has no rule for a shifted mean
+# b_K can go and b_V can move into b_O, as the noise is only added; the calculus has no rule for
+# noise with a shifted mean
 case("values with noise", numbers(), 2 * D, unknown=True)(
     lambda: sly(values=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
 )

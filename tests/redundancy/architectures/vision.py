@@ -110,8 +110,9 @@ def swin_stage(self, x):
     return self.reduction(self.norm(torch.cat(parts, -1)))
 
 
-# Each of two blocks: b_K, b_V, two norms' shifts, a constant in each head's table, two means (4 D +
-# H + 2).  Of the merging norm's 4 D shifts, `reduction` maps a space of dimension 2 D to zero
+# In each of the two blocks, b_K, b_V, the shifts of two norms, a constant in each head's table and
+# two means can go (4 D + H + 2).  `reduction` maps the 4 D shifts of the merging norm to 2 D,
+# so a space of dimension 2 D becomes zero
 SWIN, TABLE = 2 * (4 * D + H + 2) + 2 * D, ("bias_table",)
 case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
 # Padding follows the first norms, so no bias takes their shifts (2 D less); merging pads with
