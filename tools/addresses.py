@@ -14,7 +14,7 @@ REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)(?<!\.git)(?<!\.
 
 
 def addresses(root):
-    """The public addresses of repository and site, without a final slash, or empty strings."""
+    """The addresses of the repository and the site, without a final slash, or empty strings."""
     url = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
     found = REPOSITORY.fullmatch(url or "")
     if url and not found:

@@ -52,7 +52,7 @@ def group(name, folder, sections):
         goes, stays = row.can_go(cited(folder)), row.staying(cited(folder))
         if row.title in sections:
             title = f"[{title}](#{slug(row.title)})"
-        elif row.breaks:  # the page has no section with its conditions
+        elif row.breaks:  # no section of the page gives the row's conditions
             goes += f". {row.not_when(cited(folder))}"
         lines.append(f"| {title} | {goes} | {stays} |")
     return "\n".join(lines)

@@ -46,7 +46,7 @@ def main(arguments):
 
 
 def seed():
-    """The seed for drawing the sheets. It is secret only if the environment sets it."""
+    """The seed for drawing the sheets; only a seed from the environment can be secret."""
     return os.environ.get("SEED", "1")
 
 

@@ -26,7 +26,7 @@ CELLS = ("12b-01", "12b-04", "12b-07")  # imports; random parameters; the models
 
 
 def measured(d, names):
-    """The record's entry for the model of width d; ``names`` are those that the cells define."""
+    """The record's entry for the model of width d; ``names`` is what the cells define."""
     sizes = (d, d // 2, d, d + 2, 8)
     model = names["randomised"](names["gpt2"](*sizes), seed=d).cpu()
 

@@ -26,7 +26,7 @@ def demand(held, complaint):
 
 @contextmanager
 def naming(place):
-    """Prefix a Fault that is raised inside with ``place``, as in `03-a-claim.ipynb: …`."""
+    """Put ``place`` before the message of a Fault, as in `03-a-claim.ipynb: …`."""
     try:
         yield
     except Fault as fault:

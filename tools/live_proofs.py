@@ -26,11 +26,11 @@ from sphinx.transforms import SphinxTransform
 #: Modules that the browser has, except for ABSENT, the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-NOT_THERE = "a module that is not there"  # counted as read by a statement that imports one
+NOT_THERE = "a module that is not there"  # a statement that imports one reads this name
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that change the object on which they are called.
 CONTINUING = {"by", "base", "step"}
-EVERYTHING = "*"  # what `from derivation import *` may bind
+EVERYTHING = "*"  # stands for all that `from derivation import *` may bind
 
 
 # ---- how the statements of a notebook depend on each other --------------------------
@@ -55,7 +55,7 @@ class LiveCell:
 
 def live_cells(notebook):
     """Yield the cells of a notebook that can run in the page."""
-    unknown, before = {NOT_THERE}, []  # names that depend on torch; statements that do not
+    unknown, before = {NOT_THERE}, []  # names that need torch; statements that do not
     for index, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] != "code":
             continue

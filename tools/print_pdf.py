@@ -2,8 +2,8 @@
 
     python tools/print_pdf.py       # from _build/html into _build/pdf/where-did-the-bias-go.pdf
 
-It shrinks formulas that are too wide, and refuses to print if anything would be cut off.  It prints
-twice, because only the first PDF shows on which page each chapter begins.
+The program shrinks formulas that are too wide, and refuses to print if anything would be cut off.
+It prints twice, because only the first PDF shows on which page each chapter begins.
 """
 
 import os
@@ -120,7 +120,7 @@ def finished(pdf, page):
 
 
 def fold(entry, titles, depth=0):
-    """Give the outline's entries their titles, with formulas, and fold it below the chapters."""
+    """Give the outline's entries their titles, with formulas, and fold levels below chapters."""
     shown, child = 0, entry.get("/First")
     while child is not None:
         child.Title = next(titles)

@@ -20,18 +20,18 @@ def show_call(x, style, show):
 
 
 def shown_slots(x, style, show):
-    """The arguments of a word that are printed."""
+    """The arguments and parameters of the call ``x`` that are printed."""
     kept = style.brief.get(x.operation.word, ())
     return [show_slot(style, slot, show) for k, slot in enumerate(slots(x)) if k not in kept]
 
 
 def slots(x):
-    """The arguments of a word, then its parameters, except those that select a row."""
+    """The arguments of a call, then its parameters without the first ones, which select a row."""
     return (*x.args, *x.params[x.operation.word.places :])
 
 
 def show_slot(style, slot, show=None):
-    """A printed argument or parameter: a number, or the name of a family or an index."""
+    """The printed slot: an expression, a number, or the name of a family or an index."""
     if hasattr(slot, "operation"):
         return show(slot) if show else slot.show(style)
     number = isinstance(slot, sp.Expr)
@@ -67,7 +67,7 @@ def _kept(word, taken, bound):
 
 
 class Kept(dict):
-    """The arguments that a word leaves out: {place: argument}, the last ones or the ``leading`` ones."""
+    """{place: argument} that calls of a word leave out: the first if ``leading``, else the last."""
 
     def __init__(self, slots=(), leading=False):
         super().__init__(slots)

@@ -41,7 +41,7 @@ ROOM = 2**30
 CONFIDENCE = 4
 
 #: The factor by which a control must exceed the tolerance.  In bfloat16, whose tolerance is close to
-#: a tenth for a whole attention layer, the error cannot exceed it by orders of magnitude.
+#: a tenth for a whole attention layer, an error cannot be orders of magnitude larger.
 SEEN = {torch.float64: 1e6, torch.float32: 1e3, torch.bfloat16: 2.0}
 
 

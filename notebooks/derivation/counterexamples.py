@@ -33,7 +33,7 @@ LARGEST = 24  # the largest sum of sizes and entries; "smallest" minimises this 
 MOST_INSTANCES = 6_000
 MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
 MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
-WIDEST_WORDS = 48  # the most characters of words in a row, on a phone
+WIDEST_WORDS = 48  # the most characters in a row of words that fits on a phone
 MOST_PLACES = 10**4  # the most entries at which the two sides are compared
 
 
@@ -101,7 +101,7 @@ class Counterexample:
         return self._show_without() + self._show_instance()
 
     def __repr__(self):
-        """The text with the claim, so that refuting another claim changes a notebook's output."""
+        """Includes the claim, so that a notebook's output changes if it refutes another claim."""
         style = Text(brief_words(self.claim))
         claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         claim = "; ".join([claim, *kept_back_in(style)])
@@ -281,7 +281,7 @@ class _Search:
         return found
 
     def exactly(self, instance, at):
-        """The instance in exact numbers, or None if the difference was rounding."""
+        """The `Counterexample` in exact numbers, or None if the difference was only rounding."""
         evaluated, tables, read = self._instance(instance, EXACT)
         left, right = (
             sp.simplify(sp.sympify(evaluated.value(f)(*at))) for f in self.functions

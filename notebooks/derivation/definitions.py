@@ -88,7 +88,7 @@ class _Abbreviation(Word):
 
 
 def recursion(name, first, step):
-    """Return a row defined by recursion: at 1, and at t + 1 from the row at t.
+    """Define a row by recursion: at 1, and at t + 1 from the row at t.
 
     ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or
     scalars.  Call the result as ``name(t, *data)``.

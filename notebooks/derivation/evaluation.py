@@ -145,7 +145,7 @@ class Instance:
         return self.functions[name](value)
 
     def _refuse_a_kink(self, value):
-        """Raise Undefined for a slope of a root or of relu at 0."""
+        """Raise Undefined if the slope of a root or of relu is taken at 0."""
         if self._slopes and value == 0:
             raise Undefined
 

@@ -1,4 +1,4 @@
-"""What remains to be shown when a line is refused, in mathematics.
+"""What remains to be shown when a line is refused, as an equation.
 
 The kernel has brought both sides to normal form, and they differ.  This module only prints the
 difference.
@@ -71,7 +71,7 @@ def _without_common_terms(p, q):
 
 
 def _names(at, taken):
-    """{position: name} for the row and the column, or their places within blocks: i, j if free."""
+    """{position: name} for the row and the column, or their places in blocks; i, j if not taken."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
     free = [c for c in "ijpqrstuvw" if c not in taken]
     only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}
@@ -79,6 +79,6 @@ def _names(at, taken):
 
 
 def _where(at, names):
-    """The words " at …" for the entry, or "" if there is only one."""
+    """The words " at …" that locate the entry, or "" if the matrix has only one entry."""
     told = [p for p in at if p.op != "let" or names.get(p, "1") != "1"]
     return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""

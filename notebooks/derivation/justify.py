@@ -44,7 +44,7 @@ def given(lhs, rhs):
 def instance(proved, put, lhs, rhs, assumed):
     """The instance of a kernel theorem, without the hypotheses that the substitution makes evident.
 
-    ``assumed`` are the equations that the theorem assumes: (sides before, sides after) of each.
+    ``assumed`` has (sides before, sides after the substitution) for each assumed equation.
     """
     meant = put.meant()
     found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function)
@@ -77,9 +77,9 @@ def induction(t, lhs, rhs, base, step):
 def line(stages, claim, equations, words, laws, most=MOST_STEPS):
     """The theorem that ``stages[0]`` equals ``claim``; the expressions in between join ``stages``.
 
-    ``equations`` are triples (left, right, the kernel's theorem), each used in turn.  Algebra
-    follows, with the definitions of ``words``, with ``laws``, and with a bound on its steps.  A
-    left side that is a number and does not occur as written is sought again in unfolded words.
+    ``equations`` are triples (left, right, the kernel's theorem), used in this order.  Algebra
+    follows, by the definitions of ``words`` and by ``laws``, in at most ``most`` steps.  A left
+    side that is a number and does not occur as written is sought again with ``words`` unfolded.
     """
     proved, left = None, []
     for lhs, rhs, theorem in equations:
@@ -98,7 +98,7 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
 
 
 def _by_numbers(f, g, equations, words, laws, most):
-    """The theorem f = g by algebra, after replacing the left sides of some equations of numbers."""
+    """The theorem f = g by algebra, after using ``equations`` of numbers from left to right."""
     if not equations:
         return rules.by_normal_form(f, g, words, laws, most)
     (lhs, rhs, theorem), *others = equations

@@ -43,7 +43,7 @@ def written(what, body, *arguments):
 
 
 class Sealed:
-    """A sealed object: a formula may contain it but not compare it, so it cannot branch."""
+    """A sealed object: a formula may contain it but not compare it, and so cannot branch on it."""
 
     __slots__ = ()
     looks = 0  # counts comparisons, because a body may catch the errors that they raise
@@ -185,7 +185,6 @@ def as_size(size):
 
 
 def is_size(x):
-    """Whether x is a size."""
     try:
         return bool(as_size(x))
     except ProofError:
@@ -278,7 +277,6 @@ PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last",
 
 
 def letter(name, sort):
-    """A letter of the kernel."""
     return Term("let", _named(name).name, sort)
 
 

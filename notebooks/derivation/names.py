@@ -96,7 +96,7 @@ def kernels_letters(x):
 
 
 def _cut(name):
-    """The prefixes of a name before each of its subscripts, except 0, which cannot be an index."""
+    """The parts of a name before each subscript, except a subscript 0, which cannot be an index."""
     cuts = [found.start() for found in re.finditer(r"_|(?<=[^0-9_])(?=[0-9])", name)]
     return [name[:at] for at in cuts if name[at:].strip("_") != "0"]
 

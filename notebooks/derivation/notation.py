@@ -138,7 +138,7 @@ class _Printer:
         return body, marks, [self.names[mark] for mark in marks]
 
     def _names_for(self, sort):
-        """Yield names: for a draw, its law's and numbered copies; otherwise, names from a pool."""
+        """Yield names: for a draw, its law's name and numbered copies; else, names from a pool."""
         if sort.op == "DRAW":
             law = self.style.name(sort.args[0].args[0])
             return chain([law], (self.style.copy(law, str(number)) for number in count(2)))
@@ -153,7 +153,6 @@ class _Printer:
         return (self.names.get(letter) or self.style.name(name)), ATOM
 
     def size(self, s):
-        """Print a size."""
         if s.op == "lit":
             return str(s.args[0])
         if s.op == "let":
@@ -169,7 +168,6 @@ class _Printer:
         return self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM)
 
     def position(self, p):
-        """Print a position."""
         if p.op == "move":
             name = self.tight(p.args[0])
             name = name if p.args[1] == 1 else self.style.power(name, "-1")
@@ -311,7 +309,7 @@ class _Printer:
         return p == k.ONLY or p.op == "let" and p.args[1] == k.pos(k.UNIT)
 
     def say_only(self, marks):
-        """Print the only position in a range of size 1 as 1; no row would explain a letter."""
+        """Print the only position in a range as 1, as no "where" row would explain a letter."""
         self.names |= {m: "1" for m in marks if self.is_only(m)}
 
     def matrix(self, f):
@@ -352,7 +350,7 @@ class _Printer:
         for f in branches:
             body, (mark,), (name,) = self.opened(f)
             self.say_only([mark])
-            known = is_a_place_of_a_letter(mark, body)  # else the printed block says its range
+            known = is_a_place_of_a_letter(mark, body)  # if false, the range is printed
             known = known or self.is_only(mark)
             pieces.append(self.tight(body) + ("" if known else f", {self.ranging(mark, body)}"))
         return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM

@@ -83,7 +83,7 @@ class Operation:
             _known.add(self)
 
     def atoms(self, kind):
-        """A set of this operation, or an empty set if it is of another kind; for `Table.atoms`."""
+        """{self} if this operation is of the given kind, else an empty set; for `Table.atoms`."""
         return {self} if isinstance(self, kind) else set()
 
     @property
@@ -185,7 +185,7 @@ def _row_of(sequence, t, j):
 
 
 def _run_derivative(x, sample):
-    """The derivative by fourth-order central differences, with the step where it changes least."""
+    """The derivative by fourth-order central differences, with the most stable of several steps."""
 
     def difference(step):
         f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}

@@ -253,7 +253,7 @@ def superscript(number):
 
 
 def check_words(what, words):
-    """Refuse text that would print as more than itself: new rows, or mathematics."""
+    """Refuse text that could print as more than words, such as a new row or a formula."""
     if type(words) is not str or not words.isprintable() or re.search(r"[\\{}$]", words):
         raise ProofError(
             f"{what} must be one line of words, without a backslash, a brace or a dollar sign"

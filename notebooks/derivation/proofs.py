@@ -289,7 +289,7 @@ def _condition_is_about(about, sides):
     return all(map(plain, about.letters - known)) and words_in(about) <= words
 
 
-_BOOKS = (type(None), Word)  # the type of None, for no word, and of the book's own words
+_BOOKS = (type(None), Word)  # types of ``word``: None for no word, Word for the book's own
 
 
 def _says_no_more(theorem, mine, asked):

@@ -116,7 +116,7 @@ def _check_expression(where, x):
 def checked_title(what, title):
     """A name that a reader chose, with normal white space, for use in quotation marks.
 
-    Refuses a name that would print as more than itself, or that has letters of other alphabets.
+    Refuses a name that `check_words` refuses, or one with letters that are neither Latin nor Greek.
     """
     check_words(what, title)
     letters = [unicodedata.name(c, "").split()[:1] for c in title if c.isalpha()]

@@ -135,7 +135,7 @@ class Substitution:
         return Table(k.put(table.function, self.meant()), frozenset().union(*used))
 
     def _used(self, letter):
-        """The objects that a table uses after the substitution in place of this letter."""
+        """The objects that a table uses instead of this letter after the substitution."""
         if isinstance(letter, Family):
             x = self.families.get(letter)
             return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
@@ -171,7 +171,7 @@ class Substitution:
             return value.family.function
         if family.kind != "mask":
             return value.function
-        body, marks = k.looked_into(value.function)  # only the normal form shows the kernel a mask
+        body, marks = k.looked_into(value.function)  # the kernel sees a mask only in normal form
         return k.abstract(marks, Normal().canonical(body))
 
     # -- checking

@@ -23,7 +23,7 @@ class Theorem:
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
     (what must not vanish, and what is assumed), ``random`` (the letters whose moments were used),
     ``lines`` ((expression, reasons, note); the first line has no reason) and ``proved``, the kernel's
-    theorem that it prints.  To cite a theorem, call it with the objects that replace its letters:
+    own form of the theorem.  To cite a theorem, call it with the objects that replace its letters:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 

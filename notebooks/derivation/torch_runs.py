@@ -234,8 +234,8 @@ def _lookup(sample, family, number_of):
 def run_in_torch(lhs, rhs, hypotheses=()):
     """Run a line in torch; return None, or a sentence with the sizes at which it fails.
 
-    A sample must meet the ``hypotheses`` (``met_in``); for assumed equations, letters are moved
-    until these hold.  Raises NotRun if no sample could be made, which says nothing about the line.
+    Each sample satisfies the ``hypotheses``; letters are moved until assumed equations hold.
+    Raises NotRun if no sample could be made, which says nothing about the line.
     """
     everything = [lhs, rhs, *[x for h in hypotheses for x in h.sides()]]
     symbols = set().union(*[x.free_scalars() for x in everything])

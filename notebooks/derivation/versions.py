@@ -1,4 +1,4 @@
-"""The versions of SymPy and torch with which this package was tested; a warning about others.
+"""Check the versions of SymPy and torch, and warn about any that has not been tested.
 
 The first cell of a notebook runs this module.  If a library is missing or too old, one sentence
 says so and the notebook stops; an untried version is named, and the notebook continues.

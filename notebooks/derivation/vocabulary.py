@@ -229,7 +229,7 @@ def _masked(args):
 
 
 def _mask(style, shown):
-    """A printed mask, in brackets if it would look like the 1 of softmax off by one."""
+    """A printed mask, in brackets if it could be read as the index 1 of `softmax_one`."""
     return style.brackets(shown) if shown in ("1", style.ones(2, 1)) else shown
 
 

@@ -132,7 +132,7 @@ def _quotient(p, poly, values, roots):
 
 
 class NotWorkedOut(ProofError):
-    """A part keeps its form: a slope that is not computed, or a step that is too large."""
+    """A slope has no rule, or a step is too large; `_deriv` then leaves the slope as it is."""
 
 
 class Arithmetic:

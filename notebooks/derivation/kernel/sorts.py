@@ -120,7 +120,7 @@ def check_function(f, draws=False):
 
 
 def check_sort(s, draws=False):
-    """Return the sort ``s``; raise ProofError if it is none, or a draw while ``draws`` is false."""
+    """Return the sort ``s``; raise ProofError for a non-sort, or for a draw unless ``draws``."""
     if s.op == "POS":
         fits(SIZE, *s.args)
     elif s.op == "FUN":
@@ -222,14 +222,14 @@ def sign(t):
         return below if below != AT_LEAST_ZERO else _reaches(args[0])
     if op not in ("add", "mul", "case"):
         return UNKNOWN
-    if op == "mul":  # x x is a square
+    if op == "mul":  # so that x x counts as a square
         args = [Term("pow", a, args.count(a)) for a in dict.fromkeys(args)]
     below = [sign(a.args[0] if a.op == "abs" else a) for a in (args[1:] if op == "case" else args)]
     return max(below) if op == "add" and UNKNOWN not in below else min(below)
 
 
 def _reaches(f):
-    """The sign of a sum of terms >= 0: above 0 if only a mask can be 0, and is 1 somewhere."""
+    """The sign of a sum of terms >= 0: above 0 if the form shows that one term is above 0."""
     body, marks = looked_into(f)
     factors = list(body.args) if body.op == "mul" else [body]
     weak = [a for a in factors if sign(a) != ABOVE_ZERO]
