@@ -22,7 +22,7 @@ from .sizes_told import telling_sizes
 from .where import draws_rows, where_rows
 
 WIDEST = 56  # the most characters of a line
-WIDEST_WITH_REASON = 70  # the most characters of a line and its reason side by side
+WIDEST_WITH_REASON = 46  # the most of a line and its reason side by side: a phone has no more
 WIDEST_BELOW = 54  # the most characters of a reason and its note below a line
 ONE_ROW = 34  # the most characters of an equation in one row, so that it fits on a phone
 WORTH_NAMING = 12
@@ -34,7 +34,7 @@ QUAD = r"\quad"
 def latex_of(proof):
     """The block in LaTeX, for a notebook and a page.
 
-    A reason is printed beside its line, or below it if both together are wider than a page.
+    A reason is printed beside its line, or below it if both together are wider than a phone.
     """
     lines = _lines(proof)
     style, names = _style_and_names(proof, lines, Latex)
@@ -112,7 +112,7 @@ def _named_in(x):
 
 
 def _reasons_stand_below(lines, names, style):
-    """Whether the widest line and the longest reason together are too wide for a row."""
+    """Whether the widest line and the longest reason together are too wide for a phone."""
     rows = [max(map(len, _broken(x, names, style.plain))) for x, *_ in lines]
     if rows[0] <= SHORT_START:
         rows = [rows[0] + 3 + width for width in rows[1:]]  # later lines are indented
