@@ -49,8 +49,9 @@ def test_with_an_address_buttons_appear_and_copies_link_to_the_site(tmp_path):
     html = root / "_build" / "html"
     page = BeautifulSoup((html / f"{PAGE}.html").read_text(encoding="utf-8"), "html.parser")
     colab = "https://colab.research.google.com/github/someone/a-book"
-    for link in (f"{colab}/blob/{PUBLISHED_BRANCH}/colab/{PAGE}.ipynb", MADE_UP):
-        assert page.find("a", href=link)
+    buttons = {a["href"].partition("?")[0] for a in page.select(".bd-header-article a[href^=http]")}
+    copy = f"{colab}/blob/{PUBLISHED_BRANCH}/colab/{PAGE}.ipynb"
+    assert buttons == {copy, MADE_UP, f"{MADE_UP}/issues/new"}
     assert page.find("link", rel="canonical")["href"] == f"{SITE}/{PAGE}.html"
     card = page.find("meta", property="og:image")["content"]
     assert (html / card.removeprefix(f"{SITE}/")).is_file()
