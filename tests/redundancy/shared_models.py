@@ -1,4 +1,4 @@
-"""Models that the tests of `redundancy` share; all their biases, gains and sinks are random."""
+"""Models that the tests of `redundancy` share, with functions that randomise and compare models."""
 
 import functools
 
@@ -9,9 +9,9 @@ from redundancy.precision import with_every_bias_random, with_every_weight_rando
 from torch import nn
 
 d, h, k = 12, 3, 4
-#: The tests require relative errors below this; the measured ones are far smaller.
+#: Relative errors must be below this bound; the measured errors are far smaller.
 EQUAL = 1e-8
-#: Options without which the models of a family have no value bias.
+#: {kind of model: options without which this kind has no value bias}
 GIVEN = {"llama": {"attention_bias": True}}
 
 
@@ -24,7 +24,7 @@ def unchanged(x):
 
 
 class Attention(nn.Module):
-    """softmax(Q K^T / 2) V W_O, with the given function applied at each step.
+    """softmax(Q K^T / 2) V W_O, in which the given functions replace softmax or come between steps.
 
     The parameters have common names, but an audit must judge by the operations alone.
     """
@@ -57,7 +57,7 @@ class Attention(nn.Module):
 
 
 class Watched(nn.Module):
-    """A pre-norm block; if ``watched``, its norm is read by a sine as well as by Linear maps."""
+    """A pre-norm attention block; if ``watched``, a sine also reads the norm's output."""
 
     def __init__(self, watched=False):
         super().__init__()
@@ -70,7 +70,7 @@ class Watched(nn.Module):
 
 
 def randomised(model):
-    """The model in float64, with random biases and weights."""
+    """The model in float64 and evaluation mode, with random biases and weights."""
     return with_every_bias_random(with_every_weight_random(model)).double().eval()
 
 
@@ -80,7 +80,6 @@ def random_model(kind, **given):
 
 
 def language_model(kind="gpt2", tied=False):
-    """A random GPT-2 with its language-model head."""
     with quiet():
         from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -89,12 +88,12 @@ def language_model(kind="gpt2", tied=False):
 
 
 def apart(model, other, inputs=None, seed=5):
-    """The largest relative difference of two models' outputs, at inputs that `fold` never saw."""
+    """The largest relative difference between outputs, by default at inputs new to `fold`."""
     inputs = inputs or some_inputs(other, batch=3, tokens=9, seed=seed)
     return difference(model, other, inputs)
 
 
 def changed(model, other):
-    """The names of the entries of `state_dict` in which two models differ."""
+    """The names in `state_dict` whose tensors differ between two models."""
     new = other.state_dict()
     return {name for name, value in model.state_dict().items() if not torch.equal(value, new[name])}

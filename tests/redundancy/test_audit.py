@@ -1,9 +1,9 @@
-"""On every architecture, what `audit` predicts and what it measures agree with the theorems.
+"""On every architecture in the table, `audit` predicts and measures what the theorems say.
 
-The tables below were worked out by hand from the theorems; nothing in them is computed by the
-audit.  The models are tiny ones from the transformers library, with random weights: width d = 32,
-h = 4 heads of width k = 8, g = 2 key-value heads where heads share them, r rotary dimensions
-per head.  Biases that a model lacks are added as zeros and audited too.
+The table below was worked out by hand from the theorems, without the audit.  The models are tiny
+ones from the transformers library with random weights.  They have the width d = 32 and h = 4 heads
+of width k = 8, or g = 2 key-value heads where query heads share keys and values; r is the number of
+rotary dimensions in a head.  Biases that a model lacks are added as zeros and audited too.
 """
 
 import os
@@ -31,26 +31,26 @@ LATENT = {
 }
 RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 
-#: (architecture, configuration, redundant directions of b_Q, b_K, b_V and b_O).  Each bias is
-#: counted alone, except that "all" for b_V means that the whole bias can go into b_O.
+#: (architecture, configuration, numbers of redundant directions of b_Q, b_K, b_V and b_O).  Each
+#: bias is counted alone, except that "all" for b_V means that the whole bias can go into b_O.
 TABLE = [
-    # softmax over unmodified scores, LayerNorm, every bias present: b_K can go, b_V folds into
-    # b_O, and a LayerNorm cancels the mean of b_O
+    # with softmax over unmodified scores, LayerNorm and every bias, b_K can go, b_V folds into b_O,
+    # and a LayerNorm cancels the mean of b_O
     *((name, {}, (0, "all", "all", MEAN)) for name in """bert roberta electra distilbert albert
         ernie layoutlm gpt2 opt bloom ctrl biogpt xglm vit deit dinov2 clip_text_model convbert gpt_neo
         gpt_bigcode wav2vec2 hubert swin squeezebert""".split()),
     *((name, ONE_EACH, (0, "all", "all", MEAN))
         for name in "bart pegasus marian m2m_100 whisper".split()),
     ("gpt_bigcode", {"multi_query": False}, (0, "all", "all", MEAN)),
-    # the model returns the stream itself, so no norm cancels anything of b_O
+    # the model returns the stream itself, so no norm cancels any part of b_O
     ("beit", {}, (0, "all", "all", 0)),
     ("clip_vision_model", {}, (0, "all", "all", 0)),
-    # no b_O: outputs depend on d directions of b_V, or on d - 1 where a norm cancels the mean
+    # without b_O, outputs depend on d directions of b_V, or on d - 1 where a norm cancels the mean
     ("t5", {"num_layers": 1, "num_decoder_layers": 1}, (0, "all", ALL - d, 0)),
     ("mt5", {"num_layers": 1, "num_decoder_layers": 1}, (0, "all", ALL - d, 0)),
     ("mpt", {}, (0, "all", ALL - (d - 1), MEAN)),
     ("falcon", {"alibi": True}, (0, "all", 0, MEAN)),
-    # rotary positions leave k - r directions of every key head unrotated, and these can go
+    # rotary positions leave k - r directions of each key head unrotated, and these can go
     ("gptj", {"rotary_dim": 4}, (0, h * (k - 4), ALL - (d - 1), MEAN)),
     ("codegen", {"rotary_dim": 4}, (0, h * (k - 4), ALL - (d - 1), MEAN)),
     ("gpt_neox", {}, (0, h * (k - 2), "all", MEAN)),
@@ -64,19 +64,20 @@ TABLE = [
     ("esm", {}, (0, 0, "all", MEAN)),
     *((name, {}, (0, 0, 0, 0)) for name in "llama mistral qwen2 phi3 gemma granite".split()),
     ("llama", {"attention_bias": True}, (0, 0, "all", 0)),
-    # normed queries and keys: RMSNorm or division by length cancels nothing, LayerNorm a mean
+    # on queries and keys, RMSNorm and division by length cancel nothing; LayerNorm cancels a mean
     *((name, {}, (0, 0, 0, 0)) for name in "qwen3 olmo2 gemma3_text".split()),
     ("swinv2", {}, (0, 0, "all", MEAN)),
     ("persimmon", {}, (h, h, "all", MEAN)),
     ("cohere", {"use_qk_norm": True}, (h, g, 0, MEAN)),
-    # one obstacle each: a soft cap; a sink; positions that multiply keys; a norm before W_O
+    # each model has one obstacle (a soft cap, a sink, RELATIVE positions that multiply keys, or a
+    # norm before W_O), except deberta-v2 without RELATIVE
     ("gemma2", {}, (0, 0, 0, 0)),
     ("gpt_oss", {}, (0, 0, 0, 0)),
     ("deberta", RELATIVE, (0, 0, "all", MEAN)),
     ("deberta-v2", RELATIVE, (0, 0, "all", MEAN)),
     ("deberta-v2", {}, (0, "all", "all", MEAN)),
     ("diffllama", {}, (0, 0, 0, 0)),
-    # latent attention: each head has its own bias on the part of the key that has no positions
+    # in latent attention, each head has its own bias for the part of the key without positions
     *((name, LATENT | {"q_lora_rank": rank}, (0, "all", "all", 0))
         for name in ("deepseek_v2", "deepseek_v3") for rank in (None, 12)),
     ("deepseek_v3", LATENT | {"q_lora_rank": 12, "attention_bias": False}, (0, "all", 0, 0)),
@@ -94,12 +95,11 @@ def name_of(entry):
 
 
 def _symbol(row):
-    """The symbol of a bias; a report gives none to latent keys, which are copied into a buffer."""
+    """A bias's symbol; a report gives latent keys none, as the model copies them into a buffer."""
     return "b_K" if row.bias == "kv_b_proj.bias" else row.bias
 
 
 def demand(report, expected):
-    """Assert that every attention bias of a report has the count that the theorems give."""
     rows = {row: _symbol(row) for row in report.rows if "norm" not in row.name}
     assert {*rows.values()} >= {"b_Q", "b_K"}, str(report)
     for row, symbol in rows.items():
@@ -119,7 +119,7 @@ def test_an_architecture(entry):
 
 
 def test_a_linear_map_behind_an_output_bias():
-    """In TimeSformer a map W follows b_O and a norm cancels means: b_O with W b_O = c 1 can go."""
+    """In TimeSformer a norm reads W b_O, so the directions of b_O that W makes constant can go."""
     model = tiny("timesformer", num_frames=3, num_hidden_layers=1)
     report = audit(model, {"pixel_values": normal(2, 3, 3, 16, 16, dtype=torch.float32)})
     assert not report.disagreements
@@ -148,7 +148,7 @@ def test_multihead_attention_with_its_flags(flag, kept):
     )
     assert (report.row("b_K").alone, report.row("b_V").together) == (kept, 8)
     assert not report.disagreements
-    if flag == "add_bias_kv":  # bias_k makes up for b_K, and bias_v for b_V
+    if flag == "add_bias_kv":  # bias_k absorbs b_K, and bias_v absorbs b_V
         assert (report.row("b_K").together, report.row("b_K").into) == (8, ("bias_k",))
 
 
@@ -185,7 +185,7 @@ WRONG = {
 
 
 def zero(call):
-    """The call with a constant as its only argument, so that no shift passes through it."""
+    """Replace all arguments of a call by a constant, so that no shift passes through the call."""
     return type(call)(call.name, call.op, (torch.zeros(()),), {}, call.outs, {})
 
 

@@ -1,6 +1,6 @@
-"""`audit` on layers of no known class: hand-written ways to keep or lose softmax's invariances.
+"""`audit` judges hand-written attention layers that keep or lose the invariances of softmax.
 
-The parts of one attention layer are exchanged.  The tests look its biases up by the names of the
+Each case exchanges parts of one attention layer.  The tests look up biases by the names of the
 maps; the expected counts were worked out by hand.
 """
 
@@ -70,7 +70,8 @@ def whole(norm):
     return lambda t: split(norm(joined(t)))
 
 
-#: {title: (exchanged parts, redundant directions of b_Q alone, of b_K alone, of b_V with b_O)}
+#: {title: (exchanged parts, redundant directions of b_Q alone, of b_K alone, of b_V with b_O)};
+#: None stands for a number that is not tested.
 CASES = {
     "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),
     "a causal mask that multiplies and adds": (
@@ -135,11 +136,11 @@ def test_a_layer(case):
     assert not report.disagreements, str(report)
 
 
-# --- layers that an audit by the names of parameters could not judge
+# --- layers that could not be judged by the names of their parameters
 
 
 def bent_in_place(keys):
-    """Apply tanh to one dimension of every head, in place on a view (CopySlices in autograd)."""
+    """Apply tanh to one dimension of every head, in place through a view (autograd: CopySlices)."""
     keys = keys.clone()
     keys[..., :1].tanh_()
     return keys
@@ -157,7 +158,7 @@ class Around(Attention):
 
 
 def used_twice(name):
-    """Attention that uses the map of this name a second time, outside the softmax."""
+    """Attention that applies the map called ``name`` a second time, to the layer's input."""
     return Around(lambda layer, x, out: out + torch.tanh(getattr(layer, name)(x)))
 
 
@@ -170,7 +171,7 @@ class Shared(Attention):
 
 
 class Gated(nn.Module):
-    """Attention as in Qwen3.5: one map makes the normed queries and the gate on the output."""
+    """Attention as in Qwen3.5, where one map makes the queries and the gate on the output."""
 
     def __init__(self):
         super().__init__()
@@ -185,7 +186,7 @@ class Gated(nn.Module):
         return self.o_proj(joined(out) * gate.flatten(-2).sigmoid())
 
 
-#: {title: (layer, map, redundant directions of the map's bias and other parameters)}
+#: {title: (layer, map, how many directions of the map's bias can go alone or into other biases)}
 OTHERS = {
     "an activation on a view of the keys": (
         lambda: Attention(on_keys=bent_in_place), "k_proj", ALL - h),
@@ -259,7 +260,7 @@ def test_what_reads_the_stream_decides_how_much_of_b_O_can_go(reader):
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 def test_a_layer_of_small_scale_is_counted_correctly(size):
-    """Counts hold even if a layer's Jacobian is small beside another's: it has its own rank cut."""
+    """Each layer has its own rank cut, so a small Jacobian is not lost beside a large one."""
     report = audit(with_a_faint_layer(size), x())
     assert [report.row(f"{p}_proj.bias", at).alone for at in ("", "faint.") for p in "qk"] == 2 * [
         0,
@@ -275,8 +276,6 @@ def with_a_faint_layer(size):
 
 
 class OddAttention(nn.Module):
-    """Attention whose maps are named after colours."""
-
     def __init__(self):
         super().__init__()
         self.red, self.green, self.blue, self.white = (nn.Linear(d, d) for _ in range(4))
@@ -294,7 +293,7 @@ def test_parts_of_attention_are_found_without_telling_names():
 
 
 class Fused(nn.Module):
-    """Attention with a fused map, which ``cut`` splits into queries, keys and values."""
+    """Attention with a fused map, whose output ``cut`` splits into queries, keys and values."""
 
     def __init__(self, cut):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`audit` counts correctly on small modules that once misled it; counts were worked out by hand."""
+"""On small modules that once misled `audit`, its counts equal those worked out by hand."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from torch import nn
 
 
 class Made(nn.Module):
-    """A module of the given parts whose forward is ``function(module, *inputs)``."""
+    """A module with the given parts, whose forward calls ``function(module, *inputs)``."""
 
     def __init__(self, function, **parts):
         super().__init__()
@@ -36,7 +36,7 @@ class Both:
 
 
 def returned(how):
-    """A module that returns ``how(scores, softmax(scores))``, and an input for it."""
+    """Return (a module that computes ``how(scores, softmax(scores))``, the module's inputs)."""
     return Made(lambda m, x: how(z := m.a(x), z.softmax(-1)), a=nn.Linear(4, 3)), (x(5, 4),)
 
 
@@ -92,7 +92,7 @@ def test_a_direction_with_a_small_effect_does_not_go_alone(size, alone):
 
 
 def test_long_chains_of_linear_maps_are_counted():
-    """In a chain of eight linear maps, the first seven biases can go into the last."""
+    """In a chain of eight linear maps, the first seven biases can go into the eighth."""
     chain = [nn.Linear(16, 16) for _ in range(8)]
     report = audit(nn.Sequential(*chain, nn.ReLU(), nn.Linear(16, 3)), x(4, 16))
     assert report.redundant == 7 * 16 and not report.disagreements, str(report)
@@ -103,7 +103,7 @@ def position(m, x):
 
 
 def test_embedding_tables_are_audited_only_on_request():
-    """In LN(x W + b + P) the norm cancels the mean of each row of P (5), and P absorbs b (4)."""
+    """In LN(x W + b + P), the norm cancels means of 5 rows of P; P absorbs the 4 numbers of b."""
     model = Made(position, a=nn.Linear(3, 4), norm=nn.LayerNorm(4), table=nn.Embedding(5, 4))
     assert any("table.weight" in note for note in audit(model, x(2, 5, 3)).notes)
     report = audit(model, x(2, 5, 3), tables=True)
@@ -112,7 +112,7 @@ def test_embedding_tables_are_audited_only_on_request():
 
 
 def test_weights_among_the_inputs_are_not_varied():
-    """The rows of an adjacency matrix, an input, still sum to 1, so one bias absorbs another."""
+    """The rows of the given adjacency matrix still sum to 1, so one bias absorbs the other."""
     model = Made(lambda m, x, a: a @ m.a(x) + m.bias, a=nn.Linear(3, 4), bias=nn.Parameter(x(4)))
     adjacency = x(6, 6).softmax(-1)
     report = audit(model, (x(6, 3), adjacency))

@@ -1,6 +1,6 @@
-"""`audit` reports every disagreement, explains bad input in a sentence, and prints what it saves.
+"""`audit` reports every disagreement, gives the same report in every form, and explains bad input.
 
-The output that chapter 13 prints is tested there.
+The reports that chapter 13 prints are tested with that chapter.
 """
 
 import copy
@@ -44,12 +44,12 @@ def encoder(**spoilt):
 
 
 def too_few(freedom):
-    """A wrong prediction: no direction is redundant."""
+    """Predict, wrongly, that no direction is redundant."""
     return freedom.fixing(freedom.shapes)
 
 
 def too_many(freedom):
-    """A wrong prediction: the query bias is redundant too."""
+    """Predict, wrongly, that the query bias is redundant too."""
     size = sum(freedom.shapes.values())
     start = [*freedom.shapes].index("self_attn.in_proj_bias")
     start = sum([*freedom.shapes.values()][:start])
@@ -132,10 +132,10 @@ def test_layers_share_a_line_only_if_their_answers_agree():
     assert len([row for row in report.rows if row.part == "key"]) == 1
 
 
-#: Two layers of BERT of width d = 32, then a pooler.  In each layer b_K can go (d), b_V goes into
-#: b_O (d), the first β into the maps that read it (d), and norms cancel the means of b_O and b_2 (1
-#: each).  The β of the embeddings and of the first layer go into later biases (d each); the last
-#: β stays.  A norm cancels the token-type vector's mean (1).  Alone: b_K, means of b_V, b_O, b_2.
+#: Two layers of BERT of width d = 32 and a pooler.  In each layer b_K can go (d), b_V goes into b_O
+#: (d), the first β goes into the maps that read it (d), and norms cancel the means of b_O and b_2
+#: (2).  The embeddings' β and the first layer's last β go into later biases (2 d).  A norm cancels
+#: the token-type vector's mean (1).  Alone, b_K can go, and one direction each of b_V, b_O, b_2.
 BERT = {"redundant": 2 * (3 * 32 + 2) + 2 * 32 + 1, "alone": 2 * (32 + 3) + 1}
 
 
@@ -172,7 +172,7 @@ def test_the_answer_unknown_has_a_reason():
 
 
 class Probe(nn.MultiheadAttention):
-    """Attention with a learned query, as in SigLIP, and a parameter that it never uses."""
+    """Attention with a learned query, as in SigLIP, and a parameter that is never used."""
 
     def __init__(self):
         super().__init__(8, 2, batch_first=True)
@@ -247,7 +247,7 @@ def test_float32_inside_a_model_is_found_reported_and_patched():
     model = tiny("llama", num_hidden_layers=1)
     inputs = some_inputs(model)
     exact = Subject(model).model
-    # The lengths of the sums behind one output: norms, projections, scores, softmax, the MLP.
+    # How many terms each sum behind one output has, in order from the first norm to the last.
     sums = (32, 32, 8, 7, 7, 32, 32, 32, 64, 32)
     assert tolerance(torch.float64, sums) < floor(exact, **inputs) <= tolerance(torch.float32, sums)
     with double_precision() as patch:
