@@ -1,4 +1,4 @@
-"""`compare` finds the numbers in which two models differ, in any layout, and which ones matter."""
+"""In any layout, `compare` finds where two models' numbers differ, and whether that matters."""
 
 import copy
 import math
@@ -19,14 +19,14 @@ from torch import nn
 d, h, k = 12, 3, 4
 draw = lambda seed, *shape: normal(*shape, dtype=torch.float32, seed=seed)
 X = draw(1, 2, 5, d)
-#: The lengths of the sums behind one output: projection, scores, softmax, weighted values, W_O.
+#: How many terms the sums have in a projection, scores, softmax, weighted values and W_O.
 SUMS = (d, k, 5, 5, d)
-#: The largest rounding error in float32; differences that tests make are 100 times larger.
+#: The largest rounding error in float32; differences that tests make are at least 100 times larger.
 ROUNDED = tolerance(torch.float32, SUMS)
 
 
 def numbers():
-    """The numbers of one attention layer: W and b of queries, keys, values by head; W_O; b_O."""
+    """The weights w and biases b of queries, keys and values by head, W_O as wo, and b_O as bo."""
     return {
         "w": draw(2, 3, h, k, d) / 2, "b": draw(3, 3, h, k),
         "wo": draw(4, d, h * k) / 3, "bo": draw(5, d),
@@ -162,7 +162,7 @@ def test_a_layout_is_no_difference_but_a_changed_number_is(layout):
 
 
 def changed(**how):
-    """`numbers()`, with each entry that ``how`` names replaced by that function of all entries."""
+    """`numbers()`, with each entry that ``how`` names computed by its function from all entries."""
     return numbers() | {name: function(**numbers()) for name, function in how.items()}
 
 
@@ -180,7 +180,7 @@ def filled(value):
 
 
 swap = lambda t: t[[1, 0, 2]]
-#: {title: (the port's numbers, {difference: whether it counts}, words of the report)}
+#: {title: (the port's numbers, {difference: whether it counts}, words in the report)}
 PORTS = {
     "a key bias loaded as zeros": (
         changed(b=without("key")), {"key biases": False},
@@ -232,7 +232,7 @@ def test_a_port_beside_its_original(what):
     assert told(found) == expected and sentence in str(found), str(found)
     seen = apart(original, port)
     assert found.same == (seen < ROUNDED) and not ROUNDED < seen < 100 * ROUNDED
-    if "uninitialised" not in what:  # huge scores lose their digits to rounding
+    if "uninitialised" not in what:  # rounding destroys the digits of huge scores
         assert found.apart["float64"] == pytest.approx(seen, rel=1e-6, abs=1e-12)
     again = compare(port, original, X)
     assert sorted(told(again).values()) == sorted(told(found).values())
@@ -264,7 +264,7 @@ def test_a_bias_of_zero_that_only_one_model_has():
 
 
 def test_a_key_bias_that_costs_digits_in_its_own_dtype_only():
-    """Scores of some hundreds are off by more than one in bfloat16 (15.4), but not in float64."""
+    """In bfloat16, rounding changes scores of several hundred by more than one (Theorem 15.4)."""
     original = Separate(**numbers()).bfloat16()
     port = Separate(**changed(b=filled(300))).bfloat16()
     found = compare(original, port, X.bfloat16())
@@ -380,7 +380,7 @@ def test_a_fresh_model_cannot_show_a_bias_of_zero():
 
 
 def test_one_changed_gain_among_equal_gains_is_found():
-    """A changed gain is assigned to its parameter although all other gains are 1."""
+    """A changed gain is traced to its parameter although all other gains are 1."""
     model = tiny("bert")
     port = copy.deepcopy(model)
     port.encoder.layer[1].output.LayerNorm.weight.data[0] = 2
@@ -441,7 +441,7 @@ def test_missing_or_unsuitable_inputs_are_refused():
         compare(Separate(**numbers()), Separate(**numbers()), {"x": X})
     assert compare(
         Separate(**numbers()), Fused(**numbers()), {"states": X}
-    ).apart  # Fused calls its argument x, so it gets the inputs by position
+    ).apart  # Fused calls its argument x, so the inputs are passed by position
     with pytest.raises(CannotRead, match="b holds NaN"):
         compare(Separate(**numbers()), Fused(**changed(b=filled(math.nan))), X)
 

@@ -1,4 +1,4 @@
-"""`confirm` moves a large model as the audit of its shrunk copy predicts, and finds deviations."""
+"""`confirm` moves a large model's biases and reports where the audit of a shrunk copy was wrong."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 @pytest.fixture(scope="module")
 def wide():
-    """GPT-2 of three layers, too wide for the audit to count ranks without shrinking it."""
+    """GPT-2 with three layers, too wide for an audit to count ranks unless the model is shrunk."""
     torch.manual_seed(0)
     return GPT2LMHeadModel(GPT2Config(n_layer=3, n_embd=256, n_head=4)).eval()
 
@@ -24,9 +24,8 @@ def report(wide):
 
 def test_every_bias_of_a_large_model_moves(report):
     moved = next(note for note in report.notes if "in the full model" in note)
-    # b_K goes alone; ln_1, b_V and ln_2 go into later biases.  Each of the
-    # following, at least when moved alone, has a direction that changes an output: ln_1, b_Q, b_V,
-    # b_O, ln_2, c_fc and c_proj in each layer, and ln_f.
+    # In each layer b_K goes alone, and ln_1, b_V and ln_2 go into later biases.  Moved alone, ln_1,
+    # b_Q, b_V, b_O, ln_2, c_fc and c_proj of each layer, and ln_f, change an output.
     assert f"{3 * 4} biases were moved" in moved and f"{3 * 7 + 1} were moved along others" in moved
     assert not report.disagreements and report.shrunk
 
@@ -42,7 +41,6 @@ def test_a_layer_whose_output_depends_on_its_key_bias_disagrees(wide, report):
 
 
 def test_a_wrong_report_that_a_bias_stays_disagrees(wide, report):
-    """A report that wrongly says that the key bias stays disagrees with the full model."""
     rows = [replace(row, alone=0, together=0) if row.bias == "b_K" else row for row in report.rows]
     call = in_float64(as_call(wide, None))
     assert {row.bias for row in confirm(wide, call, replace(report, rows=rows)).disagreements} == {

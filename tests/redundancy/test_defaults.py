@@ -1,8 +1,8 @@
-"""The rows of the decision page hold for default sizes; the shares were worked out by hand.
+"""The decision page gives the hand-derived shares of biases that can go at default sizes.
 
-If rotary positions rotate r of the k dimensions of g key heads, g (k - r) numbers of the key bias
-can go.  A value bias goes into the bias of a parallel MLP.  Without any output bias, max(0, gk - d)
-directions of a value bias can go, and one more where only LayerNorms read the stream of width d.
+If rotary positions rotate r of the k dimensions of g key heads, g (k - r) numbers of a key bias can
+go.  A value bias goes into the bias of a parallel MLP.  If there is no output bias, max(0, gk - d)
+directions of a value bias can go, or max(0, gk - d + 1) if only LayerNorms read the d-wide stream.
 """
 
 import pytest

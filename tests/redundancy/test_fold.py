@@ -1,8 +1,8 @@
-"""`fold` on real architectures zeroes the expected biases and keeps the outputs.
+"""On real architectures, `fold` zeroes the expected biases and keeps the outputs.
 
-The models are tiny and random, from configurations of transformers, in float64.  The tests require
-errors below 1e-8; measured ones are far smaller.  The bound that `fold` states, 1e-12 (1 + |t|),
-grows with the longest move t, which is long where W_Q is nearly singular.
+The models are tiny ones from the transformers library, with random numbers in float64.  The tests
+require errors below 1e-8; the measured errors are far smaller.  The bound that `fold` states,
+1e-12 (1 + |t|), grows with the longest move t, which is long where W_Q is nearly singular.
 """
 
 import copy
@@ -20,21 +20,21 @@ from redundancy.models.tiny import quiet, some_inputs
 from redundancy.shift.freedom import Freedom
 from shared_models import *
 
-#: The width of the models (keys and values that heads share have half) and the number of layers.
+#: The models' width, which is halved for keys and values that heads share; the number of layers.
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
 #: How many numbers a fold must zero, by kind of bias.  In a pre-norm block, the shift of the norm
-#: before the MLP goes into the MLP's first bias; in a post-norm block, the residual sum also reads
-#: that shift, which takes the MLP's second bias; in a parallel block, b_O takes the second bias.
+#: before the MLP goes into the MLP's first bias.  In a post-norm block, the residual sum adds this
+#: shift to the MLP's second bias, so the shift absorbs it; in a parallel block, b_O absorbs it.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,
     "bert": POST, "distilbert": POST,
-    # three attentions (encoder, decoder, cross-attention) but only two MLPs
+    # three attention layers (encoder, decoder, cross-attention) but only two MLPs
     "bart": {name: n * (2 if name == "b" else 3) for name, n in POST.items()},
-    "whisper": {"b_Q": 3 * L * D, "b_V": 3 * L * D, "β": 2 * L * D},  # its keys have no bias
-    # rotary positions rotate all of a head of 8, a half, or a quarter; the shift takes b_Q, and so
-    # cannot go itself, except where the MLP has its own norm
+    "whisper": {"b_Q": 3 * L * D, "b_V": 3 * L * D, "β": 2 * L * D},  # Whisper's keys have no bias
+    # rotary positions rotate a quarter, a half or all of each head; a norm's shift that absorbs b_Q
+    # stays, so β goes only where the MLP has its own norm
     "gpt_neox": {"b_Q": L * D, "b_K": L * D * 3 // 4, "b_V": L * D, "b": L * D, "β": L * D},
     "phi": {"b_Q": L * D, "b_K": L * D // 2 // 2, "b_V": L * D // 2, "b": L * D},
     "starcoder2": {"b_Q": L * D, "b_V": L * D // 2, "β": L * D},
@@ -42,7 +42,7 @@ FAMILIES = {
     "llama": {"b_V": L * D // 2},
     "qwen2": {}, "gpt_oss": {},
 }  # fmt: skip
-#: The biases of each layer that lose their mean: those added to a stream that only LayerNorms read.
+#: The biases of each layer that lose their mean, as only LayerNorms read the stream they enter.
 MEANS = {
     "gpt2": "attn.c_proj mlp.c_proj", "opt": "self_attn.out_proj fc2", "phi": "self_attn.dense",
     "bert": "attention.output.dense", "gptj": "mlp.fc_out", "llama": "", "qwen2": "",
@@ -56,7 +56,7 @@ def folded(kind):
     return fold(random_model(kind))
 
 
-# --- what moves, and that the outputs are equal ---
+# --- which biases move, and that outputs stay equal ---
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -80,7 +80,7 @@ def test_a_mean_that_only_layer_norms_read_is_gone(kind):
     assert all(any(name in place for name in MEANS[kind].split()) for place in means)
     for place in means:
         b = folded(kind).model.get_parameter(place)
-        # Subtracting the mean of n numbers leaves n roundings, each at most u = 2^-53 times the
+        # Subtracting the mean of n numbers causes n rounding errors, each at most 2^-53 times the
         # largest number.
         assert b.mean().abs() <= 2 * len(b) * 2.0**-53 * b.abs().max() and b.any()
 
@@ -101,7 +101,7 @@ def test_outputs_are_equal_at_other_lengths_and_under_padding(kind):
 
 
 def test_fold_changes_only_absorbing_biases_and_never_the_given_model():
-    """Moving all of c_attn.bias changes only two other biases of each block, in a copy."""
+    """Moving all of c_attn.bias changes only two other biases of each block, and only in a copy."""
     model = random_model("gpt2")
     before = copy.deepcopy(model)
     after = fold(model, move=["key", "value", "query"]).model
@@ -111,7 +111,7 @@ def test_fold_changes_only_absorbing_biases_and_never_the_given_model():
 
 
 def test_biases_move_in_the_order_in_which_they_are_named():
-    """A query bias stays if the shifts go first, as only a norm's shift could take it."""
+    """If the shifts go first, a query bias stays, because only a norm's shift could absorb it."""
     result = fold(random_model("gpt2"), move=("shifts", "value", "key"))
     for block in result.model.h:
         assert not block.ln_1.bias.any() and not block.ln_2.bias.any()
@@ -122,7 +122,7 @@ def test_biases_move_in_the_order_in_which_they_are_named():
 
 @pytest.mark.parametrize("kind", ["opt", "phi", "gpt_neox", "gptj"])
 def test_pre_norm_models_become_rms_norm_models(kind):
-    """Pre-norm families beyond those of chapter 14 become RMSNorm models with equal outputs."""
+    """These are pre-norm families that chapter 14 does not convert."""
     result = as_rms_norm(random_model(kind))
     assert apart(result.model, random_model(kind)) <= result.bound < EQUAL
     assert not [m for m in result.model.modules() if type(m) is nn.LayerNorm]
@@ -160,7 +160,7 @@ class Recurrent(nn.Module):
 
 
 def convolutions(last=None):
-    """Convolution, BatchNorm and ReLU, twice, with random running statistics."""
+    """Convolution, BatchNorm and ReLU (or ``last``), twice, with random running statistics."""
     net = nn.Sequential(
         nn.Conv1d(d, 6, 3), nn.BatchNorm1d(6), nn.ReLU(),
         nn.Conv1d(6, k, 1, bias=False), nn.BatchNorm1d(k), last or nn.ReLU(),
@@ -174,16 +174,16 @@ def convolutions(last=None):
 
 #: {title: (module, input, how many numbers a fold zeroes)}
 MODULES = {
-    # b_ih and b_hh add up in all four gates of an LSTM, but only in two of the three of a GRU
+    # b_ih and b_hh are added in all four gates of an LSTM, but in only two of a GRU's three gates
     "LSTM": (lambda: Recurrent(nn.LSTM), normal(2, 5, d), 4 * k),
     "GRU": (lambda: Recurrent(nn.GRU), normal(2, 5, d), 2 * k),
-    # the bias goes into the running mean, which BatchNorm subtracts
+    # a convolution's bias goes into the running mean, which BatchNorm subtracts
     "convolutions": (convolutions, normal(3, d, 7), 6),
     # a GroupNorm with one group for each channel cancels the whole bias before it
     "group norm": (
         lambda: randomised(nn.Sequential(nn.Conv1d(d, k, 1), nn.GroupNorm(k, k), nn.ReLU())),
         normal(3, d, 7), k),
-    # two maps whose outputs are added: one bias can go into the other
+    # where the outputs of two maps are added, one bias can go into the other
     "a sum": (lambda: randomised(Sum()), normal(3, d), k),
 }  # fmt: skip
 
@@ -250,7 +250,7 @@ def test_a_scripted_model_is_folded_unless_a_matrix_in_it_is_idle():
 
 
 def test_the_query_bias_of_a_block_called_after_different_norms_stays():
-    """ALBERT calls one block twice, after different norms, so no shift can take its query bias."""
+    """ALBERT calls one block twice, after different norms, so no shift absorbs the block's b_Q."""
     result = fold(random_model("albert"))
     assert {"b_K", "b_V"} <= {row.constant for row in result.moved}
     assert "b_Q" in {row.constant for row in result.kept}
@@ -262,7 +262,7 @@ def test_the_query_bias_of_a_block_called_after_different_norms_stays():
     (1e-3, 1e3, 0, "refused", "digits"),
 ])  # fmt: skip
 def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
-    """If a row of W_Q is zero, no shift of the input takes its bias; if short, only a long one."""
+    """No shift absorbs the bias of a zero row of W_Q; that of a short row needs a long shift."""
     model = randomised(Watched())
     model.attn.q_proj.weight.data[0] *= row
     model.attn.q_proj.bias.data *= bias
@@ -272,7 +272,7 @@ def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, ver
 
 
 def test_the_query_bias_stays_if_heads_are_wider_than_the_model():
-    """A query bias of 48 numbers stays: a shift of 32 numbers cannot change just one of them."""
+    """A query bias of 48 numbers stays, as no shift of 32 numbers changes just one number of it."""
     given = {"num_attention_heads": 4, "head_dim": 12, "use_bias": True}
     result = fold(random_model("starcoder2", **given), move=["value", "query"])
     texts = {row.text for row in result.kept if row.constant == "b_Q"}
@@ -333,13 +333,13 @@ def all_may_go(freedom):
 
 
 def one_more_may_go(freedom):
-    """A fault: the last number of the last bias is taken to be redundant."""
+    """Claim, wrongly, that the last number of the last bias is redundant."""
     basis = torch.cat([freedom.dense(), all_may_go(freedom)[:, -1:]], 1)
     return torch.linalg.qr(basis).Q
 
 
 def all_go_alone(freedom):
-    """A fault: biases that go only together with others are taken to go alone."""
+    """Claim, wrongly, that the biases that are redundant only together can go alone."""
     basis = freedom.dense().clone()
     basis[freedom.shapes[next(iter(freedom.shapes))] :] = 0
     return torch.linalg.qr(basis).Q
@@ -422,7 +422,7 @@ def test_a_saved_model_loads_unchanged(tmp_path):
     assert apart(again, random_model("gpt2")) <= folded("gpt2").bound
 
 
-#: {architecture: (layers, biases that can be removed, field of the configuration or None)}
+#: {architecture: (layers, modules whose bias can be removed, field that says so, or None)}
 REMOVED = {
     "bert": (
         "encoder.layer.*.",

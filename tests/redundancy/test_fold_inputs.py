@@ -1,4 +1,4 @@
-"""`fold` respects computations that its inputs do not trigger: masks, modes, unused matrices."""
+"""`fold` respects masks, modes and matrices that are not used on the inputs that it is given."""
 
 import copy
 import random
@@ -24,7 +24,7 @@ def constants(rows):
 
 
 def test_a_query_bias_stays_where_layers_are_dropped_at_random():
-    """No shift takes a query bias under LayerDrop, which here drops only layers of the encoder."""
+    """No shift absorbs a query bias where LayerDrop may skip layers, here only in the encoder."""
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     model = copy.deepcopy(random_model("bart", **rates, encoder_layerdrop=0.02)).train()
     result, inputs = fold(model), some_inputs(model)
@@ -38,7 +38,7 @@ def test_a_query_bias_stays_where_layers_are_dropped_at_random():
 
 
 class OftenLeftOut(Watched):
-    """A block that skips its attention at random, with numbers that PyTorch does not draw."""
+    """A block that skips its attention at random, with numbers from ``draw``, not from PyTorch."""
 
     def __init__(self, draw):
         super().__init__()
@@ -55,7 +55,7 @@ def test_python_and_numpy_draw_the_same_numbers_for_both_models(draw):
 
 
 class Tracking(nn.Module):
-    """An attention layer after a BatchNorm, which in training updates its running statistics."""
+    """An attention layer after a BatchNorm, which updates its running statistics in training."""
 
     def __init__(self):
         super().__init__()
@@ -75,7 +75,7 @@ def test_running_statistics_are_not_changed_by_the_comparison():
         assert state["norm.num_batches_tracked"] == 0
 
 
-# --- what reads a norm, and when ---
+# --- which operations read a norm, and when ---
 
 
 @pytest.mark.filterwarnings("ignore:Use of index_put_ on expanded tensors")
@@ -131,7 +131,7 @@ def test_the_attention_of_pytorch_with_its_flags(flags, bias, kdim):
     model, sizes = randomised(given), {"query": 16, "key": kdim or 16, "value": kdim or 16}
     inputs = lambda n: {name: normal(2, n, size, seed=n) for name, size in sizes.items()}
     result = fold(model, inputs(4))
-    # bias_k and bias_v absorb the key and value bias; the zeros of add_zero_attn cannot
+    # bias_k and bias_v absorb the key and value biases; the zeros of add_zero_attn cannot
     zeros = 0 if not bias or "add_zero_attn" in flags else 2 * 16
     assert sum(row.zeros for row in result.moved) == zeros, str(result)
     assert apart(result.model, model, inputs(7)) <= result.bound
