@@ -1,4 +1,4 @@
-"""The calculus of shifts agrees with the Jacobian and with finite moves on modules of projects."""
+"""On published modules, the calculus of shifts agrees with the Jacobian and with finite moves."""
 
 import copy
 from itertools import count, islice
@@ -18,22 +18,22 @@ from torch.utils._pytree import tree_leaves
 #: The number of inputs first used to compute a rank, and how many numbers are tried, each twice
 #: the one before.  With fewer inputs, some units would never turn on.
 LEAST, DOUBLINGS = 16, 5
-#: How many inputs the running statistics are taken from.
+#: The number of batches from which running statistics are computed.
 BATCHES = 8
-#: A change of the outputs counts as seen if it exceeds this share of their largest number.
+#: A change in an output counts as seen if it exceeds this share of the output's largest number.
 SEEN = 1e-3
-#: The first of the seeds that neither `follow` nor the Jacobian draws inputs from.
+#: The first seed for inputs that neither `follow` nor the Jacobian has used.
 OTHER = 1000
 
 
 def generic(case):
-    """The module in float64, with random parameters and running statistics taken from inputs."""
+    """A module in float64, with random parameters and with running statistics from its inputs."""
     module = case.build().double()
     for seed, (name, tensor) in enumerate(module.named_parameters()):
         values = drawn(1000 * case.seed + seed, *tensor.shape)
         if tensor.dim() == 1 and GAINS.search(name):
             values = 0.5 + values.abs()
-        else:  # biases so small that every unit is on for some inputs and off for others
+        else:  # scaled so that every unit is on for some inputs and off for others
             values /= tensor[0].numel() ** 0.5 if tensor.dim() > 1 else 2
         tensor.data.copy_(values)
     norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
@@ -46,20 +46,20 @@ def generic(case):
 
 
 def run(case, module, seed):
-    """Run the module on the inputs of a seed, restore its buffers, and return its float tensors."""
+    """Return the floating-point outputs at a seed's inputs, and restore the module's buffers."""
     kept = [(m, name, b.clone()) for m in module.modules()
             for name, b in m.named_buffers(recurse=False)]  # fmt: skip
     torch.manual_seed(seed)
     inputs = case.inputs(seed)
     with double_precision(), sdpa_kernel(SDPBackend.MATH):
         found = module(*copy.deepcopy(inputs))
-    for owner, name, before in kept:  # replaced, as autograd may need the old tensor
+    for owner, name, before in kept:  # set anew, as autograd may need the tensor that is there
         setattr(owner, name, before)
     return [t for t in tree_leaves(found) if isinstance(t, torch.Tensor) and t.is_floating_point()]
 
 
 def predicted(case):
-    """Follow the shifts through a module; return (its `Following`, the module)."""
+    """Follow shifts through the case's module; return (the `Following`, the module)."""
     module = generic(case)
     for parameter in module.parameters():
         parameter.requires_grad_(False)
@@ -69,9 +69,9 @@ def predicted(case):
 
 
 def moved(case, mode, module):
-    """How much a finite move along all directions predicted as free changes outputs at new inputs.
+    """How much a move along all directions predicted to be free changes outputs at new inputs.
 
-    The change is relative to the largest number of each output and to the length of the move.
+    The change is divided by the output's largest number and by 1 + the length of the move.
     """
     basis, parameters = mode.moves.basis(), case.added(module)
     groups = dict.fromkeys(group for parts in basis.values() for group in parts)
@@ -87,7 +87,7 @@ def moved(case, mode, module):
 
 
 def measured(case):
-    """The nullity of the Jacobian in all added parameters, once doubling the inputs confirms it."""
+    """The nullity of the Jacobian in all added parameters, unchanged by twice as many inputs."""
     module = case.plain(generic(case))
     shapes = {name: p.shape for name, p in case.added(module).items()}
     size, seeds, last = sum(s.numel() for s in shapes.values()), count(), None
@@ -109,7 +109,7 @@ def derivatives(outputs, parameters):
     options, rows = {"allow_unused": True, "retain_graph": True}, torch.eye(len(flat)).double()
     try:
         found = torch.autograd.grad(flat, parameters, rows, is_grads_batched=True, **options)
-    except RuntimeError:  # without a batched derivative, compute it row by row
+    except RuntimeError:  # an operation has no batched derivative, so compute row by row
         each = [torch.autograd.grad(flat, parameters, row, **options) for row in rows]
         found = [
             None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)
@@ -120,7 +120,7 @@ def derivatives(outputs, parameters):
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Use one thread, which is faster for matrices as small as these."""
+    """Use one thread, which is faster for small matrices."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -134,7 +134,7 @@ def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
     unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
-    if case.unknown:  # the calculus says it cannot follow, or a finite move shows it
+    if case.unknown:  # the calculus must say so, or a move must change outputs
         assert unknown or moved(case, mode, module) > SEEN
     else:
         assert not unknown

@@ -1,4 +1,4 @@
-"""`fold(model, fuse=True)` merges a BatchNorm in evaluation into the map before it."""
+"""In evaluation, `fold(model, fuse=True)` merges a BatchNorm into the map before the norm."""
 
 import copy
 
@@ -24,7 +24,7 @@ def with_statistics(model):
 
 
 class Block(nn.Module):
-    """A basic block of a ResNet whose shortcut is a convolution with a norm of its own."""
+    """A basic ResNet block whose shortcut is a convolution with its own norm."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class Turned(nn.Module):
-    """A linear map and a BatchNorm with features as its channels if ``turn``, tokens otherwise."""
+    """A linear map, then a BatchNorm whose channels are features if ``turn``, else tokens."""
 
     def __init__(self, turn):
         super().__init__()
@@ -50,7 +50,7 @@ class Turned(nn.Module):
 
 
 class Shared(nn.Module):
-    """A convolution that is used before each of two norms if ``twice``, or by a norm and a tanh."""
+    """A convolution that runs once for each norm if ``twice``, else once for a norm and a tanh."""
 
     def __init__(self, twice):
         super().__init__()
@@ -69,7 +69,7 @@ class ClampedNorm(nn.BatchNorm1d):
 
 IMAGE, SOUND = normal(2, 3, 8, 8), normal(2, d, 7)
 
-#: {title: (model, input, names of the maps that a norm is merged into)}
+#: {title: (model, input, names of the maps into which a norm is merged)}
 FUSED = {
     "a basic block": (Block, IMAGE, {"conv1", "conv2", "shortcut.0"}),
     "a linear map": (
@@ -104,7 +104,7 @@ def activated():
     return nn.Sequential(nn.Conv1d(d, k, 1), nn.ReLU(), nn.BatchNorm1d(k))
 
 
-#: {title: (model, input, words of the reason why the norm stays)}
+#: {title: (model, input, words in the reason why the norm stays)}
 STAYS = {
     "tokens are channels": (lambda: Turned(False), normal(2, WIDE, WIDE), "something else depends"),
     "read by something else": (lambda: Shared(False), SOUND, "something else depends on"),

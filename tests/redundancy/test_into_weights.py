@@ -1,4 +1,4 @@
-"""`fold(model, into_weights=True)` moves biases after a LayerNorm into weights: Theorem 7.8."""
+"""By Theorem 7.8, `fold(model, into_weights=True)` moves biases after a LayerNorm into weights."""
 
 import copy
 
@@ -12,10 +12,10 @@ from shared_models import *
 
 X = {"x": normal(2, 5, d)}
 
-#: {architecture: (configuration, the maps of each layer that read a LayerNorm)}
+#: {architecture: (configuration, the maps in each layer that read a LayerNorm)}
 READERS = {
     "phi": ({}, ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.fc1"]),
-    "gpt2": ({}, ["attn.c_attn", "mlp.c_fc"]),  # a fused Conv1D, stored transposed
+    "gpt2": ({}, ["attn.c_attn", "mlp.c_fc"]),  # Conv1D, which stores weights transposed
     "gpt_neox": ({}, ["attention.query_key_value", "mlp.dense_h_to_4h"]),  # fused head by head
     "vit": ({}, ["attention.q_proj", "attention.k_proj", "attention.v_proj", "mlp.fc1"]),
 }  # fmt: skip
@@ -42,7 +42,7 @@ def test_every_bias_after_a_layer_norm_goes_into_its_weight(what):
 
 
 def test_a_bias_that_no_other_bias_takes_goes_into_a_weight():
-    """In Phi, weights take the rotated half of the key bias and the first bias of the MLP."""
+    """In Phi, weights absorb the rotated half of the key bias and the first bias of the MLP."""
     model = random_model("phi")
     plain, result = fold(model), fold(model, into_weights=True)
     kept = [row for row in plain.kept if row.constant == "b_K"]
@@ -90,7 +90,7 @@ class Doubling(nn.Module):
 
 
 def block(norm=None, between=None):
-    """A random pre-norm block, with its norm replaced or with a module between norm and readers."""
+    """A random pre-norm block, in which ``norm`` changes the norm and ``between`` follows it."""
     model = randomised(Watched())
     model.norm = model.norm if norm is None else norm(model.norm)
     if between is not None:
@@ -151,12 +151,12 @@ def test_where_theorem_7_8_does_not_apply_it_is_refused_in_a_sentence(what):
     result = fold(model, X, move=(), into_weights=True)
     found = {row.constant: row for row in result.rows}
     assert words in found["b_Q"].text and found["b_Q"].verdict != "moved"
-    if what != "a shared weight":  # the third reader still takes its bias
+    if what != "a shared weight":  # there, the weight of k_proj absorbs a bias
         assert not result.moved and not changed(model, result.model)
 
 
 def as_if_a_layer_norm(read, name):
-    """A fault: return a gain and a shift although the norm is an RMSNorm."""
+    """Return a gain and a shift, wrongly, although the norm is an RMSNorm."""
     return torch.ones(d).double(), torch.full((d,), 0.5).double()
 
 

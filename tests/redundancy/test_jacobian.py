@@ -1,4 +1,4 @@
-"""`jacobian` counts redundant directions correctly where the count is known by hand."""
+"""`jacobian` counts redundant directions correctly where the count was worked out by hand."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def drawn(*shape):
-    """A function that draws standard normal inputs of this shape from a seed."""
+    """Return a function that draws standard normal inputs of this shape from a seed."""
     return lambda seed: (normal(*shape, seed=100 + seed),)
 
 
@@ -64,7 +64,7 @@ def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
 
 @pytest.mark.parametrize(("width", "heads"), [(8, 2), (12, 2)])
 def test_inputs_are_drawn_until_they_are_enough(width, heads):
-    """Inputs are added until the rank settles: counting outputs alone would stop too early."""
+    """Inputs are added until the rank settles; a mere count of outputs would stop too early."""
     attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
     found = jacobian(attention, lambda seed: (normal(4, 2, width, seed=seed),) * 3)
     assert found.nullity().dimension == 2 * width * width // heads + 2 * width
@@ -100,7 +100,7 @@ def test_a_jacobian_takes_fewer_rows_at_a_time_when_memory_runs_out(monkeypatch,
 @pytest.mark.parametrize("times", [1, TURNS])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times, whole):
-    """A matrix is rotated and decomposed again when LAPACK fails, here ``times`` times."""
+    """When LAPACK fails, here ``times`` times, the matrix is rotated and decomposed again."""
     matrix, seen = normal(6, 4), []
     name = "svd" if whole else "svdvals"
     decompose = getattr(torch.linalg, name)

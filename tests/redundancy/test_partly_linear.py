@@ -1,6 +1,6 @@
 """`audit` and `fold` do not trust operations that do nothing on the inputs seen so far.
 
-Each operation is the identity, or nearly, on small numbers, so the Jacobian does not show it.
+On small numbers each operation is the identity, or nearly so; the Jacobian cannot show it.
 """
 
 import warnings
@@ -16,7 +16,7 @@ FAR = 50.0
 
 
 class Clone(torch.autograd.Function):
-    """A user's clamp, with the name of an operation of PyTorch and a wrong derivative."""
+    """A user's clamp with the name of a PyTorch operation and with a wrong derivative."""
 
     generate_vmap_rule = True
 
@@ -101,7 +101,7 @@ def test_a_bias_before_an_operation_that_may_act_is_not_folded(operation, place)
     model = randomised(Attention(**given(PARTLY[operation])))
     result = fold(model, X)
     gone = sum(row.zeros for row in result.moved if row.place == f"{role[0]}_proj.bias")
-    if operation == "clamp_ on a view":  # it clamps two numbers per head, or of all heads joined
+    if operation == "clamp_ on a view":  # clamps two numbers of each head, or of the joined heads
         assert gone == {"scores": 0, "before W_O": h * k - 2}.get(place, h * (k - 2))
     else:
         assert gone == 0
@@ -134,7 +134,7 @@ class NormClamped(nn.LayerNorm):
 
 
 class NormLessOne(nn.LayerNorm):
-    """A LayerNorm with a forward of its own, which adds its shift unchanged: the shift may move."""
+    """A LayerNorm with its own forward, which adds the shift unchanged, so that it may move."""
 
     def forward(self, x):
         return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)
@@ -159,7 +159,7 @@ def clamp_first(module, args):
     return tuple(t.clamp(-FAR, FAR) for t in args)
 
 
-#: {title: (options of the block, bias that is asked to move, whether it may)}
+#: {title: (options of the block, bias to be moved, whether it may move)}
 MODULES = {
     "nothing between": ({}, "norm", True),
     "nothing between, the second bias": ({}, "down", True),

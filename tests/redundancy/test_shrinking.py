@@ -1,4 +1,4 @@
-"""A shrunk model keeps the large one's structure; inputs are found and outputs are collected."""
+"""Shrinking keeps a model's structure; inputs are drawn to suit it; only outputs are compared."""
 
 import os
 from types import SimpleNamespace
@@ -24,12 +24,12 @@ def config(kind, **given):
 
 # --- which sizes shrink, and what shrinking preserves
 
-#: The numbers in one-axis parameters of two layers with two heads of 8, so d = 16; an MLP is 2 d
-#: wide (4 d where the code alone sets its width).  BERT: a norm, then per layer b_Q, b_K, b_V, b_O,
-#: b_2 (d each), b_1 (2 d) and two norms (2 d each), and a pooler: 2 d + 2 (5 d + 2 d + 4 d) + d =
-#: 25 d.  GPT-2: b_1 has 4 d and a last norm 2 d: 2 (5 d + 4 d + 4 d) + 2 d = 28 d.  Llama: five
-#: norms of d.  ViT: 2 (5 d + 2 d + 4 d) in the layers, 2 d in the last norm, and d each in the
-#: pooler, the patches and the class token; the positions are a table, which has two axes.
+#: How many numbers the one-axis parameters have, with two layers and two heads of 8, so d = 16; an
+#: MLP is 2 d wide, or 4 d where the code sets its width.  BERT has a norm, two layers with b_Q,
+#: b_K, b_V, b_O, b_2 (d each), b_1 (2 d) and two norms (2 d each), and a pooler: 2 d + 2 (5 d + 2 d
+#: + 4 d) + d = 25 d.  GPT-2 has 4 d in b_1 and a last norm: 2 (5 d + 4 d + 4 d) + 2 d = 28 d.
+#: Llama has five norms of d.  ViT has 2 (5 d + 2 d + 4 d) in its layers, 2 d in the last norm, and
+#: d each in pooler, patches and class token; its positions are a table with two axes.
 VECTORS = {"bert": 25 * 16, "gpt2": 28 * 16, "llama": 5 * 16, "vit": 27 * 16}
 
 
@@ -39,8 +39,8 @@ def test_a_shrunk_model_has_two_heads_of_eight(kind):
     assert sum(p.numel() for p in model.parameters() if p.squeeze().ndim < 2) == VECTORS[kind]
 
 
-#: {architecture: (fields at a published size, fields of the shrunk model)}: heads share keys, part
-#: of a head is rotated, or the width lies between that of one head and that of all heads.
+#: {architecture: (fields at a published size, fields of the shrunk model)}.  In these models, heads
+#: share keys, part of a head is rotated, or the width lies between those of one and of all heads.
 KEPT = {
     "llama": ({"hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8},
               {"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32}),
@@ -124,11 +124,11 @@ def test_a_signature_depends_on_structure_and_not_on_size():
     assert signature(tiny("llama", hidden_size=64)) == llama
 
 
-# --- inputs are drawn from the names of the arguments
+# --- the names of the arguments decide which inputs are drawn
 
 
 class Asking(nn.Module):
-    """A model that needs five features, and boxes that it requests only by raising an exception."""
+    """A model that needs five features, and that requests boxes only by raising an exception."""
 
     main_input_name = "past_values"
 
@@ -159,7 +159,7 @@ def test_inputs_named_in_an_exception_are_drawn():
         suitable_inputs(OfASession())
 
 
-#: {architecture: its inputs}: patches of an image, words, a time series, audio frames, images.
+#: {architecture: its inputs, which are image patches, words, a time series, audio or images}
 DRAWN = {
     "qwen2_5_vl_vision": {"hidden_states", "grid_thw"},
     "lilt": {"input_ids"},
@@ -187,7 +187,7 @@ def test_drawn_words_have_one_image_token_for_each_patch():
 
 
 def test_inputs_are_drawn_for_a_model_in_float64():
-    model = tiny("xglm").double()  # its mask value overflows in float32
+    model = tiny("xglm").double()  # the mask value overflows in float32
     assert suitable_inputs(model).keys() == {"input_ids"}
 
 
@@ -236,7 +236,7 @@ def test_variations_keep_masks_and_the_last_word():
 
 @pytest.mark.nightly
 def test_default_configurations_drawn_by_seed():
-    """At least 85 % of sampled configurations with a model can be shrunk, given inputs and run."""
+    """At least 85 % of the sampled configurations can be shrunk and run, if they yield a model."""
     import random
 
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES

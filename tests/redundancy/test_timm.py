@@ -1,7 +1,7 @@
-"""`audit` on small models of timm, a library for which the project has no special code.
+"""`audit` judges small models of timm, a library for which the project has no special code.
 
-timm is installed into a temporary folder.  torchvision, whose wheels require CUDA's, is replaced
-by mocks: timm needs it for data, not for models.
+timm is installed into a temporary folder.  torchvision, whose wheels require CUDA, is replaced by
+mocks, because timm needs torchvision only for data.
 """
 
 import importlib.abc
@@ -59,7 +59,7 @@ def asked(timm, name, size=32, training=False, **given):
     return report
 
 
-#: Nothing intervenes before softmax, so all of b_K can go alone, and b_V with what absorbs it.
+#: All of a key bias that no norm or rotation follows can go alone; b_V can go into other biases.
 #: BEiT, EVA-02 and Swin V2 have no key bias.
 @pytest.mark.parametrize(
     ("name", "given", "key"),

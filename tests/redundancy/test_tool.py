@@ -1,4 +1,4 @@
-"""The command `bias-audit` on configurations, folders, users' functions and earlier reports."""
+"""The command `bias-audit` reads configurations, folders, users' functions and earlier reports."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from redundancy.expecting import differences
 from redundancy.models.tiny import quiet, tiny
 
 ALL, HALF, NONE, MEAN = "all", "half", "none", "mean"
-#: {architecture: (fields at a published size, what can go: b_K alone, b_V together, b_O alone)}
+#: {architecture: (fields at a published size, how much can go of b_K, of b_V into b_O, of b_O)}
 CONFIGS = {
     "gpt2": ({"n_embd": 1600, "n_head": 25, "n_layer": 48}, (ALL, ALL, MEAN)),
     "llama": (
@@ -85,9 +85,9 @@ def number():
 
 model = layer()
 """
-#: Shrunk GPT-2 has two layers of width d = 16 and a last norm: 2 (4 d of attention, 5 d of the MLP,
-#: 2 d of norms) + d numbers.  In each layer b_K (d), b_V (d), two β (2 d) and the means of b_O and
-#: b_2 (2) are redundant: 4 (2 d + 1).  Alone: b_K, and means of b_V, b_O, b_2: 2 (d + 3).
+#: In shrunk GPT-2, each of two layers of width d = 16 has 4 d numbers in attention, 5 d in the MLP
+#: and 2 d in norms; a last norm has d.  In each layer b_K (d), b_V (d), two β (2 d) and the means
+#: of b_O and b_2 are redundant.  Alone, b_K can go, and one direction each of b_V, b_O and b_2.
 GPT2 = {"numbers": 23 * 16, "redundant": {"alone": 2 * (16 + 3), "together": 4 * (2 * 16 + 1)}}
 
 
@@ -108,7 +108,7 @@ def folder(tmp_path_factory):
 
 
 def former(place, name, capfd):
-    """Write the report that the command gives for a folder of ``place`` to a file, once."""
+    """Write the command's report on a folder in ``place`` to a file, unless the file exists."""
     file = place / f"{name}.json"
     if not file.exists():
         main([name, "--json"])
@@ -179,14 +179,14 @@ def test_the_command(what, folder, capfd, monkeypatch):
 
 
 def report(**rows):
-    """A report as read from JSON, with a row "layers.0.{name}.bias" for each {name: its fields}."""
+    """A report as if read from JSON, with a row "layers.0.{name}.bias" for each {name: fields}."""
     plain = {"part": "", "size": 8, "alone": 0, "together": 0, "into": [], "verdict": "agree",
              "injected": False}  # fmt: skip
     made = [plain | {"name": f"layers.0.{name}.bias"} | given for name, given in rows.items()]
     return {"mode": "evaluation", "rows": made}
 
 
-#: {title: (earlier report, this report, words of the difference, or None if there is none)}
+#: {title: (earlier report, this report, words for the difference, or None if there is none)}
 DIFFERENT = {
     "nothing": (report(a={"alone": 8}), report(a={"alone": 8}), None),
     "lost, and redundant": (

@@ -1,4 +1,4 @@
-"""Measurements confirm every row of the table of what can go, and contradict its opposite."""
+"""Measurements confirm every row in the table of what can go, and contradict the row's opposite."""
 
 from dataclasses import replace
 
@@ -64,7 +64,7 @@ def test_the_calculus_predicts_what_breaks_a_row(words, sizes):
 def test_the_opposite_of_an_answer_is_contradicted(title, way):
     row = ROWS[title]
     for number, answer in enumerate(row.answers):
-        if "μ" in answer.into:  # no derivative is taken in a running mean; the next test covers it
+        if "μ" in answer.into:  # no derivative is taken in a running mean; the next test applies
             continue
         much, into = "all" if answer.stays else "stays", dict.fromkeys(answer.into, "")
         opposite = replace(answer, much=much, into=into, where="")
@@ -90,7 +90,7 @@ def test_all_biases_of_a_block_become_zero_together(row):
     found = Measured(module, dict.fromkeys(s for a in answers for s in (a.bias, *a.into)))
     inputs = found.draw(0)
     before, bound = found.run({}, *inputs), 0.0
-    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):  # b_V last, as b_Q changes it
+    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):  # b_V last, as b_Q changes b_V
         shifts = found.surgery(answer)
         bound += unseen(shifts)
         for name, shift in shifts.items():

@@ -1,4 +1,4 @@
-"""After `pip install .[audit]` in an empty environment, the command and a program work."""
+"""After `pip install .[audit]` in an empty environment, the command and a user's program work."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from redundancy.models.tiny import quiet, tiny
 def command(tmp_path_factory):
     """The path of the command in a fresh environment with only the packages that pip installs."""
     place = tmp_path_factory.mktemp("installed")
-    source = place / "source"  # a copy, as pip adds a build folder to what it installs
+    source = place / "source"  # a copy, because pip adds a build folder to the source
     shutil.copytree(
         ROOT / "notebooks", source / "notebooks", ignore=shutil.ignore_patterns("*.ipynb")
     )
