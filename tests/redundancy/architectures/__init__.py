@@ -1,9 +1,9 @@
 """Small copies of published modules, each with its hand-derived number of redundant directions.
 
     ARCHITECTURES["GRU"].build()       # the module, at small sizes
-    ARCHITECTURES["GRU"].redundant     # directions of all its biases together that can go
+    ARCHITECTURES["GRU"].redundant     # how many directions of all its biases together can go
 
-Read `cases` first.  A `trap` is a module whose code can mislead the calculus or the Jacobian.
+Read `cases` first.  Comments say what can go and, in parentheses, how many directions that makes.
 """
 
 from . import attention, recurrent, sequence, traps, vision, wrappers  # noqa: F401

@@ -1,4 +1,4 @@
-"""Attention layers from projects.  Comments list what can go; "b_V with b_O" means into b_O."""
+"""Attention layers as published projects write them; comments say which biases can go."""
 
 import math
 
@@ -22,7 +22,7 @@ def linears(names, bias=True):
     return {name: nn.Linear(D, D, bias=bias) for name in names.split()}
 
 
-# b_K (D); b_V with b_O (D)
+# b_K can go (D), and b_V moves into b_O (D)
 @case("nanoGPT: attention", numbers(), 2 * D)
 class CausalSelfAttention(nn.Module):
     def __init__(self, flash: bool = True):
@@ -51,7 +51,7 @@ class CausalSelfAttention(nn.Module):
 case("nanoGPT: attention by hand", numbers(), 2 * D)(lambda: CausalSelfAttention(flash=False))
 
 
-# b_K; b_V with b_O.  Here the attribute `h` is a number of heads; in GPT-2, `h` holds the blocks
+# b_K can go, and b_V moves into b_O.  Here `h` is a number of heads, but GPT-2's `h` holds blocks
 @case("former: attention", numbers(), 2 * D)
 @made(lambda: dict(linears("tokeys toqueries tovalues unifyheads"), h=H))
 def former(self, x):
@@ -79,11 +79,11 @@ def to_q(self, x):
 
 # the norm's shift β stays: softmax cancels W_K β, b_O absorbs W_V β, but no bias absorbs W_Q β
 case("lucidrains: attention with its norm", numbers(), 0)(lambda: to_q(False))
-# b_Q takes W_Q β, so β can go (D)
+# here b_Q absorbs W_Q β, so β can go (D)
 case("a bias of the queries alone", numbers(), D)(lambda: to_q(True))
 
 
-# b_K (H * K); b_V with b_O (H * K)
+# b_K can go (H * K), and b_V moves into b_O (H * K)
 @case("einsum with parameters", numbers(), 2 * D, also=("bq", "bk", "bv"))
 @made(lambda: {f"w{n}": zeros(D, H, K) for n in "qkv"} | {f"b{n}": zeros(H, K) for n in "qkv"}
       | {"wo": zeros(H, K, D), "bo": zeros(D)})  # fmt: skip
@@ -95,7 +95,7 @@ def einsum(self, x):
     return torch.einsum("bhqs,bshk,hkd->bqd", weights, v, self.wo) + self.bo
 
 
-# b_K if the null keys move with it; b_V with b_O if the null values move with it
+# b_K can go if mem_k changes with it; b_V can move into b_O if mem_v changes with it
 @case("x-transformers: null keys and values", numbers(), 2 * D, also=("mem_k", "mem_v"))
 @made(lambda: linears("to_q to_k to_v to_out") | dict(mem_k=zeros(H, 2, K), mem_v=zeros(H, 2, K)))
 def null_keys(self, x):
@@ -113,15 +113,15 @@ def self_attention(self, x):
     return self.mha(x, x, x, need_weights=False)[0]
 
 
-# none: the zero key and value do not move, so outputs depend on b_K and b_V
+# nothing can go: the added key and value stay zero, so outputs depend on b_K and b_V
 case("PyTorch: add_zero_attn", numbers(), 0)(lambda: self_attention(add_zero_attn=True))
-# b_K if bias_k moves with it; b_V with b_O if bias_v moves with it
+# b_K can go if bias_k changes with it; b_V can move into b_O if bias_v changes with it
 case("PyTorch: bias_k and bias_v", numbers(), 2 * D, also=("bias_k", "bias_v"))(
     lambda: self_attention(add_bias_kv=True)
 )
 
 
-# the biases of Wa and Ua add up, so one is enough (D); that of Va is the same for every key (1)
+# Wa's bias moves into Ua's (D); Va's can go, as softmax cancels what is the same for every key (1)
 @case("Bahdanau: additive attention", numbers((2, D), (2, N, D)), D + 1)
 @made(lambda: linears("Wa Ua") | {"Va": nn.Linear(D, 1)})
 def bahdanau(self, query, keys):
@@ -145,9 +145,9 @@ def softermax(self, x):
     return self.proj(joined(out / total))
 
 
-# b_K; b_V with b_O
+# b_K can go, and b_V moves into b_O
 case("softermax: base 2, running maximum", numbers(), 2 * D)(lambda: softermax(False))
-# the same, as even a rounded maximum cancels; the calculus only sees that `ceil` depends on b_K
+# the same, as a rounded maximum also cancels; the calculus sees only that `ceil` depends on b_K
 case("softermax: maximum rounded up", numbers(), 2 * D, finds=D)(lambda: softermax(True))
 
 
@@ -187,7 +187,7 @@ def mla(self, x, start_pos=0):
     return self.wo(torch.einsum("bsht,bthd->bshd", scores, self.v_cache[:bsz, :end_pos]).flatten(2))
 
 
-# b_V with b_O (D); the shared bias of queries and keys stays
+# b_V moves into b_O (D); the shared bias of queries and keys stays
 @case("Reformer: shared queries and keys", numbers(), D)
 @made(lambda: linears("toqk tov to_out"))
 def reformer(self, x):
@@ -215,13 +215,13 @@ def biases(self, x):
     return self.proj((attn @ v).transpose(1, 2).reshape(*x.shape[:2], -1))
 
 
-# b_V with b_O
+# b_V moves into b_O
 case("BEiT: biases put together with zeros", numbers(), D)(lambda: biases(False))
-# b_V with b_O, and the part of the bias that the mask multiplies by zero
+# b_V moves into b_O, and the part of the bias that the mask multiplies by zero can go
 case("DINOv3: a masked key bias", numbers(), 2 * D)(lambda: biases(True))
 
 
-# phi makes the keys, so its bias can go (3); g makes the values, and o's bias takes g's bias (4)
+# phi makes the keys, so its bias can go (3); g makes the values, so its bias moves into o's (4)
 @case("SAGAN: 1 x 1 convolutions", numbers((2, D, 3, 3)), 3 + 4)
 @made(lambda: dict(theta=nn.Conv2d(D, 3, 1), phi=nn.Conv2d(D, 3, 1), g=nn.Conv2d(D, 4, 1),
                    o=nn.Conv2d(4, D, 1), gamma=zeros()))  # fmt: skip
@@ -233,7 +233,7 @@ def sagan(self, x):
     return self.gamma * self.o(torch.bmm(g, beta.transpose(1, 2)).view(-1, 4, h, w)) + x
 
 
-# b_K; b_V with proj_out's bias; the norm's shift with b_Q and b_V (D each)
+# b_K can go, b_V moves into proj_out's bias, and the norm's shift into b_Q and b_V (D each)
 @case("VAE: attention block", numbers((2, D, 3, 3)), 3 * D)
 @made(lambda: {n: nn.Conv2d(D, D, 1) for n in ("q", "k", "v", "proj_out")}
       | {"norm": nn.GroupNorm(2, D, eps=1e-6)})  # fmt: skip
@@ -258,7 +258,7 @@ def attend(self, x, layer_past):
 
 @made(lambda: dict(c_attn=nn.Linear(D, 3 * D), c_proj=nn.Linear(D, D)))
 def decoder(self, x, *past):
-    """Decode two tokens; then, unless a cache was handed in, the remaining ones one by one."""
+    """Decode two tokens and, unless a cache was handed in, the remaining tokens one at a time."""
     out, cache = attend(self, x[:, :2], past)
     outs = [out]
     for i in range(2, x.shape[1]) if not past else ():
@@ -267,7 +267,7 @@ def decoder(self, x, *past):
     return torch.cat(outs, 1)
 
 
-# b_K, and b_V with b_O, as the biases also shift the cached keys and values
+# b_K can go and b_V moves into b_O, as the biases also shift the cached keys and values
 case("a cache that the module fills", numbers(), 2 * D)(decoder)
-# none, as the biases do not shift the keys and values in the cache that was handed in
+# nothing can go, as the biases do not shift the keys and values in the cache that was handed in
 case("a cache handed in", numbers((2, N, D), (2, H, 3, K), (2, H, 3, K)), 0)(decoder)

@@ -11,7 +11,7 @@ from torch import nn
 
 #: The numbers of stream features, heads, features per head, hidden features, tokens and words.
 D, H, K, F, N, V = 8, 2, 4, 12, 5, 16
-#: Names of one-axis parameters that multiply, and so are not added to anything.
+#: The endings of the names of vectors that multiply something instead of being added to it.
 GAINS = re.compile(r"(weight|gamma\w*|scale|alpha|\bD|original0)$")
 
 ARCHITECTURES: dict[str, Case] = {}
@@ -19,16 +19,16 @@ ARCHITECTURES: dict[str, Case] = {}
 
 @dataclass(frozen=True)
 class Case:
-    """A module to follow.
+    """A module and what the tests know about it.
 
     ``inputs(seed)`` draws a tuple of inputs.  ``redundant``, derived by hand, counts the redundant
     directions of all parameters that are added to something; ``also`` holds endings of the names of
-    such parameters with more than one axis.  ``plain`` turns the module into an equal one that
-    autograd can differentiate.
+    such parameters with more than one axis.  ``plain`` turns the module into an equivalent
+    one that autograd can differentiate.
 
-    ``finds`` is the calculus's count, if that is smaller; ``counts`` is the Jacobian's count, if
-    autograd misses some of what the module does; ``unknown`` means that the calculus cannot follow
-    the module and must say so.
+    ``finds`` is the calculus's count, if that is smaller than ``redundant``; ``counts`` is the
+    Jacobian's count, if autograd misses some of what the module does; ``unknown`` means that the
+    calculus cannot follow the module and must say so.
     """
 
     build: Callable
@@ -43,7 +43,7 @@ class Case:
     seed: int = 0
 
     def added(self, module):
-        """{name: parameter} for all parameters that are added to something, with tied ones once."""
+        """{name: parameter} for parameters that are added to something; tied ones occur once."""
         return {
             name: p for name, p in module.named_parameters()
             if (p.dim() == 1 and not GAINS.search(name)) or name.endswith(self.also or "\0")
@@ -76,7 +76,7 @@ class Made(nn.Module):
 
 
 def made(parts):
-    """A decorator that turns a forward into a function that makes a module from ``parts(...)``."""
+    """A decorator that turns a forward function into one that makes a module of ``parts(...)``."""
     return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
 
 

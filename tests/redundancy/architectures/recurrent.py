@@ -15,17 +15,17 @@ def first(self, x):
     return self.rnn(x)[0]
 
 
-# bias_ih and bias_hh add up in all four gates, in both directions of both layers
+# bias_hh moves into bias_ih, in all four gates and in both directions of both layers
 case("LSTM: two layers, both directions", SEQUENCES, 4 * 4 * 6)(
     lambda: first(nn.LSTM, num_layers=2, bidirectional=True)
 )
 case("LSTM with a projection", SEQUENCES, 4 * 6)(lambda: first(nn.LSTM, proj_size=3))
-# b_ih and b_hh add up in both gates, but the candidate state multiplies W_h h + b_hh by a gate
+# in both gates bias_hh moves into bias_ih; in the candidate state it stays, as a gate multiplies it
 case("GRU", SEQUENCES, 2 * 6)(lambda: first(nn.GRU))
 
 
-# the shifts of the two norms on the gates add up (4 * 6), and each norm subtracts the mean of the
-# bias before it (2); the shift of the cell's norm stays, as tanh reads it
+# norm_hh's shift moves into norm_ih's (4 * 6), and the means of both biases can go, as these norms
+# cancel them (2); norm_c's shift stays, as tanh reads it
 @case("LSTM with LayerNorm", numbers((2, 4, 5), (2, 6)), 4 * 6 + 2)
 @made(lambda: dict(ih=nn.Linear(5, 24), hh=nn.Linear(6, 24), norm_ih=nn.LayerNorm(24),
                    norm_hh=nn.LayerNorm(24), norm_c=nn.LayerNorm(6)))  # fmt: skip

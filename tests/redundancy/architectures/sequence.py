@@ -33,8 +33,8 @@ class MLP(nn.Module):
         return self.dropout(self.c_proj(self.gelu(self.c_fc(x))))
 
 
-# b_K; b_V with b_O; ln_1's shift, into b_Q and b_V; ln_2's shift, into c_fc's bias (D each); and
-# the mean of b_O, which ln_2 cancels and c_proj's bias takes (1)
+# b_K can go, b_V moves into b_O, ln_1's shift into b_Q and b_V, ln_2's into c_fc's bias (D each),
+# and the mean of b_O, which ln_2 cancels, into the bias of the MLP's c_proj (1)
 @case("nanoGPT: block", numbers(), 4 * D + 1)
 class Block(nn.Module):
     def __init__(self):
@@ -61,7 +61,7 @@ def gpt(self, idx):
     return F_.cross_entropy(logits.view(-1, V), targets.view(-1), reduction="none")
 
 
-# each of two blocks: 4 D as above, and the means of b_O and b_2, which norms cancel (2)
+# in each block, 4 D directions can go as above, and so can the means of both c_proj biases (2)
 @case("nanoGPT: model", words(), 2 * (4 * D + 2))
 def tied_gpt():
     model = gpt(True)
@@ -69,7 +69,7 @@ def tied_gpt():
     return model
 
 
-# the head's bias takes ln_f's shift (D), and the loss does not depend on that bias's mean (1)
+# ln_f's shift also moves into the head's bias (D), whose mean can go, as softmax cancels it (1)
 case("nanoGPT: loss, the head with a bias", words(), 2 * (4 * D + 2) + D + 1)(lambda: gpt(False))
 
 
@@ -82,8 +82,8 @@ def bert_layer(self, x, mask):
     return self.output_norm(self.output(F_.gelu(self.intermediate(x))) + x)
 
 
-# each layer: b_K; b_V with b_O; the shift of the norm before it, into b_Q, b_V and b_O; LayerNorm's
-# shift, into both biases of the MLP (D each); and the means of b_O and b_2, which norms cancel
+# In each layer, b_K can go, b_V moves into b_O, the preceding norm's shift into b_Q, b_V and b_O,
+# and LayerNorm's shift into both biases of the MLP (D each); norms cancel the means of two biases
 @case("BERT with its embedding norm", words(), 2 * (4 * D + 2))
 @made(lambda: dict(
     word=nn.Embedding(V, D), position=nn.Embedding(N, D), token_type=nn.Embedding(2, D),
@@ -109,9 +109,9 @@ def detr_layer(self, tgt, memory, pos, query_pos):
     return self.norm3(tgt + self.linear2(F_.relu(self.linear1(tgt))))
 
 
-# Each of two layers: b_K and b_V of both attentions (4 D), norm1's shift into b_Q and b_O of the
-# cross-attention, norm2's into linear1 and linear2 (2 D), and three means (3).  The decoder's norm
-# cancels the mean of each norm3's shift (2), and its own shift goes into both heads (D)
+# In each layer, b_K and b_V of both attentions can go (4 D), norm1's shift moves into b_Q and b_O
+# of the cross-attention, norm2's into linear1 and linear2 (2 D), and three means can go (3).  The
+# decoder's norm cancels the mean of each norm3's shift (2); its shift moves into both heads (D)
 @case("DETR: decoder", numbers((4, 2, D), (4, 2, D), (3, 2, D)), 2 * (6 * D + 3) + 2 + D)
 @made(lambda: norms("norm") | linears("bbox") | dict(
     layers=nn.ModuleList([detr_layer(), detr_layer()]), query_embed=nn.Embedding(3, D),
@@ -148,9 +148,9 @@ def geglu(self, x):
     return self.outer(x * F_.gelu(gates))
 
 
-# the shift of the context's norm (6), which is the same for every key and goes through the values
-# into to_out; the shifts of both MLPs' norms into their first biases and the last norm's into the
-# head (3 D); the means of four biases and of three latents, which norms cancel (7)
+# The shift of the context's norm moves through the values into to_out (6), the shifts of both MLPs'
+# norms move into the MLPs' first biases, and the last norm's into the head (3 D).  The means of
+# four biases and of three latents can go, as norms cancel them (7)
 @case("Perceiver", numbers((2, 7, 6)), 6 + 3 * D + 4 + 3, also=("latents",))
 @made(lambda: dict(
     latents=zeros(3, D), cross=pre_norm(perceiver_attention(6), 6), cross_ff=pre_norm(geglu()),
@@ -195,10 +195,10 @@ def convolution_module(self, x):
     return self.pointwise_conv2(x).transpose(1, 2)
 
 
-# The norms of ff1 and ff2 move into the first biases of these layers (2 D); norm_mha into b_Q
-# and b_V, b_Q into both pos_biases, and b_V into b_O; b_K goes alone (4 D).  norm_conv moves into
-# pointwise_conv1, and depthwise_conv's bias into BatchNorm (2 D), whose shift stays, as silu reads
-# it.  Norms cancel the means of four output biases (4)
+# The shifts of the norms in ff1 and ff2 move into the first biases there (2 D).  norm_mha's moves
+# into b_Q and b_V, b_Q into both pos_biases, b_V into b_O, and b_K can go (4 D).  norm_conv's moves
+# into pointwise_conv1, and depthwise_conv's bias into BatchNorm (2 D), whose shift stays, as silu
+# reads it.  The means of four output biases can go, as norms cancel them (4)
 @case("Conformer", numbers((2, 4, D)), 8 * D + 4, also=("pos_bias_u", "pos_bias_v"))
 @made(lambda: norms("norm_mha norm_conv norm_final") | dict(
     ff1=feed_forward(), mha=relative_attention(), conv=convolution_module(), ff2=feed_forward()))  # fmt: skip
@@ -234,11 +234,11 @@ def experts(self, x):
     return (out if self.shared is None else out + self.shared(x)).view(shape)
 
 
-# the mean of the router's bias, as softmax reads only differences
+# the mean of the router's bias can go, as softmax reads only differences
 case("mixture of experts: softmax router", numbers(), 1)(lambda: experts(False, False))
-# that mean, and a bias common to all experts, which the shared one takes as weights sum to one (D)
+# that mean can go, and a bias common to all experts moves into `shared`, as weights sum to 1 (D)
 case("mixture of experts: a shared one", numbers(), 1 + D)(lambda: experts(False, True))
-# only the mean of the bias that selects; the Jacobian does not show selection, so it counts all 4
+# only the mean of the bias that selects can go; the Jacobian misses the selection and counts all 4
 case("mixture of experts: sigmoid router, a bias that selects", numbers(), 1, counts=4, seed=9)(
     lambda: experts(True, False)
 )

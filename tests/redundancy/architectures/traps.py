@@ -1,7 +1,7 @@
 """Modules whose code misleads: the keys go through tanh in ways that are hard to trace.
 
-Because of tanh the outputs depend on b_K, so only the D directions of b_V can go, with b_O.
-Autograd traces few of these ways; where it fails, the Jacobian misses b_K and counts 2 D.
+Because of tanh the outputs depend on b_K, so only b_V can go: it moves into b_O (D directions).
+Autograd traces few of these ways; where autograd fails, the Jacobian misses b_K and counts 2 D.
 """
 
 import io
@@ -97,7 +97,7 @@ def trap(title, through, **options):
 
 
 case("keys: a hook", numbers(), D)(hooked)
-# the condition depends on b_K only by its mean; softmax cancels the rest of b_K in both branches
+# all of b_K except its mean, which the condition reads, can go (D - 1); b_V moves into b_O (D)
 case("keys: a branch", numbers(), 2 * D - 1, counts=2 * D)(
     lambda: sly(lambda k: k * 2 if k.mean() > 0 else k)
 )
@@ -117,7 +117,7 @@ for words, through in {
     "whole numbers": lambda k: (k * 4).to(torch.int64).to(k.dtype),
 }.items():
     trap(words, through, counts=2 * D)
-#: functions that leave PyTorch, for which the calculus must say that it cannot follow them
+#: The calculus must say that it cannot follow these functions, which leave PyTorch.
 for words, through in {
     "its bits": lambda k: (k.detach().view(torch.int64) & ~0xFFFFFFFFFFFF).view(torch.float64),
     "data that is replaced": data_replaced,
@@ -171,11 +171,11 @@ case("dropout of the weights in evaluation", numbers(), D)(
 case("values with noise", numbers(), 2 * D, unknown=True)(
     lambda: sly(values=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
 )
-# b_K; each value is 0 or 1 with a probability that depends on b_V, which the Jacobian misses
+# b_K can go; b_V stays, as it sets the chance that a value is 1, which the Jacobian misses
 case("values drawn by chance", numbers(), D, counts=2 * D)(
     lambda: sly(values=lambda v: torch.bernoulli(v.sigmoid()))
 )
-# b_K; b_V stays, as one of the values, which depend on it, multiplies them all
+# b_K can go; b_V stays, as one value, which b_V shifts, multiplies all values
 case("filled with a number", numbers(), D)(
     lambda: sly(values=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0]) * v)
 )

@@ -35,9 +35,9 @@ def timm_block(self, x):
     return x + self.mlp(self.norm2(x)) * self.ls2_gamma
 
 
-# Each of two blocks: b_K, b_V, two norms' shifts, the multiples of 1 / γ of two output biases (4 D
-# + 2).  The head takes the last norm's shift (D).  9 rows of D numbers in tables and biases are
-# added to 7 tokens, each of which depends on D - 1 directions, so 9 D - 7 (D - 1) can go
+# In each block, b_K, b_V, two norms' shifts and the multiples of 1 / γ in two output biases can go
+# (4 D + 2); the last norm's shift moves into the head (D).  Tables and biases add 9 rows of D
+# numbers to 7 tokens, whose means norms cancel, so 9 D - 7 (D - 1) directions of the rows can go
 @case("timm: ViT with registers", images(2, 3, 4), 2 * (4 * D + 2) + D + 2 * D + 7,
       also=("cls_token", "reg_token", "pos_embed"))  # fmt: skip
 @made(lambda: dict(
@@ -52,7 +52,7 @@ def vision_transformer(self, x):
 
 
 def windows(x, w):
-    """Cut (batch, height, width, …) into windows: (windows, tokens, …)."""
+    """Cut (batch, height, width, …) into (windows, tokens, …)."""
     B, height, width, *C = x.shape
     x = x.view(B, height // w, w, width // w, w, *C).transpose(2, 3)
     return x.reshape(-1, w * w, *C)
@@ -111,8 +111,8 @@ def swin_stage(self, x):
 
 
 # In each of the two blocks, b_K, b_V, the shifts of two norms, a constant in each head's table and
-# two means can go (4 D + H + 2).  `reduction` maps the 4 D shifts of the merging norm to 2 D,
-# so a space of dimension 2 D becomes zero
+# two means can go (4 D + H + 2).  `reduction` maps the merging norm's shift, 4 D numbers,
+# to 2 D numbers, so 2 D directions can go
 SWIN, TABLE = 2 * (4 * D + H + 2) + 2 * D, ("bias_table",)
 case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
 # Padding follows the first norms, so no bias takes their shifts (2 D less); merging pads with
@@ -126,8 +126,8 @@ case(
 )(lambda: swin_stage(2))
 
 
-# b_K, b_V, and the two parts of the modulation's bias that shift the inputs of qkv and the MLP
-# (4 D); gates multiply all biases that reach the stream, so no mean can go
+# b_K, b_V and the two parts of the modulation's bias that shift the inputs of qkv and the MLP can
+# go (4 D); gates multiply all biases that reach the stream, so no mean can go
 @case("DiT: block with adaLN", numbers((2, 5, D), (2, D)), 4 * D)
 @made(lambda: dict(
     norm1=nn.LayerNorm(D, elementwise_affine=False), norm2=nn.LayerNorm(D, elementwise_affine=False),
@@ -179,13 +179,13 @@ def spatial_transformer(self, x, context):
     return self.proj_out(y.reshape(b, h, w, c).permute(0, 3, 1, 2).contiguous()) + x
 
 
-# In each of three residual blocks time_emb_proj takes conv1's bias (D), and norm2 cancels constants
-# in each group (2).  In the transformer, its norm's shift goes into proj_in (D), norm3's into proj
-# (D), and ff_out's bias into proj_out (D), as do the means of proj_in and of both attention layers,
-# which norms cancel (3).  Constants in each group of conv_in and the first conv2 pass two norms and
-# go into proj_out (4); those in each group of `down` go into the next conv2 (2).  The mean of `up`
-# goes into the skip, one of whose groups holds its channels (1).  In the last block the biases of
-# conv2 and of the skip add up (D), and norm_out cancels constants in each group (2)
+# In each residual block conv1's bias moves into time_emb_proj's (D), and norm2 cancels constants in
+# each group (2).  In the transformer the shift of `norm` moves into proj_in, norm3's into proj, and
+# ff_out's bias into proj_out (3 D), as do the means of proj_in and of both attention layers, which
+# norms cancel (3).  Constants in each group of conv_in and the first conv2 pass two norms and move
+# into proj_out (4); those in each group of `down` move into the next conv2 (2).  The mean of `up`,
+# whose channels form a group of the last norm1, moves into the last skip (1).  In the last block,
+# conv2's bias moves into the skip's (D), and norm_out cancels constants in each group (2)
 @case(
     "UNet with cross-attention", numbers((2, 3, 4, 4), (2, F), (2, 3, 6)), 3 * (D + 2) + 4 * D + 12
 )
@@ -284,22 +284,22 @@ def sets(seed):
 
 for mode in ("eval", "train"):
     small, larger, noise = images(3, 3, 4), images(3, 3, 6), numbers((3, 5, 1, 1))
-    # the shifts of the block's last norm and of the downsampling norm add up
+    # the shift of the block's last norm moves into the downsampling norm's
     case(f"ResNet: basic block, {mode}", larger, 6, mode)(lambda: resnet(basic, False))
     case(f"ResNet: bottleneck, {mode}", larger, 6, mode)(lambda: resnet(bottleneck, False))
-    # also the 22 numbers in biases of convolutions: the next norm's shift or its mean absorbs them
+    # the 22 numbers in biases of convolutions can go too: the next norm absorbs or cancels them
     case(f"ResNet: basic block with biases, {mode}", larger, 6 + 22, mode)(
         lambda: resnet(basic, True)
     )
-    # no activation follows two projections, so later norms absorb or cancel the shifts after them
+    # the shifts in both `project`s can go, as no activation comes between them and the next norms
     case(f"MobileNetV2, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.ReLU6(), False))
     case(f"EfficientNet, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.SiLU(), True))
-    # a ReLU reads every norm's shift, so only biases of convolutions can go, into the norms
+    # a ReLU reads every norm's shift, so only biases of convolutions can go: they move into norms
     case(f"DenseNet, {mode}", small, 0, mode)(lambda: densenet(False))
     case(f"DenseNet with biases, {mode}", small, 4 + 2 * (6 + 3) + 5, mode)(lambda: densenet(True))
     case(f"DCGAN: generator, {mode}", noise, 0, mode)(lambda: generator(False))
     case(f"DCGAN: generator with biases, {mode}", noise, 6 + 4, mode)(lambda: generator(True))
-    # the biases of phi1 and rho1 go into the norms, and phi2's goes into rho1's
+    # the biases of phi1 and rho1 move into the norms, and phi2's moves into rho1's
     case(f"Deep Sets with BatchNorm: mean, {mode}", sets, D + F + D, mode)(lambda: deep_sets(True))
 # phi2's bias stays: a sum of n elements contains it n times, and n differs from set to set
 case("Deep Sets with BatchNorm: sum", sets, D + F)(lambda: deep_sets(False))
@@ -321,9 +321,9 @@ def convnext_block(self, x):
     return x + y.permute(0, 3, 1, 2)
 
 
-# The stem's mean (1); in each of two blocks dwconv's mean and the norm's shift (1 + D); in
-# the last MLP's bias the multiples of 1 / γ, which add a mean that the last norm cancels (1); that
-# norm's shift, into the head (D).  Earlier constants show at the zero padding of the last dwconv
+# The stem's mean can go (1); in each block, dwconv's mean and the norm's shift (1 + D) can go; so
+# can the multiples of 1 / γ in the last MLP's bias, as the last norm cancels the mean they add (1).
+# That norm's shift moves into the head (D).  Other means stay, as the last dwconv pads with zeros
 @case("ConvNeXt with LayerScale", images(2, 3, 8), 1 + 2 * (1 + D) + 1 + D)
 @made(lambda: dict(
     stem=nn.Sequential(nn.Conv2d(3, D, 2, 2), channels_first()), norm=nn.LayerNorm(D), head=nn.Linear(D, 5),

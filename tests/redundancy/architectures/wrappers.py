@@ -14,7 +14,7 @@ KNOWN = 4 * D + 1
 
 @made(lambda base, weigh: dict(weight=base.weight, bias=base.bias, weigh=weigh))
 def projection(self, x):
-    """A linear map with the parameters of ``base``, whose weight goes through ``weigh`` first."""
+    """The linear map ``base``, with its weight passed through ``weigh`` first."""
     return F_.linear(x, self.weigh(self.weight), self.bias)
 
 
@@ -89,11 +89,11 @@ def tied(place):
     return blocks
 
 
-# Three of the four means of b_O and b_2 can go (3): no norm reads the last.  b_K (D) and both ln_2
-# (2 D) can go.  As both layers share b_Q and b_V, the two ln_1 can only move with W_1 β_1 = W_2 β_2
-# (D), and the shared b_V goes into both output biases (D)
+# Three of the four means of c_proj biases can go (3), as norms follow them; b_K (D) and the shifts
+# of both ln_2 (2 D) can go.  As both layers share b_Q and b_V, the shifts of both ln_1 can only go
+# with W_1 β_1 = W_2 β_2 (D), and the shared b_V moves into both output biases (D)
 case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
     lambda: tied("c_attn")
 )
-# b_K, ln_1, ln_2 of each layer (6 D); the one b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
+# b_K, ln_1 and ln_2 of each layer can go (6 D); b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
 case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: tied("c_proj"))
