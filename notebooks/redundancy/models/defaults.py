@@ -1,11 +1,11 @@
 """Forty-nine architectures of `transformers`, each with the default configuration of its class.
 
-    audit(default("gptj"), inject=True)     # the audit of chapter 13, shrunk
-    line("gptj")                            # its row on the decision page, by prediction alone
+    audit(default("gptj"), inject=True)     # the audit in chapter 13, on a small model
+    line("gptj")                            # its row on the decision page, as an audit predicts it
 
-The default sizes determine which part of a head is rotated and whether the values of all heads
-together have more numbers than the stream.  `shrink` preserves both, so that the answers for the
-small model hold at full size.
+The default sizes determine which part of a head is rotated and whether all heads together have
+more values than the stream has features.  `shrink` preserves both, so the answers for the small
+model hold at full size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ codegen gpt_neox phi stablelm nemotron starcoder2 falcon esm llama qwen2 mistral
 persimmon gemma2 gpt_oss deberta deberta-v2 diffllama""".split()
 
 _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
-#: An audit with two stages and a small image takes seconds; the first layer stays the same.
+#: With two stages and a small image, an audit takes seconds; the first layer stays the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
 #: {architecture: the fields that differ from its default configuration}.
 GIVEN = {

@@ -4,8 +4,8 @@
     inputs = suitable_inputs(model)        # inputs on which the model runs, or NoInputs is raised
 
 The name of an argument (`ARGUMENTS`), the configuration, and the widths that the first layers read
-restrict what the argument may be.  Each way to draw the argument is tried, and arguments that the
-model's error message asks for are added.
+restrict what the argument may be.  Each way to draw it is tried, and arguments that the model's
+error message asks for are added.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NoInputs(ValueError):
 
 
 class _Draw:
-    """Draws arguments of a model by name, the same in every run."""
+    """Draws the arguments of a model by their names, with the same values in every run."""
 
     def __init__(self, model, batch=2, tokens=7, seed=0):
         self.model, self.batch, self.tokens = model, batch, tokens
@@ -64,13 +64,13 @@ class _Draw:
     # --- information from the configuration and the first layers
 
     def field(self, names, *parts, default=None):
-        """The value of the first of these fields that is set, in ``parts`` or else in any part."""
+        """The value of the first of these fields that has one, in ``parts`` or else in any part."""
         found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
         return next((value for value in found if value), default)
 
     @cached_property
     def features(self):
-        """Up to eight widths of inputs to layers, read from the attributes of the layers."""
+        """Up to eight input widths of the model's layers, read from the layers' attributes."""
         read = ("in_channels", "in_features", "normalized_shape")
         sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
         sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
@@ -127,7 +127,7 @@ class _Draw:
         yield from self.image(drawn)
 
     def grid(self, drawn):
-        """Layouts of patches: (time, height, width), (height, width), or the positions of all."""
+        """Layouts of patches: (time, height, width), (height, width), or all positions."""
         yield torch.tensor([[1, 4, 4]])
         yield torch.tensor([[4, 4]] * self.batch)
         yield torch.tensor([[4, 4]])
@@ -172,7 +172,7 @@ class _Draw:
         yield torch.ones(self.batch, dtype=torch.long)
 
     def ways(self, names, drawn):
-        """Yield all combinations of values for these arguments, added to those already drawn."""
+        """Yield ``drawn`` with each combination of values for the arguments in ``names``."""
         if not names:
             yield drawn
             return
@@ -188,7 +188,7 @@ def _parts(config):
 
 
 def places_of(model):
-    """The numbers of the tokens that stand for images, videos and sounds."""
+    """The ids of the tokens that stand for images, videos and sounds."""
     config = getattr(model, "config", None)
     parts = _parts(config) if is_config(config) else ()
     named = ((n, v) for p in parts for n, v in vars(p).items() if isinstance(v, int))
@@ -232,10 +232,9 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
 
 
 def _with_places(inputs, problem, config):
-    """Yield the inputs with as many placeholder tokens as the error message counts features.
+    """Yield the inputs with one placeholder token for each feature that the error message counts.
 
-    Some models report the count of numbers, not of features, so this count divided by the width is
-    tried as well.
+    Some models count numbers instead of features, so the count divided by the width is tried too.
     """
     said = re.search(r"(image|video|audio) features.* features:? (\d+)", problem, re.IGNORECASE)
     names = said and (f"{said[1].lower()}_token_id", f"{said[1].lower()}_token_index")
@@ -260,13 +259,13 @@ def _usual(model):
 
 
 def _beside(model, usual):
-    """The usual names with the name of a mask that says which part of a sound counts."""
+    """The usual names plus the name of a mask that hides the padding of a sound."""
     beside = re.compile(r"(feature|audio)\w*_mask")
     return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
 
 
 def _asked(model):
-    """Sets of names to try next, such as arguments without a default, or the first few."""
+    """Sets of names to try next, such as the arguments without a default, or the first few."""
     takes, arguments = _takes(model), inspect.signature(model.forward).parameters
     least = [n for n in takes if arguments[n].default is inspect.Parameter.empty]
     words = [n for n in takes if n == "input_ids" and n not in least]

@@ -4,10 +4,10 @@
     small.model, small.changes        # random weights; (field, before, after) of every change
 
 Which biases are redundant depends on the operations that receive them and on a few ratios: how many
-queries share a key, how much of a head is rotated, whether the values of all heads have more
-numbers than the stream.  None of this needs 4096 dimensions.  So every field with the name of a
-size becomes small, and these ratios are kept: groups of heads, parts of a head, equal widths.  The
-fewest first layers that contain every kind of layer are kept.
+queries share a key, how much of a head is rotated, and whether all heads together have more values
+than the stream has features.  None of this needs 4096 dimensions.  So every field with the name of
+a size becomes small, but groups of heads, parts of a head and equal widths keep their ratios.  Of
+the layers, only the first few are kept, just enough to include every kind of layer.
 
 The result is verified.  The full model is built without numbers (on PyTorch's meta device), and its
 `signature` describes the classes of its modules, their switches, its parameters, which of these are
@@ -41,7 +41,7 @@ STILL_SMALL = 5_000_000
 DEEPEST = 16
 #: The search ends when no inputs were found for this number of small models.
 MISSES = 8
-#: (the smallest number of heads, the least width of a part of a head), from small to large.
+#: Plans: (least number of heads, least width of a part of a head), from small to large.
 PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32))
 #: If no plan succeeds, the fields of one of these kinds at a time stay unchanged.
 LEFT = ("other", "positions", "image", "places")
@@ -84,7 +84,7 @@ def _short(value):
 def shrink(config, seed=0, full=None):
     """Shrink the model of a transformers configuration; the `Shrunk` is the same in every run.
 
-    ``full`` is the full model, if it exists; the small model then has its class and its structure.
+    ``full`` is the full model, if it exists; the small one then shares its class and structure.
     Raises CannotShrink if no smaller model has the structure of the full one.
     """
     with quiet(), torch.random.fork_rng([]):
@@ -126,7 +126,7 @@ class _Search:
     def smallest(self):
         """The first model that runs and has the null spaces of the full one, or else the closest.
 
-        A model that does not run may need inputs that cannot be drawn, which `audit` then reports.
+        A model that does not run may need inputs that cannot be drawn; `audit` then reports that.
         """
         tried, best, reason, misses = [], (), "", 0
         for fields, changes in self._plans():
@@ -200,9 +200,9 @@ class _Search:
 
 
 def class_of(config):
-    """The class that a configuration names, or None if the library lacks it: then no head is built.
+    """The class that a configuration names, or None if a model without a head is to be built.
 
-    For a part that the library cannot build by itself, a class with this configuration is returned.
+    `AutoModel` lacks some parts of models, whose classes are found in the configuration's package.
     """
     import transformers
 
@@ -254,7 +254,7 @@ def plain(name):
 
 
 def _switches(module):
-    """A module's booleans, words and Nones, which numbers are 0, and whether it has hooks."""
+    """A module's booleans, words and Nones, whether each number is 0, and whether it has hooks."""
     own = {k: v for k, v in vars(module).items() if not PLACE.search(k)}
     words = {(k, v) for k, v in own.items() if v is None or isinstance(v, bool | str)}
     numbers = {(k, v != 0) for k, v in own.items() if isinstance(v, int | float)}
@@ -265,7 +265,7 @@ def _switches(module):
 def null_spaces(model):
     """{(name of a map, has fewer rows than columns, has more)}; fewer rows mean a null space.
 
-    A matrix outside torch's layers may map in either direction, so more rows count there, too.
+    A matrix outside torch's layers may map in either direction, so there more rows count as well.
     """
     found = set()
     for name, module in model.named_modules():

@@ -41,14 +41,14 @@ MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
-#: Names of the widths of hidden layers, which become at most twice the width of the stream.
+#: Names of the widths of hidden layers, which become at most twice as wide as the stream.
 INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
 #: A number below this is not a width.
 LEAST = 16
 
 
 class CannotShrink(ValueError):
-    """No smaller model with the same structure was found; the message says what differed."""
+    """No smaller model with the same structure was found; the message says why."""
 
 
 def is_config(thing):
@@ -116,7 +116,7 @@ def depths(fields):
 def fewer_layers(fields, layers, spread=False):
     """The fields with at most ``layers`` layers; lists with an entry for each layer are cut.
 
-    A list of layer numbers keeps those below ``layers``; with ``spread``, all are scaled down.
+    A list of layer numbers keeps those below ``layers``; ``spread`` scales them down instead.
     """
     return _cut(fields, layers, {d for d in depths(fields) if d > layers}, spread)
 
@@ -157,8 +157,8 @@ def _are_places(name, value, deepest):
 def narrower(fields, sizes, heads, width, greedy=False):
     """{path: (kind, new value)} of numbers that change; (heads, width) is a plan of `shrinking`.
 
-    ``sizes`` are those of the full model's parameters: a number of kind "other" becomes small if it
-    is among them, or in any case with ``greedy``.
+    A number of kind "other" becomes small if it is one of the ``sizes`` of the full model's
+    parameters or, with ``greedy``, in any case.
     """
     found = list(numbers(fields))
     parts = {n.part: [] for n in found}
@@ -181,7 +181,7 @@ def narrower(fields, sizes, heads, width, greedy=False):
 
 
 def _tokens(found):
-    """(path, new number) of special tokens whose numbers are too large for the small vocabulary."""
+    """(path, new id) of special tokens whose ids are too large for the small vocabulary."""
     tokens, most = [n for n in found if n.kind == "token"], MOST["vocabulary"]
     large = sorted({n.value for n in tokens if n.value >= most})
     return [(n.path, most - 1 - large.index(n.value)) for n in tokens if n.value >= most]
@@ -194,7 +194,7 @@ def _at(fields, path):
 def _widths(parts):
     """{width: new width} for the streams and for all heads together.
 
-    Each part has as few heads as possible such that equal sizes stay equal and wider streams stay wider.
+    Each part gets as few heads as keep equal sizes equal and wider streams wider.
     """
     parts = [part for part in parts if part.streams][:6]
     choices = sorted(itertools.product((1, 2, 4, 8), repeat=len(parts)), key=sum)
@@ -236,7 +236,7 @@ class Part:
         return next((self.named[n][0] for n in names if n in self.named), default)
 
     def _largest_divisor(self, least):
-        """The largest number that divides a head and its parts into even, wide enough sizes."""
+        """The largest divisor that leaves a head and its parts even and wide enough."""
         self.sections = [n for n in self.found if "section" in n.name]
         parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
         self.others = {_prefix(n.name): n for n in self.found if n.kind == "heads"}
@@ -245,7 +245,7 @@ class Part:
         sizes = [size for size in sizes if size > 0]
         for share in _turned(self.fields):
             sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
-        total = sum(n.value for n in self.sections)  # together, half of the rotated features
+        total = sum(n.value for n in self.sections)  # they add up to half of the rotated features
         most = min(self.head // least, total // len(self.sections) if total else self.head)
         fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
@@ -256,7 +256,7 @@ class Part:
         return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 
     def widths(self, times):
-        """{width: new width} for streams and all heads, with ``times`` as many heads as planned."""
+        """{width: new width} of streams and of all heads; ``times`` multiplies numbers of heads."""
         self.times, one = times, self.head // self.divisor
         if not self.heads:
             least = self.width * (self.few if len(self.streams) == 1 else 1) * times
@@ -297,7 +297,7 @@ class Part:
         return widths.setdefault(value, self._beside(value, widths, capped))
 
     def _beside(self, value, widths, capped):
-        """A new width, which is smaller or larger than the stream if the old width was."""
+        """A new width that is below or above that of the stream, as the old one was."""
         stream = next((s for s in self.streams if s in widths), 0)
         if not stream:
             return max(4, _round(value / 16))
@@ -311,8 +311,8 @@ class Part:
     def of_heads(self, made, widths):
         """Yield (path, size) for sizes that depend on heads, such as those of rotated parts.
 
-        For other heads, such as Mamba's, their number times width stays a width.  Sections
-        add up to half of a rotated part, and there is one rotary factor for each pair of numbers.
+        For other heads, such as Mamba's, number times width stays the width of all heads or of
+        the stream.  Sections add up to half of a rotated part; each of its pairs has one factor.
         """
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
@@ -377,7 +377,7 @@ def _turned(fields):
 
 
 def _prefix(name):
-    """The prefix of a field's name that is about heads: "mamba_" for "mamba_n_heads"."""
+    """The prefix of a name for a number or width of heads: "mamba_" for "mamba_n_heads"."""
     return re.sub(
         r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name
     )
@@ -393,8 +393,8 @@ def _round(number):
 def ratios(fields):
     """The set of relations between sizes that a small model keeps.
 
-    These are whether a number of heads is 1 and how it compares with the first such number, the
-    ratios between parts of a head, and which streams are wider than a head.
+    They say whether a number of heads is 1 and how it compares with the first one, what ratios the
+    parts of a head have, and which streams are wider than a head.
     """
     parts, inside = {}, {}
     for n in numbers(fields):

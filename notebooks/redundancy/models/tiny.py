@@ -4,9 +4,8 @@
     model = tiny("llama", attention_bias=True)
     inputs = some_inputs(model)                # a dict of tensors, the same in every run
 
-Fields of the configuration are made small by name: any width becomes 32, heads 4, layers 2, and so on
-(`SMALL`); given fields take precedence.  The weights are the library's random initialisation with
-a fixed seed.
+The name of a field determines its small value (`SMALL`): 32 for a width, 4 for heads, 2 for layers;
+other values can be given.  The library initialises the weights at random, with a fixed seed.
 """
 
 from __future__ import annotations
