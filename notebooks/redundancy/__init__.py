@@ -1,8 +1,8 @@
 """Find the redundant directions of a model's parameters by numerical computation.
 
 ``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts and
-measures them for every parameter that a model adds, ``compare`` finds the numbers in which a port
-differs, and ``fold`` removes redundant parameters.
+measures them for every bias or other added parameter of a model, ``compare`` finds the numbers in
+which a port differs from its original, and ``fold`` removes redundant parameters.
 
 Read the modules in this order: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
 how it is run); ``shift`` (the calculus of shifts, which predicts); ``measuring`` and ``checking``

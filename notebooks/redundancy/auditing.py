@@ -40,11 +40,11 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     configuration file.  Unless it is a module, only its structure is audited, on a small model with
     random weights (`models.shrinking`); that takes seconds for any size, and the report says what
     was shrunk.  ``inputs`` is a dict, a tuple or a tensor; by default, suitable inputs are drawn.
-    ``training`` selects training mode, in which BatchNorm uses batch statistics and dropout acts.
+    ``training`` selects training mode, with BatchNorm's batch statistics and with dropout.
     ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too;
     ``tables`` audits added parameters that differ from token to token, such as positions.
     If a transformers model has many biases, a small model with its structure is audited first, and
-    the large model's own biases are then moved along the predictions.
+    the large model's own biases are then moved in the predicted directions.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
     that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
     Both move biases, gains and sinks off their special values.

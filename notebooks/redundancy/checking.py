@@ -4,8 +4,8 @@ The prediction is the space N of directions on which no operation depends.  The 
 space V of autograd's Jacobian, together with finite moves.  Each bias raises three questions:
 
 1. Does a finite move along the bias's part of N leave all outputs unchanged?
-2. If V has more directions than N, does a finite move along the extra ones change an output?  Then
-   these are flat only to first order (because a unit is always off, or few inputs reach a table).
+2. If V has more directions than N, does a finite move along the extra ones change an output?
+   If so, they are flat only to first order (a unit is always off, or few inputs reach a table).
 3. Does a finite move along the other directions of the bias change an output?
 """
 
@@ -139,7 +139,7 @@ class Check:
         return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
-        """The redundant directions that leave ``others`` fixed; with ``name``, in its family."""
+        """The redundant directions that keep ``others`` fixed; with ``name``, only its `Family`."""
         freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom
@@ -191,7 +191,7 @@ class Check:
         return self.measurement.shows(move, rounding, more)
 
     def _seen(self, name, move):
-        """Whether moving a bias changes an output, where outputs are predicted to depend on it."""
+        """Whether moving a bias, on which outputs are predicted to depend, changes an output."""
         heard = self.measurement.heard.get(name, 0.0 if self.measurement.heard else 1.0)
         return self.measurement.shows(move, max(SEEN * min(1.0, heard), unseen(move)), more=True)
 

@@ -5,8 +5,8 @@
     found.same              # whether both models compute the same, up to rounding
 
 A number is compared with the one that is used in the same place, regardless of the names of parameters
-and of how they are stored (`aligning`).  If biases differ, their difference is a move of the first
-model's biases to the second's.  The move is followed through every operation (`shift`) and then made,
+and of how they are stored (`aligning`).  If biases differ, their difference moves the first model's
+biases to the second's.  This move is followed through every operation (`shift`) and then made,
 alone and together with the other differences, which may cancel it.  This distinguishes a key bias
 that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A redundant bias
 may still be so large that it costs digits (chapter 15).
@@ -59,7 +59,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The report of `compare`; ``apart`` is {dtype: how far the outputs differ, relatively}.
+    """The report of `compare`; ``apart`` is {dtype: relative difference of the outputs}.
 
     The outputs are compared in the models' own dtypes, whose error is ``rounding``, and in float64
     with numbers that both models can store; ``apart`` is empty if no inputs suit both.
@@ -156,7 +156,7 @@ def _signs(like):
 
 
 def _rounded(tensor, dtype):
-    """Round a tensor's numbers to a dtype; ``copy_`` does it, because `exactly` undoes casts."""
+    """Round a tensor's numbers to a dtype, with ``copy_`` because `exactly` undoes casts."""
     return torch.empty(tensor.shape, dtype=dtype).copy_(tensor).double()
 
 
@@ -214,7 +214,7 @@ class _Side:
     """One of the two models: reads its numbers, and tests whether outputs depend on a move.
 
     The numbers are rounded to ``stored``, the coarser of the two models' dtypes.  A tensor that
-    equals one of ``others``, the tensors of the other side, shares its memory.
+    equals one of ``others``, the tensors of the other side, shares memory with that one.
     """
 
     def __init__(self, model, call, stored, others=()):
@@ -305,7 +305,7 @@ class _Judge:
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
 
     def _differs(self, pair):
-        """Whether a pair's numbers differ by more than their rounding and that of their sums."""
+        """Whether a pair's numbers differ by more than rounding, including that of long sums."""
         values = [n.values for n in pair.both if n]
         if torch.equal(values[0], values[-1]) and all(pair.both):
             return False
@@ -355,7 +355,7 @@ class _Judge:
 
     @property
     def _asked(self):
-        """[(index, side)] to test: only the first side if just biases differ and outputs agree."""
+        """[(index, side)] to test: the first side alone if only biases differ and outputs agree."""
         same = all(p.kind == "biases" and all(p.both) for p in self.differing)
         same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
         return [*enumerate(self.sides)][: 1 if same else 2]
@@ -382,7 +382,7 @@ class _Judge:
         return f"the {pair.what} differ" + order * torch.equal(*(x.sort().values for x in every))
 
     def _seen(self, pair):
-        """(a clause on what depends on the difference of a pair, whether the difference counts)."""
+        """(a clause on what depends on a pair's difference, whether this difference counts)."""
         if others := [p for p in self.unseen.get(pair, ()) if p is not pair]:
             names = listed(f"the {p.what}" if p.part else p.place for p in others)
             return f"{names} make up for it", False

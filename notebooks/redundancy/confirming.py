@@ -2,7 +2,7 @@
 
 If a model has many biases, only a small model is audited.  This module moves the large model's own
 biases: along random directions that should change no output, and, bias by bias, along directions
-that should change an output.  A bias that absorbs a move is found at the operation that adds it.
+that should change an output.  The bias that absorbs a move is found where the model adds this bias.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):
-    """Follows one move, while ``absorbers`` {name: tensor} cancel those shifts that they can.
+    """Follows one move, while ``absorbers`` {name: tensor} cancel the shifts that they can absorb.
 
     ``found`` is {name of an absorber: the numbers that the absorber takes up}.
     """
@@ -66,7 +66,7 @@ def confirm(model, call, report, seed=0):
 
 
 def _alike(rows):
-    """Groups of rows; each holds one bias in all layers, if the answer is the same in them all."""
+    """Groups of rows, one for each bias whose answer is the same in all layers."""
     share = lambda row: (row.alone == row.size, row.together == row.size, bool(row.together))
     kinds = grouped(rows, lambda row: (starred(row.name), row.part))
     return [some for some in kinds if len({share(row) for row in some}) == 1]
@@ -103,7 +103,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if not run.failed:  # else the absorber comes earlier, and the absorber's row tests both
+        if not run.failed:  # else the absorber is added earlier, and its own row tests both biases
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):
@@ -125,6 +125,6 @@ class _Confirming:
 
 
 def _beside(other, name, mine):
-    """The name ``other``, moved by as many layers as ``mine`` comes after ``name``."""
+    """The name ``other``, its layer number shifted by the difference of ``mine`` and ``name``."""
     first = lambda text: int((NUMBER.findall(text) or [0])[0])
     return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

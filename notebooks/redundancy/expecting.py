@@ -1,7 +1,7 @@
 """Describe in sentences, for CI, how a report differs from an earlier one.
 
 Rows are matched by parameter and part of attention.  A bias that only the earlier model has counts
-as lost.  If sizes differ, the comparison is only whether all, a part or nothing of it can go.
+as lost.  If the sizes of a bias differ, only "all", "a part" and "nothing" are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def differences(former, report):
 
 
 def _differs(row, now):
-    """A sentence on how one bias differs between two reports, or None if it does not."""
+    """A sentence on how one bias differs between two reports, or None if both agree."""
     if now is None:
         return f"this model lost {_bias(row)}; {_mattered(row)}"
     if row is None:

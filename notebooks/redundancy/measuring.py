@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from .nullity import CUT, MARGIN, demand_gap, singular_directions
 
-#: The number of rows of the Jacobian that are computed at a time.
+#: How many rows of the Jacobian are computed at a time.
 CHUNK = 128
 #: A finite move is tried at no more than the first number of inputs, or the second with ``more``.
 TRIED, MANY = 2, 60
@@ -25,10 +25,10 @@ SEEN = 1e-7
 
 
 def unseen(move):
-    """The share of the largest output by which rounding may change outputs in a redundant move.
+    """The share of the largest output by which rounding may change outputs after a redundant move.
 
     A number that is added in one place and subtracted in another makes the numbers in between
-    larger and costs them digits: 2^13 units of 2^-53, times 1 + the largest number in ``move``.
+    larger and costs them digits.  The share is 2^13 * 2^-53 * (1 + the largest number in ``move``).
     """
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
@@ -38,7 +38,7 @@ SMALL = 2.0**-30
 
 
 class DifferentiableStatistics(TorchFunctionMode):
-    """Computes batch norm in evaluation mode such that autograd reaches the running means."""
+    """Computes batch norm in evaluation mode so that autograd reaches the running means."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -89,7 +89,7 @@ class Measurement:
 
         If outputs depend on a layer a million times less than on others, the layer's columns would
         count as zero.  So each parameter's longest column is scaled to length 1, unless rounding
-        explains it: up to n 2^-52 times the longest column or the largest output, for n columns.
+        explains that length: up to n 2^-52 times the longest of n columns or the largest output.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
         norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()

@@ -49,7 +49,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 CUT = 1e-9
 #: No singular value may lie within this factor of the threshold, on either side.
 GAP = 10
-#: At first, rows outnumber parameters by this share; as many are added before each new rank.
+#: At first, rows outnumber parameters by this share, which is added again before each new rank.
 MARGIN = 0.25
 #: How many rotations are tried if the singular values of a matrix do not converge.
 TURNS = 3
@@ -112,7 +112,7 @@ class Jacobian:
         return torch.cat([self.places[name][index].flatten() for name, index in named])
 
     def nullity(self, *chosen):
-        """The `Nullity` of the chosen parameters while others are fixed; by default, of all.
+        """The `Nullity` of the chosen parameters, by default all, while the others are fixed.
 
         Raises KeyError for an unknown name and UnclearRank if there is no clear gap.
         """
@@ -269,7 +269,7 @@ def _rows(found, pull_back, parameters, start, stop):
 
 
 def _with_rows(triangle, rows):
-    """The triangle R for which R^T R is that of the old triangle plus that of the new rows."""
+    """The triangle R with R^T R = T^T T + A^T A, for the old triangle T and the new rows A."""
     return torch.linalg.qr(torch.cat([triangle, rows]), mode="r").R
 
 

@@ -112,7 +112,7 @@ def float64_copy(model, known=None):
         copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
-    for module in copied.modules():  # tensors that a run left in attributes, such as a table
+    for module in copied.modules():  # a run may have left tensors in attributes
         for name, value in vars(module).items():
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 setattr(module, name, value.detach().double())

@@ -2,7 +2,7 @@
 
 Two counts say how many numbers of a bias are redundant: ``alone``, while all other parameters stay
 fixed, and ``together``, while others compensate.  Only the first may be added up over biases,
-because b_O can absorb b_V and b_V can absorb b_O.  ``redundant`` counts every direction only once.
+because b_O can absorb b_V and b_V can absorb b_O.  ``redundant`` counts each direction once.
 """
 
 from __future__ import annotations

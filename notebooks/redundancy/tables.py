@@ -1,4 +1,4 @@
-"""Tables whose links work in Jupyter, Colab, GitHub and the built book, and lists in words."""
+"""Lists in words, and tables whose links work in Jupyter, Colab, GitHub and the built book."""
 
 from __future__ import annotations
 
