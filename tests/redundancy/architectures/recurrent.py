@@ -11,7 +11,6 @@ SEQUENCES = numbers((2, 4, 5))
 
 @made(lambda kind, **options: dict(rnn=kind(5, 6, batch_first=True, **options)))
 def first(self, x):
-    """The output of a recurrent network for each token."""
     return self.rnn(x)[0]
 
 

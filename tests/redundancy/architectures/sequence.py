@@ -111,7 +111,7 @@ def detr_layer(self, tgt, memory, pos, query_pos):
 
 # In each layer, b_K and b_V of both attentions can go (4 D), norm1's shift moves into b_Q and b_O
 # of the cross-attention, norm2's into linear1 and linear2 (2 D), and three means can go (3).  The
-# decoder's norm cancels the mean of each norm3's shift (2); its shift moves into both heads (D)
+# decoder's norm cancels the mean of each norm3's shift (2); its own shift moves into both heads (D)
 @case("DETR: decoder", numbers((4, 2, D), (4, 2, D), (3, 2, D)), 2 * (6 * D + 3) + 2 + D)
 @made(lambda: norms("norm") | linears("bbox") | dict(
     layers=nn.ModuleList([detr_layer(), detr_layer()]), query_embed=nn.Embedding(3, D),

@@ -37,7 +37,7 @@ def timm_block(self, x):
 
 # In each block, b_K, b_V, two norms' shifts and the multiples of 1 / γ in two output biases can go
 # (4 D + 2); the last norm's shift moves into the head (D).  Tables and biases add 9 rows of D
-# numbers to 7 tokens, whose means norms cancel, so 9 D - 7 (D - 1) directions of the rows can go
+# numbers to 7 tokens; norms cancel each token's mean, so 9 D - 7 (D - 1) directions can go
 @case("timm: ViT with registers", images(2, 3, 4), 2 * (4 * D + 2) + D + 2 * D + 7,
       also=("cls_token", "reg_token", "pos_embed"))  # fmt: skip
 @made(lambda: dict(
@@ -111,8 +111,8 @@ def swin_stage(self, x):
 
 
 # In each of the two blocks, b_K, b_V, the shifts of two norms, a constant in each head's table and
-# two means can go (4 D + H + 2).  `reduction` maps the merging norm's shift, 4 D numbers,
-# to 2 D numbers, so 2 D directions can go
+# two means can go (4 D + H + 2).  `reduction` maps the 4 D numbers of the merging norm's shift to
+# 2 D numbers, so 2 D directions of this shift can go
 SWIN, TABLE = 2 * (4 * D + H + 2) + 2 * D, ("bias_table",)
 case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
 # Padding follows the first norms, so no bias takes their shifts (2 D less); merging pads with
