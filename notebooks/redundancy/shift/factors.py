@@ -6,10 +6,10 @@ from .uses import BESIDE, SUMS, Uses, _factors, _numbered, _slots
 
 
 class Factors(Uses):
-    """A dispatch mode; after a run, ``order`` lists added parameters and keys of ``factors``.
+    """A dispatch mode; after a run, ``order`` lists the added parameters and keys of ``factors``.
 
-    Factors are matrices (results x summands), gains and embeddings: everything that is made of
-    parameters and multiplies numbers that depend on the inputs.
+    A factor is made of parameters and multiplies numbers that depend on the inputs: a gain, an
+    embedding or a matrix, which is stored as (results x summands).
     """
 
     def __init__(self, tensors, inputs):
@@ -44,7 +44,7 @@ class Factors(Uses):
         return not self._depends(tensor) and (tensor in self.names or tensor in self.data)
 
     def _matrix(self, name, args):
-        """(the fixed factor, its matrix (results x summands), its rows' image), or three None."""
+        """(the fixed factor, its matrix, the row that makes each result), or (None, None, None)."""
         one, other = _factors(name, args)
         if one is None or self._fixed(one) == self._fixed(other):
             return None, None, None
@@ -63,5 +63,5 @@ class Factors(Uses):
 
 
 def _key(tensor, matrix):
-    """A key for a factor, with its address, which is not reused while `Uses` holds the tensor."""
+    """A key for a factor; the address in it is not reused while `Uses` holds the tensor."""
     return matrix, tensor.data_ptr(), *tensor.shape, *tensor.stride()

@@ -34,10 +34,10 @@ ANGLES = set(
 class Event:
     """What an operation did to a shift.
 
-    ``kind`` is "erased" (it goes no further), "passed" (it continues), "turned" (it continues, but
-    now differs from place to place), "seen" (it must be zero), "corner" (seen, but all numbers of
-    this run are on one side of a corner), "bent" (another shift multiplies it) or "unknown" (no
-    rule covers the operation).  ``theorem`` is the number of a theorem of the book, or None.
+    ``kind`` is "erased" (the shift ends here), "passed" (it continues), "turned" (it continues, but
+    now differs from place to place), "seen" (it must be zero), "corner" (like "seen", but all
+    numbers of this run are on one side of a corner), "bent" (another shift multiplies it) or
+    "unknown" (no rule covers the operation).  ``theorem`` is a theorem's number, or None.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Event:
 
 @dataclass
 class Call:
-    """One operation: its arguments before it ran, its results, and the shifts of its arguments."""
+    """One call of an operation: the arguments before it ran, their shifts, and the results."""
 
     name: str
     op: object
@@ -76,8 +76,8 @@ class Call:
 class Following(TorchDispatchMode):
     """A dispatch mode; ``moves`` is the space of moves on which no operation has depended yet.
 
-    ``labels`` records the numbers of a parameter that an event directly involves; ``used``, those
-    that any operation uses; and ``products``, pairs of moving factors, to be examined at the end.
+    ``labels`` records which numbers of a parameter each event directly involves, ``used`` which
+    numbers any operation uses, and ``products`` the pairs of moving factors, for `forbid`.
     """
 
     supports_higher_order_operators = True
@@ -111,7 +111,7 @@ class Following(TorchDispatchMode):
     # --- methods that the rules call
 
     def see(self, shift, call, words, theorem=None, kind="seen"):
-        """Record that an operation depends on a shift: keep only the moves that make it vanish."""
+        """Record a shift on which an operation depends; keep only moves that make it vanish."""
         event = Event(kind, call.name, words, theorem)
         if self.idle:
             self.note("erased", shift, call, "no output uses it")
@@ -121,7 +121,7 @@ class Following(TorchDispatchMode):
             return
         try:
             self._bind(event, self.moves.require(shift))
-        except UnclearShift:  # other conditions may make it clear later
+        except UnclearShift:  # `settle` tries again after all other conditions
             self.pending.append((event, shift))
 
     def _bind(self, event, bound):
@@ -129,7 +129,7 @@ class Following(TorchDispatchMode):
             self._label(event, group, touched)
 
     def settle(self):
-        """Retry unclear conditions; the parameters in any that stay unclear become unknown."""
+        """Retry unclear conditions; if one stays unclear, the parameters in it become unknown."""
         for event, shift in self.pending:
             try:
                 self._bind(event, self.moves.require(shift))
@@ -145,7 +145,7 @@ class Following(TorchDispatchMode):
             self._label(Event(kind, call.name, words, theorem), group, block.touched())
 
     def both(self, shift, other, product):
-        """The nonlinear part of a product's shift if both factors move; see `forbid`."""
+        """Return a product's nonlinear shift in an exact run; otherwise, leave it to `forbid`."""
         if self.idle:
             return Shift()
         if not self.exact:
@@ -281,7 +281,7 @@ class Following(TorchDispatchMode):
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
-        """Record a changed shift of a tensor, and of all tensors that share its memory."""
+        """Record the new shift of a tensor, and update all tensors that share its memory."""
         self._put(tensor, shift)
         if others := self._beside(tensor):
             shared = [(o, self._sum(o)) for o in (*others, tensor)]
@@ -290,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """The shift of a tensor that shares memory, without its factor, which counts as unknown."""
+        """The shift of a tensor in shared memory, without a factor, which counts as unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:
@@ -298,7 +298,7 @@ class Following(TorchDispatchMode):
         return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
-        """Fix one factor of the first product whose two factors move; False if none is left."""
+        """Fix one factor of the first product in which both still move; False if there is none."""
         call = Call("product", None, (), {}, [], {})
         while self.products:
             one, other, product = self.products.pop(0)
@@ -321,7 +321,7 @@ def _vanishes(one, other, product):
 
 
 def _is_table_of_rotations(tensor):
-    """Whether a tensor looks like cosines or sines: 0s and 1s at position 0, then at most 1.
+    """Whether a tensor looks like cosines or sines: 0s and 1s at position 0, and no number above 1.
 
     Only the wording of a report depends on the answer.
     """
@@ -334,7 +334,7 @@ def _is_table_of_rotations(tensor):
 
 
 def _memory(tensors, like):
-    """{group: (numbers in memory, peak)} of tensors that share memory; the last one wins."""
+    """{group: (response of the whole memory, peak)}; where tensors overlap, the last one counts."""
     size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
     made = {}
     for group in {g for _, shift in tensors for g in shift.blocks}:
@@ -401,7 +401,7 @@ def follow(runs, parameters):
 def _passes(runs, parameters, moves):
     """Whether no operation depends on one random remaining move, followed exactly.
 
-    One is enough: the moves that pass form a subspace; a random move lies in no proper subspace.
+    One move is enough: those that pass form a subspace; a random move lies in no proper subspace.
     """
     one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:

@@ -1,6 +1,6 @@
 """What a space of redundant directions says about each parameter, by linear algebra alone.
 
-The orthonormal columns of a matrix N span the space; each row of N is for one number.
+The orthonormal columns of a matrix N span the space; each row of N belongs to one number.
 The numbers P of a parameter
 
 - are redundant *alone* in as many directions as the space has that are zero outside P,
@@ -21,13 +21,13 @@ from ..nullity import svd
 from .solving import components
 
 #: A direction lies in a set of rows if its part outside is below the first number; it has a part in
-#: the set if that part is above the second.  No part may lie between the two: only its square is
-#: known, to within a few hundred units of 2^-53.
+#: the set if that part is above the second.  No part may lie between the two, because rounding
+#: changes its square by up to a few hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
-#: A direction moves something outside a set of rows if its part there exceeds the second number,
-#: nothing if below the first; the part's error is 2^-53 / (a condition's least singular value).
+#: A direction moves nothing outside a set of rows if its part there is below the first number, and
+#: something if above the second; the error is 2^-53 / (a condition's least singular value).
 NOTHING, SOMETHING = 1e-9, 1e-8
-#: A direction may lie in a set of rows if the square of its part there exceeds this.
+#: A direction cannot lie in a set of rows unless the square of its part there exceeds this.
 NEAR = 1 - 1e-6
 #: Small components are joined into parts of about this many numbers.
 CHUNK = 128
@@ -40,17 +40,17 @@ class Unclear(ArithmeticError):
 
 @dataclass(frozen=True)
 class Part:
-    """Directions (columns) of some numbers (rows); ``places`` is {name: (numbers, their rows)}."""
+    """Directions (columns) that move some numbers (rows); ``places``: {name: (numbers, rows)}."""
 
     basis: torch.Tensor
     places: dict
 
     def rows(self, name, index=...):
-        """The rows of a parameter's numbers that the index selects."""
+        """The rows for those numbers of a parameter that the index selects."""
         return self.basis[self.chosen(name, index)[1]]
 
     def chosen(self, name, index=...):
-        """(numbers of a parameter that an index, a mask or a list of places selects; their rows)."""
+        """(numbers, rows) of a parameter, where a mask or a list of places selects the numbers."""
         numbers, rows = self.places.get(name, (NONE, NONE))
         if index is ... or not len(rows):
             return numbers, rows
@@ -61,8 +61,8 @@ class Part:
 class Family:
     """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
 
-    ``places`` is {name: which rows of the basis are its numbers}.  ``parts`` are the same directions in
-    pieces that share no direction.
+    ``places`` is {parameter: the rows of the basis for its numbers}.  ``parts`` are the same
+    directions in pieces that share no direction.
     """
 
     def __init__(self, basis, places):
@@ -144,7 +144,7 @@ class Freedom:
 
     @classmethod
     def of(cls, moves):
-        """The freedom that consists of the remaining ``moves``."""
+        """The redundant directions that ``moves`` still contains."""
         matrices = moves.basis()
         shapes = {n: moves.parameters[n].size for n in matrices}
         return cls({n: f for names in _families(matrices)
@@ -153,7 +153,7 @@ class Freedom:
 
     @classmethod
     def whole(cls, basis, shapes):
-        """The freedom with one basis for all concatenated parameters; ``shapes``: {name: size}."""
+        """A freedom from one basis for all parameters, concatenated; ``shapes`` is {name: size}."""
         starts = itertools.accumulate(shapes.values(), initial=0)
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
@@ -171,7 +171,7 @@ class Freedom:
         return torch.cat(made, 1)
 
     def fixing(self, names, of=None):
-        """The directions that do not move these parameters; with ``of``, only in its family."""
+        """The directions that do not move these parameters; ``of`` restricts them to its family."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
             fixed = Family.__new__(Family)
@@ -224,8 +224,8 @@ class Freedom:
     def absorbers(self, name, index=..., order=()):
         """A small set of parameters that can compensate every move that `together` counts.
 
-        Single parameters are tried in the given ``order``, then a set in which every parameter is
-        needed.  Other numbers of the same parameter may also have to move.
+        Single parameters are tried first, in the given ``order``; in a larger set, every parameter
+        is needed.  Other numbers of the same parameter may also have to move.
         """
         goal, family, mine = self.together(name, index), self.families[name], (name, index)
         if goal == self.alone(name, index):
@@ -245,7 +245,7 @@ class Freedom:
         rest, chosen = linked if makes_up(linked) else others, []
         if not makes_up(rest):  # other numbers of the same parameter must also move
             return tuple(linked)
-        while not makes_up(chosen):  # the shortest sufficient prefix needs its last parameter
+        while not makes_up(chosen):  # the shortest list that suffices needs its last name
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
             )
@@ -291,7 +291,7 @@ def _inside(part, *chosen):
 
 
 def _families(parts):
-    """Tuples of names: parameters that share a group, directly or through other parameters."""
+    """The names of parameters that share a group, directly or through others, as tuples."""
     family, first = {n: {n} for n in parts}, {}
     for name, blocks in parts.items():
         for group in blocks:
@@ -306,7 +306,7 @@ def _drawn(size, seed):
 
 
 def _rank(rows):
-    """The rank of some rows: in how many directions their numbers move."""
+    """The number of directions in which the numbers of some rows move."""
     gram = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     squares = torch.linalg.eigvalsh(gram) if len(gram) else gram.new_zeros(0)
     if ((squares > 4 * OUTSIDE**2) & (squares < INSIDE**2)).any():

@@ -1,7 +1,7 @@
 """Find the operations of a run on which no output depends.
 
 A model may compute numbers that it does not return: a loss for training, or logits at every place
-although only the last is read.  `dead` runs it once and goes back from the outputs through memory.
+although only the last is read.  `dead` traces the memory of one run back from the outputs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: Operations whose result has a shape that depends on numbers; Python may read this shape.
+#: These always count as used: Python may read the result's shape, which depends on numbers.
 SHAPES = {
     "nonzero",
     "masked_select",
@@ -28,7 +28,7 @@ def name_of(op):
 
 
 class Record(TorchDispatchMode):
-    """A dispatch mode; ``calls`` lists (operation, memory read, memory written, new memory)."""
+    """Records (name, memory read, memory written, new memory) of every operation in ``calls``."""
 
     supports_higher_order_operators = True
 
@@ -57,7 +57,7 @@ def _memory(values):
 
 
 def dead(run):
-    """For each operation of a run, (its name, whether none of its results reaches an output)."""
+    """[(name, whether no output depends on its results)] for the operations of a run, in order."""
     record = Record()
     with record:
         outputs = run()

@@ -3,7 +3,7 @@
 All added parameters are moved together, by t.  The coordinates of t are kept in groups, at first
 one for each parameter.  A condition on t (a linear equation) is solved for the groups that it
 involves; new groups replace these, with the coordinates of the solutions.  All other groups stay
-separate, which keeps matrices sparse.  The groups at the end contain the redundant directions.
+separate, which keeps matrices sparse.  The groups that are left span the redundant directions.
 
 The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape),
 so that x becomes x + sum G t.  A block is constant along the axes whose stride is 0.  Strides thus
@@ -19,7 +19,7 @@ import torch
 
 from .solving import NOISE, solutions
 
-#: A component is stored as places and factors if unknowns times solutions is at most this number.
+#: Up to this size (unknowns times solutions), a component is stored as places and factors.
 SPARSE = 16
 
 
@@ -48,7 +48,6 @@ class Block:
     peak: float = 1.0
 
     def narrow(self):
-        """The values, with only one entry along each axis of stride 0."""
         return narrow(self.values)
 
     def at(self, how):
@@ -68,7 +67,7 @@ class Block:
         return self.largest() <= NOISE * self.peak
 
     def touched(self):
-        """A boolean mask (coordinates,): which coordinates move anything."""
+        """A boolean mask of the coordinates that move anything."""
         thin = self.narrow().reshape(len(self.values), -1)
         return ~(thin.abs().amax(1) <= NOISE * self.peak)
 
@@ -89,8 +88,8 @@ def narrow(values):
 class Shift:
     """How a tensor x responds to t: a `Block` G for each group.  x becomes x + sum G t.
 
-    If ``scaled``, x becomes x exp(sum G t).  With a ``factor``, a scaled shift exp(sum F t), x
-    becomes (x + sum G t) exp(sum F t).
+    If ``scaled``, x becomes x exp(sum G t) instead.  With a ``factor``, which is a scaled shift of
+    blocks F, x becomes (x + sum G t) exp(sum F t).
     """
 
     blocks: dict = field(default_factory=dict)
@@ -101,10 +100,10 @@ class Shift:
         return bool(self.blocks or self.factor)
 
     def map(self, function, gain=1.0, carried=None):
-        """The response of another tensor: a linear ``function`` of the values of each block.
+        """The response of a linear function of the tensor; ``function`` is applied to each block.
 
-        The function makes numbers at most ``gain`` times larger, and independent rounding errors at
-        most ``carried`` times (by default, ``gain`` times).
+        The function makes numbers at most ``gain`` times as large, and independent rounding errors
+        at most ``carried`` times as large (by default, ``gain`` times).
         """
         peak = lambda b: max(b.peak * carried, b.largest() * gain) if carried else b.peak * gain
         return Shift(
@@ -186,7 +185,7 @@ class Moves:
 
     @staticmethod
     def _enter(where, unknowns, basis):
-        """Replace groups by the solutions of a condition for components of the same kind."""
+        """Replace groups by a condition's solutions, for one set of components of the same kind."""
         many, size, free = basis.shape
         if many > 1 and size * free <= SPARSE:
             for k in range(free):
@@ -241,7 +240,7 @@ class Moves:
 
 
 def _side_by_side(shift):
-    """A shift as {group: (coordinates x equations)}, with equations in one order throughout."""
+    """A shift as {group: (coordinates x equations)}, with the same equations for every group."""
     first = next(iter(shift.blocks.values())).values
     axes = [a for a in range(1, first.dim())
             if all(b.values.stride(a) == 0 for b in shift.blocks.values())]  # fmt: skip

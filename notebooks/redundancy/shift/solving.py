@@ -15,24 +15,24 @@ from ..nullity import svd
 #: A path has at most a few hundred operations, each a sum of at most a few thousand products, whose
 #: rounding errors grow like the square root of their number.
 NOISE = 2.0**-40
-#: No singular value may lie within this factor above the noise.
+#: If a singular value exceeds the noise by less than this factor, the condition is unclear.
 GAP = 1e3
-#: Too many equations are replaced by random mixtures, this many more than the unknowns.
+#: At most this many equations more than unknowns are kept; random mixtures replace a larger number.
 MORE = 16
-#: An unknown in only one equation is solved for if its share of the largest factor exceeds this.
+#: The least factor of an unknown that is solved for, as a share of the equation's largest factor.
 PIVOT = 1e-3
 
 
 class UnclearShift(ArithmeticError):
-    """Unclear whether something moves: a number is too large for rounding, too small to count."""
+    """It is unclear whether a shift is zero: its size may be due to rounding, but need not be."""
 
 
 def solutions(rows, kinds, clear=True):
-    """Yield (unknowns, basis) for components of the same kind.
+    """Yield (unknowns, basis) for each set of components of the same kind.
 
-    ``rows`` is float64 (unknowns x equations), none above 1; ``kinds`` lists the kind of each
-    unknown.  ``unknowns`` (components x unknowns) are of the same kinds, in order, in
-    each component, and ``basis`` (components x unknowns x solutions) is orthonormal.
+    ``rows`` is float64 (unknowns x equations), with no number above 1; ``kinds`` lists the kind of
+    each unknown.  A row of ``unknowns`` lists the unknowns of one component, and all rows have the
+    same kinds in the same order; ``basis`` (components x unknowns x solutions) is orthonormal.
     Raises UnclearShift; without ``clear``, a doubtful condition is ignored.
     """
     if not rows.isfinite().all():
@@ -60,7 +60,7 @@ def _components(rows, kinds):
 
 
 def components(row, column, rows, columns):
-    """The components of the entries (row[i], column[i]) of a matrix: (their rows, their columns)."""
+    """The components that a matrix's nonzero entries (row[i], column[i]) form: (rows, columns)."""
     label = torch.arange(rows)
     while True:  # each row takes the least label of the rows that share a column
         met = torch.full((columns,), rows).scatter_reduce(0, column, label[row], "amin")
@@ -86,7 +86,7 @@ def _is_one(there):
 
 
 def _solved(unknowns, blocks, clear):
-    """Yield (unknowns, basis) for the components in ``blocks`` with equally many solutions."""
+    """Yield (unknowns, basis) for each set of ``blocks`` with equally many solutions."""
     many, size, equations = blocks.shape
     if many == 1:
         basis = _by_pivots(blocks[0], clear)
@@ -125,10 +125,10 @@ def _left(rows, full, clear):
 
 
 def _by_pivots(rows, clear):
-    """The null space if many equations have an unknown that no other has, else None.
+    """The null space if many equations have an unknown that no other equation has, else None.
 
     The other unknowns determine such an unknown, and its equation does not restrict them.
-    Conditions on a bias before an activation have this form; they are the widest of all.
+    Conditions on a bias before an activation have this form, and these are the largest conditions.
     """
     if not rows.numel():
         return None

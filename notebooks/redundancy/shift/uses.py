@@ -41,7 +41,7 @@ LONGEST = 2048
 GATHERS = {"embedding", "index", "index_select", "gather"}
 
 
-#: Numbers are followed only in parameters of at most this size; a larger one is no bias.
+#: Numbers are followed only in parameters of at most this size; a larger parameter is no bias.
 FEW = 2**16
 
 
@@ -49,8 +49,8 @@ FEW = 2**16
 class Layer:
     """An attention layer: the ``width`` of a head, the largest score (``peak``), and the ``parts``.
 
-    ``parts`` is {"query" | "key" | "value" | "output": {name or key: the numbers of a bias, or rows of a
-    matrix, in that part, head by head}}.
+    ``parts`` is {"query" | "key" | "value" | "output": {name of a bias or key of a matrix: its
+    numbers or rows in that part, head by head}}.
     """
 
     width: int
@@ -61,8 +61,8 @@ class Layer:
 class Uses(TorchDispatchMode):
     """A dispatch mode; after a run, ``added`` names the added parameters in order of first use.
 
-    ``parts`` is {parameter: {"query" | "key" | "value" | "output": which of its numbers}}; ``tables`` names
-    added parameters that differ between tokens, but not between sequences.
+    ``parts`` is {parameter: {"query" | "key" | "value" | "output": a mask of its numbers}};
+    ``tables`` names added parameters that differ between tokens, but not between sequences.
 
     ``unused`` names the vectors that no operation of the run used, ``bent`` the vectors that an
     operation changed nonlinearly before they were added; ``layers`` has a `Layer` for each
@@ -74,12 +74,12 @@ class Uses(TorchDispatchMode):
         self.names = WeakTensorKeyDictionary()
         for name, tensor in tensors.items():
             self.names[tensor] = frozenset([name])
-        # data: {tensor: True if it depends on the inputs, False if only on parameters, nonlinearly}
+        # data: {tensor: True if it depends on inputs, False if only on parameters, and nonlinearly}
         self.tensors, self.data = tensors, WeakTensorKeyDictionary()
         for tensor in tree_leaves(inputs):
             if isinstance(tensor, torch.Tensor):
                 self.data[tensor] = True
-        self.images = WeakTensorKeyDictionary()  # {tensor: {parameter: places in it}}
+        self.images = WeakTensorKeyDictionary()  # {tensor: {parameter: places in this parameter}}
         for name, tensor in tensors.items():
             if tensor.numel() <= FEW:
                 self.images[tensor] = {name: _numbered(tensor.shape)}
@@ -238,7 +238,7 @@ class Uses(TorchDispatchMode):
             self.kinds.setdefault(out, kind)
 
     def _softmax(self, args, out):
-        """Record an attention layer if softmax receives scores; its result is the weights."""
+        """If softmax receives scores, record an attention layer, with the result as its weights."""
         kind, *product = self.kinds.get(args[0], ("",))
         last = args[1] in (-1, args[0].dim() - 1)
         if kind == "mapped":  # these are scores of learned queries if softmax runs over tokens
@@ -252,7 +252,7 @@ class Uses(TorchDispatchMode):
             self.kinds[out] = ("weights", len(self.layers) - 1)
 
     def _features(self, tensor, axis):
-        """Whether an axis has features: the numbers of a bias then differ along the axis."""
+        """Whether an axis is that of the features, along which the numbers of a bias differ."""
         images = self.images.get(tensor, {}).values()
         return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
@@ -317,7 +317,7 @@ def _in_order(image):
 
 
 def _size(factor, name):
-    """The size of the one number by which an operation scales scores; 1 for larger factors."""
+    """The size of the number by which an operation scales scores; 1 if the factor is an array."""
     if isinstance(factor, torch.Tensor) and factor.numel() > 1:
         return 1.0
     size = abs(factor.item() if isinstance(factor, torch.Tensor) else factor)

@@ -1,9 +1,8 @@
 """How each ATen operation passes on a shift, cancels a part of the shift, or depends on it.
 
-A rule may name a theorem.  A rule receives the run and the call, asks the run for conditions
-(`see`), records what is cancelled (`note`), and returns the shift of each result.  Where the
-response is nonlinear, the rule poses a condition.  An operation without a rule makes the answer
-unknown.
+A rule receives the run and the call, records what is cancelled (`note`), and returns the shift of
+each result.  Where the response is nonlinear, the rule poses a condition (`see`).  A rule may name
+a theorem.  An operation without a rule makes the answer unknown.
 """
 
 from . import norms, passing, products, seeing  # noqa: F401, each registers its rules

@@ -30,7 +30,7 @@ TABLE, RULES = [], {}
 
 
 def rule(operations, does, theorem=None):
-    """Register as a rule a function of (run, call) that returns the shifts of the results."""
+    """A decorator for a rule: a function of (run, call) that returns the shifts of the results."""
 
     def made(function):
         names = tuple(operations.split())
@@ -42,7 +42,7 @@ def rule(operations, does, theorem=None):
 
 
 def each(function):
-    """Extend a function of the response to one coordinate to all coordinates at once."""
+    """Turn a function of one coordinate's response into one of all coordinates' responses."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return torch.func.vmap(function)
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-#: A float64 measurement misses a weight below this, although in theory it has an effect.
+#: A measurement in float64 misses the effect of a softmax weight below this.
 FAINT = 1e-12
 
 
@@ -28,7 +28,7 @@ def softmax(run, call):
 
 
 def _visible(call):
-    """A mask of the scores on which softmax depends; None for all.
+    """A mask of the scores on which softmax depends; None if it depends on all of them.
 
     Softmax ignores scores of -inf, and fixed scores so low that their weight is zero.
     """

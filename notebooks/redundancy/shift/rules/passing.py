@@ -31,7 +31,7 @@ def unchanged(run, call):
     "pass it on",
 )
 def linear(run, call):
-    """Apply the operation, linear in its first argument with gain <= 1, to the response."""
+    """The operation is linear in its first argument (gain <= 1), so apply it to the response."""
     shift = call.shift(call.args[0])
     if not shift:  # a mask or an index moves, so the selection jumps
         return sees(run, call)
@@ -68,7 +68,7 @@ def reshaped(run, call):
 
 
 def _reshaped(g, shape):
-    """A response in another shape; a constant axis stays so unless split or joined."""
+    """A response in another shape; a constant axis keeps stride 0 unless it is split or joined."""
     old, thin = g.shape[1:], g
     known = {
         (math.prod(old[:a]), n): a for a, n in enumerate(old) if g.stride(a + 1) == 0 and n > 1
@@ -89,7 +89,7 @@ def padded(run, call):
 
 @rule("as_strided", "pass it on")
 def strided(run, call):
-    """Write the response into memory laid out like the tensor's; view it as the operation does."""
+    """Store the response with the tensor's strides, then view this memory as the operation does."""
     x, shape, stride = call.args[:3]
     offset = call.args[3] if len(call.args) > 3 and call.args[3] is not None else x.storage_offset()
 
@@ -210,7 +210,7 @@ def dropped(run, call):
     "pass it on",
 )
 def scattered(run, call):
-    """Apply the operation to the response: the operation is linear in source and target."""
+    """The operation is linear in its source and target, so apply it to the response."""
     tensors = call.moving
     places = [i for i, a in enumerate(call.args) if isinstance(a, torch.Tensor)
               and any(a is t for t in tensors)]  # fmt: skip

@@ -27,7 +27,7 @@ def multiplied(run, call):
 
 
 def _note_turns(run, call, shift, factor):
-    """Record the shifts, constant along an axis, that a factor makes vary along that axis."""
+    """Record shifts that are constant along an axis until a factor makes them vary along it."""
     if not isinstance(factor, torch.Tensor) or not shift:
         return
     factor = factor.double() if factor.dtype == torch.bool else factor
@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """Largest gains of sums of products along an axis: of numbers, and of independent errors."""
+    """By how much sums of products along an axis can enlarge (numbers, independent errors)."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)

@@ -32,7 +32,7 @@ MOVES = set(
     "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
     "select tril triu constant_pad_nd index index_select gather repeat".split()
 )
-#: A float64 measurement misses a number added to an exponential if below this share of it.
+#: Measurements in float64 miss an addend below this share of the exponential that it changes.
 HIDDEN = 1e-9
 
 
@@ -77,7 +77,7 @@ def _scaled(run, call):
 
 
 def factored(run, call):
-    """The rule for operations on tensors shifted, then scaled: a quotient cancels the factor."""
+    """The rule for tensors that are shifted and then scaled; a quotient cancels the factor."""
     x, *rest = call.args
     shift = call.shift(x) if isinstance(x, torch.Tensor) else Shift()
     moving = [call.shift(a) for a in rest if isinstance(a, torch.Tensor) and call.shift(a)]
@@ -117,7 +117,7 @@ def _fills_zeros(call, x):
 
 
 def _summed(run, call, axes, shaped):
-    """The shift of a sum: require one factor for all nonzero numbers; the sum has it too."""
+    """Require one factor for all nonzero numbers in a sum; the sum then has the same factor."""
     x = call.args[0]
     visible = None if (x != 0).all() else x != 0
     rest = alike(run, call, axes, SOFTMAX, "3.1", visible)

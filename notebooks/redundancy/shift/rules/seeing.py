@@ -35,7 +35,7 @@ CORNERS = set(
     "pass on what is the same along the axis",
 )
 def equivariant(run, call):
-    """Pass on a constant along the axis: adding it adds it to the result and keeps the order."""
+    """Pass on a change constant along the axis: it keeps the order and is added to the result."""
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
@@ -96,7 +96,7 @@ def compared(run, call):
 
 @rule("_cdist_forward _euclidean_dist", "depend on the difference of what they compare")
 def distance(run, call):
-    """Require that all rows a (..., p, d) and b (..., r, d) move alike: distances stay the same."""
+    """Require that all rows of both arguments move alike, so that distances stay the same."""
     one, other = (call.shift(t) for t in call.args[:2])
     shape = *call.outs[0].shape, call.args[0].shape[-1]
     a = spread(one.map(lambda g: g.unsqueeze(-2)), shape)
@@ -154,7 +154,6 @@ def _one_sided(call):
     "unknown: Python gets a number and may do anything with it",
 )
 def read_by_python(run, call):
-    """The answer is unknown: Python reads a number and may do anything with it."""
     for tensor in call.moving:
         run.see(
             call.shift(tensor),
