@@ -1,8 +1,8 @@
 """`fold(model)`: move every bias that can move, and return an equal model without these biases.
 
-``folding`` is the entry; ``reading`` finds out what runs of a model show, ``choosing`` what goes where;
-``moving`` puts norms and biases into weights, ``centring`` turns LayerNorms into RMSNorms, ``equality``
-compares the two models, and ``removing`` deletes parameters that are zero, and saves.
+Start with ``folding``.  ``reading`` records what happens in runs of a model, ``choosing`` decides
+what moves where, ``moving`` puts norms and biases into weights, ``centring`` turns LayerNorms into
+RMSNorms, ``equality`` compares two models, and ``removing`` deletes parameters that are zero.
 """
 
 from .centring import as_rms_norm

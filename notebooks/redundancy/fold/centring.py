@@ -3,8 +3,8 @@
 LayerNorm is centring followed by RMSNorm (7.3), and centring is linear, so the matrices that write
 to the stream can centre instead (Theorem 14.2).  A matrix is one of these if a change that is equal
 in all its outputs reaches LayerNorms and nothing else.  These matrices lose the mean of their
-outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  Its shift moves into
-the maps that read it (6.3); if none of them can absorb it, the norm keeps it.
+outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  A LayerNorm's shift
+moves into the maps behind the norm (6.3); if they cannot absorb it, it stays in the norm.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows a change: ``reached`` if a LayerNorm cancels it, ``pure`` if no LayerNorm sees it."""
+    """Follows a change that a LayerNorm may cancel (``reached``) or depend on (not ``pure``)."""
 
     reached, pure = False, True
 
@@ -64,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Remove means that only LayerNorms read; return tensors whose means other layers read, too."""
+    """Remove means that only LayerNorms read; return tensors whose mean is also read elsewhere."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
@@ -97,7 +97,7 @@ def demand_centred(bench, runs, heard):
 
 
 def _because(bench, heard):
-    """In words: a matrix whose mean is read outside LayerNorms, and the parameters tied to it."""
+    """Name a matrix whose mean other layers read, and the parameters tied to this matrix."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": part of it is not the output of a matrix"
@@ -107,7 +107,7 @@ def _because(bench, heard):
 
 
 def replace_norms(model):
-    """Turn every LayerNorm into an RMSNorm with its gain, its eps, and its shift if it has one."""
+    """Replace every LayerNorm by an RMSNorm with the same gain, eps and (if not zero) shift."""
     for name, norm in list(model.named_modules(remove_duplicate=False)):
         if is_plain(norm, nn.LayerNorm):
             size, eps, shift = norm.normalized_shape, norm.eps, norm.bias

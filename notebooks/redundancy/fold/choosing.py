@@ -1,9 +1,9 @@
-"""Decide which biases move where, by linear algebra on the space of redundant directions alone.
+"""Decide which biases move where, by linear algebra on the space of redundant directions.
 
 A fused bias has one piece for the queries, one for the keys and one for the values.  First, numbers
 on which no output depends while all others stay fixed, such as a key bias, become zero.  Then,
-piece by piece, so do numbers that a few other pieces can compensate.  Zeros stay zero.  Last, each
-piece loses the part on which no output depends, such as the mean before a norm.
+piece by piece, numbers that a few other pieces can compensate become zero, too.  Zeros stay zero.
+Last, each piece loses the part on which no output depends, such as the mean before a norm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .reading import Steps, variants
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: What a move misses of a bias counts as zero below the first share; a square, below the second.
+#: The share of a bias that a move may miss; a square or singular value that counts as zero.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
@@ -34,8 +34,8 @@ GONE = ("moved", "removed")
 class Outcome:
     """What happened to a bias, or to a part of it.
 
-    ``verdict`` is "moved" (into others), "removed" (no output depends on it), "kept" or "refused".
-    ``zeros`` is how many of its numbers have become zero, and ``by`` says how or into what.
+    ``verdict`` is "moved" (elsewhere), "removed" (no output depends on it), "kept" or "refused".
+    ``zeros`` counts the numbers that have become zero, and ``by`` says how or into what.
     ``price`` is the cost of moving a bias into its weight (`moving`).
     """
 
@@ -70,7 +70,7 @@ class Piece:
 
 
 def split(name, mask, parts, kind="other"):
-    """Yield the pieces of the numbers in a mask: one for each part of attention, and the rest."""
+    """Yield the numbers in a mask as pieces: one for each part of attention, one for the rest."""
     for part, its in (*parts.items(), (kind, mask)):
         if (mine := its & mask).any():
             yield Piece(name, part, mine)
@@ -80,8 +80,8 @@ def split(name, mask, parts, kind="other"):
 class Choice:
     """Makes the biases of a subject zero, one piece after the other, as far as its runs allow.
 
-    ``digits`` is the rounding of the model's own dtype, ``rows`` collects the account of what was moved,
-    and ``longest`` is the length of the longest move.
+    ``digits`` is the rounding unit of the model's own dtype, ``rows`` is the account of what was
+    moved, and ``longest`` is the length of the longest move.
     """
 
     def __init__(self, subject, calls, digits):
@@ -114,7 +114,7 @@ class Choice:
             yield from split(name, met, parts, kind)
 
     def _met(self, name):
-        """{event: the numbers of a parameter that are directly involved in it}."""
+        """{event: a mask of the numbers of a parameter that the event directly involves}."""
         return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
 
     def go(self, pieces):
@@ -134,7 +134,7 @@ class Choice:
         self._erase(piece, _axes(_whole(self._directions(piece)[0])), by="alone")
 
     def _go_in_part(self, piece):
-        """Remove from a piece the part on which no output depends, but not rounding noise."""
+        """Remove from a piece the part on which no output depends, if it exceeds rounding noise."""
         free, some = self._directions(piece)[0], "{1} of {0} dimensions"
         if free.shape[1] == 1 and free.max() - free.min() < IN_RANGE:
             free, some = torch.ones_like(free) / len(free) ** 0.5, "its mean"
@@ -142,7 +142,7 @@ class Choice:
         self._erase(piece, free, some.format(*free.shape), least=least)
 
     def _erase(self, piece, free, some="", by="", least=0.0):
-        """Remove from a piece its part along some directions, and keep it at zero."""
+        """Remove from a piece its part along some directions, and keep this part at zero."""
         b = self._of(piece)
         part = free @ (free.T @ b)
         if part.abs().max() > least * b.abs().max():
@@ -167,7 +167,7 @@ class Choice:
             self._hold(piece, _axes(self._of(piece) == 0))
 
     def _move(self, piece, goal):
-        """Make these numbers zero by the shortest move of them and the pieces that compensate."""
+        """Make these numbers zero by the shortest move in which other pieces compensate."""
         family, b = self.freedom.families[piece], self._of(piece)
         others = self.freedom.absorbers(piece, goal, self.order)
         moving = torch.zeros(len(family.basis), dtype=torch.bool)
@@ -204,7 +204,7 @@ class Choice:
         tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
 
     def _write(self, verdict, piece, gone, where, by, *kinds):
-        """Record that these numbers are gone, and the events of these kinds that explain it."""
+        """Record that these numbers are gone, and an event of one of these kinds as the reason."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
         why = re.sub(r"cancels only [^\[]*\b", "cancels it", why)
         zeros = int(gone.sum()) if by else 0
@@ -240,7 +240,7 @@ class Choice:
     # --- the space of moves
 
     def _directions(self, piece):
-        """Two bases of a piece's redundant directions: of those redundant alone, and of all."""
+        """One basis of a piece's directions that are redundant alone, one of all redundant ones."""
         left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
@@ -259,7 +259,7 @@ def _axes(mask):
 
 
 def _whole(directions):
-    """Which numbers can each take any value along some directions (orthonormal columns)."""
+    """A mask of the numbers whose unit vectors are combinations of some orthonormal columns."""
     return directions.square().sum(1) > 1 - NOTHING
 
 
@@ -278,7 +278,7 @@ def _demand_clear(values):
 
 
 def _apart(freedom, pieces):
-    """Yield (piece, the `Family` in which it moves); the family names pieces, not parameters."""
+    """Yield (piece, its `Family`), where the names in a family are pieces instead of parameters."""
     for family in {id(f): f for f in freedom.families.values()}.values():
         mine = [p for p in pieces if freedom.families[p.name] is family]
         if mine:

@@ -25,9 +25,9 @@ from ..inputs import as_call, first_line, in_float64, placed, tensors
 from ..subject import Subject, exactly, seeded, unwrapped
 from .reading import CannotFold, idle_matrices_see, runs
 
-#: Bound on the relative error in float64, for each unit of (1 + |t|).
+#: The relative error in float64 may be at most this number times (1 + |t|).
 BOUND = 1e-12
-#: The factor by which rounding in a model's own dtype may grow; an error that is always harmless.
+#: The factor by which rounding in a model's dtype may grow, and an error that is always permitted.
 LOSS, HARMLESS = 10, 1e-4
 #: The number of runs that are compared if a model draws random numbers, as in training mode.
 DRAWS = 8
@@ -41,7 +41,7 @@ class Bench:
     """A model, a float64 copy of it (``before``), and another copy (``after``) that is changed.
 
     ``calls`` are the inputs at which the copies are compared: the given inputs, then `other_ways`.
-    ``rows`` is the account, and ``longest`` the length of the longest move.
+    ``rows`` is the account of what was moved, and ``longest`` the length of the longest move.
     """
 
     def __init__(self, model, inputs, inject=False):
@@ -84,7 +84,7 @@ class Bench:
         return worst.item(), bound
 
     def made(self):
-        """A copy of the given model with the modules and numbers of ``after``, in its own dtypes.
+        """A copy of the given model, in its own dtypes, with the modules and numbers of ``after``.
 
         The copy has never run, so it carries no state from earlier runs.
         """
@@ -127,7 +127,7 @@ class Bench:
 
     @torch.no_grad()
     def _outputs(self, model):
-        """What a model returns; in training, from a copy, as a run changes BatchNorm's means."""
+        """What a model returns; in training, a copy runs, as each run changes BatchNorm's means."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
@@ -151,13 +151,13 @@ def demand_runs(subject, call):
 
 
 def numbers_of(model):
-    """{name: tensor} of all parameters and buffers, tied ones under each name."""
+    """{name: tensor} of all parameters and buffers; a tied tensor appears under all its names."""
     parameters = dict(model.named_parameters(remove_duplicate=False))
     return parameters | dict(model.named_buffers(remove_duplicate=False))
 
 
 def even_chances(model):
-    """The model, changed so that modules that drop at random in training drop half of the time."""
+    """Set every dropout rate of a model in training mode to one half, and return the model."""
     for holder in (*model.modules(), getattr(model, "config", model)) if model.training else ():
         for name, rate in getattr(holder, "__dict__", {}).items():
             if "drop" in name and isinstance(rate, float) and 0 < rate < 1:
@@ -185,7 +185,7 @@ def difference(model, other, inputs):
 
 
 def other_ways(subject, call, seeds):
-    """More inputs, made from the given ones, that may take other paths; only those that run."""
+    """More inputs, made from the given ones, that run and may take other paths through the code."""
     found = [((), named) for named in _other_arguments(subject.model, *call)]
     for first in [t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()][:1]:
         axes = range(0 if first.is_floating_point() else 1, first.dim())
@@ -194,13 +194,13 @@ def other_ways(subject, call, seeds):
 
 
 def _longer(call, axis, size):
-    """Inputs in which every tensor of this size along this axis is repeated once along it."""
+    """The inputs, with every tensor that has this size along the axis doubled along the axis."""
     twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
     return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
 
 
 def _other_arguments(model, args, kwargs):
-    """Yield inputs by name: padded, with an encoder's states, and less each argument in turn."""
+    """Yield inputs by name: padded, with an encoder's states, and with one argument left out."""
     try:
         accepted = inspect.signature(model.forward).parameters
     except (TypeError, ValueError):  # a scripted module has no signature
@@ -210,7 +210,7 @@ def _other_arguments(model, args, kwargs):
     if isinstance(ids, torch.Tensor) and ids.ndim == 2:
         if "attention_mask" in accepted and ids.shape[1] > 2:
             padded = torch.ones_like(ids)
-            padded[0, -2:] = 0  # on the right, where every query still sees a key
+            padded[0, -2:] = 0  # with padding on the right, every query still sees a key
             yield batch | {"attention_mask": padded}
         if "encoder_hidden_states" in accepted and isinstance(width, int):
             states = torch.randn(len(ids), 4, width, generator=torch.Generator().manual_seed(0))

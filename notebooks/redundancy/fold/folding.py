@@ -33,13 +33,13 @@ from .removing import remove as take_out
 class Folded:
     """An equal model and the account of its biases; ``print`` it for a table.
 
-    ``moved`` and removed biases are now zero, except as their row says; ``kept`` ones have an
-    effect that no other parameter has; ``refused`` ones could move, but not in the given model.
+    Biases in ``moved`` are now zero, except as their row says; those in ``kept`` have an effect
+    that no other parameter has; those in ``refused`` could move, but not in the given model.
     ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding`` is
-    the error (before, after) in the model's dtype, against float64.  ``removable`` lists the biases
-    that are zero now and that the model can do without, each as (name, numbers, bytes), and
-    ``removed`` says whether they are deleted.  Caches and inner states differ from the given
-    model's.
+    the error (before, after) in the model's dtype, compared with float64.  ``removable`` lists, as
+    (name, numbers, bytes), the biases that are now zero and that the model can do without;
+    ``removed`` says whether they are deleted.  Caches and inner states differ from those of the
+    given model.
     """
 
     model: nn.Module
@@ -57,8 +57,8 @@ class Folded:
     def save(self, folder):
         """Save the model as a checkpoint from which ``from_pretrained`` restores this model.
 
-        Raises CannotFold, and writes nothing, if that would restore another: a configuration may have no
-        field for a bias that ``add_bias`` made, or for another norm.
+        Raises CannotFold, and writes nothing, if a different model would be restored: a
+        configuration may have no field for a bias that ``add_bias`` made, or for a new norm.
         """
         demand_loads_again(self.model)
         with quiet():
@@ -99,17 +99,17 @@ def fold(
     """A `Folded`: an equal model in which every bias that can move has moved.
 
     ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs``
-    are a dict, a tuple or a tensor, drawn at random by default.  The two models are compared at
+    are a dict, a tuple or a tensor (by default, drawn at random).  The two models are compared at
     these inputs and at others made from them (`other_ways`), in the mode that the model is in, and
     only for queries that see a key: the weights of a query that sees none do not sum to one.
 
     ``move`` selects among the kinds "key", "value", "query", "other" (the biases of other maps), "output"
     and "shifts" (of norms); kinds named first are moved first, into those named later.
     ``fuse=True`` begins by folding every BatchNorm in evaluation into the convolution or linear map before
-    it.  ``into_weights=True`` ends by moving every remaining bias of a map that reads a LayerNorm with a
-    shift into its weight, and the report says what that costs; ``move=()`` moves all of them there.
-    ``add_bias=True`` gives a bias to a map that has none and needs one; a configuration may have no field
-    for it, and then ``Folded.save`` refuses.  ``remove=True`` deletes biases that are zero at the end.
+    it.  ``into_weights=True`` ends by moving, for each map that reads a LayerNorm with a shift,
+    what is left of the bias (all of it, if ``move=()``) into the weight, and reports the cost.
+    ``add_bias=True`` gives a bias to a map that has none and needs one; if the configuration has no
+    field for this bias, ``Folded.save`` refuses.  ``remove=True`` deletes biases that end up zero.
 
     Raises CannotFold with a reason, and NotEqual if outputs would change.
     """
@@ -145,7 +145,7 @@ def move_biases(bench, kinds):
 
 
 def finished(bench, remove=False):
-    """The `Folded` of a finished bench, if both models have the same outputs.  Raises NotEqual."""
+    """Compare the two models of a bench and return the `Folded`; raises NotEqual if they differ."""
     error, bound = bench.error()
     made = bench.made()
     names, fields = without_zeros(made, bench)

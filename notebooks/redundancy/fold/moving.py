@@ -7,12 +7,12 @@ An output y of a LayerNorm with gain gamma and shift beta satisfies
 
     y_1 / gamma_1 + ... + y_d / gamma_d = beta_1 / gamma_1 + ... + beta_d / gamma_d = kappa,
 
-so for a map that reads it, W + b (1 / gamma)^T / kappa has the effect of W and b (Theorem 7.8).  The price
-is digits: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa| times as large as
-b.  Training changes gamma and beta, so the two models are equal only at these values.
+so in a map that reads y, W + b (1 / gamma)^T / kappa has the effect of W and b (Theorem 7.8).
+Digits are lost: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa| times
+as large as b.  Training changes gamma and beta, so the two models are equal only at these values.
 
-The operations of a run show which map and which norm are neighbours.  All of them are followed to make
-sure that nothing else depends on the change.
+The operations of a run show which norm a map reads.  All operations are followed to make sure that
+nothing else depends on the change.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _map_before(runs, norm):
 
 
 def absorb_into_weights(bench):
-    """Move the bias of every linear map that reads a LayerNorm into its weight, and record it."""
+    """Move the biases of linear maps that read a LayerNorm into the maps' weights; record this."""
     parts, readings = {}, {}
     for call in bench.calls:
         parts = bench.after.uses(call).parts | parts
@@ -128,7 +128,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(subject, call):
-    """{bias: (its weight, its matrix as used, the step before its map, the name of that step)}."""
+    """{bias: (the weight beside it, the matrix as used, the step before the map, its name)}."""
     found, run = {}, Steps(subject, call)
     for step in (s for s in run.steps if s.name == "addmm"):
         bias, weight = run.named(step, 0), run.named(step, 2)
@@ -142,7 +142,7 @@ def _readings(subject, call):
 
 
 def _absorb(bench, bias, weight, matrix, read, name):
-    """Move a bias into its weight; return the price, as `price_of` expects it.  Raises Stays."""
+    """Move a bias into the weight of its map; return the price for `price_of`.  Raises Stays."""
     b, W = (bench.after.tensors[n].detach() for n in (bias, weight))
     inverse, shift = _norm_of(read, name)
     terms = shift * inverse

@@ -1,6 +1,6 @@
-"""Find out what runs of a model show: their operations, and whether one depends on a change.
+"""Run a model to learn its operations, and whether any operation depends on a change.
 
-A matrix that no run uses might read any tensor near it, so any move there counts as seen.
+A matrix that no run uses might read anything in its module, so every move there counts as seen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Steps(TorchDispatchMode):
         return result
 
     def source(self, tensor):
-        """(parameter or None, step or None): the origin of a tensor's numbers, behind any views."""
+        """The origin of a tensor's numbers, behind any views: (parameter or None, step or None)."""
         while tensor not in self.names and (step := self.made.get(tensor)):
             if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
                 return None, step
@@ -75,7 +75,7 @@ class Steps(TorchDispatchMode):
 
 
 def followed(subject, calls, change, kind=Following):
-    """A `Following` of exactly one change {parameter: numbers}, to any parameters."""
+    """A `Following` that has followed one change {parameter: numbers} exactly."""
     largest = max(c.abs().max().item() for c in change.values())
     given = {n: subject.tensors[n] for n in change}
     one = kind(given, {n: c / largest for n, c in change.items()})
@@ -87,7 +87,7 @@ def followed(subject, calls, change, kind=Following):
 
 
 def changes_nothing(subject, calls, change):
-    """Whether a change {parameter: numbers} to any parameters has no effect on any operation."""
+    """Whether no operation depends on a change {parameter: numbers}."""
     one = followed(subject, calls, change)
     return not (one.failed or one.unclear)
 
@@ -103,7 +103,7 @@ def variants(subject, calls):
 
 
 def runs(subject, call, seed):
-    """Whether a model runs on inputs that we made, and all that it returns is finite."""
+    """Whether a model runs on these inputs and returns only finite numbers."""
     try:
         found = subject.run(call, seed=seed)
     except Exception:  # a model need not accept our inputs, and may raise anything
@@ -113,7 +113,7 @@ def runs(subject, call, seed):
 
 @contextlib.contextmanager
 def idle_matrices_see(subject, calls):
-    """A context in which anything that an unused matrix might read counts as seen when it moves."""
+    """A context in which a move of anything that an unused matrix might read counts as seen."""
     seen, modules = [Steps(subject, call) for call in calls], dict(subject.model.named_modules())
     used, ran = (set().union(*(getattr(s, what) for s in seen)) for what in ("used", "ran"))
     with contextlib.ExitStack() as hooks:

@@ -1,10 +1,10 @@
 """Delete biases that a fold made zero, if the model can do without them, and save the model.
 
 A configuration may have a field for some of them (``qkv_bias``, ``attention_bias``).  Building the
-model on PyTorch's meta device with the field true and false shows which biases it controls; it is
-set to false only if all of these are zero.  Any other bias becomes ``None`` if the model then runs,
-in both modes, and computes the same.  A bias that is part of a larger one, or that its module
-cannot do without, stays at zero.
+model on PyTorch's meta device with the field true and false shows which biases the field controls;
+it is set to false only if all of these are zero.  Any other bias becomes ``None`` if the model then
+runs, in both modes, and computes the same.  A bias that is part of a larger one, or that its module
+needs, stays at zero.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def without_zeros(made, bench):
 
 
 def _words(model, zero):
-    """Yield (field, the biases that are absent if it is False) if all of those are zero."""
+    """Yield (field, biases that are absent if the field is False) if all these biases are zero."""
     for field, value in vars(model.config).items():
         if value is True and "bias" in field:
             config = copy.deepcopy(model.config)
@@ -93,7 +93,7 @@ def demand_loads_again(model):
 
 
 def _parts(model):
-    """{name: the class of a module, or a tensor} of everything in a model."""
+    """{name: a module's class, or a tensor} for all modules and tensors of a model."""
     return {f"the class of {n}": type(m) for n, m in model.named_modules()} | model.state_dict()
 
 
