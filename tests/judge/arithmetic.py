@@ -19,7 +19,7 @@ FUNCTIONS = {
 
 
 class Undefined(Exception):
-    """An expression has no value in a world, or a hypothesis fails there: another is drawn."""
+    """In a world, an expression has no value or a hypothesis fails, so another world is drawn."""
 
 
 def array(rows):
@@ -56,7 +56,7 @@ def root(x):
 
 
 def slope(f):
-    """The derivative of f at 0, from four values around it."""
+    """The derivative of f at 0, from four values near 0."""
     at = {k: in_digits(f(k * STEP)) for k in (-2, -1, 1, 2)}
     return (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * STEP)
 

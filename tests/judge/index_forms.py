@@ -1,7 +1,7 @@
 """Evaluate, in a world, matrices that are given entry by entry, and conditions given as terms.
 
-Few theorems need this.  The package's interpreter of terms does it; that shares no code with the
-kernel's normal form, and ``test_operations`` compares it with PyTorch's functions.
+Few theorems need this.  The module uses the package's interpreter of terms, which shares no code
+with the kernel's normal form and which ``test_operations`` compares with PyTorch's functions.
 """
 
 import itertools
@@ -51,7 +51,7 @@ def one_number(world, name):
 
 
 class Letters(dict):
-    """{kernel letter: its value in a world}; any other letter stands for the function it names."""
+    """{kernel letter: its value in a world}; a missing letter stands for the function it names."""
 
     def __init__(self, world, uses):
         self.world = world

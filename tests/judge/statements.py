@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass
 class Judged:
-    """Sizes at which the hypotheses hold in a world, and a world that refutes the claim, or ""."""
+    """The sizes at which the hypotheses held, and the world that refuted the claim, else ""."""
 
     tried: list = field(default_factory=list)
     refuted: str = ""
@@ -46,7 +46,7 @@ def judged(theorem, worlds, most=None):
     """Judge a theorem at every combination of small sizes, and at one larger combination.
 
     About ``worlds`` worlds are tried in total, and at least one at each combination.  ``most``
-    limits the number of combinations, all of them small; in the first, every size is 2.
+    limits the number of combinations; all are then small, and every size is 2 in the first.
     """
     statement, found = _Statement(theorem), Judged()
     count = len(statement.sizes)
@@ -79,7 +79,7 @@ class _Statement:
         self.unknown = sorted((f for f in found if f.kind == "matrix"), key=str)
 
     def at(self, sizes, most):
-        """(whether the hypotheses hold in a world of these sizes, the world that refutes or "")."""
+        """(whether the hypotheses hold in a world of these sizes, a world that refutes or "")."""
         tried = False
         for seed, fixed in enumerate(self._ways(World(1, sizes), most), 3):
             try:
@@ -128,7 +128,7 @@ class _Statement:
             inverse = np.linalg.pinv(self._slopes(world, flat), rcond=1e-6)
             flat = flat - inverse.astype(object) @ gap
         if np.any((abs(flat) < 1e-6) & (abs(flat) > 1e-12)):
-            raise Undefined  # so small an entry may be a divisor
+            raise Undefined  # an entry this small may be a divisor
         return self._moved(world, np.where(abs(flat) <= 1e-12, 0 * flat, flat))
 
     def _moved(self, world, flat):
@@ -180,7 +180,7 @@ def _is_non_zero(world, hypothesis):
 
 
 def _meets_condition(world, condition, uses):
-    """Whether a condition holds at every position; every function of a world is smooth."""
+    """Whether a condition holds at every position; the functions of a world are all smooth."""
     if condition.relation in ("is smooth", "exists"):
         return True
     terms = Terms(world, uses)

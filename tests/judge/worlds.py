@@ -36,7 +36,7 @@ class World:
         self.seed, self.sizes, self.fixed, self._values = seed, sizes, fixed or {}, {}
 
     def having(self, fixed, values=None):
-        """The same world with other letters, scalars and indices (``fixed``) or expressions."""
+        """The same world with other values of letters, scalars and indices, or of expressions."""
         world = World(self.seed, self.sizes, {**self.fixed, **fixed})
         world._values.update(values or {})
         return world
@@ -93,7 +93,6 @@ class World:
         return make(self._random(family.name, *at), *map(self.size, family.sizes[-2:]))
 
     def row_of(self, family, t):
-        """The t-th row of a sequence."""
         return self._matrix(self._random(family.name, t), 1, self.size(family.sizes[1]))
 
     def images(self, permutation):
@@ -144,7 +143,7 @@ class World:
         return divided(Fraction(1), base ** -int(exponent))
 
     def function(self, name):
-        """The function of this name, for each entry; an unspecified one gets a random formula."""
+        """The function of this name, on each entry; a random formula if it is unspecified."""
         if name in FUNCTIONS:
             return FUNCTIONS[name]
         if name == "relu":

@@ -32,7 +32,7 @@ BY_AXIS = set(
 )
 MODULES = ("torch", "F", "np", "linalg", "fft")
 TRANSPOSES = ("transpose", "swapaxes", "permute", "t")
-#: Calls in which no arguments are swapped: their order is irrelevant, or they declare sizes.
+#: Calls in which no arguments are swapped, as their order is irrelevant or they declare sizes.
 NO_ORDER = set(
     "error equal allclose assert_close isclose max min maximum minimum by transpose swapaxes print "
     "isinstance hasattr getattr setattr Delta has uniform sizes matrix scalars Heads head mask "

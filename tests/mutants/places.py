@@ -27,10 +27,10 @@ LINES_TO_ONE_MISTAKE = 25
 
 
 class Notebook:
-    """A notebook without imports or cells that draw, because nbval does not compare pictures."""
+    """A notebook, without its imports and without plots, because nbval compares no pictures."""
 
     part, kinds, is_left = "notebooks", KINDS, staticmethod(lambda node: False)
-    count = 8  # the default number of mistakes
+    count = 8  # mistakes to make by default
 
     def __init__(self, path):
         self.path, self.name = Path(path), Path(path).stem

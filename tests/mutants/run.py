@@ -155,7 +155,6 @@ def key(survivor):
 
 
 def add(record, part, entry, seed):
-    """Add the results for a place to its part of the record."""
     new = {"seed": seed, "places": 0, "possible": 0, "made": Counter(), "survivors": []}
     there = record.setdefault(part, {"taken": datetime.date.today().isoformat()} | new)
     there["places"] += 1

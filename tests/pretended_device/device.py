@@ -11,7 +11,7 @@ backend ("PrivateUse1").  Torch looks up a backend's kernel by the name of an op
 function, ``run``, is the kernel of nearly all operations.  Like a GPU's kernels, it comes below
 autograd, below functorch, and below the operations that torch composes from others.
 
-Torch provides no allocator for a backend written in Python: a file cannot be loaded onto the
+Torch provides no allocator for a backend written in Python, so a file cannot be loaded onto the
 device, a storage cannot grow, and there is no generator.  No notebook needs these.
 """
 
@@ -34,7 +34,7 @@ FUSED = torch.nn.attention.SDPBackend.FLASH_ATTENTION.value
 DICE = torch.Generator()  # generates the device's random numbers
 aten = torch.ops.aten
 
-#: Indices in INDEXING may be on the CPU, and so may 0-dim tensors in TAKE_A_NUMBER.
+#: As on a GPU, indices of INDEXING and 0-dim tensors of TAKE_A_NUMBER may be on the CPU.
 INDEXING = {"index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put"}
 TAKE_A_NUMBER = INDEXING | {"where", "masked_fill", "index_fill", "fill"}
 
@@ -56,7 +56,6 @@ class _Tensor(ctypes.Structure):
 
 
 def is_there(thing):
-    """Whether this is a tensor on the pretended device."""
     return isinstance(thing, torch.Tensor) and thing.device.type == NAME
 
 
@@ -242,7 +241,7 @@ def install():
     for name, kernel in OWN.items():
         library("aten").impl(name, kernel, "PrivateUse1")
     library("aten").impl("scaled_dot_product_attention", attention, "AutogradPrivateUse1")
-    # A copy computes marked conjugates and negatives, so these must not be computed by a copy.
+    # Torch computes a marked conjugate or negative by a copy, so the copy must accept the mark.
     for mark in ("Conjugate", "Negative"):
         library("aten").impl("_copy_from", torch.library.fallthrough_kernel, mark)
     torch.storage._StorageBase.clone = copy_of_storage

@@ -1,7 +1,7 @@
-"""Models on the pretended device get the same answers, and notebooks that forget to move fail.
+"""Models on the pretended device get the same answers; notebooks that forget to move data fail.
 
-The notebooks themselves, run there with the stored outputs, test that the device computes like the
-CPU.  ``make nightly ONLY=device`` runs this file by itself, as its process has an accelerator.
+The book's notebooks, which must repeat their stored outputs there, test that the device computes
+like the CPU.  ``make nightly ONLY=device`` runs this file alone, as its process has an accelerator.
 """
 
 import copy

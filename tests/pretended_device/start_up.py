@@ -1,6 +1,6 @@
 """IPython runs this file before a notebook (PYTHONSTARTUP), to give its kernel the device.
 
-If a cell still measures on the CPU, a line is printed that its stored output lacks.
+If a cell still measures on the CPU, an additional line is printed, so that its output differs.
 """
 
 

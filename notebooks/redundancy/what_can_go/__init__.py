@@ -1,7 +1,7 @@
 """The table of which biases can go, with every answer tested on small modules.
 
-A row names a piece of architecture, gives an answer for each of its biases, and says what breaks
-the answers.  The decision page, the table of chapter 8b and the appendix of counts come from this
+A row names a piece of architecture, says how much of each bias can go, and lists what changes
+these answers.  The decision page, the table of chapter 8b and the appendix of counts come from this
 table; a test builds each row's modules at two sizes and checks all answers.
 
 Read ``answers`` first (what a row says), then ``piece``, ``attention``, ``norms`` and ``blocks``

@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: {how much of a bias goes: those directions, of shape (number, size)}, where a formula gives them.
+#: {how much of a bias goes: a formula for these directions (number, size)}, if there is one.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,
@@ -77,8 +77,8 @@ class Answer:
     """How ``much`` of one ``bias`` goes, alone or ``into`` other parameters, and by which theorem.
 
     ``bias`` may name two biases that are counted together: "b_Q+b_K".  ``into`` maps each symbol
-    that changes to what is added to it, an expression in the symbols of the piece ("" where the row
-    only counts); ``where`` is an equation "A @ t = b" that defines t.  ``beside`` names the
+    that changes to what is added to it, an expression in the symbols of the piece ("" if the row
+    gives no formula); ``where`` is an equation "A @ t = b" that defines t.  ``beside`` names the
     parameters that cannot absorb the rest of the bias (by default, all in the row); ``mode`` names
     the only mode in which the answer holds, if there is one.  An answer that is ``aside`` is
     measured, but printed only in the row's section.
@@ -144,7 +144,7 @@ class Answer:
 
 
 def _changed(name, by):
-    """A symbol and what is added to it: a formula, or PyTorch names joined by a sign."""
+    """A symbol and what is added to it, as a formula or as names joined by a sign."""
     added = by[2:]
     if not by or not {name, added} & set(NAMED):
         return symbol(name) if not by else f"${tex(f'{name} {by}')}$"
@@ -153,7 +153,7 @@ def _changed(name, by):
 
 @dataclass(frozen=True)
 class Break:
-    """A condition that breaks an answer: its words, a piece that satisfies it, and new answers."""
+    """A condition that breaks an answer, in words, a piece that satisfies it, and new answers."""
 
     words: str
     piece: Callable
@@ -187,11 +187,10 @@ class Row:
         return read(self.text)
 
     def answer(self, bias):
-        """The first answer for a bias."""
         return next(a for a in self.answers if a.bias == bias)
 
     def _parts(self, aside):
-        """The answers for what goes alone and for what is absorbed, and the words for what stays."""
+        """The answers for what goes alone, those for what is absorbed, and words for what stays."""
         said = [a for a in self.answers if aside or not a.aside]
         whole = {a.bias for a in self.answers if a.much in ("all", "stays")}
         part = {a.bias: a for a in said if a.bias not in whole and "+" not in a.bias}

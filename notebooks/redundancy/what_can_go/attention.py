@@ -64,7 +64,7 @@ class Attention(Piece):
         return self.o(self.finish(mixed.transpose(1, 2).flatten(2), x))
 
     def heads(self, t):
-        """(batch, tokens, heads k) as (batch, h, tokens, k), with shared heads repeated."""
+        """Reshape (batch, tokens, heads k) to (batch, h, tokens, k), repeating shared heads."""
         t = t.unflatten(-1, (-1, self.sizes.k)).transpose(1, 2)
         return t.repeat_interleave(self.sizes.h // t.shape[1], 1)
 
@@ -341,7 +341,7 @@ class Latent(Piece):
 
 
 class Linear(Piece):
-    """Attention without a softmax over scores: its weights are products of positive features."""
+    """Attention whose weights are products of positive features, without a softmax over scores."""
 
     def __init__(self, sizes, efficient=False, normalised=True):
         super().__init__(sizes)

@@ -25,7 +25,7 @@ class NormBefore(Piece):
         "β": "norm.bias", "γ": "norm.weight"}  # fmt: skip
 
     def symbols(self):
-        """The symbols, with W_O as in `Attention`, summed over heads that share a value head."""
+        """The symbols, with W_O as in `Attention`: summed over heads that share a value head."""
         return super().symbols() | {"W_O": self.attention.symbols()["W_O"]}
 
     def inputs(self, generator):
@@ -52,7 +52,7 @@ class Block(Piece):
     and one on what the network writes), "parallel" (attention and network read the same norm) or
     "two norms" (parallel, but each reads its own norm).  ``scale`` adds LayerScale, a gain on each
     branch.  ``last`` says what reads the stream at the end: True for a norm, False for nothing, or
-    a map.
+    the class of a map.
     """
 
     def __init__(self, sizes, place="pre", norm=nn.LayerNorm, *, last=True, scale=False,

@@ -16,9 +16,9 @@ from ..shift.freedom import Freedom
 from ..subject import exactly
 from .answers import DIRECTIONS
 
-#: A redundant finite move changes outputs only by rounding.  A path from a shift to an output has
-#: at most six maps, each a sum of at most 28 products, and as many more operations in norms and
-#: softmax: fewer than 1,000 roundings, of numbers that a shift t scales by at most 1 + |t|.
+#: A redundant finite move t changes outputs only by rounding.  A path from t to an output has
+#: at most six maps, each a sum of at most 28 products, and about as many operations in norms and
+#: softmax.  That is fewer than 1,000 roundings of numbers that grow by a factor up to 1 + |t|.
 ROUNDINGS = 1000
 #: A move on which outputs depend must change them by more than this share of the largest output.
 SEEN = 1e-6
@@ -97,7 +97,7 @@ class Measured:
         return ((after - before).abs().max() / before.abs().max()).item()
 
     def along(self, *symbols):
-        """[a finite redundant shift, one orthogonal to all such shifts]; {} for a zero shift."""
+        """[a redundant finite shift, a shift orthogonal to all of these]; a zero shift is {}."""
         places = [self.place[s] for s in symbols]
         basis = self.jacobian.redundant(*places)
         sizes = [self.size(s) for s in symbols]
@@ -135,7 +135,7 @@ class Followed(Measured):
         self.known = {}
 
     def _is_factor(self, name):
-        """Whether a weight multiplies (a gain or a matrix); tables of vectors are added."""
+        """Whether a weight is a gain or a matrix, rather than a table whose vectors are added."""
         return not isinstance(
             self.module.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding
         )
@@ -190,7 +190,7 @@ def is_statistic(name):
 
 
 def _place(module, symbol):
-    """(the name of a tensor, an index into it): the numbers for which a symbol stands."""
+    """Which numbers a symbol stands for: (the name of a tensor, an index into this tensor)."""
     tensor = module.symbols()[symbol]
     if symbol in module.named():
         return module.named()[symbol], ...
@@ -218,7 +218,7 @@ FUNCTIONS = {"carried": carried, "sqrt": torch.sqrt, "ε": 1e-5}
 def contradictions(module, answers, mode="eval", way=Measured):
     """The contradictions between measurement and answers, one sentence each.
 
-    ``way`` is `Measured`, or `Followed` to test the prediction instead.
+    ``way`` is `Measured`, or `Followed` to test predicted counts instead.
     """
     answers = [a for a in answers if a.mode in ("", mode)]
     symbols = dict.fromkeys(chain.from_iterable((a.bias, *a.into, *a.beside) for a in answers))
@@ -235,7 +235,7 @@ def contradictions(module, answers, mode="eval", way=Measured):
 
 
 def _counts(found, bias, answers, others):
-    """Yield a sentence for each count (alone, absorbed, at most) that differs from the row's."""
+    """Yield a sentence for each count (alone, absorbed or in total) that differs from the row's."""
     module, size = found.module, found.size(bias)
     free = sum(a.count(module, size) for a in answers if not a.into)
     if "+" not in bias and (number := found.alone(bias)) != free:
@@ -256,7 +256,7 @@ def _counts(found, bias, answers, others):
 
 
 def _moves(found, answer):
-    """Yield a sentence for each finite move, or stated change, that has the wrong effect."""
+    """Yield a sentence for each finite move, or change stated in a row, with the wrong effect."""
     symbols = *answer.bias.split("+"), *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)

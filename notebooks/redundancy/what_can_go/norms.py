@@ -39,7 +39,7 @@ class KeepsSome(nn.Module):
 
 
 class Behind(Piece):
-    """A norm with a shift, and linear maps of its output: one with a bias, and ``others``."""
+    """A norm with a shift, then a linear map, and one more map for each entry of ``others``."""
 
     def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
         super().__init__(sizes)
