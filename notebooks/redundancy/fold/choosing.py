@@ -240,7 +240,7 @@ class Choice:
     # --- the space of moves
 
     def _directions(self, piece):
-        """One basis of a piece's directions that are redundant alone, one of all redundant ones."""
+        """Bases of a piece's redundant directions: of those redundant alone, and of all of them."""
         left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]

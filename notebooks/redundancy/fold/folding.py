@@ -69,7 +69,7 @@ class Folded:
         return "\n".join([*(lines or ["no bias can move"]), *self._counts()])
 
     def _counts(self):
-        """How many numbers are now zero, by destination, and how many biases can be deleted."""
+        """Say how many numbers are now zero, by destination, and how many biases can be deleted."""
         zeros = Counter()
         for row in self.moved:
             zeros[row.constant, row.by] += row.zeros
@@ -85,7 +85,7 @@ class Folded:
 
 
 def _table(rows):
-    """Lines of text; rows that differ only in the number of a layer share a line."""
+    """Yield lines of text; rows that differ only in a layer's number share a line."""
     alike = lambda row: (row.verdict, row.constant, starred(row.place), starred(row.text))
     for row, *others in grouped(rows, alike):
         place, text = alike(row)[2:] if others else (row.place, row.text)

@@ -42,7 +42,7 @@ def is_plain(module, kind=nn.Module):
 
 
 def fuse_norms(bench):
-    """Fuse every BatchNorm that can be fused, and record it in the bench's account."""
+    """Fuse every BatchNorm that can be fused, and record what happened to each."""
     runs = [Steps(bench.after, call) for call in bench.calls]
     for path, norm in list(bench.after.model.named_modules()):
         if isinstance(norm, nn.modules.batchnorm._BatchNorm):

@@ -105,7 +105,7 @@ class Following(TorchDispatchMode):
 
     @property
     def unclear(self):
-        """The reason, in words, why a condition could not be solved; None if all were solved."""
+        """Why a condition could not be solved, in words; None if all were solved."""
         return next(iter(self.doubts), None)
 
     # --- methods that the rules call
@@ -353,7 +353,7 @@ def _read(memory, tensor):
 
 
 def _seen_through(memory, tensor):
-    """The part of a memory (coordinates, numbers) of which a tensor is a view."""
+    """View a memory of shape (coordinates, numbers) as a tensor views its own memory."""
     strides = (memory.stride(0), *tensor.stride())
     return memory.as_strided((len(memory), *tensor.shape), strides, tensor.storage_offset())
 

@@ -1,4 +1,4 @@
-"""What a space of redundant directions says about each parameter, by linear algebra alone.
+"""What a space of redundant directions says about each parameter, found by linear algebra.
 
 The orthonormal columns of a matrix N span the space; each row of N belongs to one number.
 The numbers P of a parameter

@@ -1,4 +1,4 @@
-"""Moves of the added parameters: those that are still free, and how a tensor responds to them.
+"""Which moves of the added parameters are still free, and how a tensor responds to moves.
 
 All added parameters are moved together, by t.  The coordinates of t are kept in groups, at first
 one for each parameter.  A condition on t (a linear equation) is solved for the groups that it
@@ -154,7 +154,7 @@ class Moves:
         return Shift(left, shift.scaled, factor or None)
 
     def require(self, shift, clear=True):
-        """Keep only the t for which a shift vanishes; returns {group: restricted coordinates}.
+        """Keep only the t for which a shift vanishes; return {group: restricted coordinates}.
 
         Raises UnclearShift if rounding leaves it unclear which t to keep; without ``clear``, keeps
         the unclear t.
@@ -214,7 +214,7 @@ class Moves:
         return found
 
     def drawn(self, seed):
-        """A random one of the remaining moves, as {parameter: numbers}."""
+        """One of the remaining moves, drawn at random, as {parameter: numbers}."""
         chance, known = torch.Generator().manual_seed(seed), {}
 
         def numbers(group):

@@ -77,7 +77,7 @@ def components(row, column, rows, columns):
 
 
 def _is_one(there):
-    """Whether a few steps from the first unknown show that all are in one component."""
+    """Whether a few steps from the first unknown show that all unknowns form one component."""
     reached = torch.zeros(len(there), dtype=torch.bool)
     reached[0] = True
     for _ in range(3):

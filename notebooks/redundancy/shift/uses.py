@@ -22,7 +22,7 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from .living import name_of
 
-#: {operation: the position of the argument that it adds, with one number for each feature}.
+#: {operation: the position of the bias among the arguments}.
 ADDED = {
     "addmm": 0, "baddbmm": 0, "addmv": 0, "addbmm": 0, "convolution": 2, "native_layer_norm": 3,
     "native_group_norm": 2, "native_batch_norm": 2, "_native_batch_norm_legit": 2,

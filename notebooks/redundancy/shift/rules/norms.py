@@ -135,5 +135,5 @@ def batch_norm(run, call):
 
 
 def mean_of_each(named):
-    """Whether a batch norm has a mean for each example, because InstanceNorm called it."""
+    """Whether a batch norm takes a mean for each example, as it does when InstanceNorm calls it."""
     return named.get("running_mean") is None and named["input"].shape[0] == 1

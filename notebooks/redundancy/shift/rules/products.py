@@ -1,4 +1,4 @@
-"""Products of two factors: linear in what moves, as long as only one factor moves."""
+"""Products of two factors, which are linear in a move as long as only one factor moves."""
 
 from __future__ import annotations
 
