@@ -112,7 +112,7 @@ def differing(before, after):
 
 
 def is_left_everywhere(node):
-    """Whether a node is never edited, such as a string, a seed or an attempt(…) with `...`."""
+    """Whether a node is never edited: a string, a seed, an attempt(…) with `...` and the like."""
     match node:
         case (
             ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")

@@ -27,7 +27,7 @@ LINES_TO_ONE_MISTAKE = 25
 
 
 class Notebook:
-    """A notebook, without its imports and without plots, because nbval compares no pictures."""
+    """A notebook without its imports, and without plots, as nbval does not compare pictures."""
 
     part, kinds, is_left = "notebooks", KINDS, staticmethod(lambda node: False)
     count = 8  # mistakes to make by default

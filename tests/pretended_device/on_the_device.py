@@ -1,7 +1,7 @@
 """Models on the pretended device get the same answers; notebooks that forget to move data fail.
 
 The book's notebooks, which must repeat their stored outputs there, test that the device computes
-like the CPU.  ``make nightly ONLY=device`` runs this file alone, as its process has an accelerator.
+like the CPU.  ``make nightly ONLY=device`` runs this file alone, as it installs the accelerator.
 """
 
 import copy
