@@ -105,7 +105,7 @@ PRETENDED = torch.device("meta")
 
 
 def reports(monkeypatch, device, module=None):
-    """Make torch report this accelerator, or none, and this module as that of the device."""
+    """Make torch report this accelerator (or none), and return ``module`` as its device module."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: device is not None)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
     monkeypatch.setattr(torch, "get_device_module", lambda name: module or SimpleNamespace())

@@ -1,4 +1,4 @@
-"""The record of a GPU, rehearsed on a CPU, is complete and agrees with the theorems."""
+"""A rehearsal of the GPU record on a CPU is complete and agrees with the theorems."""
 
 import json
 

@@ -241,7 +241,7 @@ def install():
     for name, kernel in OWN.items():
         library("aten").impl(name, kernel, "PrivateUse1")
     library("aten").impl("scaled_dot_product_attention", attention, "AutogradPrivateUse1")
-    # Torch computes a marked conjugate or negative by a copy, so the copy must accept the mark.
+    # Torch evaluates a lazy conjugate or negative by a copy, so the copy must accept its mark.
     for mark in ("Conjugate", "Negative"):
         library("aten").impl("_copy_from", torch.library.fallthrough_kernel, mark)
     torch.storage._StorageBase.clone = copy_of_storage

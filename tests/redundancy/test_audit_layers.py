@@ -70,7 +70,7 @@ def whole(norm):
     return lambda t: split(norm(joined(t)))
 
 
-#: {title: (exchanged parts, redundant directions of b_Q alone, of b_K alone, of b_V with b_O)};
+#: {title: (replaced parts, how many directions are redundant: b_Q alone, b_K alone, b_V with b_O)};
 #: None stands for a number that is not tested.
 CASES = {
     "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),

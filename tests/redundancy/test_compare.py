@@ -162,7 +162,7 @@ def test_a_layout_is_no_difference_but_a_changed_number_is(layout):
 
 
 def changed(**how):
-    """`numbers()`, with each entry that ``how`` names computed by its function from all entries."""
+    """`numbers()`, in which each function in ``how`` computes a new entry from all the old ones."""
     return numbers() | {name: function(**numbers()) for name, function in how.items()}
 
 

@@ -64,7 +64,7 @@ def test_the_calculus_predicts_what_breaks_a_row(words, sizes):
 def test_the_opposite_of_an_answer_is_contradicted(title, way):
     row = ROWS[title]
     for number, answer in enumerate(row.answers):
-        if "μ" in answer.into:  # no derivative is taken in a running mean; the next test applies
+        if "μ" in answer.into:  # a running mean has no derivative here; the next test covers it
             continue
         much, into = "all" if answer.stays else "stays", dict.fromkeys(answer.into, "")
         opposite = replace(answer, much=much, into=into, where="")

@@ -1,4 +1,4 @@
-"""The conditions under which a term makes sense, found where it divides, and never forgotten.
+"""The conditions under which a term makes sense, collected from all its parts and never dropped.
 
 Here 1/x, √x, log x, a derivative and a mean are defined everywhere: 1/0 is some unknown number, and
 a mean that does not exist is some number, linear in its argument.  All other laws hold only where
@@ -52,7 +52,7 @@ def under(f, words, averaged=False):
 
 
 def _of_derivative(f, at, words):
-    """The conditions of a slope, at its point only: "≠ 0", and "> 0" in a root, hold nearby too."""
+    """The conditions of a slope, at its point only: "≠ 0" and "> 0" hold nearby if they hold there."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)

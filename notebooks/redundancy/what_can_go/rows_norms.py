@@ -1,4 +1,4 @@
-"""Rows of the table: a bias before a norm, behind one, and at the ends of a model."""
+"""Rows of the table for a bias before a norm, after a norm, or at either end of a model."""
 
 from dataclasses import replace
 from functools import partial
