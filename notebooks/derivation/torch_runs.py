@@ -26,7 +26,7 @@ ATTEMPTS = 100
 STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
 TINY = 1e-9  # a number that a step has moved this close to 0 counts as 0
 MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
-FARTHEST = 20.0  # a sample with a larger |entry| is rejected, as exp(A) = 0 would seem to hold there
+FARTHEST = 20.0  # a sample with a larger |entry| is rejected, as exp(A) = 0 seems to hold there
 NEAR = 1e-5  # bounds the error left in an equation, which later operations enlarge
 LONGEST_SEQUENCE = 32
 LARGEST_TABLE = 1024  # the most entries of an index form

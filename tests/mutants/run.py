@@ -89,7 +89,7 @@ def drawn(mutants, count, seed):
 
 
 def unnoticed(place, mutants, judge):
-    """Yield (piece, mutant) if the tests miss the mutant; raises Fault if they fail on unchanged code."""
+    """Yield (piece, mutant) if the tests miss it; raises Fault if they fail on unchanged code."""
     limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
     with a_copy() as copy:
         for piece, mutant in mutants:
