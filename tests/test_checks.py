@@ -73,7 +73,7 @@ def test_judge_passes_and_fails(capsys):
 def test_a_control_that_does_not_fail_is_refused(capsys):
     control("twice as much", lambda dtype: 0.7, sums=(8,))
     assert (
-        "PASS  control: twice as much: error at least 1,000,000 × bound in float64"
+        "PASS  control: twice as much: error ≥ bound × 1,000,000 in float64"
         in capsys.readouterr().out
     )
     for unseen in (0.0, 1e-9, math.nan):

@@ -14,7 +14,8 @@ which begins with its kind:
                         `from` and `to` name the first and last line by their beginnings;
                         `columns: true` keeps printed lines whole. For formulas,
                         `steps: true` shows one line after another, `reasons: below` puts reasons on
-                        lines of their own, and `where: false` leaves out abbreviations.
+                        lines of their own, `reasons: short` leaves out the remark after each,
+                        and `where: false` leaves out abbreviations.
     theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
     claim: "002-11"     a claim, a vote, then the verdict
     exercise: "4A"      an exercise of a sheet
@@ -215,12 +216,28 @@ def formula(cell, part):
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
     if part.get("reasons") == "below":
         rows = [(below, "") for line, reason in rows for below in reason_below(line, reason)]
+    else:
+        rows = reasons_beside(rows)
+    if part.get("reasons") == "short":
+        rows = [(line, re.sub(r"\\quad\\textit\{.*", "", reason)) for line, reason in rows]
     beside = any(reason for _, reason in rows)  # each row then has a cell for a reason (slides.js)
     shown = aligned(f"{line} && {reason}" if beside else line for line, reason in rows)
     steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
     found = CAPTION.match(stored(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
     return f'{caption}<div class="formula math"{steps}>{typeset(shown, True)}</div>'
+
+
+def reasons_beside(rows):
+    """Each reason beside its line; a notebook prints it below, where a phone has no room."""
+    moved = []
+    for line, reason in rows:
+        below = re.match(r"&\\qquad (?:\\text{by }|(?=\\quad\\textit))(.+)", line)
+        if below:
+            moved[-1] = moved[-1][0], moved[-1][1] + below[1]
+        else:
+            moved.append((line, reason))
+    return moved
 
 
 def reason_below(line, reason):

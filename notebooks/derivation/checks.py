@@ -177,7 +177,7 @@ def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
                 f"{theorem.title}: error {found:.1e} in {_name(dtype)}, tolerance {bound:.1e}"
             )
     within = ", ".join(f"{_rounded_up(b)} in {_name(dtype)}" for dtype, b in bounds.items())
-    print(f"PASS  {theorem.title}: error within the derived bound of {within}")
+    print(f"PASS  {theorem.title}: error within the bound of {within}")
 
 
 def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
@@ -192,8 +192,8 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
             raise CheckFailed(
                 f"the control {claim!r} did not fail in {_name(dtype)}: {found:.1e} < {bound:.1e}"
             )
-    factors = ", ".join(f"{SEEN[dtype]:,.0f} × bound in {_name(dtype)}" for dtype in dtypes)
-    print(f"PASS  control: {claim}: error at least {factors}")
+    factors = ", ".join(f"{SEEN[dtype]:,.0f} in {_name(dtype)}" for dtype in dtypes)
+    print(f"PASS  control: {claim}: error ≥ bound × {factors}")
 
 
 def _rounded_up(bound):

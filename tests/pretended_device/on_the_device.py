@@ -66,8 +66,8 @@ START = "from derivation.checks import control, normal, start\n\ndevice = start(
 THERE = "x = normal(4, 4, device=device).square()"
 PRINTS = "print(bool((x @ x.T).trace() > 0))"
 ON_CPU = "control('all', lambda dtype: 1.0, sums=(4,))"
-FACTORS = "1,000,000 × bound in float64, 1,000 × bound in float32, 2 × bound in bfloat16"
-SAID = f"PASS  control: all: error at least {FACTORS}\n"
+FACTORS = "1,000,000 in float64, 1,000 in float32, 2 in bfloat16"
+SAID = f"PASS  control: all: error ≥ bound × {FACTORS}\n"
 #: {notebook: (its last cell, the stored output)}; a cell with another output must fail
 LAST = {
     "moves-all": (PRINTS, "True\n"),
