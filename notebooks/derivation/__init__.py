@@ -1,12 +1,11 @@
 """A small checker for derivations about matrices of symbolic shape.
 
-Only ``kernel`` is trusted; read it first.  The other modules import only those before them in this
-list: ``printing`` and ``notation``; ``letters``, ``index_forms``, ``operations``, ``matrices``,
-``symbols``, ``words``, ``vocabulary``, ``substitution``, ``templates``, ``definitions`` and ``names``,
-in which a reader writes; ``evaluation``, ``torch_runs`` and ``counterexamples``, which look for
-disagreement; ``justify``, ``hypotheses``, ``display`` and ``proofs``, which ask the kernel.
-``checks``, the numeric side, needs torch.  ``versions`` runs first and checks that SymPy is there
-and that its version has been tried.
+Only ``kernel`` is trusted; read it first.  What a reader writes is in ``letters``, ``index_forms``,
+``operations``, ``matrices``, ``symbols``, ``words``, ``vocabulary``, ``substitution``,
+``templates``, ``definitions`` and ``names``; ``printing``, ``notation`` and ``display`` print it;
+``justify``, ``hypotheses`` and ``proofs`` ask the kernel; ``evaluation``, ``torch_runs`` and
+``counterexamples`` look for disagreement.  ``checks``, the numeric side, needs torch.  ``versions``
+runs first and checks the installed version of SymPy.
 """
 
 # ruff: noqa: E402, I001 (the other modules import SymPy, so the version check comes first)

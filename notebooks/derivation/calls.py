@@ -26,12 +26,12 @@ def shown_slots(x, style, show):
 
 
 def slots(x):
-    """The arguments of a call, then its parameters without the first ones, which select a row."""
+    """The arguments of a call, then its parameters, except the leading ones that select a row."""
     return (*x.args, *x.params[x.operation.word.places :])
 
 
 def show_slot(style, slot, show=None):
-    """The printed slot: an expression, a number, or the name of a family or an index."""
+    """A printed argument: an expression, a number, or the name of a family or an index."""
     if hasattr(slot, "operation"):
         return show(slot) if show else slot.show(style)
     number = isinstance(slot, sp.Expr)
@@ -67,7 +67,7 @@ def _kept(word, taken, bound):
 
 
 class Kept(dict):
-    """{place: argument} that calls of a word leave out: the first if ``leading``, else the last."""
+    """The {place: argument} that calls leave out: the first ones if ``leading``, else the last."""
 
     def __init__(self, slots=(), leading=False):
         super().__init__(slots)
@@ -89,7 +89,7 @@ def _kept_back(style, word, kept):
 
 
 def _told(letters, style):
-    """The letters in a row; a page shows only the first of many, because its "where" lists all."""
+    """The letters, with commas; a page shows only a few, because its "where" rows list them all."""
     if not isinstance(style, Latex) or len(letters) <= FEW:
         return ", ".join(letters)
     first, more = letters[: FEW - 2], len(letters) - FEW + 2

@@ -1,6 +1,6 @@
 """The numeric side: measure an error, judge it against a stated bound, and let a control fail.
 
-An identity that is proved for all sizes is also run in PyTorch, on its own modules where they exist.
+Identities proved for all sizes are also run in PyTorch, on PyTorch's own modules where they exist.
 Only rounding may remain, and the tolerance bounds it:
 
     tolerance = 4 (u L + u_acc (sqrt(n_1) + … + sqrt(n_L)) + u s)

@@ -1,7 +1,7 @@
 """Find a smallest exact instance in which a claim is false.
 
 "Not proved" does not mean "false": a false claim needs an instance.  The search tries small sizes
-first and, for each size, entries with few non-zeros; it evaluates the instance that it finds exactly.
+first and, for each size, entries with few non-zeros; exact numbers then confirm what it has found.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .sizes_told import telling_sizes
 SIZES = (1, 2, 3)
 ENTRIES = (0, 1, -1, 2)
 SCALARS = (1, 2, -1)
-LARGEST = 24  # the largest sum of sizes and entries; "smallest" minimises this sum
+LARGEST = 24  # the largest cost that the search tries; `_Search.instances` defines the cost
 MOST_INSTANCES = 6_000
 MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
 MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
@@ -65,7 +65,7 @@ class Counterexample:
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
     def _draws(self, style):
-        """The printed text on how the claim's draws are distributed in this instance, or ""."""
+        """Words that say how the claim's draws are distributed in this instance, or ""."""
         families = set().union(*[x.atoms(Family) for x in self.claim])
         names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
         words = style.text(": ± the deviation, by fair coins)")
@@ -203,7 +203,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """Yield all instances by rising cost, the sum of the sizes and of each entry's rank."""
+        """Yield all instances by rising cost: sizes plus each value's rank among its candidates."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:
@@ -298,7 +298,7 @@ class _Search:
 
 
 def _reader(family, table, number, read):
-    """The function with the values in the table; it records how far a sequence is read."""
+    """A function that looks up entries in a table; ``read`` records the farthest place."""
 
     def entry(*at):
         at = tuple(map(int, at))

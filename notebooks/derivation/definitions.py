@@ -1,8 +1,8 @@
 """Words that a reader defines: abbreviations and recursions.
 
 A definition is called once with letters that reveal nothing, and stored as a template (`Template`).
-Each use substitutes its arguments into the template without capture.  A definition therefore hides
-nothing, cannot change, and means the same for every argument.
+Each use puts its arguments into the template, where no binder captures them.  A definition
+therefore hides nothing, cannot change, and means the same for every argument.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .words import Definition, RecursiveDefinition
 def define(name, body, shown=None):
     """A word that abbreviates an expression: ``define("attention", lambda Q, K, V, tau: …)``.
 
-    The body must be closed: every letter, scalar, permutation and free index in it is an argument,
-    expressions first.  It must be one formula: it may not compare its arguments, and may use their
-    ``shape`` only to write matrices.  ``shown`` is the number of arguments to print, for words with
-    many weights.
+    The body must be closed: every letter, scalar, permutation and free index in it is an argument
+    (expressions come first).  It must be one formula: it may not compare its arguments, and may use
+    their ``shape`` only to write matrices.  ``shown`` is the number of arguments to print, for
+    words with many weights.
     """
     return _Abbreviation(name, body, shown)
 

@@ -22,7 +22,7 @@ from .sizes_told import telling_sizes
 from .where import draws_rows, where_rows
 
 WIDEST = 56  # the most characters of a line
-WIDEST_WITH_REASON = 46  # the most of a line and its reason side by side: a phone has no more
+WIDEST_WITH_REASON = 46  # the most characters of a line with its reason beside it, on a phone
 WIDEST_BELOW = 54  # the most characters of a reason and its note below a line
 ONE_ROW = 34  # the most characters of an equation in one row, so that it fits on a phone
 WORTH_NAMING = 12

@@ -15,15 +15,15 @@ from .notation import names_in, show_position, show_term
 from .printing import Text
 
 LONGEST = 160  # the most characters of a side
-PATIENCE = 3000  # steps of the normal form; the result of more steps is too long to read
+PATIENCE = 3000  # the most steps of the normal form; more would give a result too long to read
 
 
 def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
     """A sentence with the normal forms of both sides at an entry where they differ, or "".
 
     ``lhs`` and ``rhs`` are expressions; ``words`` are unfolded and ``laws`` applied as in the line.
-    A side that is too long shows its beginning and its number of terms; if an instance already
-    refutes the line (``known_false``), the sentence is then left out.
+    A side that is too long is cut, and its number of terms is shown; but if an instance already
+    refutes the line (``known_false``), the result is "" instead.
     """
     try:
         found = _first_difference(lhs.function, rhs.function, words, laws)
@@ -65,13 +65,12 @@ def _side(style, p, names):
 
 
 def _without_common_terms(p, q):
-    """Two polynomials without their common terms."""
     common = p.items() & q.items()
     return dict(p.items() - common), dict(q.items() - common)
 
 
 def _names(at, taken):
-    """{position: name} for the row and the column, or their places in blocks; i, j if not taken."""
+    """{position: name} for the row and column, or their places in blocks; avoids ``taken`` names."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
     free = [c for c in "ijpqrstuvw" if c not in taken]
     only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}

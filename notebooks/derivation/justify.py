@@ -42,7 +42,7 @@ def given(lhs, rhs):
 
 
 def instance(proved, put, lhs, rhs, assumed):
-    """The instance of a kernel theorem, without the hypotheses that the substitution makes evident.
+    """The instance of a kernel theorem, without hypotheses that algebra proves after substitution.
 
     ``assumed`` has (sides before, sides after the substitution) for each assumed equation.
     """
@@ -75,7 +75,7 @@ def induction(t, lhs, rhs, base, step):
 
 
 def line(stages, claim, equations, words, laws, most=MOST_STEPS):
-    """The theorem that ``stages[0]`` equals ``claim``; the expressions in between join ``stages``.
+    """The theorem that ``stages[0]`` equals ``claim``; expressions in between go into ``stages``.
 
     ``equations`` are triples (left, right, the kernel's theorem), used in this order.  Algebra
     follows, by the definitions of ``words`` and by ``laws``, in at most ``most`` steps.  A left

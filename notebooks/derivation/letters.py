@@ -1,4 +1,4 @@
-"""Laws, sizes, indices, and the objects that letters denote, which a reader writes first.
+"""Laws, sizes, indices, and the objects that letters denote: what a reader writes first.
 
 Sizes and scalars are SymPy's symbols.  Each letter has a term of the kernel.  Nothing here is trusted:
 a mistake can only prove a theorem about a letter other than the intended one.
@@ -62,7 +62,7 @@ class Formula(Sealed):
     """A sealed object that can be added, multiplied and divided; ``_op`` builds the result."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy must not broadcast over it
+    __array_ufunc__ = None  # NumPy must not broadcast over a formula
 
     __add__ = __radd__ = lambda self, other: self._op(operator.add, self, other)
     __mul__ = __rmul__ = lambda self, other: self._op(operator.mul, self, other)
@@ -138,7 +138,7 @@ LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER
 
 
 class Final:
-    """A kind of object that has no subclasses, because a reader's subclass could print anything."""
+    """A base for classes without subclasses, because a reader's subclass could print anything."""
 
     __slots__ = ()
 
@@ -309,7 +309,7 @@ def check_word(what, name):
 
 
 def name_parts(name):
-    """The parts of a name that print in one piece: the letter and its subscripts."""
+    """The parts of a name: the letter, then each subscript."""
     return re.split(r"_|(?<=[^0-9_])(?=[0-9])", name.rstrip("'"))
 
 

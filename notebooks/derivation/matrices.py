@@ -1,7 +1,7 @@
 """Expressions of symbolic shape: matrices, and how a reader writes them.
 
-An expression is an operation applied to expressions; ``operations`` defines what each operation means,
-runs and prints.  Tokens are rows.
+An expression is an operation applied to expressions; ``operations`` defines the meaning, the torch
+code and the printed form of each operation.  Tokens are rows.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def _function(x):
 
 
 def expression(x, sign):
-    """Return x if it is an expression; raises ProofError, naming the operation that needs one."""
+    """Return x if it is an expression; otherwise raise ProofError: ``sign`` needs one."""
     if isinstance(x, Expression):
         return x
     if x is ...:

@@ -241,7 +241,7 @@ def attempt(write):
 
 
 def proves(theorem, lhs, rhs, needs=()):
-    """Whether this checker proved ``theorem`` and it states lhs = rhs.
+    """Whether this checker proved ``theorem``, and the theorem states lhs = rhs.
 
     Each side may be written differently, as long as plain algebra shows that it is equal.
     ``needs`` are the hypotheses that the theorem may have, about letters of these sides, in plain

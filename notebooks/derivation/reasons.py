@@ -1,4 +1,4 @@
-"""Definitions and hypotheses, two kinds of reason that a line may name; how reasons print."""
+"""Two kinds of reason, definitions and hypotheses, and how all kinds of reason are printed."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Substitution:
             return value.family.function
         if family.kind != "mask":
             return value.function
-        body, marks = k.looked_into(value.function)  # the kernel sees a mask only in normal form
+        body, marks = k.looked_into(value.function)  # `is_mask` may hold only for the normal form
         return k.abstract(marks, Normal().canonical(body))
 
     # -- checking

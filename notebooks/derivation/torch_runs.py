@@ -1,7 +1,7 @@
 """Run every line in torch float64 as well, at several random sizes.
 
-A run proves nothing.  But if the two sides of an accepted line differ in torch, and with many
-digits, then the checker has a fault that let a false line pass.
+A run proves nothing.  But if the two sides of an accepted line differ in torch, and still differ
+with many digits, then the checker has a fault that let a false line pass.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ATTEMPTS = 100
 STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
 TINY = 1e-9  # a number that a step has moved this close to 0 counts as 0
 MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
-FARTHEST = 20.0  # a sample with a larger |entry| is rejected, as exp(A) = 0 seems to hold there
-NEAR = 1e-5  # bounds the error left in an equation, which later operations enlarge
+FARTHEST = 20.0  # samples with a larger |entry| are rejected, as exp(A) = 0 would seem to hold
+NEAR = 1e-5  # the tolerance after Gauss–Newton steps, as the error that they leave may grow
 LONGEST_SEQUENCE = 32
 LARGEST_TABLE = 1024  # the most entries of an index form
 MOST_RANDOM_ENTRIES = 12
@@ -305,7 +305,7 @@ def _differ_precisely(lhs, rhs, sample, allowed):
 
 
 def _meeting(sample, hypotheses):
-    """A sample made from this one that meets the hypotheses; raises HypothesesNotMet if none is found."""
+    """The sample, moved until equations hold; raises HypothesesNotMet if a hypothesis fails."""
     equations = [h for h in hypotheses if len(h.sides()) == 2]
     if not all(h.met_in(sample) for h in equations):
         sample = _solved(sample, equations)

@@ -1,4 +1,4 @@
-"""The fixture that tests of the checker share; the letters they share are in `shared_letters`."""
+"""A fixture for tests of the checker; the letters that they share are in `shared_letters`."""
 
 import pytest
 from derivation import proofs

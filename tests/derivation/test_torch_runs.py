@@ -88,7 +88,6 @@ def test_a_line_that_is_not_run_says_why():
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_condition_on_every_index_is_checked_at_each(place):
-    """A condition on every index fails if it fails at one of the three indices."""
     W, values = Heads("W", h, 1, 1), torch.ones(3, 1, 1, dtype=torch.float64)
     for there, not_zero, positive in ((1, True, True), (0, False, False), (-1, True, False)):
         values[place] = there

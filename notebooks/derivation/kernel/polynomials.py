@@ -58,7 +58,7 @@ def width(p):
 
 
 def letters_of(factors):
-    """The letters that occur in some factors."""
+    """The letters that occur in these factors."""
     return frozenset().union(*[a.letters for a, _ in factors])
 
 

@@ -1,8 +1,8 @@
 """Sums, means and positions: the part of the normal form that deals with indices.
 
 In a sum over an index, factors free of the index move out, a Kronecker delta fixes the index, inner
-sums that depend on it are opened, factors that share no index become a product of sums, and the
-remaining sum is written with its indices in one canonical order.
+sums that depend on the index are opened, factors that share no index become a product of sums, and
+the remaining sum is written with its indices in one canonical order.
 """
 
 from itertools import chain, groupby, islice, permutations, product
@@ -89,7 +89,7 @@ class Sums(Arithmetic):
         return self.times(result, *[self._size(k.args[1].args[0]) for k in unused])
 
     def _connected(self, indices, factors, moved):
-        """The sum as an atom with indices in canonical order, or as a number if it only counts."""
+        """The sum as an atom with indices in canonical order; a count of all k ≤ i becomes i."""
         if COUNT in self.laws and len(indices) == len(factors) == 1:
             [(a, e)], [k] = factors, indices
             if a.op == "le" and e == 1 and a.args[0] == k and k not in a.args[1].letters:

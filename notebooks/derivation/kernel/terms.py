@@ -55,7 +55,7 @@ class Frozen:
 
 
 class Term(Frozen):
-    """A node with an operator ``op`` and parts ``args``.  Equal structures are the same object.
+    """A node with an operator ``op`` and parts ``args``.  Terms of equal structure are one object.
 
     ``loose`` counts the outer variables to which the term may refer; ``letters`` are its letters;
     ``key`` is a string that serves only to order and print terms.
