@@ -1,7 +1,7 @@
 """Evaluate terms of the kernel at concrete sizes, without torch.
 
 This interpreter reads terms as they are written.  It shares nothing with the kernel's normal form or
-substitution, so it can contradict them.  It computes in floats or in exact numbers.
+substitution, so it can contradict them.  It uses floats, exact numbers, or floats of many digits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Numbers in index form: the way in which readers write the entries of a matrix.
 
-A ``Number`` is a term of the kernel that Python's operators can combine, with the reader's objects
-that it is made of: families, permutations, scalars, sizes.  A ``Position`` indexes an entry.
+A ``Number`` is a term of the kernel that Python's operators can combine; it records the reader's
+objects in the term: families, permutations, scalars, sizes.  A ``Position`` indexes an entry.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def total(body, size):
 
 
 def exp_of(x):
-    """The exponential, in an index form."""
+    """The exponential of a number, in an index form."""
     return made("exp", x)
 
 
@@ -102,7 +102,7 @@ def log_of(x):
 
 
 def root_of(x):
-    """The square root, in an index form."""
+    """The square root of a number, in an index form."""
     return made("sqrt", x)
 
 

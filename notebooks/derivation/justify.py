@@ -191,7 +191,7 @@ def _among(factors, lhs, rhs):
 
 
 def _in_sum(x, lhs, rhs):
-    """Replace a sub-sum, if each term of the left side is among the terms of x; else None."""
+    """Replace a sub-sum, if each term of the left side is a term of x; otherwise return None."""
     rest = list(x.args)
     for term in lhs.args:
         match = next((y for y in rest if same(y, term)), None)

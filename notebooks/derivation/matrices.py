@@ -25,7 +25,7 @@ from .printing import Latex, Text
 from .shapes import shape_text
 from .sizes_told import telling_sizes
 
-DEEPEST = 100  # nested expressions, well within Python's recursion limit
+DEEPEST = 100  # the most nested expressions, well within Python's recursion limit
 
 
 def _parameter(p):

@@ -304,7 +304,7 @@ def _says_no_more(theorem, mine, asked):
 
 
 def forget():
-    """Clear all caches, before times are measured or mistakes are planted."""
+    """Clear all caches, before a time is measured or a planted mistake is tested."""
     by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
     for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
         remembered.cache_clear()

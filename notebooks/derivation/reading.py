@@ -30,7 +30,7 @@ def _docstrings(source):
 
 
 def kernel():
-    """{module of the kernel: (its number of lines of code, its own summary)}."""
+    """{module of the kernel: (its number of lines of code, its docstring's first paragraph)}."""
     sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in KERNEL}
     first = {name: ast.get_docstring(ast.parse(source)) for name, source in sources.items()}
     return {

@@ -21,7 +21,7 @@ from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
 SEARCH_AFTER_A_REFUSAL = 400  # the most instances that are tried
-ENOUGH = 3_000  # steps; if the line without a reason takes more, the reason counts as needed
+ENOUGH = 3_000  # the most steps without a reason; if a line takes more, the reason counts as needed
 
 
 class Step:
@@ -130,7 +130,7 @@ class Step:
             stage = after
 
     def _searched(self):
-        """A sentence on whether a search finds the line to be false."""
+        """A sentence that says whether a search finds the line to be false."""
         if self.assumed or any(r.hypotheses for r in equations_among(self.reasons)):
             return "No counterexample was searched for, because the line rests on hypotheses."
         try:

@@ -212,7 +212,7 @@ def permuting(x):
 
 
 def _moved(x, way, place):
-    """The image of a position; (P Q) X has the rows of X at π_Q(π_P(i))."""
+    """The image of a position; row i of (P Q) X is row π_Q(π_P(i)) of X."""
     if x.operation is ops.PERMUTATION:
         return Term("move", x.params[0].term, way, place)
     if x.operation is ops.IDENTITY:

@@ -60,7 +60,7 @@ class Theorem:
 
     @property
     def cited(self):
-        """The words by which a line names this reason: the theorem's name in quotation marks."""
+        """The words by which a line names a theorem: the label, and the name in quotation marks."""
         return f"{self.label} (“{self.name}”)" if self.label else f"“{self.name}”"
 
     def __call__(self, /, *unnamed, **meant):

@@ -1,4 +1,4 @@
-"""Run every line in torch float64 as well, at several random sizes.
+"""Also run every proved line in torch float64, at several random sizes.
 
 A run proves nothing.  But if the two sides of an accepted line differ in torch, and still differ
 with many digits, then the checker has a fault that let a false line pass.

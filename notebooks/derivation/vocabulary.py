@@ -32,7 +32,7 @@ class Word:
     """
 
     shown = None  # the number of arguments that are always printed; None for all
-    places = 0  # the number of leading parameters that select a row; printed outside the call
+    places = 0  # how many leading parameters select a row and are printed outside the call
 
     def __init__(self, name, takes, shape, written, **parts):
         self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
