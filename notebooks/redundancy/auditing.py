@@ -29,7 +29,7 @@ from .report import AGREE, UNCLEAR
 from .shift.freedom import Unclear
 from .subject import Subject, unwrapped
 
-#: While some answer is unclear, an audit is tried at up to this number of points.
+#: The largest number of points at which an audit is tried while some answer is unclear.
 POINTS = 4
 
 
@@ -92,7 +92,7 @@ def _is_large(model):
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The clearest report from several points, because at some of them a unit is always off."""
+    """The clearest report from several points; at any one point, a unit may always be off."""
     best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)

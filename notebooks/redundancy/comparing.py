@@ -319,7 +319,7 @@ class _Judge:
         left = lambda some: [p for p in some if p not in self.unseen]
         for some in grouped(biases, lambda p: (starred(p.place), p.what)):
             self._try([[p] for p in some])
-        for parts in (PARTS[2:], ("", *PARTS)):  # value, output first: b_V may be folded into b_O
+        for parts in (PARTS[2:], ("", *PARTS)):  # b_V and b_O first, as b_O may absorb b_V
             some = [p for p in biases if p.part in parts]
             self._try([left(layer) for layer in grouped(some, lambda p: p.layer)])
         self._try([left(biases)])
@@ -355,7 +355,7 @@ class _Judge:
 
     @property
     def _asked(self):
-        """[(index, side)] to test: the first side alone if only biases differ and outputs agree."""
+        """The sides to test, [(index, side)]: one if only biases differ and the outputs agree."""
         same = all(p.kind == "biases" and all(p.both) for p in self.differing)
         same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
         return [*enumerate(self.sides)][: 1 if same else 2]

@@ -103,7 +103,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if not run.failed:  # else the absorber is added earlier, and its own row tests both biases
+        if not run.failed:  # if it failed, the absorber is added earlier and tested there
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):
@@ -125,6 +125,6 @@ class _Confirming:
 
 
 def _beside(other, name, mine):
-    """The name ``other``, its layer number shifted by the difference of ``mine`` and ``name``."""
+    """The name ``other``, with its layer number changed by the step from ``name`` to ``mine``."""
     first = lambda text: int((NUMBER.findall(text) or [0])[0])
     return NUMBER.sub(str(first(other) - first(name) + first(mine)), other, count=1)

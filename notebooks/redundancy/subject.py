@@ -67,7 +67,7 @@ def seeded(seed):
 class Subject:
     """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
-    ``weights`` says whether its matrices are random as well.  ``inject`` adds a bias to every
+    ``weights`` says whether the matrices are random as well.  ``inject`` adds a bias to every
     linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` are the
     parameters by name, tied ones once, and in evaluation also the running means.  With ``own``,
     every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.

@@ -22,7 +22,7 @@ from .reading import Steps, variants
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: The share of a bias that a move may miss; a square or singular value that counts as zero.
+#: The share of a bias that a move may miss; the largest square or singular value taken as zero.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
@@ -204,7 +204,7 @@ class Choice:
         tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
 
     def _write(self, verdict, piece, gone, where, by, *kinds):
-        """Record that these numbers are gone, and an event of one of these kinds as the reason."""
+        """Record that these numbers are gone, with an event of one of the ``kinds`` as reason."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
         why = re.sub(r"cancels only [^\[]*\b", "cancels it", why)
         zeros = int(gone.sum()) if by else 0
@@ -240,7 +240,7 @@ class Choice:
     # --- the space of moves
 
     def _directions(self, piece):
-        """Bases of a piece's redundant directions: of those redundant alone, and of all of them."""
+        """Two bases of a piece's redundant directions: those redundant alone, and all of them."""
         left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]

@@ -1,8 +1,8 @@
 """Whether two models are equal: their outputs compared in float64, and in their own dtype.
 
-A comparison in float64 must find no more than
+A comparison in float64 must find
 
-    relative error <= 1e-12 (1 + |t|),    t the longest move that was made,
+    relative error <= 1e-12 (1 + |t|),    where t is the longest move that was made,
 
 because what is added in one place is subtracted in another: the numbers in between grow by up to
 |t|, and their last digits are lost.  Inputs test only the paths that they take through the code;
@@ -194,7 +194,7 @@ def other_ways(subject, call, seeds):
 
 
 def _longer(call, axis, size):
-    """The inputs, with every tensor that has this size along the axis doubled along the axis."""
+    """The inputs; a tensor that has this size along the axis is repeated along the axis."""
     twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
     return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
 

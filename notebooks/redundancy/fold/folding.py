@@ -33,13 +33,13 @@ from .removing import remove as take_out
 class Folded:
     """An equal model and the account of its biases; ``print`` it for a table.
 
-    Biases in ``moved`` are now zero, except as their row says; those in ``kept`` have an effect
-    that no other parameter has; those in ``refused`` could move, but not in the given model.
-    ``error`` is the relative difference of outputs in float64, at most ``bound``; ``rounding`` is
-    the error (before, after) in the model's dtype, compared with float64.  ``removable`` lists, as
-    (name, numbers, bytes), the biases that are now zero and that the model can do without;
-    ``removed`` says whether they are deleted.  Caches and inner states differ from those of the
-    given model.
+    Biases in ``moved`` are now zero, unless their row says otherwise; those in ``kept`` have an
+    effect that no other parameter has; those in ``refused`` could move, but not in the given
+    model.  ``error`` is the relative difference of outputs in float64, at most ``bound``;
+    ``rounding`` is the error (before, after) in the model's dtype, compared with float64.
+    ``removable`` lists, as (name, numbers, bytes), the biases that are now zero and that the model
+    can do without; ``removed`` says whether they are deleted.  Caches and inner states differ from
+    those of the given model.
     """
 
     model: nn.Module

@@ -128,7 +128,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(subject, call):
-    """{bias: (the weight beside it, the matrix as used, the step before the map, its name)}."""
+    """{bias: (its weight, the matrix as used, the step that the map reads, its name)}."""
     found, run = {}, Steps(subject, call)
     for step in (s for s in run.steps if s.name == "addmm"):
         bias, weight = run.named(step, 0), run.named(step, 2)

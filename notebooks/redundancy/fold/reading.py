@@ -1,6 +1,6 @@
 """Run a model to learn its operations, and whether any operation depends on a change.
 
-A matrix that no run uses might read anything in its module, so every move there counts as seen.
+As an unused matrix might read anything in its module, every move there is taken to have an effect.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def runs(subject, call, seed):
 
 @contextlib.contextmanager
 def idle_matrices_see(subject, calls):
-    """A context in which a move of anything that an unused matrix might read counts as seen."""
+    """A context in which every move that an unused matrix might read is taken to have an effect."""
     seen, modules = [Steps(subject, call) for call in calls], dict(subject.model.named_modules())
     used, ran = (set().union(*(getattr(s, what) for s in seen)) for what in ("used", "ran"))
     with contextlib.ExitStack() as hooks:
@@ -133,7 +133,7 @@ def idle_matrices_see(subject, calls):
 
 
 def _see_all(name):
-    """A hook that counts as seen every move of the inputs, parameters and buffers of a module."""
+    """A hook: moves of a module's inputs, parameters or buffers are taken to have an effect."""
     words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
 
     def hook(module, args, kwargs):

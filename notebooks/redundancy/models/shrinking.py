@@ -137,7 +137,7 @@ class _Search:
             try:
                 small = _config_like(self.config, narrow)
                 unlike = self._unlike(built(small, self.kind, "meta"))
-                if best and (True, not unlike) <= best[:2]:  # cannot be better, even if it runs
+                if best and (True, not unlike) <= best[:2]:  # no better, even if `small` runs
                     continue
                 model = _made(small, self.kind, self.seed)
                 rank = _runs(model), not unlike
@@ -265,7 +265,7 @@ def _switches(module):
 def null_spaces(model):
     """{(name of a map, has fewer rows than columns, has more)}; fewer rows mean a null space.
 
-    A matrix outside torch's layers may map in either direction, so there more rows count as well.
+    A matrix outside torch's layers may map in either direction, so having more rows counts, too.
     """
     found = set()
     for name, module in model.named_modules():

@@ -312,7 +312,7 @@ class Part:
         """Yield (path, size) for sizes that depend on heads, such as those of rotated parts.
 
         For other heads, such as Mamba's, number times width stays the width of all heads or of
-        the stream.  Sections add up to half of a rotated part; each of its pairs has one factor.
+        the stream.  Sections add up to half of a rotated part, which has one factor for each pair.
         """
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
@@ -393,8 +393,8 @@ def _round(number):
 def ratios(fields):
     """The set of relations between sizes that a small model keeps.
 
-    They say whether a number of heads is 1 and how it compares with the first one, what ratios the
-    parts of a head have, and which streams are wider than a head.
+    They say whether a number of heads is 1 and how it compares with the first such number, what
+    ratios the parts of a head have, and which streams are wider than a head.
     """
     parts, inside = {}, {}
     for n in numbers(fields):

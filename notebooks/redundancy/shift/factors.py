@@ -44,7 +44,7 @@ class Factors(Uses):
         return not self._depends(tensor) and (tensor in self.names or tensor in self.data)
 
     def _matrix(self, name, args):
-        """(the fixed factor, its matrix, the row that makes each result), or (None, None, None)."""
+        """(the fixed factor, its matrix, which row makes each result), or (None, None, None)."""
         one, other = _factors(name, args)
         if one is None or self._fixed(one) == self._fixed(other):
             return None, None, None

@@ -3,7 +3,7 @@
 The orthonormal columns of a matrix N span the space; each row of N belongs to one number.
 The numbers P of a parameter
 
-- are redundant *alone* in as many directions as the space has that are zero outside P,
+- are redundant *alone* in s directions, s being the dimension of those that are zero outside P,
 - are redundant *together* with other numbers in r directions, r being the rank of N's rows P, and
 - are *absorbed* by other numbers Q if the directions that are zero outside P and Q reach rank r.
 """
@@ -27,7 +27,7 @@ OUTSIDE, INSIDE = 3e-7, 3e-6
 #: A direction moves nothing outside a set of rows if its part there is below the first number, and
 #: something if above the second; the error is 2^-53 / (a condition's least singular value).
 NOTHING, SOMETHING = 1e-9, 1e-8
-#: A direction cannot lie in a set of rows unless the square of its part there exceeds this.
+#: A direction cannot lie in a set of rows unless the square of its part there exceeds this number.
 NEAR = 1 - 1e-6
 #: Small components are joined into parts of about this many numbers.
 CHUNK = 128
@@ -40,7 +40,7 @@ class Unclear(ArithmeticError):
 
 @dataclass(frozen=True)
 class Part:
-    """Directions (columns) that move some numbers (rows); ``places``: {name: (numbers, rows)}."""
+    """Directions (columns) that move some numbers (rows); ``places`` is {name: (numbers, rows)}."""
 
     basis: torch.Tensor
     places: dict
@@ -107,7 +107,6 @@ class Family:
         return self.basis[self.places[name][index]]
 
     def __len__(self):
-        """The number of directions."""
         return sum(part.basis.shape[1] for part in self.parts)
 
 
@@ -153,7 +152,7 @@ class Freedom:
 
     @classmethod
     def whole(cls, basis, shapes):
-        """A freedom from one basis for all parameters, concatenated; ``shapes`` is {name: size}."""
+        """A freedom with one basis for the concatenated parameters; ``shapes`` is {name: size}."""
         starts = itertools.accumulate(shapes.values(), initial=0)
         places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
         return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
@@ -245,7 +244,7 @@ class Freedom:
         rest, chosen = linked if makes_up(linked) else others, []
         if not makes_up(rest):  # other numbers of the same parameter must also move
             return tuple(linked)
-        while not makes_up(chosen):  # the shortest list that suffices needs its last name
+        while not makes_up(chosen):  # the shortest prefix that suffices needs its last name
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
             )

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: These always count as used: Python may read the result's shape, which depends on numbers.
+#: These operations always count as used, as Python may read a shape that depends on numbers.
 SHAPES = {
     "nonzero",
     "masked_select",

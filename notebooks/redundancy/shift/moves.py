@@ -232,7 +232,6 @@ class Moves:
         return {name: numbers(group) for name, group in self.parameters.items()}
 
     def __len__(self):
-        """The number of remaining directions."""
         left, seen = [*self.parameters.values()], set()
         for group in left:
             left += [new for new, _ in group.became or () if not (new in seen or seen.add(new))]

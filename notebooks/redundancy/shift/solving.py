@@ -17,7 +17,7 @@ from ..nullity import svd
 NOISE = 2.0**-40
 #: If a singular value exceeds the noise by less than this factor, the condition is unclear.
 GAP = 1e3
-#: At most this many equations more than unknowns are kept; random mixtures replace a larger number.
+#: If equations outnumber unknowns by more than this, random mixtures of equations replace them.
 MORE = 16
 #: The least factor of an unknown that is solved for, as a share of the equation's largest factor.
 PIVOT = 1e-3

@@ -74,7 +74,7 @@ class Uses(TorchDispatchMode):
         self.names = WeakTensorKeyDictionary()
         for name, tensor in tensors.items():
             self.names[tensor] = frozenset([name])
-        # data: {tensor: True if it depends on inputs, False if only on parameters, and nonlinearly}
+        # data: {tensor: True if it depends on inputs, False if nonlinearly on parameters alone}
         self.tensors, self.data = tensors, WeakTensorKeyDictionary()
         for tensor in tree_leaves(inputs):
             if isinstance(tensor, torch.Tensor):
@@ -152,7 +152,6 @@ class Uses(TorchDispatchMode):
         known.append(TensorWeakRef(out))
 
     def _depends(self, tensor):
-        """Whether a tensor depends on the inputs."""
         return self.data.get(tensor, False)
 
     # --- the places of a parameter's numbers

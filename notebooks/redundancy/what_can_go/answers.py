@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: {how much of a bias goes: a formula for these directions (number, size)}, if there is one.
+#: {how much of a bias goes: the directions as rows, given the symbols and the bias}, if known.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,

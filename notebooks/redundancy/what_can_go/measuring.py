@@ -110,7 +110,7 @@ class Measured:
     def surgery(self, answer):
         """The shifts that set the bias to zero and change the parameters that absorb it."""
         known = {**self.module.symbols(), **FUNCTIONS}
-        if answer.where:  # "A @ t = b"
+        if answer.where:
             matrix, vector = answer.where.split(" @ t = ")
             known["t"] = solve(known[matrix], known[vector])
         shifts = {symbol: eval(by.removeprefix("+ "), {}, known).clone()
@@ -208,7 +208,7 @@ def solve(matrix, vector):
 
 
 def carried(bias, gain, shift):
-    """b (1/γ)ᵀ / Σ β/γ, which moves a bias into the weights behind a LayerNorm (Theorem 7.8)."""
+    """b (1/γ)ᵀ / Σ β/γ, which moves a bias into the weights after a LayerNorm (Theorem 7.8)."""
     return torch.outer(bias, 1 / gain) / (shift / gain).sum()
 
 

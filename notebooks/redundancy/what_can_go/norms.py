@@ -1,4 +1,4 @@
-"""Pieces with a bias before a norm, behind a norm, or at the ends of a model."""
+"""Pieces with a bias before a norm, after a norm, or at either end of a model."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """By how much sums of products along an axis can enlarge (numbers, independent errors)."""
+    """By what factors sums of products along an axis can enlarge (numbers, independent errors)."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)
