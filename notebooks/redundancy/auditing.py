@@ -86,7 +86,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
 
 
 def _is_large(model):
-    """Whether a transformers model has too many numbers in vectors to be audited directly."""
+    """Whether the vectors of a transformers model have too many numbers for a direct audit."""
     vectors = sum(p.numel() for p in model.parameters() if p.dim() == 1)
     return vectors > 2 * LARGE and hasattr(model, "config")
 

@@ -139,7 +139,7 @@ class Check:
         return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
-        """The redundant directions that keep ``others`` fixed; with ``name``, in its `Family` only."""
+        """Redundant directions that fix ``others``; with ``name``, only those in its `Family`."""
         freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom

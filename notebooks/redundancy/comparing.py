@@ -93,7 +93,7 @@ def compare(one, other, inputs=None):
 
     The models are modules, or names or folders of checkpoints, with the same layers in the same
     order.  ``inputs`` are as for `audit`.  Raises CannotCompare if the models are not built alike,
-    CannotRead if a model has no plain numbers, and WrongInputs if a model does not run.
+    CannotRead if a model's numbers are unreadable, and WrongInputs if a model does not run.
     """
     models = [unwrapped(load(m) if is_name(m) else m) for m in (one, other)]
     for model in models:
@@ -362,7 +362,7 @@ class _Judge:
 
     @staticmethod
     def _moves(group, side, weight):
-        """The weighted move from the first model to the second, scaled to numbers of about one."""
+        """The weighted move from the first model to the second, divided by their largest number."""
         largest = max(max(_largest(n.values) for n in p.both) for p in group)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 

@@ -1,7 +1,7 @@
 """Measure, at a generic point, which directions of the added parameters change no output.
 
-In float64, the Jacobian of all outputs with respect to all added parameters and its null space are
-computed, and finite moves are made inside and outside that space.  No prediction and no rule of
+All outputs' Jacobian with respect to all added parameters is computed in float64, together with its
+null space; then finite moves are made inside and outside that space.  No prediction and no rule of
 the calculus is used: the Jacobian is autograd's.
 """
 

@@ -108,7 +108,7 @@ def float64_copy(model, known=None):
     is not changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
-    with torch.no_grad():  # else a scripted module's converted tensors would not be leaves
+    with torch.no_grad():  # so that tensors converted in a scripted module remain leaves
         copied = plainly_attending(copy.deepcopy(model, known).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)

@@ -54,7 +54,7 @@ class Bench:
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
             even_chances(self.before.model.cpu())
             self.before.renew()
-        except (ValueError, TypeError) as reason:  # such as a quantised model, or no inputs
+        except (ValueError, TypeError) as reason:  # for a quantised model, or without inputs
             raise CannotFold(str(reason)) from None
         self.rows, self.longest = [], 0.0
         with exactly(), torch.no_grad():

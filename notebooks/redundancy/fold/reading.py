@@ -50,7 +50,7 @@ class Steps(TorchDispatchMode):
         return result
 
     def source(self, tensor):
-        """The origin of a tensor's numbers, behind any views: (parameter or None, step or None)."""
+        """Where a tensor's numbers come from, through views: (parameter or None, step or None)."""
         while tensor not in self.names and (step := self.made.get(tensor)):
             if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
                 return None, step

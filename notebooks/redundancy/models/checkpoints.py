@@ -30,7 +30,7 @@ def config_of(thing):
 
         try:
             return transformers.AutoConfig.from_pretrained(thing, trust_remote_code=False)
-        except Exception as error:  # the library's own errors, and network errors
+        except Exception as error:  # the library and the network may raise anything
             raise NoCheckpoint(_refusal("configuration", thing, error)) from None
 
 
@@ -53,5 +53,5 @@ def load(name):
             saved_as = (config.architectures or [None])[0]
             saved_as = getattr(transformers, saved_as or "AutoModel")
             return saved_as.from_pretrained(name)
-        except Exception as error:  # the library's own errors, and network errors
+        except Exception as error:  # the library and the network may raise anything
             raise NoCheckpoint(_refusal("model", name, error)) from None

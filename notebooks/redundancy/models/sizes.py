@@ -334,7 +334,7 @@ class Part:
                     yield (*place, name, factor), values[: len(values) // self.divisor]
 
     def patches(self, widths, made):
-        """Record new sizes of patches; a patch with more numbers than the stream still has more."""
+        """Record new sizes of patches; one with more numbers than the stream is wide keeps more."""
         one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():

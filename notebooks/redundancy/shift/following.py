@@ -290,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """A tensor's shift in shared memory; its factor, if any, is dropped and counts as unknown."""
+        """A tensor's shift in shared memory; any factor is dropped and counts as unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:

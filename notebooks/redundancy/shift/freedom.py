@@ -3,7 +3,7 @@
 The orthonormal columns of a matrix N span the space; each row of N belongs to one number.
 The numbers P of a parameter
 
-- are redundant *alone* in s directions, s being the dimension of those that are zero outside P,
+- are redundant *alone* in s directions, s being the dimension of the subspace that is 0 outside P,
 - are redundant *together* with other numbers in r directions, r being the rank of N's rows P, and
 - are *absorbed* by other numbers Q if the directions that are zero outside P and Q reach rank r.
 """
@@ -170,7 +170,7 @@ class Freedom:
         return torch.cat(made, 1)
 
     def fixing(self, names, of=None):
-        """The directions that do not move these parameters; ``of`` restricts them to its family."""
+        """The directions that do not move these parameters; with ``of``, those of its family."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
             fixed = Family.__new__(Family)

@@ -153,7 +153,7 @@ def _changed(name, by):
 
 @dataclass(frozen=True)
 class Break:
-    """A condition that breaks an answer, in words, a piece that satisfies it, and new answers."""
+    """A condition that breaks an answer: its words, a piece that satisfies it, and new answers."""
 
     words: str
     piece: Callable

@@ -97,7 +97,7 @@ class Measured:
         return ((after - before).abs().max() / before.abs().max()).item()
 
     def along(self, *symbols):
-        """[a redundant finite shift, a shift orthogonal to all of these]; a zero shift is {}."""
+        """[a redundant shift, a shift orthogonal to all redundant ones]; a zero shift is {}."""
         places = [self.place[s] for s in symbols]
         basis = self.jacobian.redundant(*places)
         sizes = [self.size(s) for s in symbols]
@@ -256,7 +256,7 @@ def _counts(found, bias, answers, others):
 
 
 def _moves(found, answer):
-    """Yield a sentence for each finite move, or change stated in a row, with the wrong effect."""
+    """Yield a sentence for each finite move or stated change that has the wrong effect."""
     symbols = *answer.bias.split("+"), *answer.into
     if not any(is_statistic(found.place[s][0]) for s in symbols):
         inside, rest = found.along(*symbols)

@@ -77,7 +77,7 @@ def times(shift, factor, shape):
 
 
 def thin(t):
-    """A tensor with one entry along each axis along which it is constant, up to rounding."""
+    """A tensor cut to one entry along each axis on which it is constant, up to rounding."""
     for axis in range(t.dim()):
         if same(t, axis):
             t = t.narrow(axis, 0, 1)
