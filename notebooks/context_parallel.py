@@ -80,7 +80,7 @@ def striped(n, ranks):
 
 
 def checked(places, rank, keys):
-    """Return ``places`` if they match the keys and put each on one rank; else raise ValueError.
+    """Return ``places`` if they match the keys and put each key on one rank; else raise ValueError.
 
     Theorem 16.1 needs every key on exactly one rank.
     """

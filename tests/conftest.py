@@ -28,7 +28,7 @@ EVERY_TIME = {
     "derivation/test_the_book.py::test_the_kernel": r"\[(03-softmax|07-|15-)",
     # only some architectures, because chapter 13 measures all of them
     "test_which_bias_can_go.py::test_an_architecture": r"\[(bert|gptj|nemotron|t5|qwen3)\]",
-    # these need other versions of Python, or another proof assistant
+    # these need other versions of Python, or the proof assistant Rocq
     "tests/versions/": NONE,
     "tests/rocq/": NONE,
     # these test a module that only the nightly stage `processors` uses

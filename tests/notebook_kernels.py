@@ -18,7 +18,7 @@ from pathlib import Path
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-#: Kernels are not forked where threads or an accelerator's driver would be forked with them.
+#: Kernels are forked only where no threads or accelerator drivers would be forked with them.
 FORKS = (
     sys.platform == "linux"
     and os.environ.get("OMP_NUM_THREADS") == "1"
@@ -54,7 +54,7 @@ class ForkedKernel(CONTEXT.Process):
 
     def run(self):
         """Start the kernel in the new process, as its command would have done."""
-        os.close(forkserver._forkserver._forkserver_alive_fd)  # else the server stays alive
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # else the fork server stays alive
         self.daemon = False  # a daemon could not start processes
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)

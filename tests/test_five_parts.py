@@ -34,7 +34,7 @@ def cells_of(path):
 
 
 def calls(source):
-    """{(function name, first argument, or None if that is not a constant)} for all calls."""
+    """{(function name, first argument or None if that is not a constant)} for all calls."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     name = lambda f: getattr(f, "attr", getattr(f, "id", None))
     return {(name(n.func), getattr(n.args[0], "value", None) if n.args else None) for n in nodes}

@@ -17,8 +17,8 @@ from random_lines import line_of, roots
 pytestmark = pytest.mark.nightly
 LINES, SEED = int(os.environ.get("FUZZ_LINES", 2000)), os.environ.get("FUZZ_SEED", "suite")
 TOGETHER = 500  # lines in one test
-MOST_STEPS = 800  # of the normal form, enough for lines this small
-WORLDS = 7  # tried for each line, at different sizes
+MOST_STEPS = 800  # limit of the normal form, which suffices for lines this small
+WORLDS = 7  # worlds in which a line is judged, at different sizes
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def the_checker_alone(monkeypatch):
 
 
 def fate(line):
-    """(whether the checker accepts a line, the second judge's finding, or None)."""
+    """(whether the checker accepts a line, the second judge's finding or None)."""
     proofs.forget()
     try:
         proof = Derivation("fuzzed", line.before).by(line.claim, *line.reasons)

@@ -161,7 +161,6 @@ def judged_{number}(claim):
 
 
 def families():
-    """{chapter: its families of exercises, read from families.yml}."""
     return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))
 
 
@@ -190,7 +189,6 @@ def drawn(family, chance):
 
 
 def question(number, made):
-    """Yield the cells of one exercise."""
     claims, name, false = made["claims"], f"q{number}", made["false"]
     shown = dict(zip("abcd", [*claims["A"], *claims["B"]]))
     sides = "".join(f'    "{k}": ({left}, {right}),\n' for k, (left, right) in claims.items())

@@ -9,7 +9,6 @@ FENCE = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 
 
 def text_of(path):
-    """The Markdown of a notebook."""
     return "\n\n".join(c.source for c in read_notebook(path).cells if c.cell_type == "markdown")
 
 

@@ -53,7 +53,6 @@ def main(arguments):
 
 
 def copies(site):
-    """{name: bytes of the copy} for every notebook."""
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
     return {path.name: colab_copy(path, site).encode() for path in paths}
 

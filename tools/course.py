@@ -118,7 +118,6 @@ def notebooks(which):
 
 
 def alone(path):
-    """The copy of a notebook that `colab` makes, which runs alone."""
     return nbformat.reads(colab.colab_copy(path, site_address(ROOT)), as_version=4)
 
 

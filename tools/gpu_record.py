@@ -157,7 +157,6 @@ def machine(device):
 
 
 def page(record):
-    """The page that reports a record, as Markdown."""
     shifts, seeds, lengths = (record["results"][name] for name in EXPERIMENTS)
     change = lambda found: f"{shown(max, found['keys'])}, {shown(min, found['queries'])}"
     return TEMPLATE.read_text(encoding="utf-8").format(
@@ -173,7 +172,6 @@ def shown(of, values):
 
 
 def long_in_words(found):
-    """The time, the memory and the error that `long` measured, as text."""
     memory = f", {found['bytes'] / 2**30:.2g} GiB" if found["bytes"] else ""
     return f"{1e3 * median(found['seconds']):.3g} ms{memory}, {shown(max, [found['error']])}"
 

@@ -1,4 +1,4 @@
-"""Make pages load less: remove unused styles and icons, and reduce pictures to 256 colours."""
+"""Make pages lighter: remove unused styles and icons, and reduce pictures to 256 colours."""
 
 import re
 from io import BytesIO

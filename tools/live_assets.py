@@ -56,9 +56,7 @@ def install_pyodide():
     shutil.rmtree(LIVE, ignore_errors=True)
     shutil.copytree(SOURCE, LIVE, ignore=shutil.ignore_patterns("precompile.mjs"))
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
-    shutil.copy(
-        SOURCE / "precompile.mjs", LIVE
-    )  # copied last: its presence shows that the rest is complete
+    shutil.copy(SOURCE / "precompile.mjs", LIVE)  # copied last, to show that the rest is complete
 
 
 def kept(path):

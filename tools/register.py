@@ -212,7 +212,6 @@ def chapter_of(text):
 
 
 def summary_rows(lines):
-    """The rows of the summary's table, as lists of cells."""
     if "## Summary" not in lines:
         return []
     section = takewhile(lambda s: not s.startswith("## "), lines[lines.index("## Summary") + 1 :])

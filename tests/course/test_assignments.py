@@ -1,4 +1,4 @@
-"""Tests in assignments name what they check; randomly drawn sheets accept only solutions."""
+"""Every test in an assignment names its question; drawn sheets accept only full solutions."""
 
 import ast
 import re

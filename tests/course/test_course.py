@@ -1,4 +1,4 @@
-"""The archives of the course are complete, and students get no solution."""
+"""The archives of the course are complete, and students get no solutions."""
 
 import ast
 import re

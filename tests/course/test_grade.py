@@ -1,4 +1,4 @@
-"""grade.py gives points for right answers, none for wrong ones, and a sentence for other faults."""
+"""grade.py gives points for right answers, none for wrong ones, and explains other faults."""
 
 import csv
 import re
@@ -54,7 +54,7 @@ def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, par
     assert {v.reason for v in untouched.verdicts} == {"not answered"} and untouched.notes == []
 
 
-#: {kind of answer: function of (points, maximum) that says whether it may earn those points}
+#: {kind of answer: whether such an answer may earn these points out of the maximum}
 EARNS = {
     "wrong": lambda points, of: points == 0,
     "half": lambda points, of: 0 < points < of,

@@ -40,7 +40,7 @@ def test_the_decks_show_every_tagged_cell_and_no_other(built, sources):
 
 
 def test_the_marks_of_an_excerpt_come_in_pairs_and_change_nothing_in_the_book(sources):
-    """A mark at the start of a line must be a paragraph, as Markdown reads the line as HTML."""
+    """A mark at the start of a line must be its own paragraph: Markdown reads its line as HTML."""
     for name, cell in sources["cell"].items():
         marks = re.findall(r"<!-- (/?)slide -->", cell.source)
         assert marks == ["", "/"] * (len(marks) // 2), name

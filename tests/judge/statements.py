@@ -128,7 +128,7 @@ class _Statement:
             inverse = np.linalg.pinv(self._slopes(world, flat), rcond=1e-6)
             flat = flat - inverse.astype(object) @ gap
         if np.any((abs(flat) < 1e-6) & (abs(flat) > 1e-12)):
-            raise Undefined  # an entry this small may be a divisor
+            raise Undefined  # too large to be a rounded zero, too small to be a divisor
         return self._moved(world, np.where(abs(flat) <= 1e-12, 0 * flat, flat))
 
     def _moved(self, world, flat):

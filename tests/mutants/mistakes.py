@@ -90,7 +90,7 @@ class Code:
                     yield from self._walk(child)
 
     def asserted(self, node):
-        """Whether a node is part of an assertion, which would still hold if it were weakened."""
+        """Whether a node is part of an assertion; an assertion that is weakened still passes."""
         while (node := self.parent.get(node)) and not isinstance(node, ast.Assert):
             pass
         return node is not None
@@ -112,7 +112,7 @@ def differing(before, after):
 
 
 def is_left_everywhere(node):
-    """Whether a node is never edited: a string, a seed, an attempt(…) with `...` and the like."""
+    """Whether a node is never edited, such as a string, a seed or an attempt(…) with `...`."""
     match node:
         case (
             ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")

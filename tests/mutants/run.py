@@ -9,7 +9,7 @@ Each mistake is made in a copy of the checkout, where the tests of the place the
 fails.  Only a run of all places writes book/records/mutants.json, from which the page is made.  In
 that record a person writes, under "why", why an unnoticed mistake makes no difference; a new record
 keeps the reason if the cell or function has not changed.  The exit code is 1 if an unnoticed
-mistake has no reason, or if tests fail without a mistake.
+mistake has no reason, or if tests fail on unchanged code.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from mutants_page import RECORD
 INLINE = "module://matplotlib_inline.backend_inline"  # as in the stored outputs
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")
 AT_A_TIME = 2  # places tried in parallel
-#: With a mistake, tests may take SECONDS, plus TIMES as long as they take without one.
+#: With a mistake, tests may take SECONDS, plus TIMES as long as they take on unchanged code.
 SECONDS, TIMES = 120, 6
 
 
@@ -80,7 +80,7 @@ def try_place(place, count=None, seed=1):
 
 
 def drawn(mutants, count, seed):
-    """Draw ``count`` mutants, one of each kind in turn, so that rare kinds are equally frequent."""
+    """Draw ``count`` mutants, taking the kinds in turn, so that rare kinds are drawn as often."""
     made, turn = Counter(), {}
     for one in random.Random(seed).sample(mutants, len(mutants)):
         made[one[1].kind] += 1
@@ -89,7 +89,7 @@ def drawn(mutants, count, seed):
 
 
 def unnoticed(place, mutants, judge):
-    """Yield (piece, mutant) if the tests miss it; raises Fault if they fail on unchanged code."""
+    """Yield (piece, mutant) if the tests miss the mutant; raises Fault if unchanged code fails."""
     limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
     with a_copy() as copy:
         for piece, mutant in mutants:
@@ -110,7 +110,7 @@ def a_copy():
 
 @cache
 def seconds_as_it_is(judge):
-    """The seconds that the tests take without a mistake; raises Fault if they fail."""
+    """The seconds that the tests take on unchanged code; raises Fault if they fail."""
     start = time.monotonic()
     with a_copy() as copy:
         if said := failure(copy, judge, timeout=3600):
@@ -120,7 +120,7 @@ def seconds_as_it_is(judge):
 
 def failure(copy, judge, timeout):
     """Run tests in a copy; return their output if one fails or the time is up, else ""."""
-    # No bytecode: Python would reuse it if a changed file had the same size and time in seconds.
+    # Write no bytecode: Python would reuse it for a changed file of the same size and second.
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *judge]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": INLINE}
     environment |= {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}

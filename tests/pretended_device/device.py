@@ -241,7 +241,7 @@ def install():
     for name, kernel in OWN.items():
         library("aten").impl(name, kernel, "PrivateUse1")
     library("aten").impl("scaled_dot_product_attention", attention, "AutogradPrivateUse1")
-    # Torch evaluates a lazy conjugate or negative by a copy, so the copy must accept its mark.
+    # Torch evaluates a lazy conjugate or negative by copying, so `_copy_from` must accept its mark.
     for mark in ("Conjugate", "Negative"):
         library("aten").impl("_copy_from", torch.library.fallthrough_kernel, mark)
     torch.storage._StorageBase.clone = copy_of_storage
@@ -257,7 +257,7 @@ def library(namespace):
 
 
 def set_data(tensor, numbers):
-    """Set ``tensor.data``, even if its device changes, which torch allows for its own devices."""
+    """Set ``tensor.data``, even if its device changes, which torch allows only for its own."""
     if is_there(tensor) == is_there(numbers):
         return OF_TORCH.__set__(tensor, numbers)
     torch._C._swap_tensor_impl(tensor, numbers.detach().requires_grad_(tensor.requires_grad))

@@ -149,7 +149,7 @@ def flat(out):
 
 
 def holds_numbers(part):
-    """Whether a result has floating-point numbers to change; a fake or an empty one has none."""
+    """Whether a result has floating-point numbers to change; a fake or empty tensor has none."""
     return (
         type(part) in (torch.Tensor, torch.nn.Parameter)
         and part.dtype in LAYOUT

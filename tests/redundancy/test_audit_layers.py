@@ -1,6 +1,6 @@
 """`audit` judges hand-written attention layers that keep or lose the invariances of softmax.
 
-Each case exchanges parts of one attention layer.  The tests look up biases by the names of the
+Each case replaces parts of one attention layer.  The tests look up biases by the names of the
 maps; the expected counts were worked out by hand.
 """
 
@@ -260,7 +260,7 @@ def test_what_reads_the_stream_decides_how_much_of_b_O_can_go(reader):
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 def test_a_layer_of_small_scale_is_counted_correctly(size):
-    """Each layer has its own rank cut, so a small Jacobian is not lost beside a large one."""
+    """Each layer has its own rank threshold, so a small Jacobian is not lost beside a large one."""
     report = audit(with_a_faint_layer(size), x())
     assert [report.row(f"{p}_proj.bias", at).alone for at in ("", "faint.") for p in "qk"] == 2 * [
         0,

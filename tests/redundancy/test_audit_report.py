@@ -247,7 +247,7 @@ def test_float32_inside_a_model_is_found_reported_and_patched():
     model = tiny("llama", num_hidden_layers=1)
     inputs = some_inputs(model)
     exact = Subject(model).model
-    # How many terms each sum behind one output has, in order from the first norm to the last.
+    # The number of terms in each sum that leads to an output, from the first norm to the last.
     sums = (32, 32, 8, 7, 7, 32, 32, 32, 64, 32)
     assert tolerance(torch.float64, sums) < floor(exact, **inputs) <= tolerance(torch.float32, sums)
     with double_precision() as patch:

@@ -380,7 +380,6 @@ def test_a_fresh_model_cannot_show_a_bias_of_zero():
 
 
 def test_one_changed_gain_among_equal_gains_is_found():
-    """A changed gain is traced to its parameter although all other gains are 1."""
     model = tiny("bert")
     port = copy.deepcopy(model)
     port.encoder.layer[1].output.LayerNorm.weight.data[0] = 2

@@ -20,7 +20,7 @@ from redundancy.models.tiny import quiet, some_inputs
 from redundancy.shift.freedom import Freedom
 from shared_models import *
 
-#: The models' width, which is halved for keys and values that heads share; the number of layers.
+#: The models' width, halved for keys and values that heads share, and their number of layers.
 D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
 #: How many numbers a fold must zero, by kind of bias.  In a pre-norm block, the shift of the norm
@@ -422,7 +422,7 @@ def test_a_saved_model_loads_unchanged(tmp_path):
     assert apart(again, random_model("gpt2")) <= folded("gpt2").bound
 
 
-#: {architecture: (layers, modules whose bias can be removed, field that says so, or None)}
+#: {architecture: (layers, modules whose bias can be removed, field that says so or None)}
 REMOVED = {
     "bert": (
         "encoder.layer.*.",

@@ -1,4 +1,4 @@
-"""`fold` respects masks, modes and matrices that are not used on the inputs that it is given."""
+"""`fold` respects masks, modes, and matrices that the given inputs do not use."""
 
 import copy
 import random

@@ -53,7 +53,7 @@ def run(case, module, seed):
     inputs = case.inputs(seed)
     with double_precision(), sdpa_kernel(SDPBackend.MATH):
         found = module(*copy.deepcopy(inputs))
-    for owner, name, before in kept:  # set anew, as autograd may need the tensor that is there
+    for owner, name, before in kept:  # replaced, as autograd may need the old tensor
         setattr(owner, name, before)
     return [t for t in tree_leaves(found) if isinstance(t, torch.Tensor) and t.is_floating_point()]
 
@@ -87,7 +87,7 @@ def moved(case, mode, module):
 
 
 def measured(case):
-    """The nullity of the Jacobian in all added parameters, unchanged by twice as many inputs."""
+    """The Jacobian's nullity in all added parameters, once twice as many inputs leave it as is."""
     module = case.plain(generic(case))
     shapes = {name: p.shape for name, p in case.added(module).items()}
     size, seeds, last = sum(s.numel() for s in shapes.values()), count(), None

@@ -1,6 +1,6 @@
 """`audit` and `fold` do not trust operations that do nothing on the inputs seen so far.
 
-On small numbers each operation is the identity, or nearly so; the Jacobian cannot show it.
+On small numbers each operation is the identity, or nearly so, and the Jacobian shows no effect.
 """
 
 import warnings

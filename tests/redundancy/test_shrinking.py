@@ -1,4 +1,4 @@
-"""Shrinking keeps a model's structure; inputs are drawn to suit it; only outputs are compared."""
+"""Shrinking keeps a model's structure, suitable inputs are drawn, and only outputs are compared."""
 
 import os
 from types import SimpleNamespace
@@ -236,7 +236,7 @@ def test_variations_keep_masks_and_the_last_word():
 
 @pytest.mark.nightly
 def test_default_configurations_drawn_by_seed():
-    """At least 85 % of the sampled configurations can be shrunk and run, if they yield a model."""
+    """Of the sampled configurations that yield a model, at least 85 % can be shrunk and run."""
     import random
 
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES

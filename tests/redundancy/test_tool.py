@@ -186,7 +186,7 @@ def report(**rows):
     return {"mode": "evaluation", "rows": made}
 
 
-#: {title: (earlier report, this report, words for the difference, or None if there is none)}
+#: {title: (earlier report, this report, words for the difference or None without one)}
 DIFFERENT = {
     "nothing": (report(a={"alone": 8}), report(a={"alone": 8}), None),
     "lost, and redundant": (

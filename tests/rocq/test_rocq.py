@@ -1,4 +1,4 @@
-"""`python tools/rocq.py` refuses unproved theorems, and files that it would not compile."""
+"""`python tools/rocq.py` refuses unproved theorems, and files that _CoqProject does not name."""
 
 import shutil
 import subprocess

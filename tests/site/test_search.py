@@ -29,7 +29,7 @@ WANTED = {
     "group norm": "07b-other-norms-other-biases",
     "rmsnorm bias": "07b-other-norms-other-biases",
 }
-#: Queries chosen after that, so that the order was not tuned to them.
+#: Queries chosen after the tuning, so that the order was not tuned to them.
 UNSEEN = {
     "causal mask": "02-masks-break-the-symmetry",
     "online softmax": "03c-the-same-lemma-is-the-online-softmax",

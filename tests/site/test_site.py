@@ -1,4 +1,4 @@
-"""Every page of the built site is complete and accessible: offline, in both themes, on a phone."""
+"""Every page of the built site is complete and accessible offline, in both themes, on a phone."""
 
 import gzip
 import re
@@ -107,7 +107,7 @@ STICKS_OUT = """() => {
 }"""
 THEME = "look => { const d = document.documentElement.dataset; d.theme = d.mode = look }"
 
-#: Checking colours takes most of the time. Formulas and highlighted code, which fill most of a
+#: Checking colours takes most of axe's time. Formulas and highlighted code, which fill most of a
 #: page, get their colours from one style sheet, and are checked on the pages SEEN_WHOLE only.
 COLOURS = {"runOnly": ["color-contrast"]}
 ALL_BUT_COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
@@ -207,7 +207,7 @@ def test_a_quiz_is_answered_with_the_keyboard_and_says_why(visit, page):
     first, second = (answer.locator("summary") for answer in answers[:2])
     first.focus()
     shown.keyboard.press("Tab")
-    while shown.evaluate("document.activeElement.matches('.katex-display')"):  # formulas
+    while shown.evaluate("document.activeElement.matches('.katex-display')"):  # skip formulas
         shown.keyboard.press("Tab")
     assert second.evaluate("e => e === document.activeElement")
     for answer in answers:

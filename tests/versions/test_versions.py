@@ -12,7 +12,7 @@ import pytest
 from files import ROOT
 from test_live_cells import FOLDER, live_cells, run
 
-#: (Python, SymPy): newer Pythons with the pinned SymPy, and a pair with the minor version before.
+#: (Python, SymPy): the previous minor version of SymPy, then newer Pythons with the pinned one.
 PAIRS = [("3.11", "1.13.3"), ("3.12", "1.14.0"), ("3.13", "1.14.0")]
 
 

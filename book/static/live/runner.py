@@ -47,7 +47,7 @@ def last_value(source, namespace):
 
 
 def shown(values):
-    """The values as Jupyter shows them: in LaTeX where they define it, otherwise as text."""
+    """The values as Jupyter shows them: in LaTeX if they define a LaTeX form, otherwise as text."""
     found = {"latex": [], "text": []}
     for value in values:
         latex = value._repr_latex_() if hasattr(value, "_repr_latex_") else None

@@ -5,7 +5,7 @@
 
 The assignments are read from the folder ``source`` beside this file, or from ``--source``.
 
-Of a submission, only the answers and the code cells that the student added are run, in order; setup
+Only the answers and the code cells that the student added to a submission are run, in order; setup
 and tests come from the source.  A submission runs in its own kernel, in an empty temporary folder,
 on the CPU, with few of your environment variables, and its output is discarded.  Before each cell,
 the names of the setup and Python's built-in names are restored.  A cell that runs too long, needs
@@ -58,7 +58,7 @@ get_ipython().events.register("pre_run_cell", _restore)
 
 #: ``kind`` is "setup", "answer", "tests", "text", or "person": an answer that a person grades.
 Cell = namedtuple("Cell", "name kind points source")
-#: A part of a question scored ``points`` out of ``of``, or None if a person has to grade it.
+#: The result for a part of a question: ``points`` out of ``of``; None if a person grades it.
 Verdict = namedtuple("Verdict", "question points of reason")
 Report = namedtuple("Report", "file assignment verdicts notes")
 
@@ -111,7 +111,7 @@ def grade(path, source, seconds=60, megabytes=2048):
 
 
 def assembled(cells, found, added, megabytes):
-    """The code cells to run, in order; the metadata of each contain its name."""
+    """The code cells to run, in order, each with its name in its metadata."""
     steps = [("limits", FIRST.format(megabytes=int(megabytes)))]
     for name, kind, _, source in cells:
         code = {"setup": f"{source}\n_remember()", "tests": source, "answer": found.get(name, "")}
@@ -147,7 +147,6 @@ def run_once(notebook, seconds_for):
 
 
 def error_of(cell):
-    """The error of a cell in words, or "" if it raised none."""
     for output in cell.outputs:
         if output.output_type == "error":
             asserted = output.ename == "AssertionError" and output.evalue
@@ -188,7 +187,7 @@ def notes(cells, found, errors):
 
 
 def main(arguments=None):
-    """Grade the submissions; return 0, or 1 if one cannot be graded.  Bad arguments exit with 2."""
+    """Grade the submissions; return 1 if any of them could not be graded, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("submissions", nargs="+", type=Path, metavar="submission.ipynb")
     parser.add_argument("--source", type=Path, default=Path(__file__).resolve().parent / "source")

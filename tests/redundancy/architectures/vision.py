@@ -294,7 +294,7 @@ for mode in ("eval", "train"):
     # the shifts in both `project`s can go, as no activation comes between them and the next norms
     case(f"MobileNetV2, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.ReLU6(), False))
     case(f"EfficientNet, {mode}", small, 5 + 5, mode)(lambda: mobile(nn.SiLU(), True))
-    # a ReLU reads every norm's shift, so only biases of convolutions can go: they move into norms
+    # a ReLU reads every norm's shift, so no shift can go; biases of convolutions move into norms
     case(f"DenseNet, {mode}", small, 0, mode)(lambda: densenet(False))
     case(f"DenseNet with biases, {mode}", small, 4 + 2 * (6 + 3) + 5, mode)(lambda: densenet(True))
     case(f"DCGAN: generator, {mode}", noise, 0, mode)(lambda: generator(False))
