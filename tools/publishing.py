@@ -55,7 +55,7 @@ def describe(app, page, template, context, doctree):
 
 
 def mend(app, page, template, context, doctree):
-    """Label the download button, and mend what axe, a checker of accessibility, reports."""
+    """Label the download button, and mend what axe, an accessibility checker, reports."""
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if button.get("text") == ".ipynb":

@@ -25,7 +25,7 @@ D, L = 32, 2
 ATTENTION = {"b_Q": L * D, "b_K": L * D, "b_V": L * D}
 #: How many numbers a fold must zero, by kind of bias.  In a pre-norm block, the shift of the norm
 #: before the MLP goes into the MLP's first bias.  In a post-norm block, the residual sum adds this
-#: shift to the MLP's second bias, so the shift absorbs it; in a parallel block, b_O absorbs it.
+#: shift to the MLP's second bias, so this bias goes into the shift; in a parallel block, into b_O.
 PRE, POST = ATTENTION | {"β": L * D}, ATTENTION | {"b": L * D}
 FAMILIES = {
     "gpt2": PRE, "opt": PRE, "vit": PRE,

@@ -87,7 +87,7 @@ def cells_of(notebook):
 
 
 def sorted_out(names, submission):
-    """({name: source}, {name: code added after the cell}); the last cell with a name counts."""
+    """({name: source}, {name: code added after the cell}); if names repeat, the last counts."""
     found, added, last = {}, {}, ""
     for cell in submission:
         if cell.name in names:

@@ -109,8 +109,8 @@ def detr_layer(self, tgt, memory, pos, query_pos):
     return self.norm3(tgt + self.linear2(F_.relu(self.linear1(tgt))))
 
 
-# In each layer, b_K and b_V of both attentions can go (4 D), norm1's shift moves into b_Q and b_O
-# of the cross-attention, norm2's into linear1 and linear2 (2 D), and three means can go (3).  The
+# In each layer, both b_K and both b_V can go (4 D), norm1's shift moves into b_Q and b_O of the
+# cross-attention, norm2's into linear1 and linear2 (2 D), and three means can go (3).  The
 # decoder's norm cancels the mean of each norm3's shift (2); its own shift moves into both heads (D)
 @case("DETR: decoder", numbers((4, 2, D), (4, 2, D), (3, 2, D)), 2 * (6 * D + 3) + 2 + D)
 @made(lambda: norms("norm") | linears("bbox") | dict(

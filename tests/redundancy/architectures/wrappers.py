@@ -1,4 +1,4 @@
-"""Wrappers around a nanoGPT block or its projections; each keeps the block's count of 4 D + 1."""
+"""Wrappers that keep the count of a nanoGPT block, 4 D + 1, and blocks that share a bias."""
 
 import torch
 import torch.nn.functional as F_
@@ -95,5 +95,5 @@ def tied(place):
 case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
     lambda: tied("c_attn")
 )
-# b_K, ln_1 and ln_2 of each layer can go (6 D); b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
+# each layer's b_K and norms' shifts can go (6 D); b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
 case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: tied("c_proj"))
