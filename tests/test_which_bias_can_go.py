@@ -117,7 +117,7 @@ def test_the_recipe_carries_a_bias_in_the_weights():
     before, weight = linear(norm(x)), linear.weight.clone()
     exec(code("A LayerNorm with a shift before any linear map"),
          {"norm": norm, "linear": linear, "torch": torch})  # fmt: skip
-    # the bound allows 100 roundings of products of new weights and the norm's outputs, below ten
+    # the bound allows 100 roundings of products of new weights and outputs of the norm below ten
     bound = 2**-53 * 100 * 10 * linear.weight.abs().sum(1).max()
     assert not linear.bias.any() and (linear(norm(x)) - before).abs().max() < bound < 1e-9
     linear.weight.copy_(weight)  # control: the old weight, without the bias

@@ -355,7 +355,7 @@ def swapped(node, code):
 
 @kind("off by one")
 def off_by_one(node, code):
-    """Add 1 to an end of a slice, index, exponent or size; swap `<` and `<=` beside an integer."""
+    """Add 1 to a slice's bound, an index, exponent or size; swap `<` and `<=` beside an integer."""
     match node:
         case ast.Slice():
             yield from (one_more(end) for end in (node.lower, node.upper) if end)
