@@ -38,7 +38,7 @@ def test_a_claim_has_a_verdict_a_reason_and_sources(claim):
     assert not CHINESE.search(claim.translation)
     for settled in claim.settled:
         link = links(settled, THEOREMS)  # raises Fault if no notebook states the theorem
-        assert ("-check)" in link) == ("[Theorem" in link)  # the build checks both links
+        assert ("-check)" in link) == ("[Theorem" in link)
         if settled.startswith("@"):
             assert f"{{{settled[1:]}," in SOURCES
         elif not THEOREM.fullmatch(settled):

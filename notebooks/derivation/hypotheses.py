@@ -62,7 +62,7 @@ class Condition:
 
 
 def in_words(conditions, offered):
-    """The kernel's conditions for printing: as offered phrases where these fit, else unchanged."""
+    """The kernel's conditions as printed: as offered phrases where these fit, else unchanged."""
     left, chosen = set(conditions), []
     known = {phrase: says(phrase) or frozenset() for phrase in set(offered)}
     for phrase in sorted(known, key=lambda h: (-len(known[h]), *_by_print(h))):

@@ -125,7 +125,7 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def in_words(words):
-    """Words in LaTeX, with Greek letters, and letters that have subscripts, as formulas."""
+    """Words in LaTeX: Greek letters, and letters with a subscript, become formulas."""
     return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
 
 

@@ -26,7 +26,7 @@ def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
 
     A line is true whatever the sizes of its sides, so these need not print unless an expression
     ``beside`` the line, or a condition (with sizes ``spoken_of``), contains them.  A hypothesis
-    holds only for its own shape, so its caller passes ``all_of_them``.
+    holds only for its own shape, so for its sides a caller passes ``all_of_them``.
     """
     axes = _Axes(all_of_them)
     axes.scalars |= set(spoken_of)

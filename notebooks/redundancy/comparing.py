@@ -211,7 +211,7 @@ class Along(Following):
 
 
 class _Side:
-    """One of the two models: reads its numbers, and tests whether outputs depend on a move.
+    """One of the two models, to read its numbers and to test whether outputs depend on a move.
 
     The numbers are rounded to ``stored``, the coarser of the two models' dtypes.  A tensor that
     equals one of ``others``, the tensors of the other side, shares memory with that one.

@@ -1,8 +1,8 @@
 """Measure, at a generic point, which directions of the added parameters change no output.
 
-All outputs' Jacobian with respect to all added parameters is computed in float64, together with its
-null space; then finite moves are made inside and outside that space.  No prediction and no rule of
-the calculus is used: the Jacobian is autograd's.
+The Jacobian of all outputs with respect to all added parameters is computed in float64, together
+with its null space; then finite moves are made inside and outside that space.  No prediction and no
+rule of the calculus is used: autograd computes the Jacobian.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class _Statement:
         self.unknown = sorted((f for f in found if f.kind == "matrix"), key=str)
 
     def at(self, sizes, most):
-        """(whether the hypotheses hold in a world of these sizes, a world that refutes or "")."""
+        """(whether hypotheses hold in a world of these sizes, a world refuting the claim or "")."""
         tried = False
         for seed, fixed in enumerate(self._ways(World(1, sizes), most), 3):
             try:

@@ -15,9 +15,9 @@ PARTIAL = {"inv": [NONZERO], "sqrt": [NONNEGATIVE], "log": [NONZERO, NONNEGATIVE
 
 
 def conditions(t, words=None):
-    """The conditions of a term after these words (None: all words) are unfolded, as triples.
+    """The conditions of a term once these words (None: all words) have been unfolded in it.
 
-    In (relation, letters, term), the relation must hold for the term at all values of the letters.
+    In each (relation, letters, term), the relation holds for the term at all values of the letters.
     """
     if t.op in ("let", "word", "rec"):
         return []

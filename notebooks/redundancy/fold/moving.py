@@ -142,7 +142,7 @@ def _readings(subject, call):
 
 
 def _absorb(bench, bias, weight, matrix, read, name):
-    """Move a bias into the weight of its map; return the price for `price_of`.  Raises Stays."""
+    """Move a bias into the weight of its map, or raise Stays; return numbers for `price_of`."""
     b, W = (bench.after.tensors[n].detach() for n in (bias, weight))
     inverse, shift = _norm_of(read, name)
     terms = shift * inverse

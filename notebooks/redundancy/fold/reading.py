@@ -133,7 +133,7 @@ def idle_matrices_see(subject, calls):
 
 
 def _see_all(name):
-    """A hook: moves of a module's inputs, parameters or buffers are taken to have an effect."""
+    """A hook that treats any move of a module's inputs, parameters or buffers as an effect."""
     words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
 
     def hook(module, args, kwargs):

@@ -244,7 +244,7 @@ class Freedom:
         rest, chosen = linked if makes_up(linked) else others, []
         if not makes_up(rest):  # other numbers of the same parameter must also move
             return tuple(linked)
-        while not makes_up(chosen):  # the shortest prefix that suffices needs its last name
+        while not makes_up(chosen):  # the shortest sufficient prefix needs its last parameter
             last = bisect.bisect_left(
                 range(len(rest)), True, key=lambda i: makes_up(chosen + rest[: i + 1])
             )
