@@ -56,7 +56,7 @@ class Measured:
     def run(self, values, *inputs):
         """The outputs; the last input is the seed for dropout."""
         *inputs, seed = inputs
-        # batch norm overwrites its statistics, so it gets copies that belong to the Jacobian's graph
+        # batch norm overwrites its statistics, so it gets copies in the Jacobian's graph
         nothing = 0 * next(iter((values or self.values).values())).sum()
         state = {name: (t + nothing).detach() if t.is_floating_point() else t.clone()
                  for name, t in self.values.items()}  # fmt: skip
