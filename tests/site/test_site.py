@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from files import NOTEBOOKS
 from lighter import lighter
 from site_files import SITE, anchors, links_of, soup
 
@@ -19,6 +20,7 @@ PAGES = sorted(
 QUIZZES = [page for page in PAGES if "/quiz-" in page]
 CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
 PHONE = {"width": 390, "height": 844}
+STYLE = NOTEBOOKS / "figures.mplstyle"
 
 each_page = pytest.mark.parametrize("page", PAGES)
 
@@ -142,6 +144,30 @@ def faults_on(shown, within=None):
 def test_a_page_is_complete_and_accessible(visit, page):
     shown = visit((SITE / page).as_uri())  # as a file, without a server or a network
     assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
+
+
+#: Scripts that open every fold, list whether each formula scrolls, and list the pixels on the screen
+#: for each point in which a picture was drawn.
+OPEN = "() => document.querySelectorAll('details').forEach(fold => { fold.open = true })"
+SCROLLS = """() => [...document.querySelectorAll(".katex-display")].map(
+    formula => formula.scrollWidth > formula.clientWidth + 1)"""
+SHRUNK = """dpi => [...document.querySelectorAll("div.cell_output img")].map(
+    picture => picture.clientWidth / (picture.naturalWidth / dpi * 72))"""
+
+
+@pytest.mark.nightly
+def test_a_phone_shows_formulas_without_scrolling_and_letters_in_pictures(visit, address):
+    page, scrolls, shrunk = visit(CHAPTER, width=PHONE["width"]), [], []
+    style = dict(re.findall(r"^([\w.]+): (\d[\d.]*)$", STYLE.read_text(encoding="utf-8"), re.M))
+    for path in PAGES:
+        page.goto(f"{address}/{path}", wait_until="load")
+        page.evaluate(OPEN)
+        page.wait_for_timeout(300)  # the page fits its formulas
+        scrolls += page.evaluate(SCROLLS)
+        shrunk += page.evaluate(SHRUNK, float(style["figure.dpi"]))
+    page.faults.clear()  # a page that is left may not have loaded its icon
+    assert len(scrolls) > 500 and sum(scrolls) <= len(scrolls) / 20
+    assert len(shrunk) > 50 and min(shrunk) * float(style["font.size"]) >= 11
 
 
 FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
