@@ -25,7 +25,7 @@ class Numbers:
     """Some of a model's numbers, in the order of their use: rows of a matrix, or entries of a bias.
 
     ``kind`` is "biases" (which may be moved), "weights" (of a matrix) or "numbers" (all others);
-    ``index`` selects from ``rows``, which are those of the parameter ``name``.
+    ``index`` selects some of ``rows``, the rows of the parameter ``name``.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The numbers of two models at one place; ``both`` is None where a model has no numbers."""
+    """The numbers of two models at one place; ``both`` has None if a model has no numbers there."""
 
     place: str
     layer: int | None

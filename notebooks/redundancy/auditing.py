@@ -47,7 +47,7 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     the large model's own biases are then moved in the predicted directions.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
     that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
-    Both move biases, gains and sinks off their special values.
+    Both add random numbers to biases, gains and sinks, so that none keeps a value such as 0 or 1.
 
     Raises CannotRead (for a quantised model, or on the meta device), CannotShrink, WrongInputs,
     NoCheckpoint, and Unclear or UnclearRank if rounding spoils the audit at all points tried.
@@ -92,7 +92,7 @@ def _is_large(model):
 
 
 def _clearest(model, call, training, weights, inject, seed, tables):
-    """The clearest report from several points; at any one point, a unit may always be off."""
+    """The clearest report from several points, as at one point a unit may be off for all inputs."""
     best, least = None, 0
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)

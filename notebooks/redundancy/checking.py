@@ -5,7 +5,7 @@ space V of autograd's Jacobian, together with finite moves.  Each bias raises th
 
 1. Does a finite move along the bias's part of N leave all outputs unchanged?
 2. If V has more directions than N, does a finite move along the extra ones change an output?
-   If so, they are flat only to first order (a unit is always off, or few inputs reach a table).
+   If so, outputs are constant along them only to first order, for example if a unit is always off.
 3. Does a finite move along the other directions of the bias change an output?
 """
 
@@ -139,7 +139,7 @@ class Check:
         return any(event.kind == "unknown" for event in self.run.labels)
 
     def _fixing(self, way, others, name=None):
-        """Redundant directions that fix ``others``; with ``name``, only those in its `Family`."""
+        """Redundant directions that keep ``others`` fixed; with ``name``, those of its `Family`."""
         freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom

@@ -7,8 +7,8 @@
     bias-audit package.module:make         does the same for a function in an importable module
     bias-audit PORT --expect former.json   compares the answers with an earlier --json report
 
-The exit status is 0 if prediction and measurement agree (and, with --expect, the two reports, too),
-1 if they do not, and 2, with a sentence that says why, if nothing could be audited.
+The exit status is 0 if prediction and measurement agree and so, with --expect, do the two reports,
+1 if any of them disagree, and 2, with a sentence that says why, if nothing could be audited.
 """
 
 from __future__ import annotations

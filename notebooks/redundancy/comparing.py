@@ -178,8 +178,8 @@ class _Seen(BaseException):  # not caught by a model's `except Exception`
 class Along(Following):
     """Follows one move {parameter: numbers} up to the first operation that depends on the move.
 
-    Changes below ``rounding`` count as zero; ``plan`` is a result of `dead`; ``erased`` lists the
-    events in which an operation cancels the move.
+    Changes below ``rounding`` count as zero; ``plan`` is what `dead` returned for the same run;
+    ``erased`` lists the events in which an operation cancels the move.
     """
 
     def __init__(self, parameters, move, rounding, plan):
@@ -255,7 +255,7 @@ class _Side:
     def unseen(self, moves, rounding):
         """Words that say why no output depends on a move [(`Numbers`, amounts)], or None.
 
-        The move is exact up to ``rounding`` and is scaled to numbers of about one.  Returns None if
+        The move is exact up to ``rounding`` and is scaled to numbers near 1.  Returns None if
         an operation depends on the move, or if the move changes outputs more than rounding does.
         """
         move, noise = {}, {}
@@ -305,7 +305,7 @@ class _Judge:
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
 
     def _differs(self, pair):
-        """Whether a pair's numbers differ by more than rounding, including that of long sums."""
+        """Whether a pair's numbers differ by more than rounding, even the rounding of long sums."""
         values = [n.values for n in pair.both if n]
         if torch.equal(values[0], values[-1]) and all(pair.both):
             return False
@@ -355,7 +355,7 @@ class _Judge:
 
     @property
     def _asked(self):
-        """The sides to test, [(index, side)]: one if only biases differ and the outputs agree."""
+        """[(index, side)] to test: only the first if only biases differ and the outputs agree."""
         same = all(p.kind == "biases" and all(p.both) for p in self.differing)
         same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
         return [*enumerate(self.sides)][: 1 if same else 2]

@@ -24,7 +24,7 @@ class WrongInputs(ValueError):
 
 
 def as_call(model, inputs):
-    """(positional inputs, named inputs); None means that inputs are drawn.  Raises WrongInputs."""
+    """(positional inputs, named inputs), drawn if ``inputs`` is None.  Raises WrongInputs."""
     if inputs is None:
         inputs = inputs_of_pytorch(model)
     if inputs is None:
@@ -170,7 +170,7 @@ def variations(model, call, seed=0):
 
 
 def is_kept(name, value):
-    """Whether an input stays as given: a mask, weights, or integers that are not tokens."""
+    """Whether an input stays as given: it is a mask, weights, or integers that are not tokens."""
     if "mask" in name or not value.is_floating_point():
         words = value.dtype == torch.long and (name.endswith("input_ids") or not name)
         return "mask" in name or not words

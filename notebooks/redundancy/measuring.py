@@ -33,7 +33,7 @@ def unseen(move):
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
 
-#: The relative change of the parameters that tests how much a model amplifies small errors.
+#: Parameters change by about this share to test how much a model amplifies small errors.
 SMALL = 2.0**-30
 
 
@@ -113,7 +113,6 @@ class Measurement:
         return torch.cat([t.flatten() for t in self.subject.run(call)])
 
     def _more(self, wanted):
-        """At least ``wanted`` new rows of the Jacobian."""
         found, count = [], 0
         while count < wanted:
             found += self._rows(wanted - count)

@@ -1,8 +1,8 @@
 """Count the redundant directions of parameters by the rank of a Jacobian.
 
 A direction of the parameters is redundant if moving along it leaves the function unchanged.
-To first order, the redundant directions are the null space of the Jacobian of all outputs by all
-parameters, so their number is
+To first order, the redundant directions are the null space of the Jacobian of all outputs with
+respect to all parameters, so their number is
 
     nullity = parameters - rank(d outputs / d parameters).
 

@@ -157,7 +157,7 @@ def with_every_bias_random(model, seed=0):
 
 
 def with_every_weight_random(model, seed=0):
-    """Replace every matrix of the model, in place, by normal numbers of variance 1 / fan-in.
+    """Replace every matrix of the model, in place, by Gaussian numbers of variance 1 / fan-in.
 
     New models have small weights, so their scores are close to zero and softmax is nearly uniform.
     """

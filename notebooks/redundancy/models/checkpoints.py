@@ -19,7 +19,7 @@ def is_name(thing):
 
 
 def config_of(thing):
-    """The configuration itself, if one is given, or the one in a file, in a folder, or on the hub.
+    """A given configuration, or the configuration in a file, in a folder, or on the hub.
 
     Raises NoCheckpoint.
     """

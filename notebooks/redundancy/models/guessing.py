@@ -64,7 +64,7 @@ class _Draw:
     # --- information from the configuration and the first layers
 
     def field(self, names, *parts, default=None):
-        """The value of the first of these fields that has one, in ``parts`` or else in any part."""
+        """The first nonempty value of a field in ``names``, in ``parts`` or else in any part."""
         found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
         return next((value for value in found if value), default)
 
@@ -259,7 +259,7 @@ def _usual(model):
 
 
 def _beside(model, usual):
-    """The usual names plus the name of a mask that hides the padding of a sound."""
+    """The usual names plus a mask for a sound's padding, once for each argument that may be one."""
     beside = re.compile(r"(feature|audio)\w*_mask")
     return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
 

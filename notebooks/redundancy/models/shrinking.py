@@ -202,7 +202,7 @@ class _Search:
 def class_of(config):
     """The class that a configuration names, or None if a model without a head is to be built.
 
-    `AutoModel` lacks some parts of models, whose classes are found in the configuration's package.
+    `AutoModel` cannot build some parts of models; their classes are in the configuration's package.
     """
     import transformers
 

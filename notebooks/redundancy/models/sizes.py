@@ -52,7 +52,6 @@ class CannotShrink(ValueError):
 
 
 def is_config(thing):
-    """Whether something is a configuration of transformers."""
     return hasattr(thing, "model_type") and hasattr(thing, "to_dict")
 
 
@@ -194,7 +193,7 @@ def _at(fields, path):
 def _widths(parts):
     """{width: new width} for the streams and for all heads together.
 
-    Each part gets as few heads as keep equal sizes equal and wider streams wider.
+    Each part gets the fewest heads with which equal sizes stay equal and wider streams wider.
     """
     parts = [part for part in parts if part.streams][:6]
     choices = sorted(itertools.product((1, 2, 4, 8), repeat=len(parts)), key=sum)
@@ -311,8 +310,8 @@ class Part:
     def of_heads(self, made, widths):
         """Yield (path, size) for sizes that depend on heads, such as those of rotated parts.
 
-        For other heads, such as Mamba's, number times width stays the width of all heads or of
-        the stream.  Sections add up to half of a rotated part, which has one factor for each pair.
+        Other heads, such as Mamba's, together stay as wide as all heads or as the stream.
+        Sections add up to half of a rotated part, as one factor rotates two features.
         """
         stream = next((s for s in self.streams if s in widths), 0)
         for n in self.found if stream else ():
@@ -334,7 +333,7 @@ class Part:
                     yield (*place, name, factor), values[: len(values) // self.divisor]
 
     def patches(self, widths, made):
-        """Record new sizes of patches; one with more numbers than the stream is wide keeps more."""
+        """Record new sizes of patches; a patch larger than the width of the stream stays larger."""
         one = 3 * self.field(["temporal_patch_size"], 1)
         stream = next((s for s in self.streams if s in widths), 0)
         for patch in self.named.get("patch_size", ()) if stream else ():
