@@ -143,7 +143,7 @@ class World:
         return divided(Fraction(1), base ** -int(exponent))
 
     def function(self, name):
-        """The function of this name, on each entry; a random formula if it is unspecified."""
+        """The function of this name, on each entry; a random formula if the name is unknown."""
         if name in FUNCTIONS:
             return FUNCTIONS[name]
         if name == "relu":
@@ -156,7 +156,7 @@ class World:
 
 
 def _entry_by_entry(entry):
-    """An evaluator of an operation from a formula for its entry (i, j), counted from 0."""
+    """Make an evaluator from a formula for the entry (i, j), where i and j start at 0."""
 
     def value(world, x):
         rows, columns = map(world.size, x.axes)

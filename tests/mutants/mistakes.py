@@ -58,7 +58,7 @@ class Mutant:
 
 
 def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
-    """All distinct mutants of a piece of Python; a node for which `is_left(node)` is not edited."""
+    """All distinct mutants of a piece of Python; nodes that `is_left` accepts are not edited."""
     code, found = Code(source, is_left), {}
     for node in code.nodes:
         for kind, edits in kinds.items():

@@ -80,7 +80,7 @@ def try_place(place, count=None, seed=1):
 
 
 def drawn(mutants, count, seed):
-    """Draw ``count`` mutants, taking the kinds in turn, so that rare kinds are drawn as often."""
+    """Draw ``count`` mutants, taking the kinds in turn, so that rare kinds are drawn, too."""
     made, turn = Counter(), {}
     for one in random.Random(seed).sample(mutants, len(mutants)):
         made[one[1].kind] += 1

@@ -34,7 +34,7 @@ FUSED = torch.nn.attention.SDPBackend.FLASH_ATTENTION.value
 DICE = torch.Generator()  # generates the device's random numbers
 aten = torch.ops.aten
 
-#: As on a GPU, indices of INDEXING and 0-dim tensors of TAKE_A_NUMBER may be on the CPU.
+#: As on a GPU, INDEXING accepts indices, and TAKE_A_NUMBER 0-dim tensors, from the CPU.
 INDEXING = {"index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put"}
 TAKE_A_NUMBER = INDEXING | {"where", "masked_fill", "index_fill", "fill"}
 
@@ -257,7 +257,7 @@ def library(namespace):
 
 
 def set_data(tensor, numbers):
-    """Set ``tensor.data``, even if its device changes, which torch allows only for its own."""
+    """Set ``tensor.data`` even across devices, which torch allows only for its own devices."""
     if is_there(tensor) == is_there(numbers):
         return OF_TORCH.__set__(tensor, numbers)
     torch._C._swap_tensor_impl(tensor, numbers.detach().requires_grad_(tensor.requires_grad))

@@ -95,7 +95,7 @@ def name_of(entry):
 
 
 def _symbol(row):
-    """A bias's symbol; a report gives latent keys none, as the model copies them into a buffer."""
+    """A bias's symbol; a report has none for latent keys, which the model copies into a buffer."""
     return "b_K" if row.bias == "kv_b_proj.bias" else row.bias
 
 

@@ -53,7 +53,7 @@ def run(case, module, seed):
     inputs = case.inputs(seed)
     with double_precision(), sdpa_kernel(SDPBackend.MATH):
         found = module(*copy.deepcopy(inputs))
-    for owner, name, before in kept:  # replaced, as autograd may need the old tensor
+    for owner, name, before in kept:  # not overwritten, as autograd may need the old tensor
         setattr(owner, name, before)
     return [t for t in tree_leaves(found) if isinstance(t, torch.Tensor) and t.is_floating_point()]
 
@@ -87,7 +87,7 @@ def moved(case, mode, module):
 
 
 def measured(case):
-    """The Jacobian's nullity in all added parameters, once twice as many inputs leave it as is."""
+    """The Jacobian's nullity in all added parameters, if doubling the inputs does not change it."""
     module = case.plain(generic(case))
     shapes = {name: p.shape for name, p in case.added(module).items()}
     size, seeds, last = sum(s.numel() for s in shapes.values()), count(), None
@@ -134,7 +134,7 @@ def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
     unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
-    if case.unknown:  # the calculus must say so, or a move must change outputs
+    if case.unknown:  # the calculus must say "unknown", or a move change outputs
         assert unknown or moved(case, mode, module) > SEEN
     else:
         assert not unknown

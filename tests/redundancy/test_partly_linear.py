@@ -134,7 +134,7 @@ class NormClamped(nn.LayerNorm):
 
 
 class NormLessOne(nn.LayerNorm):
-    """A LayerNorm with its own forward, which adds the shift unchanged, so that it may move."""
+    """A LayerNorm with its own forward, which adds the shift unchanged, so the shift may move."""
 
     def forward(self, x):
         return F.layer_norm(x, self.normalized_shape, self.weight + 1, self.bias, self.eps)

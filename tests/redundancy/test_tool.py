@@ -14,7 +14,7 @@ from redundancy.expecting import differences
 from redundancy.models.tiny import quiet, tiny
 
 ALL, HALF, NONE, MEAN = "all", "half", "none", "mean"
-#: {architecture: (fields at a published size, how much can go of b_K, of b_V into b_O, of b_O)}
+#: {architecture: (fields at a published size, shares that can go: b_K, b_V into b_O, b_O)}
 CONFIGS = {
     "gpt2": ({"n_embd": 1600, "n_head": 25, "n_layer": 48}, (ALL, ALL, MEAN)),
     "llama": (
@@ -186,7 +186,7 @@ def report(**rows):
     return {"mode": "evaluation", "rows": made}
 
 
-#: {title: (earlier report, this report, words for the difference or None without one)}
+#: {title: (earlier report, this report, words for the difference, or None if there is none)}
 DIFFERENT = {
     "nothing": (report(a={"alone": 8}), report(a={"alone": 8}), None),
     "lost, and redundant": (

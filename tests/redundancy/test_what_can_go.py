@@ -1,4 +1,4 @@
-"""Measurements confirm every row in the table of what can go, and contradict the row's opposite."""
+"""Measurements confirm every row in the table of what can go, and refute the row's opposite."""
 
 from dataclasses import replace
 

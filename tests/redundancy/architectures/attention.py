@@ -79,7 +79,7 @@ def to_q(self, x):
 
 # the norm's shift β stays: softmax cancels W_K β, b_O absorbs W_V β, but no bias absorbs W_Q β
 case("lucidrains: attention with its norm", numbers(), 0)(lambda: to_q(False))
-# here b_Q absorbs W_Q β, so β can go (D)
+# b_Q absorbs W_Q β, so the norm's shift β can go (D)
 case("a bias of the queries alone", numbers(), D)(lambda: to_q(True))
 
 
@@ -147,7 +147,7 @@ def softermax(self, x):
 
 # b_K can go, and b_V moves into b_O
 case("softermax: base 2, running maximum", numbers(), 2 * D)(lambda: softermax(False))
-# the same, as a rounded maximum also cancels; the calculus sees only that `ceil` depends on b_K
+# a rounded maximum also cancels, so b_K can go; the calculus sees only that `ceil` depends on b_K
 case("softermax: maximum rounded up", numbers(), 2 * D, finds=D)(lambda: softermax(True))
 
 

@@ -236,7 +236,7 @@ def experts(self, x):
 
 # the mean of the router's bias can go, as softmax reads only differences
 case("mixture of experts: softmax router", numbers(), 1)(lambda: experts(False, False))
-# that mean can go, and a bias common to all experts moves into `shared`, as weights sum to 1 (D)
+# a bias common to all experts also moves into `shared` (D), as the experts' weights sum to 1
 case("mixture of experts: a shared one", numbers(), 1 + D)(lambda: experts(False, True))
 # only the mean of the bias that selects can go; the Jacobian misses the selection and counts all 4
 case("mixture of experts: sigmoid router, a bias that selects", numbers(), 1, counts=4, seed=9)(

@@ -90,8 +90,8 @@ def tied(place):
 
 
 # Three of the four means of c_proj biases can go (3), as norms follow them; b_K (D) and the shifts
-# of both ln_2 (2 D) can go.  As both layers share b_Q and b_V, the shifts of both ln_1 can only go
-# with W_1 β_1 = W_2 β_2 (D), and the shared b_V moves into both output biases (D)
+# of both ln_2 (2 D) can go.  As both layers share b_Q and b_V, the shifts of both ln_1 can go only
+# if W_1 β_1 = W_2 β_2 (D), and the shared b_V moves into both output biases (D)
 case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
     lambda: tied("c_attn")
 )
