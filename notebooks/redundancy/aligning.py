@@ -69,7 +69,7 @@ class Pair:
 
 
 class Reader:
-    """Reads a subject's numbers in the order of their use; ``biases`` names those that may move."""
+    """Reads a subject's numbers in the order of use; the parameters in ``biases`` may move."""
 
     def __init__(self, subject, uses, biases):
         self.subject, self.uses, self.biases = subject, uses, biases

@@ -161,7 +161,7 @@ def _rounded(tensor, dtype):
 
 
 def _known(model, stored, others):
-    """{id of a parameter: an equal tensor of the other model}; no tensor serves two parameters."""
+    """{id of a parameter: an equal tensor of the other model}; no tensor is used twice."""
     found = {}
     for parameter in filter(torch.is_floating_point, model.parameters()):
         mine = _rounded(parameter.detach(), stored)

@@ -67,7 +67,7 @@ def _said(row):
 
 
 def _places(names):
-    """The parameters as words; names that differ only in the number of a layer occur once."""
+    """The parameters as words; names that differ only in a layer number are listed once."""
     if len(names) == 1:
         return names[0]
     return f"{len(names)} times: {', '.join(dict.fromkeys(map(starred, names)))}"

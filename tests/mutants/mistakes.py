@@ -131,7 +131,6 @@ def kind(name):
 
 
 def like(node, **fields):
-    """A copy of a node with some fields replaced."""
     return type(node)(**{**dict(ast.iter_fields(node)), **fields})
 
 
@@ -147,7 +146,6 @@ def renamed(function):
 
 
 def whole(node):
-    """Whether a node is a whole number, with or without a sign."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, ast.Constant) and type(node.value) is int

@@ -34,7 +34,7 @@ FUSED = torch.nn.attention.SDPBackend.FLASH_ATTENTION.value
 DICE = torch.Generator()  # generates the device's random numbers
 aten = torch.ops.aten
 
-#: As on a GPU, INDEXING accepts indices, and TAKE_A_NUMBER 0-dim tensors, from the CPU.
+#: As on a GPU, these operations accept indices (INDEXING) or 0-dim tensors that are on the CPU.
 INDEXING = {"index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put"}
 TAKE_A_NUMBER = INDEXING | {"where", "masked_fill", "index_fill", "fill"}
 

@@ -262,7 +262,7 @@ def test_the_query_bias_of_a_block_called_after_different_norms_stays():
     (1e-3, 1e3, 0, "refused", "digits"),
 ])  # fmt: skip
 def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
-    """No shift absorbs a bias beside a zero row of W_Q; beside a short row, the shift is long."""
+    """No shift absorbs a bias whose row of W_Q is zero; if the row is short, the shift is long."""
     model = randomised(Watched())
     model.attn.q_proj.weight.data[0] *= row
     model.attn.q_proj.bias.data *= bias

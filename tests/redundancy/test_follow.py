@@ -134,7 +134,7 @@ def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
     mode, module = predicted(case)
     unknown = [event.words for event in mode.labels if event.kind == "unknown"] or mode.unclear
-    if case.unknown:  # the calculus must say "unknown", or a move change outputs
+    if case.unknown:  # the calculus must give up, or a move must change outputs
         assert unknown or moved(case, mode, module) > SEEN
     else:
         assert not unknown

@@ -14,7 +14,6 @@ WIDE = 6
 
 
 def with_statistics(model):
-    """The model with random weights, gains, shifts and statistics."""
     model = randomised(model)
     for i, module in enumerate(model.modules()):
         if getattr(module, "running_mean", None) is not None:
