@@ -1,7 +1,7 @@
 """Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equal model.
 
 LayerNorm is centring followed by RMSNorm (7.3), and centring is linear, so the matrices that write
-to the stream can centre instead (Theorem 14.2).  A matrix writes to the stream if a number
+to the stream can do the centring (Theorem 14.2).  A matrix writes to the stream if a number
 added to all its outputs reaches LayerNorms and nothing else.  Such a matrix loses the mean of its
 outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  A LayerNorm's shift
 moves into the maps after the norm (6.3), or stays if they cannot absorb it.
@@ -22,7 +22,7 @@ from .reading import CannotFold, Steps, followed
 
 
 class ShiftedRMSNorm(nn.RMSNorm):
-    """An RMSNorm that adds a shift, as LayerNorm does: for shifts that no later map can absorb."""
+    """An RMSNorm that also adds a shift; it replaces a LayerNorm whose shift has to stay."""
 
     def __init__(self, size, eps, bias):
         super().__init__(size, eps)
@@ -33,7 +33,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
 
 class Reaching(Following):
-    """Follows a change that a LayerNorm may cancel (``reached``) or depend on (not ``pure``)."""
+    """Finds whether some LayerNorm cancels a change (``reached``) and none sees it (``pure``)."""
 
     reached, pure = False, True
 
@@ -49,8 +49,8 @@ class Reaching(Following):
 def as_rms_norm(model, inputs=None, *, add_bias=False):
     """Return a `Folded` whose model has an RMSNorm wherever the given model has a LayerNorm.
 
-    ``add_bias=True`` adds a bias to a head without one, to absorb the last shift.  Raises
-    CannotFold if the inputs of a LayerNorm cannot be centred, and NotEqual if outputs would change.
+    ``add_bias=True`` gives a bias to a head that has none, to absorb the last norm's shift.
+    Raises CannotFold if the inputs of a LayerNorm cannot be centred, NotEqual if outputs change.
     """
     if not isinstance(model, nn.Module):
         raise CannotFold(f"a model is needed, not {type(model).__name__}")
@@ -64,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Remove means that only LayerNorms read; return tensors whose mean is also read elsewhere."""
+    """Subtract means that only LayerNorms read; return names whose mean other layers read, too."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
@@ -84,7 +84,7 @@ def centre_writers(bench):
 
 
 def demand_centred(bench, runs, heard):
-    """Raise CannotFold unless every LayerNorm runs, and reads rows whose mean is zero."""
+    """Raise CannotFold unless every LayerNorm runs, on rows whose mean is zero."""
     for run in runs:
         for step in (s for s in run.steps if s.name == "native_layer_norm"):
             x, axes = step.args[0], range(-len(step.args[1]), 0)
@@ -97,7 +97,7 @@ def demand_centred(bench, runs, heard):
 
 
 def _because(bench, heard):
-    """Name a matrix whose mean other layers read, and the parameters tied to this matrix."""
+    """Why an input cannot be centred, in words: other layers read the mean of some matrix."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": part of it is not the output of a matrix"

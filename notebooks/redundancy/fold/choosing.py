@@ -1,9 +1,9 @@
 """Decide which biases move where, by linear algebra on the space of redundant directions.
 
-A fused bias has one piece for the queries, one for the keys and one for the values.  First, numbers
-on which no output depends while all others stay fixed, such as a key bias, become zero.  Then,
-piece by piece, numbers that a few other pieces can compensate become zero, too.  Zeros stay zero.
-Last, each piece loses the part on which no output depends, such as the mean before a norm.
+A `Piece` is all or part of a bias: a fused bias has one for the queries, keys and values each.
+First, numbers on which no output depends, such as a key bias, become zero.  Then, piece by piece,
+numbers for which a few other pieces can compensate become zero, too.  Zeros stay zero.  Last, each
+piece loses the part on which no output depends, such as the mean before a norm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .reading import Steps, variants
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: The share of a bias that a move may miss; the largest square or singular value taken as zero.
+#: The share of a bias that a move may leave over, and the largest number that counts as zero.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
@@ -35,7 +35,7 @@ class Outcome:
     """What happened to a bias, or to a part of it.
 
     ``verdict`` is "moved" (elsewhere), "removed" (no output depends on it), "kept" or "refused".
-    ``zeros`` counts the numbers that have become zero, and ``by`` says how or into what.
+    ``zeros`` counts the numbers that have become zero, and ``by`` says what absorbed them.
     ``price`` is the cost of moving a bias into its weight (`moving`).
     """
 
@@ -70,7 +70,7 @@ class Piece:
 
 
 def split(name, mask, parts, kind="other"):
-    """Yield the numbers in a mask as pieces: one for each part of attention, one for the rest."""
+    """Yield a `Piece` for each part of attention in a mask, and one for the rest of the mask."""
     for part, its in (*parts.items(), (kind, mask)):
         if (mine := its & mask).any():
             yield Piece(name, part, mine)
@@ -80,8 +80,8 @@ def split(name, mask, parts, kind="other"):
 class Choice:
     """Makes the biases of a subject zero, one piece after the other, as far as its runs allow.
 
-    ``digits`` is the rounding unit of the model's own dtype, ``rows`` is the account of what was
-    moved, and ``longest`` is the length of the longest move.
+    ``digits`` is the rounding unit of the model's own dtype, ``rows`` lists what was moved, and
+    ``longest`` is the length of the longest move.
     """
 
     def __init__(self, subject, calls, digits):
@@ -103,10 +103,10 @@ class Choice:
         self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
 
     def _pieces(self, name, parts, kind):
-        """Yield, in pieces, the numbers of a parameter that some operation used.
+        """Yield pieces that contain the numbers of a parameter that some operation used.
 
-        A table of which only some rows were read has no pieces, so it does not move.  The mean that
-        a norm stores ("statistic") and a new bias ("made") only compensate for other pieces.
+        A table of which only some rows were read has no pieces, so it does not move.  A norm's
+        stored mean ("statistic") or a new bias ("made") only compensates for other pieces.
         """
         tensor = self.subject.tensors[name]
         met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
@@ -114,7 +114,7 @@ class Choice:
             yield from split(name, met, parts, kind)
 
     def _met(self, name):
-        """{event: a mask of the numbers of a parameter that the event directly involves}."""
+        """{event: a mask of those numbers of a parameter that the event directly involves}."""
         return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
 
     def go(self, pieces):
@@ -142,7 +142,7 @@ class Choice:
         self._erase(piece, free, some.format(*free.shape), least=least)
 
     def _erase(self, piece, free, some="", by="", least=0.0):
-        """Remove from a piece its part along some directions, and keep this part at zero."""
+        """Subtract from a piece its part along ``free``, and let no later move restore it."""
         b = self._of(piece)
         part = free @ (free.T @ b)
         if part.abs().max() > least * b.abs().max():
@@ -152,7 +152,7 @@ class Choice:
         self._hold(piece, free)
 
     def _go_together(self, piece):
-        """Make zero all numbers of a piece that other pieces can compensate; zeros stay zero.
+        """Make zero all numbers of a piece that other pieces can compensate for; fix its zeros.
 
         A norm's shift does not move into a stored mean, which is not used in training.
         """
@@ -192,19 +192,19 @@ class Choice:
             raise Stays(f"a move of length {move.norm():.0e} would cost too many digits")
         self.longest = max(self.longest, move.norm().item())
 
-    # --- the numbers and their account
+    # --- changing numbers, and reporting the changes
 
     def _of(self, piece):
         return self.subject.tensors[piece.name].flatten()[piece.index]
 
     def _add(self, piece, move, zero=slice(0)):
-        """Add a move to a piece's numbers, and make some of them zero exactly."""
+        """Add a move to a piece's numbers, and set those that ``zero`` selects to exactly 0."""
         tensor, mine = self.subject.tensors[piece.name], self._of(piece) + move
         mine[zero] = 0
         tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
 
     def _write(self, verdict, piece, gone, where, by, *kinds):
-        """Record that these numbers are gone, with an event of one of the ``kinds`` as reason."""
+        """Append an `Outcome`; its reason is an event of the first of the ``kinds`` with one."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
         why = re.sub(r"cancels only [^\[]*\b", "cancels it", why)
         zeros = int(gone.sum()) if by else 0
@@ -229,7 +229,7 @@ class Choice:
         return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The most frequent event of these numbers, in words; if ``proved``, one with a theorem."""
+        """Words for the most frequent event in a mask; if ``proved``, it must have a theorem."""
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
@@ -240,13 +240,13 @@ class Choice:
     # --- the space of moves
 
     def _directions(self, piece):
-        """Two bases of a piece's redundant directions: those redundant alone, and all of them."""
+        """Bases of a piece's directions: those that are redundant alone, and all redundant ones."""
         left, values, _ = svd(self.freedom.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
 
     def _hold(self, piece, directions):
-        """Restrict the moves of a piece to those at right angles to some directions."""
+        """Restrict the moves of a piece to those orthogonal to ``directions``."""
         family = self.freedom.families[piece]
         basis = _meeting(family.basis, directions.T @ family.rows(piece))
         family = Family(basis, family.places)
@@ -259,12 +259,12 @@ def _axes(mask):
 
 
 def _whole(directions):
-    """A mask of the numbers whose unit vectors are combinations of some orthonormal columns."""
+    """A mask of the numbers whose unit vectors lie in the span of ``directions`` (orthonormal)."""
     return directions.square().sum(1) > 1 - NOTHING
 
 
 def _meeting(basis, conditions):
-    """The directions of a basis (numbers, directions) that satisfy some conditions."""
+    """The combinations of a basis's columns that satisfy the ``conditions``, as a new basis."""
     if not len(conditions) or not basis.shape[1]:
         return basis
     _, values, right = svd(conditions, full=True)
@@ -278,7 +278,7 @@ def _demand_clear(values):
 
 
 def _apart(freedom, pieces):
-    """Yield (piece, its `Family`), where the names in a family are pieces instead of parameters."""
+    """Yield (piece, its `Family`); in these families, pieces stand in for parameter names."""
     for family in {id(f): f for f in freedom.families.values()}.values():
         mine = [p for p in pieces if freedom.families[p.name] is family]
         if mine:

@@ -1,4 +1,4 @@
-"""Whether two models are equal: their outputs compared in float64, and in their own dtype.
+"""Compare the outputs of two models, in float64 and in their own dtype.
 
 A comparison in float64 must find
 
@@ -25,9 +25,9 @@ from ..inputs import as_call, first_line, in_float64, placed, tensors
 from ..subject import Subject, exactly, seeded, unwrapped
 from .reading import CannotFold, idle_matrices_see, runs
 
-#: The relative error in float64 may be at most this number times (1 + |t|).
+#: The relative error in float64 may be at most this times (1 + the length of the longest move).
 BOUND = 1e-12
-#: The factor by which rounding in a model's dtype may grow, and an error that is always permitted.
+#: The factor by which rounding errors in a model's dtype may grow, and an error always permitted.
 LOSS, HARMLESS = 10, 1e-4
 #: The number of runs that are compared if a model draws random numbers, as in training mode.
 DRAWS = 8
@@ -41,7 +41,7 @@ class Bench:
     """A model, a float64 copy of it (``before``), and another copy (``after``) that is changed.
 
     ``calls`` are the inputs at which the copies are compared: the given inputs, then `other_ways`.
-    ``rows`` is the account of what was moved, and ``longest`` the length of the longest move.
+    ``rows`` lists what was moved, and ``longest`` is the length of the longest move.
     """
 
     def __init__(self, model, inputs, inject=False):
@@ -54,7 +54,7 @@ class Bench:
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
             even_chances(self.before.model.cpu())
             self.before.renew()
-        except (ValueError, TypeError) as reason:  # for a quantised model, or without inputs
+        except (ValueError, TypeError) as reason:  # the model is quantised, or no inputs were found
             raise CannotFold(str(reason)) from None
         self.rows, self.longest = [], 0.0
         with exactly(), torch.no_grad():
@@ -70,7 +70,7 @@ class Bench:
             yield
 
     def error(self):
-        """(error, bound) of the two models in float64; raises NotEqual if the error exceeds the bound."""
+        """(relative error in float64, its bound); raises NotEqual if the error is larger."""
         bound, worst = BOUND * (1 + self.longest), torch.zeros(())
         with exactly(), torch.no_grad():
             for call, seed in itertools.product(self.calls, self.seeds):
@@ -107,9 +107,9 @@ class Bench:
         return made
 
     def rounding(self, made):
-        """The rounding errors (of the given model, of the new model) in their own dtype.
+        """(error of the given model, error of ``made``) due to rounding in the model's dtype.
 
-        Raises NotEqual if rounding costs too much.
+        Raises NotEqual if the second error is too large.
         """
         if self.like.dtype == torch.float64:
             return 0.0, 0.0
@@ -127,7 +127,7 @@ class Bench:
 
     @torch.no_grad()
     def _outputs(self, model):
-        """What a model returns; in training, a copy runs, as each run changes BatchNorm's means."""
+        """The outputs of a model.  In training, a copy runs, as runs change BatchNorm's means."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
@@ -135,7 +135,7 @@ class Bench:
 
 
 def demand_runs(subject, call):
-    """Raise CannotFold if a model does not run on its inputs, or is changed by running."""
+    """Raise CannotFold if a model does not run on its inputs, or if a run replaces a module."""
     modules = dict(subject.model.named_modules())
     try:
         subject.run(call)
@@ -166,7 +166,7 @@ def even_chances(model):
 
 
 def apart(found, expected):
-    """The largest relative difference between outputs: max |a - b| / max |b| for each tensor."""
+    """The largest relative difference, max |a - b| / max |b|, over all pairs of output tensors."""
     if len(found) != len(expected) or not expected:
         raise CannotFold(f"there are no outputs to compare: {len(found)} and {len(expected)}")
     pairs = zip(found, expected, strict=True)
@@ -185,7 +185,7 @@ def difference(model, other, inputs):
 
 
 def other_ways(subject, call, seeds):
-    """More inputs, made from the given ones, that run and may take other paths through the code."""
+    """More inputs, made from the given ones, on which a model runs and may take other paths."""
     found = [((), named) for named in _other_arguments(subject.model, *call)]
     for first in [t for t in tree_leaves(call) if isinstance(t, torch.Tensor) and t.dim()][:1]:
         axes = range(0 if first.is_floating_point() else 1, first.dim())
@@ -194,7 +194,7 @@ def other_ways(subject, call, seeds):
 
 
 def _longer(call, axis, size):
-    """The inputs; a tensor that has this size along the axis is repeated along the axis."""
+    """The inputs; a tensor that has this ``size`` along the ``axis`` becomes twice as long."""
     twice = lambda t: isinstance(t, torch.Tensor) and t.dim() > axis and t.shape[axis] == size
     return tree_map(lambda t: torch.cat([t, t], axis) if twice(t) else t, call)
 

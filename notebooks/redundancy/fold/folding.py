@@ -4,9 +4,9 @@
     print(folded)                     # what went where, what stayed, and why
     folded.model                      # compared with the given model before it is returned
 
-The operations of the model's runs, at its own numbers in float64, determine how far the added parameters
-may move.  The moves are made on a copy and then verified: the outputs of both models are compared, and
-if they differ nothing is returned.
+The model runs in float64, and the operations of these runs determine how far biases may move.  The
+moves are made on a copy and then verified: the outputs of both models are compared, and if they
+differ, no model is returned.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .removing import remove as take_out
 
 @dataclass(frozen=True)
 class Folded:
-    """An equal model and the account of its biases; ``print`` it for a table.
+    """An equal model, and what happened to its biases, which ``print`` shows as a table.
 
     Biases in ``moved`` are now zero, unless their row says otherwise; those in ``kept`` have an
-    effect that no other parameter has; those in ``refused`` could move, but not in the given
-    model.  ``error`` is the relative difference of outputs in float64, at most ``bound``;
-    ``rounding`` is the error (before, after) in the model's dtype, compared with float64.
-    ``removable`` lists, as (name, numbers, bytes), the biases that are now zero and that the model
-    can do without; ``removed`` says whether they are deleted.  Caches and inner states differ from
-    those of the given model.
+    effect that no other parameter has; those in ``refused`` may be redundant, but their row says
+    why they stay.  ``error`` is the relative difference of outputs in float64, at most
+    ``bound``; ``rounding`` is the error (before, after) in the model's dtype, compared with
+    float64.  ``removable`` lists, as (name, numbers, bytes), the biases that are now zero and that
+    the model can do without; ``removed`` says whether they are deleted.  Caches and inner
+    activations differ from those of the given model.
     """
 
     model: nn.Module
@@ -103,11 +103,11 @@ def fold(
     these inputs and at others made from them (`other_ways`), in the mode that the model is in, and
     only for queries that see a key: the weights of a query that sees none do not sum to one.
 
-    ``move`` selects among the kinds "key", "value", "query", "other" (the biases of other maps), "output"
-    and "shifts" (of norms); kinds named first are moved first, into those named later.
-    ``fuse=True`` begins by folding every BatchNorm in evaluation into the convolution or linear map before
-    it.  ``into_weights=True`` ends by moving, for each map that reads a LayerNorm with a shift,
-    what is left of the bias (all of it, if ``move=()``) into the weight, and reports the cost.
+    ``move`` selects among the kinds "key", "value", "query", "other" (the biases of other maps),
+    "output" and "shifts" (of norms); the kinds named first move first, into those named later.
+    ``fuse=True`` first folds every BatchNorm in evaluation into the convolution or linear map
+    before it.  ``into_weights=True`` finally moves what is left of a bias (all of it, if
+    ``move=()``) into its weight if the map reads a LayerNorm with a shift, and reports the cost.
     ``add_bias=True`` gives a bias to a map that has none and needs one; if the configuration has no
     field for this bias, ``Folded.save`` refuses.  ``remove=True`` deletes biases that end up zero.
 

@@ -1,13 +1,13 @@
-"""Put norms and biases into weights: a BatchNorm into the map before it, a bias into its weight.
+"""Put a BatchNorm into the map before it, and a bias into the weight of its map.
 
-A BatchNorm in evaluation is a gain and a shift for each channel, so it can become part of the map that
-computes the channels (6.5).
+A BatchNorm in evaluation is a gain and a shift for each channel, so it can become part of the map
+that computes the channels (6.5).
 
 An output y of a LayerNorm with gain gamma and shift beta satisfies
 
     y_1 / gamma_1 + ... + y_d / gamma_d = beta_1 / gamma_1 + ... + beta_d / gamma_d = kappa,
 
-so in a map that reads y, W + b (1 / gamma)^T / kappa has the effect of W and b (Theorem 7.8).
+so for a map that reads y, the weight W + b (1 / gamma)^T / kappa replaces W and b (Theorem 7.8).
 Digits are lost: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa| times
 as large as b.  Training changes gamma and beta, so the two models are equal only at these values.
 
@@ -55,7 +55,7 @@ def fuse_norms(bench):
 
 
 def _fuse(bench, runs, path, norm):
-    """Fuse one norm; return the path of the map that absorbed it.  Raises Stays."""
+    """Fuse one norm and return the path of the map that absorbs it, or raise Stays."""
     if norm.training or norm.running_mean is None:
         raise Stays("it takes its statistics from the batch")
     if not is_plain(norm):
@@ -107,7 +107,7 @@ def _map_before(runs, norm):
 
 
 def absorb_into_weights(bench):
-    """Move the biases of linear maps that read a LayerNorm into the maps' weights; record this."""
+    """Move biases of linear maps that read a LayerNorm into their weights; record the outcomes."""
     parts, readings = {}, {}
     for call in bench.calls:
         parts = bench.after.uses(call).parts | parts
@@ -128,7 +128,7 @@ def absorb_into_weights(bench):
 
 
 def _readings(subject, call):
-    """{bias: (its weight, the matrix as used, the step that the map reads, its name)}."""
+    """{bias: (its weight, the matrix as used, the step that made the input, a name for it)}."""
     found, run = {}, Steps(subject, call)
     for step in (s for s in run.steps if s.name == "addmm"):
         bias, weight = run.named(step, 0), run.named(step, 2)
@@ -163,7 +163,7 @@ def _absorb(bench, bias, weight, matrix, read, name):
 
 
 def _norm_of(read, name):
-    """1 / gamma and beta of the LayerNorm whose output a map reads; raises Stays."""
+    """(1 / gamma, beta) of the LayerNorm that a map reads; raises Stays if it has no such pair."""
     if read is None or read.name != "native_layer_norm":
         known = "only a LayerNorm's sum is known"
         raise Stays(f"its map reads what {name} returns: {known}", "kept")

@@ -1,6 +1,6 @@
 """Run a model to learn its operations, and whether any operation depends on a change.
 
-As an unused matrix might read anything in its module, every move there is taken to have an effect.
+A matrix that no run uses might read anything in its module, so any move there counts as an effect.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Steps(TorchDispatchMode):
         return result
 
     def source(self, tensor):
-        """Where a tensor's numbers come from, through views: (parameter or None, step or None)."""
+        """The (parameter, step) that a tensor is a view of; one or both are None."""
         while tensor not in self.names and (step := self.made.get(tensor)):
             if step.name not in VIEWS or not isinstance(step.args[0], torch.Tensor):
                 return None, step
@@ -58,12 +58,12 @@ class Steps(TorchDispatchMode):
         return self.names.get(tensor), None
 
     def named(self, step, place):
-        """The parameter whose numbers are an argument of a step, or None."""
+        """The parameter whose numbers are the argument of a step at ``place``, or None."""
         given = step.args[place] if place < len(step.args) else None
         return self.source(given)[0] if isinstance(given, torch.Tensor) else None
 
     def shifts(self):
-        """Yield the parameters that a norm adds, or that are added to x times a parameter."""
+        """Yield the parameters that a norm adds, or that are added to a multiple of a parameter."""
         for step in self.steps:
             if "norm" in step.name and step.name in ADDED:
                 yield self.named(step, ADDED[step.name])
@@ -80,7 +80,7 @@ def followed(subject, calls, change, kind=Following):
     given = {n: subject.tensors[n] for n in change}
     one = kind(given, {n: c / largest for n, c in change.items()})
     for call in calls:
-        with one:  # not `follow`: its search for idle operations costs a second run
+        with one:  # `follow` would need a second run, to find idle operations
             outputs = subject.run(call)
         one.outputs(outputs)
     return one
@@ -93,7 +93,7 @@ def changes_nothing(subject, calls, change):
 
 
 def variants(subject, calls):
-    """Yield runs without end: first on all inputs, then on new inputs modelled on each in turn."""
+    """Yield endlessly many runs: one on all ``calls``, then each on new inputs like one of them."""
     yield lambda: [out for call in calls for out in subject.run(call)]
     others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
     for seed, like in enumerate(itertools.cycle(others), 1):

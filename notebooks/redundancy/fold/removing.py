@@ -50,7 +50,7 @@ def _words(model, zero):
 
 
 def _can_do_without(bench, name):
-    """Whether the model without a bias computes the same, and also runs outside `exactly`."""
+    """Whether a model without this bias has the same outputs, and runs outside `exactly`, too."""
     trial = bench.after.twin()
     try:
         remove(trial.model, [name])
