@@ -1,6 +1,6 @@
 """Decide which biases move where, by linear algebra on the space of redundant directions.
 
-A `Piece` is all or part of a bias: a fused bias has one for the queries, keys and values each.
+A `Piece` is all or part of a bias: a fused bias has one each for queries, keys and values.
 First, numbers on which no output depends, such as a key bias, become zero.  Then, piece by piece,
 numbers for which a few other pieces can compensate become zero, too.  Zeros stay zero.  Last, each
 piece loses the part on which no output depends, such as the mean before a norm.
@@ -35,7 +35,7 @@ class Outcome:
     """What happened to a bias, or to a part of it.
 
     ``verdict`` is "moved" (elsewhere), "removed" (no output depends on it), "kept" or "refused".
-    ``zeros`` counts the numbers that have become zero, and ``by`` says what absorbed them.
+    ``zeros`` counts the numbers that became zero; ``by`` is "alone", or says what absorbed them.
     ``price`` is the cost of moving a bias into its weight (`moving`).
     """
 
@@ -152,7 +152,7 @@ class Choice:
         self._hold(piece, free)
 
     def _go_together(self, piece):
-        """Make zero all numbers of a piece that other pieces can compensate for; fix its zeros.
+        """Make zero all numbers of a piece that other pieces can compensate for; zeros stay zero.
 
         A norm's shift does not move into a stored mean, which is not used in training.
         """

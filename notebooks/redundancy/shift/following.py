@@ -1,7 +1,7 @@
 """Run a module once and follow the shifts of its added parameters through every operation.
 
-`Following` is a mode of PyTorch's dispatcher: it sees each ATen operation with its actual tensors, runs
-it, and asks the operation's rule (`rules`) how the results respond.  It never reads the name of a module.
+`Following` is a mode of PyTorch's dispatcher: it runs each ATen operation on its actual tensors
+and asks the operation's rule (`rules`) how the results respond.  It never reads a module's name.
 If an operation has no rule, every parameter whose shift arrives there becomes unknown.
 """
 
@@ -94,7 +94,7 @@ class Following(TorchDispatchMode):
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # angles: cosines and sines
         self.faint, only, self.pending, self.doubts = False, Group(1), [], []
-        self.plan, self.idle = iter(()), False  # plan: which operations reach no output
+        self.plan, self.idle = iter(()), False  # plan: what `dead` returns
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -272,7 +272,7 @@ class Following(TorchDispatchMode):
         return list({id(o): o for o in there if o is not tensor}.values())
 
     def _meet(self, tensor):
-        """Register a new tensor; if no operation made it, it may be a view of a moving tensor."""
+        """Register a tensor that no operation made; it may be a view of a moving tensor."""
         if tensor not in self.known:
             self._know(tensor)
             others = [(o, self._sum(o)) for o in self._beside(tensor)]
@@ -290,7 +290,7 @@ class Following(TorchDispatchMode):
                 self._put(one, self.moves.now(_read(memory, one)))
 
     def _sum(self, tensor):
-        """A tensor's shift in shared memory; any factor is dropped and counts as unknown."""
+        """A tensor's shift without its factor; parameters in that factor become unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
         factor = shift if shift.scaled else shift.factor
         if factor:
@@ -298,7 +298,7 @@ class Following(TorchDispatchMode):
         return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
-        """Fix one factor of the first product in which both still move; False if there is none."""
+        """Fix a factor of the first product whose factors both move; False if there is none."""
         call = Call("product", None, (), {}, [], {})
         while self.products:
             one, other, product = self.products.pop(0)

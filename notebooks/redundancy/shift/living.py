@@ -1,7 +1,7 @@
 """Find the operations of a run on which no output depends.
 
-A model may compute numbers that it does not return: a loss for training, or logits at every place
-although only the last is read.  `dead` traces the memory of one run back from the outputs.
+A model may compute numbers that it does not return: a loss for training, or the logits of
+every token although only the last is used.  `dead` traces memory back from the outputs of a run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-#: These operations always count as used, as Python may read a shape that depends on numbers.
+#: Python may read the shapes of these operations' results, so they always count as used.
 SHAPES = {
     "nonzero",
     "masked_select",
@@ -28,7 +28,7 @@ def name_of(op):
 
 
 class Record(TorchDispatchMode):
-    """Records (name, memory read, memory written, new memory) of every operation in ``calls``."""
+    """Appends (name, memory read, memory written, new memory) to ``calls`` for each operation."""
 
     supports_higher_order_operators = True
 

@@ -19,7 +19,7 @@ import torch
 
 from .solving import NOISE, solutions
 
-#: Up to this size (unknowns times solutions), a component is stored as places and factors.
+#: Solutions are stored as (places, factors) up to this product of unknowns and solutions.
 SPARSE = 16
 
 
@@ -77,7 +77,7 @@ class Block:
 
 
 def narrow(values):
-    """A tensor with only one entry along each axis of stride 0, except the first axis."""
+    """A view that keeps one entry along each axis of stride 0, other than the first axis."""
     for axis in range(1, values.dim()):
         if values.stride(axis) == 0 and values.shape[axis] > 1:
             values = values.narrow(axis, 0, 1)
@@ -154,7 +154,7 @@ class Moves:
         return Shift(left, shift.scaled, factor or None)
 
     def require(self, shift, clear=True):
-        """Keep only the t for which a shift vanishes; return {group: restricted coordinates}.
+        """Keep the t for which a shift vanishes; return {group: mask of restricted coordinates}.
 
         Raises UnclearShift if rounding leaves it unclear which t to keep; without ``clear``, keeps
         the unclear t.
@@ -185,7 +185,7 @@ class Moves:
 
     @staticmethod
     def _enter(where, unknowns, basis):
-        """Replace groups by a condition's solutions, for one set of components of the same kind."""
+        """Make new groups from the solutions of a condition's components of one kind."""
         many, size, free = basis.shape
         if many > 1 and size * free <= SPARSE:
             for k in range(free):

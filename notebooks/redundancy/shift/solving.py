@@ -1,8 +1,8 @@
 """Solve a condition on the moves, t @ rows = 0, component by component.
 
 Many conditions split: an activation depends on each channel separately, a softmax on each head.
-Unknowns and equations that are connected form a component.  Components of the same kind are solved
-together, so that a condition on thousands of channels stays cheap.
+Unknowns and equations that nonzero factors connect form a component.  Components of the same kind
+are solved together, so that a condition on thousands of channels stays cheap.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def solutions(rows, kinds, clear=True):
     ``rows`` is float64 (unknowns x equations), with no number above 1; ``kinds`` lists the kind of
     each unknown.  A row of ``unknowns`` lists the unknowns of one component, and all rows have the
     same kinds in the same order; ``basis`` (components x unknowns x solutions) is orthonormal.
-    Raises UnclearShift; without ``clear``, a doubtful condition is ignored.
+    Raises UnclearShift if a condition is doubtful; without ``clear``, ignores such a condition.
     """
     if not rows.isfinite().all():
         raise UnclearShift("a shift becomes infinite, or NaN")
@@ -62,7 +62,7 @@ def _components(rows, kinds):
 def components(row, column, rows, columns):
     """The components that a matrix's nonzero entries (row[i], column[i]) form: (rows, columns)."""
     label = torch.arange(rows)
-    while True:  # each row takes the least label of the rows that share a column
+    while True:  # a row takes the least label of all rows that share a column with it
         met = torch.full((columns,), rows).scatter_reduce(0, column, label[row], "amin")
         lower = label.scatter_reduce(0, row, met[column], "amin")
         if torch.equal(lower, label):

@@ -1,13 +1,13 @@
 """Find the added parameters of a module, and the parts of attention they are in, from one run.
 
-`Uses` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers that
-depend on the inputs: the bias of a matrix product, of a convolution or of a norm, a summand, or a token
-that is concatenated with others.  Gains and matrices are factors; they are not moved.
+`Uses` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers
+that depend on the inputs, as with the bias of a matrix product, a convolution or a norm, or if it
+is a token that is concatenated with others.  Gains and matrices are factors; they are not moved.
 
-Parts of attention only serve the wording of a report; no answer depends on them.  Scores are what softmax
-receives from a product of two factors.  The factor whose tokens lie along the axis of softmax has the
-keys and depends on the inputs; the other factor has the queries, which may be learned tokens.  The
-weights multiply the values.
+Parts of attention only serve the wording of a report; no answer depends on them.  Softmax
+receives scores, products of two factors.  The factor whose tokens lie along the axis of softmax
+contains the keys and depends on the inputs; the other factor contains the queries, which may be
+learned tokens.  The weights multiply the values.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _groups(symbols, b):
     return b.new_ones(3).diag().repeat_interleave(b.numel() // 3, 1)
 
 
-#: {how much of a bias goes: the number of directions, given a module and the size of the bias}.
+#: {how much of a bias goes: a function of (module, size of the bias) that counts directions}.
 COUNTS: dict[str, Callable] = {
     "stays": lambda m, size: 0,
     "all": lambda m, size: size,
@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable] = {
     "the direction 1/s_1": lambda m, size: 1,
     "the direction 1/s_2": lambda m, size: 1,
 }
-#: {how much of a bias goes: the directions as rows, given the symbols and the bias}, if known.
+#: {how much of a bias goes: a function of (symbols, bias) that returns these directions as rows}.
 DIRECTIONS: dict[str, Callable] = {
     "the mean": _ones,
     "one number per group": _groups,

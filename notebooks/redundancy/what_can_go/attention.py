@@ -255,7 +255,7 @@ class LowRank(nn.Module):
 
 
 def with_lora(attention):
-    """The given attention, with LoRA added to its key projection."""
+    """The given attention layer, with LoRA added to its key projection."""
     attention.k = LowRank(attention.k)
     attention.NAMES = attention.NAMES | {"b_K": "k.map.bias", "W_K": "k.map.weight"}
     return attention

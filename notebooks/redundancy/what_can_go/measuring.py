@@ -30,7 +30,7 @@ def unseen(shifts):
 
 
 def modes(answers):
-    """The modes in which a row is measured: both if an answer holds in only one of them."""
+    """The modes in which a row is measured: both if some answer holds in only one mode."""
     return ("eval", "train") if any(a.mode for a in answers) else ("eval",)
 
 
@@ -235,7 +235,7 @@ def contradictions(module, answers, mode="eval", way=Measured):
 
 
 def _counts(found, bias, answers, others):
-    """Yield a sentence for each count (alone, absorbed or in total) that differs from the row's."""
+    """Yield a sentence for each count (alone, absorbed or in total) that contradicts the row."""
     module, size = found.module, found.size(bias)
     free = sum(a.count(module, size) for a in answers if not a.into)
     if "+" not in bias and (number := found.alone(bias)) != free:

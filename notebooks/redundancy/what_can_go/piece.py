@@ -28,7 +28,7 @@ class Sizes:
     n: int
 
 
-#: All heads together are as wide as the stream with the first sizes, narrower with the second.
+#: With the first sizes, all heads together are as wide as the stream; with the second, narrower.
 SIZES = Sizes(d=8, h=2, g=2, k=4, r=2, f=6, n=5), Sizes(d=14, h=3, g=3, k=4, r=2, f=9, n=6)
 
 

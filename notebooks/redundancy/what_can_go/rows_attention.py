@@ -1,4 +1,4 @@
-"""Rows of the table: projections, positions and norms of attention."""
+"""Rows of the table for the projections, positions and norms of attention."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Rows of the table: what a block writes to the stream, and the blocks of whole models."""
+"""Rows of the table for what a block writes to the stream, and for blocks of whole models."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Rows of the table: what acts on the scores, the weights and the output of attention."""
+"""Rows of the table for what acts on the scores, weights and output of attention."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""How each ATen operation passes on a shift, cancels a part of the shift, or depends on it.
+"""How each ATen operation passes on a shift, cancels a part, or depends on the shift.
 
 A rule receives the run and the call, records what is cancelled (`note`), and returns the shift of
 each result.  Where the response is nonlinear, the rule poses a condition (`see`).  A rule may name

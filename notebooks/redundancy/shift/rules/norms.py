@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from ..moves import Shift
 from .common import SOFTMAX, SWALLOWED, aligned, alike, fitted, rule, spread, times
 
-#: A measurement in float64 misses the effect of a softmax weight below this.
+#: A measurement in float64 misses the effect of softmax weights below this number.
 FAINT = 1e-12
 
 

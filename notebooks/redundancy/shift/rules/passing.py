@@ -31,7 +31,7 @@ def unchanged(run, call):
     "pass it on",
 )
 def linear(run, call):
-    """The operation is linear in its first argument (gain <= 1), so apply it to the response."""
+    """Apply the operation to the response, as it is linear in its first argument (gain <= 1)."""
     shift = call.shift(call.args[0])
     if not shift:  # a mask or an index moves, so the selection jumps
         return sees(run, call)
@@ -210,7 +210,7 @@ def dropped(run, call):
     "pass it on",
 )
 def scattered(run, call):
-    """The operation is linear in its source and target, so apply it to the response."""
+    """Apply the operation to the responses, as it is linear in its source and its target."""
     tensors = call.moving
     places = [i for i, a in enumerate(call.args) if isinstance(a, torch.Tensor)
               and any(a is t for t in tensors)]  # fmt: skip
@@ -226,7 +226,7 @@ def scattered(run, call):
     for place in places:
 
         def again(g, place=place):
-            nothing = 0 * g.sum()  # zero, but batched by vmap as g is
+            nothing = 0 * g.sum()  # zero, but vmap batches it like g
             return call.op(*(g if i == place else z + nothing if i == 0 else z
                              for i, z in enumerate(zero)), **call.kwargs)  # fmt: skip
 

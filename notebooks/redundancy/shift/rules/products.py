@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """By what factors sums of products along an axis can enlarge (numbers, independent errors)."""
+    """The largest factors by which sums along an axis enlarge (numbers, independent errors)."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)
@@ -114,7 +114,7 @@ def _gains(matrix, axis, factor=1):
 
 
 def _alike_for_all_tokens(shift):
-    """The part of a second factor's shift that is constant along the axis of summation."""
+    """The blocks of a second factor's shift that are constant along the axis of summation."""
     alike = {
         g: b for g, b in shift.blocks.items() if b.values.dim() > 2 and b.values.stride(-2) == 0
     }

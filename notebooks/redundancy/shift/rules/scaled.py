@@ -32,7 +32,7 @@ MOVES = set(
     "copy view expand alias clone detach transpose permute _unsafe_view unsqueeze squeeze t _to_copy slice "
     "select tril triu constant_pad_nd index index_select gather repeat".split()
 )
-#: Measurements in float64 miss an addend below this share of the exponential that it changes.
+#: Measurements in float64 miss an addend below this share of the exponential it is added to.
 HIDDEN = 1e-9
 
 

@@ -142,7 +142,7 @@ def _far(call):
 
 
 def _one_sided(call):
-    """Whether a function with corners acts like the identity or a constant on all these numbers."""
+    """Whether a function with corners acts like the identity, or is constant, on its arguments."""
     if not isinstance(call.args[0], torch.Tensor) or call.args[0].shape != call.outs[0].shape:
         return False
     slope = (call.outs[0] - call.args[0]).abs().max() == 0
