@@ -64,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Subtract means that only LayerNorms read; return names whose mean other layers read, too."""
+    """Subtract means that only LayerNorms read; name tensors whose mean other layers read, too."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]
@@ -97,7 +97,7 @@ def demand_centred(bench, runs, heard):
 
 
 def _because(bench, heard):
-    """Why an input cannot be centred, in words: other layers read the mean of some matrix."""
+    """Say in words why the input of a LayerNorm cannot be centred."""
     every = dict(bench.after.model.named_parameters(remove_duplicate=False))
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": part of it is not the output of a matrix"

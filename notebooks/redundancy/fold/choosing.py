@@ -204,7 +204,7 @@ class Choice:
         tensor.data = tensor.masked_scatter(piece.index.view_as(tensor), mine)
 
     def _write(self, verdict, piece, gone, where, by, *kinds):
-        """Append an `Outcome`; its reason is an event of the first of the ``kinds`` with one."""
+        """Append an `Outcome`; its reason is an event of the first kind that occurred."""
         why = next(filter(None, (self._because(piece, gone, k, proved=True) for k in kinds)), "")
         why = re.sub(r"cancels only [^\[]*\b", "cancels it", why)
         zeros = int(gone.sum()) if by else 0
@@ -229,7 +229,7 @@ class Choice:
         return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """Words for the most frequent event in a mask; if ``proved``, it must have a theorem."""
+        """The event with most numbers in ``mask``, in words; if ``proved``, one with a theorem."""
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}

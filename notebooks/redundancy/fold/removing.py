@@ -3,7 +3,7 @@
 A configuration may have a field for some biases (``qkv_bias``, ``attention_bias``).  Building the
 model on PyTorch's meta device with this field true, then false, shows which biases it controls; it
 is set to false only if all of these are zero.  Any other bias becomes ``None`` if the model then
-runs, in both modes, and computes the same.  A bias that is part of a larger one, or that its module
+runs, in both modes, with the same outputs.  A bias that is part of a larger one, or that its module
 needs, stays at zero.
 """
 

@@ -111,7 +111,7 @@ class Following(TorchDispatchMode):
     # --- methods that the rules call
 
     def see(self, shift, call, words, theorem=None, kind="seen"):
-        """Record a shift on which an operation depends; keep only moves that make it vanish."""
+        """Record a shift on which an operation depends; keep only moves without this shift."""
         event = Event(kind, call.name, words, theorem)
         if self.idle:
             self.note("erased", shift, call, "no output uses it")
@@ -401,7 +401,7 @@ def follow(runs, parameters):
 def _passes(runs, parameters, moves):
     """Whether no operation depends on one random remaining move, followed exactly.
 
-    One move is enough: those that pass form a subspace; a random move lies in no proper subspace.
+    One move is enough: moves that pass form a subspace, and a proper subspace misses a random move.
     """
     one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:

@@ -5,7 +5,7 @@ The numbers P of a parameter
 
 - are redundant *alone* in s directions, s being the dimension of the subspace that is 0 outside P,
 - are redundant *together* with other numbers in r directions, r being the rank of N's rows P, and
-- are *absorbed* by other numbers Q if the directions that are zero outside P and Q reach rank r.
+- are *absorbed* by other numbers Q if directions that are 0 outside P and Q have rank r on P.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import torch
 from ..nullity import svd
 from .solving import components
 
-#: A direction lies in a set of rows if its part outside is below the first number; it has a part in
-#: the set if that part is above the second.  No part may lie between the two, because rounding
+#: A direction lies in a set of rows if its part outside the set is below the first number; it has a
+#: part in the set if that part is above the second.  No part may lie in between, because rounding
 #: changes its square by up to a few hundred units of 2^-53.
 OUTSIDE, INSIDE = 3e-7, 3e-6
 #: A direction moves nothing outside a set of rows if its part there is below the first number, and
-#: something if above the second; the error is 2^-53 / (a condition's least singular value).
+#: something if it is above the second; its error is 2^-53 / (a condition's least singular value).
 NOTHING, SOMETHING = 1e-9, 1e-8
 #: A direction cannot lie in a set of rows unless the square of its part there exceeds this number.
 NEAR = 1 - 1e-6
@@ -61,8 +61,8 @@ class Part:
 class Family:
     """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
 
-    ``places`` is {parameter: the rows of the basis for its numbers}.  ``parts`` are the same
-    directions in pieces that share no direction.
+    ``places`` is {parameter: the rows of the basis for its numbers}.  ``parts`` holds the
+    same directions as `Part`s, no two of which share a number or a direction.
     """
 
     def __init__(self, basis, places):
@@ -71,7 +71,7 @@ class Family:
 
     @classmethod
     def of(cls, matrices, sizes):
-        """A family from {parameter: {group: (numbers x coordinates)}}; matrices may be sparse."""
+        """A family from {parameter: {group: matrix (numbers x coordinates)}}."""
         starts = dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0)))
         groups = dict.fromkeys(g for m in matrices.values() for g in m)
         columns = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
@@ -170,7 +170,7 @@ class Freedom:
         return torch.cat(made, 1)
 
     def fixing(self, names, of=None):
-        """The directions that do not move these parameters; with ``of``, those of its family."""
+        """The directions that keep these parameters fixed, in all families or that of ``of``."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
             fixed = Family.__new__(Family)
@@ -196,7 +196,7 @@ class Freedom:
                    for family in families.values() for part in family.parts)  # fmt: skip
 
     def move(self, name, index=...):
-        """A random redundant move {parameter: numbers} along all directions that touch these numbers."""
+        """A random move {parameter: numbers} along all redundant directions of these numbers."""
         family, largest = self.families[name], 0.0
         move = {n: torch.zeros(len(p), dtype=torch.float64) for n, p in family.places.items()}
         for seed, part in enumerate(family.parts):
@@ -290,7 +290,7 @@ def _inside(part, *chosen):
 
 
 def _families(parts):
-    """The names of parameters that share a group, directly or through others, as tuples."""
+    """Tuples of parameters that share groups, directly or through other parameters."""
     family, first = {n: {n} for n in parts}, {}
     for name, blocks in parts.items():
         for group in blocks:

@@ -185,7 +185,7 @@ class Moves:
 
     @staticmethod
     def _enter(where, unknowns, basis):
-        """Make new groups from the solutions of a condition's components of one kind."""
+        """Turn the solutions for components of the same kind into new groups."""
         many, size, free = basis.shape
         if many > 1 and size * free <= SPARSE:
             for k in range(free):

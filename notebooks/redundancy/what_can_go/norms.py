@@ -60,8 +60,6 @@ class Behind(Piece):
 
 
 class ConvolutionBehind(Piece):
-    """Batch norm, then a convolution."""
-
     def __init__(self, sizes, padding=0):
         super().__init__(sizes)
         self.norm, self.map = (

@@ -35,7 +35,7 @@ CORNERS = set(
     "pass on what is the same along the axis",
 )
 def equivariant(run, call):
-    """Pass on a change constant along the axis: it keeps the order and is added to the result."""
+    """Pass on a shift constant along the axis: it keeps the order and is added to the result."""
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
@@ -68,7 +68,7 @@ def pooled(run, call):
 
 @rule("maximum minimum fmax fmin", "pass on what is the same in both")
 def larger(run, call):
-    """Pass on a shift that both numbers have: the larger number stays the larger."""
+    """Pass on a shift that both arguments share, as the larger number then stays larger."""
     one, other = call.args[:2]
     shape = call.outs[0].shape
     a, b = (spread(call.shift(t), shape) for t in (one, other))
