@@ -1,4 +1,4 @@
-"""How a call is printed: with the arguments that vary, without those that every call shares."""
+"""Print a call with the arguments that vary, without those that all calls of its word share."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _kept(word, taken, bound):
     same = [all(other[k] == slot for other in others) for k, slot in enumerate(first)]
     told = [word.always_shows(k, s) or s.atoms(sp.Symbol) & bound for k, s in enumerate(first)]
     back = [not t and s for t, s in zip(told, same)]
-    places = range(len(first))  # leave out the last arguments that are the same, or else the first
+    places = range(len(first))  # leave out equal arguments at the end, or else at the start
     last = [*itertools.takewhile(back.__getitem__, reversed(places))]
     found = last or [*itertools.takewhile(back.__getitem__, places)]
     return Kept({k: first[k] for k in sorted(found)}, leading=not last)
 
 
 class Kept(dict):
-    """The {place: argument} that calls leave out: the first ones if ``leading``, else the last."""
+    """The left-out {place: argument}: the first arguments if ``leading``, else the last ones."""
 
     def __init__(self, slots=(), leading=False):
         super().__init__(slots)
@@ -75,7 +75,7 @@ class Kept(dict):
 
 
 def kept_back_in(style):
-    """The rows for left-out arguments: "with LN(…; ε)" or "with v(x, …)", one for each word."""
+    """A row for each word with left-out arguments: "with LN(…; ε)" or "with v(x, …)"."""
     found = sorted(style.brief.items(), key=lambda item: item[0].name)
     return [_kept_back(style, word, kept) for word, kept in found if kept]
 
@@ -89,7 +89,7 @@ def _kept_back(style, word, kept):
 
 
 def _told(letters, style):
-    """The letters, with commas; a page shows only a few, because its "where" rows list them all."""
+    """The letters, joined by commas; a page shows a few, because its "where" rows list them all."""
     if not isinstance(style, Latex) or len(letters) <= FEW:
         return ", ".join(letters)
     first, more = letters[: FEW - 2], len(letters) - FEW + 2

@@ -1,4 +1,4 @@
-"""The numeric side: measure an error, judge it against a stated bound, and let a control fail.
+"""The numeric side: measure an error, judge it against a stated bound, and see a false claim fail.
 
 Identities proved for all sizes are also run in PyTorch, on PyTorch's own modules where they exist.
 Only rounding may remain, and the tolerance bounds it:
@@ -93,7 +93,7 @@ def _accelerator():
 
 
 def _lack(device):
-    """What a device lacks to run the checks, in words, or None."""
+    """What a device lacks that the checks need, in words; None if it lacks nothing."""
     try:
         # Try a product, because some devices store float64 but cannot compute in it.
         ones = torch.ones(2, 2, dtype=torch.float64, device=device)
@@ -149,7 +149,7 @@ def error(measured, expected):
 
 
 def tolerance(dtype, sums, shift=0.0):
-    """The bound on a relative error after sums of the given lengths; see the formula above.
+    """The bound on a relative error, by the formula in this module's docstring.
 
     ``sums`` are the lengths of the sums that an output passes through; ``shift`` is the largest
     amount by which scores are shifted.  Raises ValueError for a dtype without a known unit roundoff.
@@ -165,7 +165,7 @@ def tolerance(dtype, sums, shift=0.0):
 def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
     """Check that ``measure(dtype)`` stays within the tolerance for every dtype, and print PASS.
 
-    ``theorem`` is the theorem being checked.  Raises CheckFailed with the error and the bound.
+    The printed line names the ``theorem``.  Raises CheckFailed with the error and the bound.
     """
     if not isinstance(theorem, Theorem):
         raise TypeError(f"judge takes the theorem that is checked, not {theorem!r}")
@@ -181,9 +181,9 @@ def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
 
 
 def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
-    """Check that a false claim fails, far beyond the tolerance, in every dtype, and print PASS.
+    """Check that the error of a false claim far exceeds the tolerance in every dtype; print PASS.
 
-    The required factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.
+    The least factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.
     """
     for dtype in dtypes:
         found = _measured(measure, dtype, claim)
@@ -197,7 +197,7 @@ def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
 
 
 def _rounded_up(bound):
-    """A bound rounded up to one digit, so that every processor prints the same."""
+    """A bound rounded up to one digit, so that every processor prints the same digit."""
     unit = 10.0 ** math.floor(math.log10(bound))
     return f"{math.ceil(bound / unit) * unit:.1g}"
 

@@ -1,6 +1,6 @@
 """Find a smallest exact instance in which a claim is false.
 
-"Not proved" does not mean "false": a false claim needs an instance.  The search tries small sizes
+"Not proved" does not mean "false": only an instance refutes a claim.  The search tries small sizes
 first and, for each size, entries with few non-zeros; exact numbers then confirm what it has found.
 """
 
@@ -31,7 +31,7 @@ ENTRIES = (0, 1, -1, 2)
 SCALARS = (1, 2, -1)
 LARGEST = 24  # the largest cost that the search tries; `_Search.instances` defines the cost
 MOST_INSTANCES = 6_000
-MOST_STEPS = 1_000_000  # interpreter steps in all instances together: about three seconds
+MOST_STEPS = 1_000_000  # the most steps of the interpreter in one search, about three seconds
 MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
 WIDEST_WORDS = 48  # the most characters in a row of words that fits on a phone
 MOST_PLACES = 10**4  # the most entries at which the two sides are compared
@@ -101,7 +101,7 @@ class Counterexample:
         return self._show_without() + self._show_instance()
 
     def __repr__(self):
-        """Includes the claim, so that a notebook's output changes if it refutes another claim."""
+        """The text includes the claim, so that a notebook's output changes if the claim does."""
         style = Text(brief_words(self.claim))
         claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         claim = "; ".join([claim, *kept_back_in(style)])
@@ -140,8 +140,8 @@ def _show_value(style, value):
 def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     """A smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
-    ``without`` says in words which hypothesis the claim dropped, and is printed.  Returns a
-    Counterexample, or a NoCounterexample, which is false and proves nothing.  Raises ProofError if
+    ``without`` says in words which hypothesis the claim lacks, and is printed.  Returns a
+    Counterexample, or a NoCounterexample, which is falsy and proves nothing.  Raises ProofError if
     the two shapes differ.
     """
     if expression(lhs, "counterexample").axes != expression(rhs, "counterexample").axes:
@@ -179,7 +179,6 @@ def _letters(*sides):
 
 
 def _entries_of_fixed_size(*sides):
-    """The number of entries of the letters whose sizes are all numbers."""
     families = [x for x in _letters(*sides) if isinstance(x, Family)]
     return sum(sp.prod(f.sizes) for f in families if all(s.is_Integer for s in f.sizes))
 
@@ -203,7 +202,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """Yield all instances by rising cost: sizes plus each value's rank among its candidates."""
+        """Yield instances by cost: the sum of all sizes and of all values' ranks as candidates."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:
@@ -298,7 +297,7 @@ class _Search:
 
 
 def _reader(family, table, number, read):
-    """A function that looks up entries in a table; ``read`` records the farthest place."""
+    """A function that looks up entries in a table and records the last place in ``read``."""
 
     def entry(*at):
         at = tuple(map(int, at))
@@ -329,7 +328,7 @@ def _array(entries):
 
 
 def _choices(counts, cost):
-    """Yield all tuples of numbers, each below its count, whose sum is the cost."""
+    """Yield all tuples with sum ``cost`` whose k-th number is >= 0 and below ``counts[k]``."""
     if not counts:
         if cost == 0:
             yield ()

@@ -78,17 +78,17 @@ class _Abbreviation(Word):
 
     @property
     def operations(self):
-        """{the operation that ``unfold(self)`` unfolds}; empty before the first use."""
+        """The operation that ``unfold(self)`` unfolds, in a set; no operation before the first use."""
         return frozenset({self._operation} - {None})
 
     @property
     def terms(self):
-        """[the kernel's word that ``unfold(self)`` unfolds]; empty before the first use."""
+        """The kernel's word that ``unfold(self)`` unfolds, in a list; no word before the first use."""
         return [operation.term for operation in self.operations]
 
 
 def recursion(name, first, step):
-    """Define a row by recursion: at 1, and at t + 1 from the row at t.
+    """Define rows by recursion: the row at 1, and the row at t + 1 from the row at t.
 
     ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or
     scalars.  Call the result as ``name(t, *data)``.

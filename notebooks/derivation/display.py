@@ -32,7 +32,7 @@ QUAD = r"\quad"
 
 
 def latex_of(proof):
-    """The block in LaTeX, for a notebook and a page.
+    """The proof as a block of LaTeX, for a notebook and a page.
 
     A reason is printed beside its line, or below it if both together are wider than a phone.
     """
@@ -121,7 +121,7 @@ def _reasons_stand_below(lines, names, style):
 
 
 def text_of(proof):
-    """The block as plain text, for a terminal."""
+    """The proof as plain text, for a terminal."""
     lines = _lines(proof)
     style, names = _style_and_names(proof, lines, Text)
     rows = [f"{getattr(proof, 'title', proof.name)}:"]
@@ -231,7 +231,7 @@ def _in_order_of_appearance(names, lines):
 
 
 def _visible(x, names):
-    """The sub-expressions that are visible when x is printed: not those inside a named one."""
+    """The sub-expressions of x that are printed; those inside an expression with a name are not."""
     yield x
     if x not in names:
         for y in x.args:

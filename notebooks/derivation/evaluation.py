@@ -205,7 +205,7 @@ class Instance:
         return sp.diff(f(s), s).subs(s, at)
 
     def _mean(self, env, f):
-        """The mean if each drawn entry is ± its deviation, so that its variance is right."""
+        """The mean over all signs, where each drawn entry is ± the square root of its variance."""
         sorts = [(s.args[1:], (*env, *[None] * n)) for n, s in enumerate(f.args[1:])]
         shapes = [[range(1, self.any(a.args[0], around) + 1) for a in positions]
                   for (_, *positions), around in sorts]  # fmt: skip

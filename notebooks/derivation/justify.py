@@ -162,7 +162,7 @@ def rewritten(x, lhs, rhs):
 
 
 def _in_product(x, lhs, rhs):
-    """Replace a sub-product of the factors, also with (A B)ᵀ read as Bᵀ Aᵀ; None if absent."""
+    """Replace ``lhs`` among the factors of x, also with (A B)ᵀ read as Bᵀ Aᵀ; None if absent."""
     transposed = [f for y in x.args for f in _transposed_factors(y)]
     for factors in (x.args, transposed) if len(transposed) > len(x.args) else (x.args,):
         replaced = _among(factors, lhs, rhs)

@@ -1,7 +1,7 @@
 """Laws, sizes, indices, and the objects that letters denote: what a reader writes first.
 
 Sizes and scalars are SymPy's symbols.  Each letter has a term of the kernel.  Nothing here is trusted:
-a mistake can only prove a theorem about a letter other than the intended one.
+a mistake can only lead to a theorem about a letter other than the intended one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def written(what, body, *arguments):
 
 
 class Sealed:
-    """A sealed object: a formula may contain it but not compare it, and so cannot branch on it."""
+    """An object that a definition's body may use but not compare, so that it cannot branch."""
 
     __slots__ = ()
     looks = 0  # counts comparisons, because a body may catch the errors that they raise
@@ -231,7 +231,7 @@ def exact(scalar):
 
 
 def _evaluated(x):
-    """The number, evaluated: with evaluate=False, SymPy would print -1/(1/2) as -1/1/2."""
+    """The number x, evaluated, because SymPy prints an unevaluated -1/(1/2) as -1/1/2."""
     return x.func(*map(_evaluated, x.args)) if x.args else x
 
 

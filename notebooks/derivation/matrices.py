@@ -35,7 +35,7 @@ def _parameter(p):
     return as_size(p) if isinstance(p, Join) else exact(p)
 
 
-_blind = [False]  # for nested contexts: whether finding two expressions unequal is an error
+_blind = [False]  # a stack whose last item says whether finding two expressions unequal is an error
 
 
 @contextlib.contextmanager
@@ -424,7 +424,7 @@ def tabulate(body, rows=1, columns=1):
 def entry_of(x, i=None, j=None):
     """An entry of an expression, for use in an index form; a missing position means the only one.
 
-    Raises ProofError if there is more than one position.
+    Raises ProofError if a missing position is not the only one in its range.
     """
     if not all(p is None or isinstance(p, Position) for p in (i, j)):
         raise ProofError("entry_of takes positions from tabulate or total")

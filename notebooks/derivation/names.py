@@ -66,7 +66,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition contains another {name} than the printed one")
-        # if no line shows them, readers cannot tell apart two words, or two kinds of one word
+        # readers cannot tell apart two words, or two kinds of one word, that no line prints
         if name not in known and term in heads and alone.setdefault(name, term) != term:
             raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
 

@@ -1,6 +1,6 @@
 """Print terms of the kernel as a textbook writes them.
 
-Only this module names bound variables: positions k, l, …, numbers s, t, …, draws R, S, ….
+Only this module names bound variables: k and l are positions, s and t numbers, R and S draws.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .letters import Join, exact_number, scalar_term
 from .printing import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
-#: The order of the factors in a printed product.
+#: {operator: the place of such factors in a printed product}; other factors have place 5.
 LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
 
 
@@ -45,7 +45,7 @@ def is_a_place_of_a_letter(mark, body):
     of_a_letter = body.op == "app" and body.args[0].op in (
         "let",
         "var",
-    )  # a draw is a bound variable
+    )  # "var", because a draw is a bound variable
     if of_a_letter and mark in body.args[1:]:
         return True
     return any(type(t) is k.Term and is_a_place_of_a_letter(mark, t) for t in body.args)
@@ -69,7 +69,7 @@ def show_table(style, function, sizes=("", "")):
             for p, s in zip((i, j), sizes) if p in letters]  # fmt: skip
     table = style.tabulated(piece, ends)
     if list(letters) == [j]:
-        return style.transposed(table), POWER  # a row
+        return style.transposed(table), POWER  # a row prints as a column, transposed
     return table, ATOM if letters else SUM
 
 

@@ -22,7 +22,7 @@ class Latex:
         self.reserved = frozenset()  # names that no bound variable gets
 
     def name(self, name):
-        """The name of a letter, in italics (names that are called are upright)."""
+        """The name of a letter, in italics; names of words are upright."""
         return self._spelled(name, r"\mathit")
 
     def invented(self, name):
@@ -118,7 +118,7 @@ class Latex:
         return rf"\text{{{in_words(words)}}}"
 
 
-#: In a sentence, a Greek letter, or any letter with a subscript or an exponent.
+#: Finds in a sentence each Greek letter, and each letter with a subscript or an exponent.
 _LETTER = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*|[α-ωΑ-Ω]\b)((?:\^[a-z0-9])?)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

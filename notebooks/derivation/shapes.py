@@ -54,7 +54,7 @@ def binding(kind, what):
 
 
 def alike(sign):
-    """The axes of expressions of one shape, such as the terms of a sum."""
+    """Make the ``axes`` of an operation on expressions of one shape, such as a sum."""
 
     def axes(args, params=(), wanted=None):
         _demand(args and not params, f"{sign} takes expressions and nothing else", *params)

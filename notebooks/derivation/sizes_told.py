@@ -18,7 +18,7 @@ _SILENT = (
     ops.IDENTITY,
     ops.CAUSAL,
     ops.TABULATED,
-)  # these print alike at every size
+)  # operations whose printed form is the same at every size
 
 
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
@@ -86,8 +86,8 @@ class _Axes:
     def _read_silent(self, x, path):
         if x.operation is ops.ONES and x.axes == (1, 1):
             if path not in self.transposed:
-                return  # it prints as the number 1, which needs no size
-            self.silent[path] = x  # 1ᵀ would be read as a row of ones
+                return  # a 1 × 1 matrix of ones prints as the number 1
+            self.silent[path] = x  # without its size, 1ᵀ would be read as a row
             return
         self.silent[path] = x
         for axis in (0, 1):

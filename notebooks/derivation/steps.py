@@ -67,7 +67,7 @@ class Step:
         return proved
 
     def _in_words(self, error):
-        """A kernel's error as text, with an operation's words for a condition that never holds."""
+        """An error of the kernel, as text; a condition that never holds is in a reader's words."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
         never = next(filter(hypotheses.never_holds, phrases), None)
         return (
@@ -91,7 +91,7 @@ class Step:
         return [h for x in shown for h in offered_by(x, words)] + carried
 
     def random(self):
-        """The random letters of the line and of what it cites."""
+        """The random letters of the line, and of the theorems and hypotheses that it cites."""
         found = [f for r in equations_among(self.reasons) for f in r.random]
         sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])

@@ -255,7 +255,6 @@ def _names_of(x):
 
 
 def sizes_in(x):
-    """The sizes in an argument of a template."""
     if isinstance(x, Expression):
         return x.axes
     if isinstance(x, Family):

@@ -24,10 +24,10 @@ from .operations import DERIVATIVE, EXPECTATION, Operation, torch
 RUNS = 4
 ATTEMPTS = 100
 STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
-TINY = 1e-9  # a number that a step has moved this close to 0 counts as 0
+TINY = 1e-9  # a smaller number, after Gauss–Newton steps, counts as 0
 MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
-FARTHEST = 20.0  # samples with a larger |entry| are rejected, as exp(A) = 0 would seem to hold
-NEAR = 1e-5  # the tolerance after Gauss–Newton steps, as the error that they leave may grow
+FARTHEST = 20.0  # samples with a larger |entry| are rejected: exp(A) = 0 would seem to hold
+NEAR = 1e-5  # the tolerance after Gauss–Newton steps, whose remaining error may grow
 LONGEST_SEQUENCE = 32
 LARGEST_TABLE = 1024  # the most entries of an index form
 MOST_RANDOM_ENTRIES = 12
@@ -124,7 +124,7 @@ class Sample:
         return {k: v for k, v in self._fixed.items() if isinstance(k, sp.Symbol)}
 
     def position(self, p):
-        """A position as an int, from 0."""
+        """A position as an int, counted from 0."""
         if isinstance(p, End):
             return self.size(p.args[0]) - 1
         if p in self._fixed:
@@ -266,7 +266,7 @@ def run_in_torch(lhs, rhs, hypotheses=()):
             HypothesesNotMet,
             ZeroDivisionError,
             OverflowError,
-        ):  # a hypothesis is violated, or a value undefined or too large
+        ):  # a hypothesis is violated, or a value is undefined or too large
             continue
         if _differ(lhs, rhs, met, tolerance if met is sample else NEAR):
             sizes = ", ".join(f"{s} = {n}" for s, n in sample._sizes.items()) or "its only size"

@@ -16,7 +16,7 @@ import sys
 OLDEST = {"sympy": (1, 13), "torch": (2, 6)}
 TRIED = {"sympy": {(1, 13), (1, 14)}, "torch": {(2, 13)}}
 SHOWN = {"sympy": "SymPy", "torch": "torch"}
-#: Set to "quiet" where outputs are compared, so that untried versions are not named.
+#: If this environment variable is "quiet", no untried version is named.
 VARIABLE = "UNTRIED_VERSIONS"
 
 

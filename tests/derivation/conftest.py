@@ -1,4 +1,4 @@
-"""A fixture for tests of the checker; the letters that they share are in `shared_letters`."""
+"""A fixture for the tests of the checker, which share the letters in `shared_letters`."""
 
 import pytest
 from derivation import proofs

@@ -35,7 +35,7 @@ def test_a_true_claim_has_no_counterexample_which_is_not_called_a_proof():
 
 
 SHOWN = [
-    # texts contain the entries read from a sequence, a permutation's images, and where sides differ
+    # the texts show a sequence's entries, a permutation's images, and the place where sides differ
     (ones(t).T @ z.prefix(t), z[1], "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"),
     (P @ A, A, "n = 2; A = ((0, 0), (0, 1)), Π = (2, 1): "),
     (over(head("a", m), W[head("a", m)]), W[head("a", m)],

@@ -52,7 +52,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "a is not a scalar: it depends on a position": lambda: a * A,
     "sin(r) is not a scalar": lambda: sp.sin(r) * A,
     "is not a scalar": lambda: sp.Sum(c, (sp.Symbol("q"), 1, 3)) * A,
-    "c is not a scalar of the book": lambda: sp.Symbol("c") * A,  # without assumptions
+    "c is not a scalar of the book": lambda: sp.Symbol("c") * A,  # a symbol without assumptions
     "e is not a scalar of the book": lambda: sp.Symbol("e", nonnegative=True) * A,
     "a real scalar symbol": {
         repr(along): lambda along=along: derivative(X, along)

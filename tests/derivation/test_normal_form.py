@@ -1,4 +1,4 @@
-"""Normal forms of single terms; `test_fuzz` tests them on random lines."""
+"""Normal forms of single terms; `test_fuzz` tests normal forms on random lines."""
 
 import numbers
 from fractions import Fraction

@@ -200,7 +200,7 @@ def test_the_kinds_of_letters_are_printed():
 
 
 def test_a_size_that_occurs_only_as_a_number_is_declared():
-    """n (1/n) Z = Z needs no condition only because n is a size, which must be printed."""
+    """n (1/n) Z = Z needs no condition only because n is a size, so the text must say so."""
     for Z, told in ((matrix("Z", m, m), True), (matrix("Z", n, m), False)):
         assert ("n: a size" in repr(theorem(n * ((1 / n) * Z), Z))) is told
 

@@ -17,7 +17,7 @@ PARTIAL = {"inv": [NONZERO], "sqrt": [NONNEGATIVE], "log": [NONZERO, NONNEGATIVE
 def conditions(t, words=None):
     """The conditions of a term once these words (None: all words) have been unfolded in it.
 
-    In each (relation, letters, term), the relation holds for the term at all values of the letters.
+    In each (relation, letters, term), the relation must hold at all values of the letters.
     """
     if t.op in ("let", "word", "rec"):
         return []
@@ -41,7 +41,7 @@ def for_all(marks, triples):
 
 
 def under(f, words, averaged=False):
-    """The conditions below a binder; raises ProofError if one below a mean depends on a draw."""
+    """The conditions of a binder's body; raises ProofError if one in a mean depends on a draw."""
     body, marks = looked_into(f)
     sorts = [c for m in marks for c in conditions(m.args[1], words)]
     found = for_all(marks, conditions(body, words) + sorts)

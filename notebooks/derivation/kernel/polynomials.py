@@ -58,7 +58,6 @@ def width(p):
 
 
 def letters_of(factors):
-    """The letters that occur in these factors."""
     return frozenset().union(*[a.letters for a, _ in factors])
 
 
@@ -94,7 +93,7 @@ def numerator(p, poly):
     """Yield ([(atom, exponent >= 0)], rational) for the terms of a polynomial, after multiplying it
     by all its divisors.  ``poly`` returns the polynomial of an atom ``add``.
     """
-    roots = {}  # {atom: q} if the atom's exponents are multiples of 1/q
+    roots = {}  # {atom: the q such that its exponents are multiples of 1/q}
     for a, e in _factors(p, poly):
         roots[a] = lcm(roots.get(a, 1), Fraction(e).denominator)
     rationals, *generators = ring([f"x{k}" for k in range(len(roots) or 1)], QQ)
@@ -271,7 +270,7 @@ class Arithmetic:
         for a, e in common:
             if a.op == "exp":
                 out.append((a, Fraction(e, 2)))
-            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # at a = 0, root and power are 0
+            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # if a = 0, its root is 0
                 out += [(a, e // 2), (Term("sqrt", a), e % 2)]
             else:
                 inside.append((a, e))

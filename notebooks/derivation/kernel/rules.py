@@ -165,7 +165,7 @@ def instance(theorem, meant):
 
 
 def _carried(relation, x, meant):
-    """A condition after a substitution."""
+    """The conditions that a condition requires after the substitution ``meant``."""
     new = put(x, meant) if x not in meant else meant[x]
     if relation == SMOOTH and new.op == "let":
         return {(relation, new)}

@@ -90,7 +90,7 @@ def _move(op, perm, way, p):
     return sort.args[1]
 
 
-_words = set()  # words that have been checked; their parts cannot change
+_words = set()  # words checked before: a word cannot change, so one check is enough
 
 
 def check_word(head):
@@ -205,7 +205,7 @@ UNKNOWN, AT_LEAST_ZERO, ABOVE_ZERO = range(3)
 
 
 def sign(t):
-    """What the form of a number shows about its sign: one of the three constants above."""
+    """What the form of a number shows about its sign: ABOVE_ZERO, AT_LEAST_ZERO or UNKNOWN."""
     op, args = t.op, t.args
     if op in ("exp", "size", "place") or op == "let" and args[1] == POSITIVE:
         return ABOVE_ZERO
@@ -217,7 +217,7 @@ def sign(t):
         return sign(args[0]) if op == "sqrt" or sign(args[0]) == ABOVE_ZERO else UNKNOWN
     if op == "pow":
         return sign(args[0]) or (UNKNOWN if args[1] % 2 else AT_LEAST_ZERO)
-    if op == "sum":  # sizes are at least 1
+    if op == "sum":  # sizes are at least 1, so no sum is empty
         below = sign(args[0].args[0])
         return below if below != AT_LEAST_ZERO else _reaches(args[0])
     if op not in ("add", "mul", "case"):

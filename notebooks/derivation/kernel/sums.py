@@ -247,7 +247,7 @@ def _undone(path, x):
 
 
 def _solutions(delta):
-    """Pairs (letter, its required position) that satisfy a delta."""
+    """Yield (letter, position) such that a delta is 1 exactly if the two are equal."""
     x, there = delta.args
     if x.op == "let" and x not in there.letters:
         yield x, there
@@ -273,7 +273,7 @@ def reindexed(indices, body):
 
 
 def _in_order(indices, body):
-    """The binder over indices ordered by their roles in the body, and then by the least key."""
+    """The binder over indices, ordered by their roles in the body; the least key decides ties."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])
