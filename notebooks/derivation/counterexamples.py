@@ -202,7 +202,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """Yield instances by cost: the sum of all sizes and of all values' ranks as candidates."""
+        """Yield instances by cost: all sizes plus the rank of each value among its candidates."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:
@@ -269,7 +269,7 @@ class _Search:
 
     def _difference(self, evaluated):
         left, right = map(evaluated.value, self.functions)
-        found = None  # returned only after every entry was evaluated without an error
+        found = None  # returned only if no entry raises an error
         for at in self._places(evaluated):
             one, other = left(*at), right(*at)
             if math.isnan(one) or math.isnan(other):

@@ -78,12 +78,12 @@ class _Abbreviation(Word):
 
     @property
     def operations(self):
-        """The operation that ``unfold(self)`` unfolds, in a set; no operation before the first use."""
+        """The operations that ``unfold(self)`` unfolds: none before the first use."""
         return frozenset({self._operation} - {None})
 
     @property
     def terms(self):
-        """The kernel's word that ``unfold(self)`` unfolds, in a list; no word before the first use."""
+        """The words of the kernel that ``unfold(self)`` unfolds: none before the first use."""
         return [operation.term for operation in self.operations]
 
 

@@ -280,5 +280,5 @@ def _joined(pieces, between, leading, style):
 
 
 def _length(row):
-    """The approximate width of a row, in characters, in either style."""
+    """The approximate width of a row, in characters, in LaTeX or plain text."""
     return len(re.sub(r"\\[A-Za-z]+!?|[{}^_\\]", "", row))

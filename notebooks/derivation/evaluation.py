@@ -21,7 +21,7 @@ _NAMED = ("exp", "log", "tanh", "cos", "sin")
 
 
 def _domain(library, largest, number):
-    """The kernel's functions and numbers, as one library computes them."""
+    """The kernel's functions and numbers, computed by a library: {name: function}."""
     named = {name: getattr(library, name) for name in _NAMED}
     return named | {"relu": lambda x: largest(x, 0), "root": library.sqrt, "number": number}
 

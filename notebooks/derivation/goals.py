@@ -70,7 +70,7 @@ def _without_common_terms(p, q):
 
 
 def _names(at, taken):
-    """{position: name} for row and column, or their places in blocks; avoids ``taken`` names."""
+    """{position: name} for a row and a column, or their places in blocks; avoids ``taken``."""
     inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
     free = [c for c in "ijpqrstuvw" if c not in taken]
     only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}

@@ -25,7 +25,7 @@ from .printing import Latex, Text
 from .shapes import shape_text
 from .sizes_told import telling_sizes
 
-DEEPEST = 100  # the most nested expressions, well within Python's recursion limit
+DEEPEST = 100  # the deepest nesting of expressions, well within Python's recursion limit
 
 
 def _parameter(p):
@@ -266,7 +266,7 @@ def _function(x):
 
 
 def expression(x, sign):
-    """Return x if it is an expression; otherwise raise ProofError: ``sign`` needs one."""
+    """Return x if it is an expression; otherwise raise ProofError: ``sign`` needs an expression."""
     if isinstance(x, Expression):
         return x
     if x is ...:

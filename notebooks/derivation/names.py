@@ -29,7 +29,7 @@ def _look(name):
 
 
 def check_names(where, expressions, hypotheses=(), words=()):
-    """Check that each name has one meaning (shape, kind, definition) and looks unlike any entry.
+    """Check that each name has one meaning (shape, kind, definition) and looks like no entry.
 
     ``words`` are the words whose definitions are reasons of the line.
     """

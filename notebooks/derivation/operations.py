@@ -83,7 +83,7 @@ class Operation:
             _known.add(self)
 
     def atoms(self, kind):
-        """{self} if this operation is of the given kind, else an empty set; for `Table.atoms`."""
+        """For `Table.atoms`: {self} if this operation is of the given kind, else an empty set."""
         return {self} if isinstance(self, kind) else set()
 
     @property
@@ -215,7 +215,7 @@ def _show_sized(x, style, show):
 
 def _show_positions(x, style):
     if x.axes[0] == 1:
-        return "(1)" if isinstance(style, Latex) else "1[1]"  # a bracketed 1 could mean all ones
+        return "(1)" if isinstance(style, Latex) else "1[1]"  # (1) could be a matrix of ones
     last = show_number(style, x.axes[0])
     return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
 

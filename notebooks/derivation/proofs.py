@@ -216,7 +216,7 @@ class Refusal:
 
 
 def refusal(write):
-    """The checker's refusal of what ``write()`` derives; raises AssertionError if it is accepted."""
+    """The checker's refusal of what ``write()`` derives; raises AssertionError if there is none."""
     if not callable(write):
         raise TypeError(f"refusal takes a function, as in refusal(lambda: ...), not {write!r}")
     try:

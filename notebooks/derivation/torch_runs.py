@@ -24,7 +24,7 @@ from .operations import DERIVATIVE, EXPECTATION, Operation, torch
 RUNS = 4
 ATTEMPTS = 100
 STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
-TINY = 1e-9  # a smaller number, after Gauss–Newton steps, counts as 0
+TINY = 1e-9  # after Gauss–Newton steps, a smaller |entry| counts as 0
 MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
 FARTHEST = 20.0  # samples with a larger |entry| are rejected: exp(A) = 0 would seem to hold
 NEAR = 1e-5  # the tolerance after Gauss–Newton steps, whose remaining error may grow
@@ -53,7 +53,7 @@ class NotSolved(HypothesesNotMet):
 
 
 class NotRun(Exception):
-    """No sample could be made, for the stated reason."""
+    """No sample could be made; the message says why."""
 
 
 class Sample:

@@ -104,6 +104,6 @@ def _factor(style, size):
 
 
 def _length(row):
-    """The approximate width of a row, in characters, in either style."""
+    """The approximate width of a row, in characters, in LaTeX or plain text."""
     words = re.sub(r"\\(text|mathrm|mathit|left|right)\b", "", row)
     return len(re.sub(r"[{}^_ ]", "", re.sub(r"\\[A-Za-z]+", "x", words)))

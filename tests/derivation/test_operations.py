@@ -109,7 +109,7 @@ def test_entry_formula_and_torch_code_agree_with_pytorch(case):
         sample, tensors, instance = world(x, seed)
         cells = cells_of(x, instance)
         torch.testing.assert_close(cells, by_pytorch(tensors), rtol=1e-10, atol=1e-10)
-        if case != "second moment":  # in that case, both values are averages over signs
+        if case != "second moment":  # cells and x.run average a second moment over signs
             torch.testing.assert_close(cells, x.run(sample), rtol=1e-7, atol=1e-7)
 
 

@@ -270,7 +270,7 @@ class Arithmetic:
         for a, e in common:
             if a.op == "exp":
                 out.append((a, Fraction(e, 2)))
-            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # if a = 0, its root is 0
+            elif sign(a) == ABOVE_ZERO or sign(a) and e % 2 == 0:  # √(a²) = a even if a = 0
                 out += [(a, e // 2), (Term("sqrt", a), e % 2)]
             else:
                 inside.append((a, e))

@@ -223,7 +223,7 @@ def looked_into(f):
 
 
 def unfolded(t):
-    """The definition of a word applied to arguments; None for a recursion not at 1 or t + 1."""
+    """The definition of a word applied to arguments; None for a recursion except at 1 and t + 1."""
     head, *arguments = t.args
     if head.op == "word":
         return opened(head.args[1], *arguments)
