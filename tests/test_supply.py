@@ -1,4 +1,4 @@
-"""No code that a reader runs fetches code; workflows use pinned actions and few permissions."""
+"""Code that readers run never downloads code; workflows use pinned actions and few permissions."""
 
 import re
 

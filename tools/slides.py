@@ -229,7 +229,7 @@ def formula(cell, part):
 
 
 def reasons_beside(rows):
-    """Each reason beside its line; a notebook prints it below, where a phone has no room."""
+    """Each reason beside its line; a notebook prints it below the line, for narrow phones."""
     moved = []
     for line, reason in rows:
         below = re.match(r"&\\qquad (?:\\text{by }|(?=\\quad\\textit))(.+)", line)

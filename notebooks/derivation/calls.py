@@ -67,7 +67,7 @@ def _kept(word, taken, bound):
 
 
 class Kept(dict):
-    """The left-out {place: argument}: the first arguments if ``leading``, else the last ones."""
+    """{place: argument} for the arguments left out, the first if ``leading``, else the last."""
 
     def __init__(self, slots=(), leading=False):
         super().__init__(slots)

@@ -57,7 +57,7 @@ class Latex:
         return rf"{name}\!\left({', '.join(pieces)}\right)"
 
     def at(self, piece, *indices):
-        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # an exponent may follow
+        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # for an exponent
         inside = ("" if all(i.isalpha() and len(i) == 1 for i in indices) else ",").join(indices)
         if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
             return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"

@@ -34,7 +34,7 @@ class Step:
         self.needs = any(not isinstance(h, Given) for h in rests_on)
 
     def check(self):
-        """The kernel's theorem for the line; refuses missing or superfluous reasons."""
+        """The kernel's theorem for the line.  Raises ProofError for missing or superfluous reasons."""
         proved = self._justified(self.reasons)
         if proved is None:
             raise ProofError(self._refusal())

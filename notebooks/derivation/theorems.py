@@ -133,7 +133,7 @@ def equations_among(reasons):
 
 
 def _hypotheses(proved, offered):
-    """The conditions of a kernel theorem in the offered words, and its assumed equations."""
+    """A kernel theorem's conditions, as offered phrases where these fit, and assumed equations."""
     assumed = {(h.lhs.function, h.rhs.function): h for h in offered if isinstance(h, Given)}
     phrases = [h for h in offered if isinstance(h, NonZero)]
     equations = [assumed[pair] for pair in assumed if pair in proved.hypotheses]

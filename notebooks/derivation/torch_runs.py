@@ -29,7 +29,7 @@ MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
 FARTHEST = 20.0  # samples with a larger |entry| are rejected: exp(A) = 0 would seem to hold
 NEAR = 1e-5  # the tolerance after Gauss–Newton steps, whose remaining error may grow
 LONGEST_SEQUENCE = 32
-LARGEST_TABLE = 1024  # the most entries of an index form
+LARGEST_TABLE = 1024  # the most entries that an index form may have
 MOST_RANDOM_ENTRIES = 12
 MOST_ENTRIES = 10**6  # the most entries of a matrix
 DIGITS = 60  # the precision of a second evaluation, if the sides differ in torch

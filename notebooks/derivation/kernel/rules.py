@@ -140,7 +140,7 @@ def chain(first, second):
 
 
 def reverse(theorem):
-    """Rule 3: from a = b, b = a."""
+    """Rule 3: from a = b, conclude b = a."""
     _genuine(theorem)
     return _proved(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
 

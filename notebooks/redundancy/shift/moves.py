@@ -19,7 +19,7 @@ import torch
 
 from .solving import NOISE, solutions
 
-#: Solutions are stored as (places, factors) up to this product of unknowns and solutions.
+#: A basis with at most this many entries (unknowns x solutions) is stored as (places, factors).
 SPARSE = 16
 
 

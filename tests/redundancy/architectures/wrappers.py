@@ -1,4 +1,4 @@
-"""Wrappers that keep the count of a nanoGPT block, 4 D + 1, and blocks that share a bias."""
+"""Wrappers that leave a nanoGPT block's 4 D + 1 redundant directions; blocks with a shared bias."""
 
 import torch
 import torch.nn.functional as F_
