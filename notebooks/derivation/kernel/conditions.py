@@ -3,7 +3,7 @@
 Here 1/x, √x, log x, a derivative and a mean are defined everywhere: 1/0 is some unknown number, and
 a mean that does not exist is some number that is still linear in what is averaged.  Other laws
 hold only where both sides have their usual values, so a line carries conditions: "x ≠ 0", "x ≥ 0",
- "f is smooth", each for every value of the variables bound around it.  A condition is a
+"f is smooth", each for every value of the variables bound around it.  A condition is a
 pair (relation, closed ``abs``), except that for "is smooth" the pair is (relation, letter).
 """
 
