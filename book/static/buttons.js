@@ -33,8 +33,7 @@
 
   /** On a narrow page a formula is made smaller, down to SMALLEST of its size, before it scrolls. */
   const SMALLEST = 0.75;
-  const fitFormulas = () => {
-    const formulas = [...document.querySelectorAll(".katex-display")];
+  const fit = (formulas) => {
     formulas.forEach((formula) => { formula.firstElementChild.style.fontSize = ""; });
     // Every width is read before the first is changed: the page is laid out once and not for each.
     const fits = formulas.map((formula) => formula.clientWidth / formula.scrollWidth);
@@ -43,6 +42,14 @@
       if (fits[at] < SMALLEST) formula.tabIndex = 0;
       else formula.removeAttribute("tabindex");
     });
+  };
+  // Only formulas near the screen are fitted, so that a long page is there at once.
+  const near = new IntersectionObserver(
+    (entries) => fit(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target)),
+    { rootMargin: "100%" });
+  const fitFormulas = () => {
+    near.disconnect();
+    document.querySelectorAll(".katex-display").forEach((formula) => near.observe(formula));
   };
 
   const quoteText = () => {
@@ -61,7 +68,6 @@
   document.addEventListener("DOMContentLoaded", fitFormulas);
   window.addEventListener("load", fitFormulas); // the fonts are there
   window.addEventListener("resize", fitFormulas);
-  document.addEventListener("toggle", fitFormulas, true);
   document.addEventListener("click", remember, true);
   document.addEventListener("click", closeBehind);
   document.addEventListener("close", giveBack, true);
