@@ -2,9 +2,9 @@
 
     torchrun --standalone --nproc-per-node 2 context_parallel.py
 
-When started like this, the file tests itself: it divides keys and values among the processes, the
-ranks, and computes attention in three ways.  Each result must agree with attention on one device
-within the book's tolerance, which comes from the folder ``derivation`` beside this file.
+When started like this, the file tests itself: it divides keys and values among the processes
+(the ranks) and computes attention in three ways.  Each result must agree with attention on one
+device within the book's tolerance, which comes from the folder ``derivation`` beside this file.
 
     merged_partials   every rank has all queries; outputs and log-sum-exps are sent
     ring              queries are divided as well; keys and values pass from rank to rank
@@ -75,7 +75,7 @@ def contiguous(n, ranks):
 
 
 def striped(n, ranks):
-    """The positions 0..n-1, dealt out like cards, so that a causal mask loads all ranks alike."""
+    """The positions 0..n-1, dealt out like cards, to balance the ranks' work with a causal mask."""
     return [torch.arange(n)[rank::ranks] for rank in range(ranks)]
 
 

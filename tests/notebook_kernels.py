@@ -32,7 +32,7 @@ numpy sympy.stats torch._dynamo torch.distributed torch.func torch.utils.data
 matplotlib.backends.backend_agg matplotlib.figure matplotlib.style matplotlib.widgets
 """.split()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else None)
-#: The slowest notebooks run first, because at the end the other workers would wait for them.
+#: The slowest notebooks run first; if they ran last, the other workers would have to wait for them.
 LONGEST = ("13-", "16-", "12b", "14-the", "15-", "11b")
 
 

@@ -4,8 +4,8 @@ Only ``kernel`` is trusted; read it first.  What a reader writes is in ``letters
 ``operations``, ``matrices``, ``symbols``, ``words``, ``vocabulary``, ``substitution``,
 ``templates``, ``definitions`` and ``names``; ``printing``, ``notation`` and ``display`` print it;
 ``justify``, ``hypotheses`` and ``proofs`` ask the kernel; ``evaluation``, ``torch_runs`` and
-``counterexamples`` look for disagreement.  ``checks``, the numeric side, needs torch.  ``versions``
-runs first and checks the installed version of SymPy.
+``counterexamples`` look for numbers that contradict it.  ``checks``, the numeric side, needs torch.
+``versions`` runs first and checks the installed version of SymPy.
 """
 
 # ruff: noqa: E402, I001 (the other modules import SymPy, so the version check comes first)

@@ -67,7 +67,7 @@ def _kept(word, taken, bound):
 
 
 class Kept(dict):
-    """{place: argument} for the arguments left out, the first if ``leading``, else the last."""
+    """{place: argument} for left-out arguments: the first ones if ``leading``, else the last."""
 
     def __init__(self, slots=(), leading=False):
         super().__init__(slots)

@@ -1,7 +1,7 @@
 """The numeric side: measure an error, judge it against a stated bound, and see a false claim fail.
 
-Identities proved for all sizes are also run in PyTorch, on PyTorch's own modules where they exist.
-Only rounding may remain, and the tolerance bounds it:
+Identities proved for all sizes are also evaluated in PyTorch, by its own modules where they exist.
+Only rounding errors may remain, and the tolerance bounds them:
 
     tolerance = 4 (u L + u_acc (sqrt(n_1) + … + sqrt(n_L)) + u s)
 

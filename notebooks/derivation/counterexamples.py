@@ -32,7 +32,7 @@ SCALARS = (1, 2, -1)
 LARGEST = 24  # the largest cost that the search tries; `_Search.instances` defines the cost
 MOST_INSTANCES = 6_000
 MOST_STEPS = 1_000_000  # the most steps of the interpreter in one search, about three seconds
-MOST_ENTRIES = 200  # the most entries of letters whose sizes are numbers
+MOST_ENTRIES = 200  # the most entries in total of matrices whose sizes are plain numbers
 WIDEST_WORDS = 48  # the most characters in a row of words that fits on a phone
 MOST_PLACES = 10**4  # the most entries at which the two sides are compared
 
@@ -202,7 +202,7 @@ class _Search:
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 
     def instances(self):
-        """Yield instances by cost: all sizes plus the rank of each value among its candidates."""
+        """Yield instances by rising cost: all sizes plus each value's index in its candidates."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
             for sizes in shapes:

@@ -1,8 +1,9 @@
 """Words that a reader defines: abbreviations and recursions.
 
-A definition is called once with letters that reveal nothing, and stored as a template (`Template`).
-Each use puts its arguments into the template, where no binder captures them.  A definition
-therefore hides nothing, cannot change, and means the same for every argument.
+At its first use, a definition is called with letters that stand for arbitrary arguments, and the
+result is stored as a template (`Template`).  Each use puts its arguments into the template, where
+no binder captures them.  A definition therefore hides nothing, cannot change, and
+means the same for every argument.
 """
 
 from __future__ import annotations

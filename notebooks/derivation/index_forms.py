@@ -24,7 +24,7 @@ KINDS_TOLD = ("FUN", "NUM", "SIZE")
 class Number(Formula):
     """A number in index form; ``uses`` are the reader's letters in it.
 
-    ``uses`` has no default, because a number without it would print its letters without their kinds.
+    ``uses`` has no default, because without it the letters would be printed without their kinds.
     """
 
     term: Term

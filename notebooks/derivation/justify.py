@@ -98,7 +98,7 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
 
 
 def _by_numbers(f, g, equations, words, laws, most):
-    """The theorem f = g by algebra, after using ``equations`` of numbers from left to right."""
+    """The theorem f = g by algebra, after rewriting by equations of numbers, from left to right."""
     if not equations:
         return rules.by_normal_form(f, g, words, laws, most)
     (lhs, rhs, theorem), *others = equations

@@ -34,7 +34,7 @@ def written(what, body, *arguments):
     except TypeError:
         count = f"{len(arguments)} argument" + "s" * (len(arguments) != 1)
         raise ProofError(f"{what} is a function of {count} here") from None
-    except ValueError:  # Python knows no signature of this function
+    except ValueError:  # Python cannot find this function's signature
         pass
     try:
         return body(*arguments)
@@ -43,7 +43,7 @@ def written(what, body, *arguments):
 
 
 class Sealed:
-    """An object that a definition's body may use but not compare, so that it cannot branch."""
+    """An object that a definition's body may use but not compare, so the body cannot branch."""
 
     __slots__ = ()
     looks = 0  # counts comparisons, because a body may catch the errors that they raise

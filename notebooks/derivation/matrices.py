@@ -424,7 +424,7 @@ def tabulate(body, rows=1, columns=1):
 def entry_of(x, i=None, j=None):
     """An entry of an expression, for use in an index form; a missing position means the only one.
 
-    Raises ProofError if a missing position is not the only one in its range.
+    Raises ProofError if a position is missing although its range has more than one.
     """
     if not all(p is None or isinstance(p, Position) for p in (i, j)):
         raise ProofError("entry_of takes positions from tabulate or total")

@@ -29,7 +29,7 @@ def _look(name):
 
 
 def check_names(where, expressions, hypotheses=(), words=()):
-    """Check that each name has one meaning (shape, kind, definition) and looks like no entry.
+    """Check that each name has one meaning (shape, kind, definition) and cannot pass for an entry.
 
     ``words`` are the words whose definitions are reasons of the line.
     """
@@ -66,7 +66,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         own = term in known[name].terms if name in known else _look(name) not in meaning
         if not own:
             raise ProofError(f"{where}: a condition contains another {name} than the printed one")
-        # readers cannot tell apart two words, or two kinds of one word, that no line prints
+        # if no line prints this name, readers cannot tell which of two meanings a condition uses
         if name not in known and term in heads and alone.setdefault(name, term) != term:
             raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
 

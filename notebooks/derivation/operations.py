@@ -1,7 +1,7 @@
 """The operations that expressions are made of: each has an entry, torch code and a printed form.
 
-An operation carries everything about its expressions.  Proofs are about its entry, a term of the
-kernel; its torch code is run for every line.
+An operation holds all that the checker needs for its expressions.  Proofs are about its entry, a
+term of the kernel; its torch code is run for every line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Two ways to print an expression: LaTeX for a page, plain text for a terminal.
 
-A printer decides how each construct looks; an operation chooses the constructs that print it.
+A printer decides how each construct looks; an operation chooses which constructs to use.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Latex:
         return rf"{name}\!\left({', '.join(pieces)}\right)"
 
     def at(self, piece, *indices):
-        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # for an exponent
+        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # an exponent may follow the prime
         inside = ("" if all(i.isalpha() and len(i) == 1 for i in indices) else ",").join(indices)
         if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
             return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"

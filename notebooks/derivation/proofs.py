@@ -243,7 +243,7 @@ def attempt(write):
 def proves(theorem, lhs, rhs, needs=()):
     """Whether this checker proved ``theorem``, and the theorem states lhs = rhs.
 
-    A side may differ in writing from the theorem's if plain algebra shows the two to be equal.
+    A side may be written differently from the theorem's if plain algebra shows both to be equal.
     ``needs`` are the hypotheses that the theorem may have, about letters of these sides, in plain
     text as the theorem prints them.  Raises ProofError if a side is not an expression.
     """

@@ -24,7 +24,7 @@ _SILENT = (
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
     """The same expressions, of one shape, with sizes printed where nothing else shows them.
 
-    A line is true whatever the sizes of its sides, so these need not print unless an expression
+    A line is true whatever the sizes of its sides, so these are printed only if an expression
     ``beside`` the line, or a condition (with sizes ``spoken_of``), contains them.  A hypothesis
     holds only for its own shape, so for its sides a caller passes ``all_of_them``.
     """
@@ -139,7 +139,7 @@ _LINKS = {
 
 
 def _shows_itself(x, axis):
-    """Whether x, printed as ones or as a table, shows this size: it is 1, or a letter's range."""
+    """Whether x prints so that this size is clear: it is 1, or a letter in a table shows it."""
     if x.operation is ops.ONES:
         return x.axes[axis] == 1
     if x.operation is not ops.TABULATED:

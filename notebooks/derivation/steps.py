@@ -21,7 +21,7 @@ from .theorems import Instance, Theorem, equations_among
 from .vocabulary import Word
 
 SEARCH_AFTER_A_REFUSAL = 400  # the most instances that are tried
-ENOUGH = 3_000  # the most steps without a reason; if a line takes more, the reason counts as needed
+ENOUGH = 3_000  # the most steps in trying to omit a reason; beyond them, it counts as needed
 
 
 class Step:
@@ -67,7 +67,7 @@ class Step:
         return proved
 
     def _in_words(self, error):
-        """An error of the kernel, as text; a condition that never holds is in a reader's words."""
+        """The text of a kernel error; a condition that never holds is put in a reader's words."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
         never = next(filter(hypotheses.never_holds, phrases), None)
         return (

@@ -223,7 +223,7 @@ class Template:
             )
 
     def _put_sizes(self, symbols, pairs):
-        """Match sizes that are letters first; then the other sizes must agree."""
+        """First match the sizes that are letters; then all sizes have to agree."""
         for mine, size in pairs:
             if mine in self.sizes:
                 self._conform(symbols.setdefault(mine, size), size)

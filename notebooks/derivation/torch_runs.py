@@ -1,7 +1,7 @@
 """Also run every proved line in torch float64, at several random sizes.
 
 A run proves nothing.  But if the two sides of an accepted line differ in torch, and still differ
-with many digits, then the checker has a fault that let a false line pass.
+when they are recomputed with many digits, then a fault in the checker let a false line pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTEMPTS = 100
 STEPS = 60  # the most Gauss–Newton steps towards letters that satisfy an equation
 TINY = 1e-9  # after Gauss–Newton steps, a smaller |entry| counts as 0
 MOST_UNSOLVED = 6  # the most samples that may fail to satisfy the equations
-FARTHEST = 20.0  # samples with a larger |entry| are rejected: exp(A) = 0 would seem to hold
+FARTHEST = 20.0  # a larger |entry| is rejected, because it can make exp(A) = 0 seem to hold
 NEAR = 1e-5  # the tolerance after Gauss–Newton steps, whose remaining error may grow
 LONGEST_SEQUENCE = 32
 LARGEST_TABLE = 1024  # the most entries that an index form may have
@@ -69,10 +69,10 @@ class Sample:
         self._symbols, self._basics = symbols, basics
         self._scalars, self._families, self._permutations, self._indices = {}, {}, {}, {}
         self._functions, self._fixed, self.values = {}, {}, {}
-        self._averaged = 0  # how many entries of draws the surrounding means average over
+        self._averaged = 0  # how many random entries the enclosing expectations average over
 
     def _drawn_sizes(self, symbols, seed, largest):
-        """Distinct sizes if possible, in either order; in every other sample, one size is 1."""
+        """Distinct sizes if possible, reversed by half of the seeds; odd seeds set one to 1."""
         pool, drawn = range(2, largest + 1), []
         while len(drawn) < len(symbols):
             drawn += self._random.sample(pool, len(pool))
@@ -282,7 +282,8 @@ def run_in_torch(lhs, rhs, hypotheses=()):
 def _differ(lhs, rhs, sample, allowed):
     """Whether the two sides differ by more than rounding explains.
 
-    Floats may differ more where large numbers cancel or a slope is steep; many digits then decide.
+    Rounding is larger where large numbers cancel or a slope is steep, so if the floats differ, both
+    sides are computed again with many digits.
     """
     left, right = lhs.run(sample), rhs.run(sample)
     if left.shape != right.shape:

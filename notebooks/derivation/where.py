@@ -15,7 +15,8 @@ from .names import kernels_letters
 from .notation import show_number
 from .printing import Latex
 
-#: The most characters of a row, without spaces: beside "where" on a phone, and in a terminal.
+#: The largest number of characters in a row, not counting spaces: on a phone, where the word
+#: "where" stands beside it, and in a terminal.
 WIDEST, WIDEST_IN_TEXT = 26, 40
 
 

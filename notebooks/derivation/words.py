@@ -20,7 +20,7 @@ BEFORE = "rowʼbefore"
 
 
 class Generic:
-    """The letters to which a word is applied to read it: matrices of one shape, and scalars."""
+    """The letters that a word is read with: matrices of one shape, and scalars."""
 
     def __init__(self, expressions, scalars):
         m, n = sp.symbols("m n", integer=True, positive=True)

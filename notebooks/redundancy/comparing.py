@@ -288,7 +288,7 @@ class _Side:
 
 
 class _Judge:
-    """Finds the differences between two sides, and decides on which of them outputs depend."""
+    """Finds the differences between two sides, and judges which of them the outputs depend on."""
 
     def __init__(self, sides, given, same, stored):
         self.sides, self.unseen, self.because, self.moved = sides, {}, {}, 0.0
@@ -362,7 +362,7 @@ class _Judge:
 
     @staticmethod
     def _moves(group, side, weight):
-        """The weighted move from the first model to the second, divided by their largest number."""
+        """A group's weighted move from first model to second, divided by its largest number."""
         largest = max(max(_largest(n.values) for n in p.both) for p in group)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 

@@ -103,7 +103,7 @@ class _Confirming:
         run = Absorbing(parameters, along, absorbing)
         with torch.no_grad():
             run.follow(lambda: self.subject.run(self.finite.drawn[0][0]))
-        if not run.failed:  # else the absorber is added first, and the absorber's row tests both
+        if not run.failed:  # else the absorber is added before this bias, and its row tests both
             self._unseen(row, along | run.found, len(along))
 
     def _unseen(self, row, move, many):

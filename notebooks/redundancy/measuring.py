@@ -104,7 +104,7 @@ class Measurement:
         self.values, self.right = singular_directions(triangle / self.units)
         self.largest = max(
             self.values[0].item(), 1.0
-        )  # the first value is below 1 if no output depends on a parameter
+        )  # the first value is below 1 only if no output depends on any parameter
         self.cut = CUT * self.largest
         self.null = self.right[int((self.values > self.cut).sum()) :]
 

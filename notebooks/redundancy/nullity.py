@@ -49,7 +49,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 CUT = 1e-9
 #: No singular value may lie within this factor of the threshold, on either side.
 GAP = 10
-#: At first, rows outnumber parameters by this share, which is added again before each new rank.
+#: At first, rows outnumber parameters by this share; as many again are added each time before the
+#: rank is recomputed.
 MARGIN = 0.25
 #: How many rotations are tried if the singular values of a matrix do not converge.
 TURNS = 3
@@ -173,7 +174,7 @@ def jacobian(function, draw, parameters=None, chunk=256):
 def singular_values(matrix):
     """The singular values of a matrix, the largest first.
 
-    Raises the error of `torch.linalg.svdvals` if rotating the matrix does not help either.
+    Raises the error of `torch.linalg.svdvals` if that fails even for rotated matrices.
     """
     return _converged(torch.linalg.svdvals, matrix)[0]
 
@@ -184,7 +185,7 @@ def singular_directions(matrix):
 
 
 def svd(matrix, full=False):
-    """`torch.linalg.svd` of a matrix or a batch, via a rotated matrix if that does not converge."""
+    """`torch.linalg.svd` of a matrix or batch, or of rotated ones if it does not converge."""
     decompose = functools.partial(torch.linalg.svd, full_matrices=full)
     (left, values, right), turned = _converged(decompose, matrix)
     return left, values, right if turned is None else right @ turned.mT

@@ -104,8 +104,8 @@ def _is_dtype(value):
 def float64_copy(model, known=None):
     """A deep copy in float64 and eval mode, with eager attention and without gradients.
 
-    To save memory, ``known`` is {id of a parameter: its replacement in the copy}.  The model itself
-    is not changed.  Raises CannotRead as `demand_values` does.
+    To save memory, pass ``known``, {id of a parameter: its replacement in the copy}.  The model
+    itself is not changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
     with torch.no_grad():  # so that tensors converted in a scripted module remain leaves

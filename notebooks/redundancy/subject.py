@@ -68,8 +68,8 @@ class Subject:
     """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
     ``weights`` says whether the matrices are random as well.  ``inject`` adds a bias to every
-    linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` are the
-    parameters by name, tied ones once, and in evaluation also the running means.  With ``own``,
+    linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` holds
+    the parameters by name, each tied one once, and in evaluation the running means.  With ``own``,
     every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.
     """
 
@@ -93,7 +93,7 @@ class Subject:
         with_every_bias_random(self.model, self.seed)
 
     def renew(self):
-        """Read ``tensors`` from the model; call this again after a module was changed."""
+        """Read ``tensors`` from the model; call this again after changing a module."""
         means = () if self.training else self.model.named_buffers()
         self.tensors = dict(self.model.named_parameters())
         self.tensors |= {n: b for n, b in means if "running_mean" in n}

@@ -79,7 +79,7 @@ def in_the_place_of_the_solution(source, code):
 
 
 def answers_to(part):
-    """The stored answers, {question: {"wrong", "half" or "otherwise" (right): [code]}}."""
+    """The stored answers, {question: {kind: [code]}}; "otherwise" means right in another way."""
     stored = yaml.safe_load((ANSWERS / f"{part}.yml").read_text(encoding="utf-8"))
     for kinds in stored.values():
         for told in ("wrong", "half"):

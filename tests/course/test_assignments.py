@@ -1,4 +1,4 @@
-"""Every test in an assignment names its question; drawn sheets accept only full solutions."""
+"""Every test in an assignment names its question; random sheets accept only full solutions."""
 
 import ast
 import re

@@ -234,7 +234,7 @@ def test_a_hypothesis_is_cited_at_a_product():
 
 def test_a_long_product_is_compared_in_seconds():
     power, turned = A, A.T
-    for _ in range(15):  # the indices of 15 nested sums have too many orders to try them all
+    for _ in range(15):  # the indices of 15 nested sums can be ordered in too many ways to try each
         power, turned = power @ A, turned @ A.T
     assert shown(theorem(power.T, turned)) == []
 

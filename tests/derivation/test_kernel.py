@@ -350,7 +350,7 @@ def test_a_law_is_a_letter_and_a_variance_is_any_number():
 
 
 def test_letters_are_read_once():
-    """An iterable that changes between two readings could generalise a letter of a hypothesis."""
+    """Read twice, a changing iterable could make the rule generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])
 
     class Changing:

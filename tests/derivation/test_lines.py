@@ -117,7 +117,7 @@ FALSE = {
     "E(RRᵀ) = I": (expectation(R @ R.T), identity(n), SECOND_MOMENTS),
 }  # fmt: skip
 
-#: false lines that no early instance refutes: draws, sizes or an undefined side prevent it
+#: false lines that none of the first instances refutes, owing to draws, sizes or an undefined side
 NOT_SHOWN = {
     "keys by π, values by its inverse": (softmax(S @ P.T) @ P.T @ X, softmax(S) @ X),
     "a root of −x": (root_of_all(-A), root_of_all(A)),

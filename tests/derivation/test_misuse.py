@@ -1,4 +1,4 @@
-"""Mistakes of a reader, and unfinished proofs, are answered with a sentence."""
+"""A reader's mistakes, and unfinished proofs, are reported in a sentence."""
 
 import pytest
 import sympy as sp

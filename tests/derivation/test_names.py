@@ -1,4 +1,7 @@
-"""A name has one meaning in everything that is printed together; most cases were attacks."""
+"""A name has one meaning in everything that is printed together.
+
+Most cases were once attacks on the checker.
+"""
 
 import pytest
 from derivation import vocabulary

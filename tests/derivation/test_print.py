@@ -155,7 +155,7 @@ def test_a_recursion_says_which_scalars_it_depends_on():
 
 
 def test_a_bound_name_differs_from_every_letter_around_it():
-    """Output does not show where a sum or slope ends, so a bound name is new in the whole line."""
+    """No sum or slope shows where it ends, so its bound name occurs nowhere else in the line."""
     t, k, k_2 = scalars("t k k_2")
     of_t, inner = derivative(exp(t * A), t), lambda i, j: exp_of(s * entry_of(B, i, j))
     assert "d/ds" not in repr(table(lambda i, j: entry_of(of_t, i, j) * inner(i, j)))

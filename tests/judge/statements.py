@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass
 class Judged:
-    """The sizes at which the hypotheses held, and the world that refuted the claim, else ""."""
+    """The sizes at which the hypotheses held, and the refuting world ("" if there is none)."""
 
     tried: list = field(default_factory=list)
     refuted: str = ""

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from os.path import commonprefix
 
-KINDS = {}  # {name: its function}; a mutant that two kinds make counts for the first
+KINDS = {}  # {name: its function}; a mutant of two kinds counts for the first
 
 
 def both_ways(*pairs):
@@ -90,7 +90,7 @@ class Code:
                     yield from self._walk(child)
 
     def asserted(self, node):
-        """Whether a node is part of an assertion; an assertion that is weakened still passes."""
+        """Whether a node is part of an assertion, which would still pass if it were weakened."""
         while (node := self.parent.get(node)) and not isinstance(node, ast.Assert):
             pass
         return node is not None
@@ -372,7 +372,7 @@ def off_by_one(node, code):
 
 @kind("a statement deleted")
 def deleted(node, code):
-    """Replace a statement by `pass`, unless it defines, imports, asserts or is a docstring."""
+    """Replace a statement by `pass`, except a definition, import, assertion or docstring."""
     words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant | ast.JoinedStr)
     if isinstance(node, ast.stmt) and not isinstance(node, KEPT) and not words:
         yield {node: ast.Pass()}

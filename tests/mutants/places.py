@@ -4,7 +4,7 @@ A place consists of pieces, {name: its text}: the cells of a notebook, or the as
 and classes of a module.  `with_piece` returns the whole file with another text for one piece.
 
 The tests are part of `make test`: nbval and the test of tolerances for a notebook, and the tests of
-the checker for a module, in which those that find the most mistakes come first.  Tests with random
+the checker for a module, of which those that find the most mistakes run first.  Tests with random
 lines are left out, because one seed may miss what another finds.
 """
 

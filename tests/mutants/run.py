@@ -89,7 +89,7 @@ def drawn(mutants, count, seed):
 
 
 def unnoticed(place, mutants, judge):
-    """Yield (piece, mutant) if the tests miss the mutant; raises Fault if unchanged code fails."""
+    """Yield each (piece, mutant) that tests miss; raise Fault if they fail on unchanged code."""
     limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
     with a_copy() as copy:
         for piece, mutant in mutants:
@@ -120,7 +120,7 @@ def seconds_as_it_is(judge):
 
 def failure(copy, judge, timeout):
     """Run tests in a copy; return their output if one fails or the time is up, else ""."""
-    # Write no bytecode: Python would reuse it for a changed file of the same size and second.
+    # Write no bytecode: Python would reuse it if a file changed within a second and kept its size.
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *judge]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": INLINE}
     environment |= {"OMP_NUM_THREADS": "1", "UNTRIED_VERSIONS": "quiet"}

@@ -118,7 +118,7 @@ def called(func):
 
 
 def may_differ(func, kwargs):
-    """Whether processors may round an operation differently."""
+    """Whether processors may round the result of an operation differently."""
     if func.is_view or torch.Tag.inplace_view in func.tags or called(func) in FIXED:
         return False
     return called(func) not in SCALED or abs(kwargs.get("alpha", 1)) != 1

@@ -14,7 +14,7 @@ LONGEST = 20_000  # characters; typesetting more would freeze the page
 
 
 def run(prelude, source):
-    """Run a cell; return what it printed, and its values, a refusal or an error, as JSON."""
+    """Run a cell; return, as JSON, what it printed and its values, or else its refusal or error."""
     printed, values, result = io.StringIO(), [], {}
     try:
         namespace = namespace_after(prelude)

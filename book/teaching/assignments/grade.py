@@ -98,7 +98,7 @@ def sorted_out(names, submission):
 
 
 def grade(path, source, seconds=60, megabytes=2048):
-    """The Report on the submission at ``path``, graded by the assignment at ``source``."""
+    """The Report on the submission at ``path``, graded against the assignment at ``source``."""
     cells = list(cells_of(read(source)))
     found, added = sorted_out({cell.name for cell in cells} - {""}, cells_of(read(path)))
     own = {"limits", *(cell.name for cell in cells if cell.kind == "setup")}

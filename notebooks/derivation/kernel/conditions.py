@@ -52,7 +52,7 @@ def under(f, words, averaged=False):
 
 
 def _of_derivative(f, at, words):
-    """The conditions of a slope, at its point only: "≠ 0" and "> 0" then hold nearby."""
+    """The conditions of a slope, at its point only, as "≠ 0" and "> 0" extend to nearby points."""
     s = fresh(NUM)
     body = full(opened(f, s))
     found = conditions(body, words) + _smooth(body, s)

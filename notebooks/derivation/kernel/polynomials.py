@@ -131,7 +131,7 @@ def _quotient(p, poly, values, roots):
 
 
 class NotWorkedOut(ProofError):
-    """A slope has no rule, or a step is too large; `_deriv` then leaves the slope as it is."""
+    """No rule gives a slope, or a step is too large; `_deriv` then leaves the slope as it is."""
 
 
 class Arithmetic:

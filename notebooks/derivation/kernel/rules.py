@@ -43,7 +43,7 @@ def _proved(lhs, rhs, needs, hypotheses=frozenset()):
 
 
 def _one_thing_each_name(terms):
-    """Refuse two letters or words with one name, because they would look the same when printed."""
+    """Refuse letters or words that share a name, because they would look the same when printed."""
     known, todo, seen = dict.fromkeys(KNOWN), {*terms}, set()
     while todo:
         t = todo.pop()
@@ -126,7 +126,7 @@ def _equal(one, other, words, laws, most):
     """Whether two numbers have the same normal form; multiplies out only if necessary."""
     try:
         alike = Normal(words, laws, True, most).same(one, other)
-    except (ProofError, RecursionError):  # the form without ``folded`` reports the error
+    except (ProofError, RecursionError):  # the second attempt, not folded, reports the error
         alike = False
     return alike or Normal(words, laws, False, most).same(one, other)
 
@@ -221,7 +221,7 @@ def discharge(theorem, proof):
 def induction(base, step, size):
     """Rule 9: P(1), together with P(n + 1) given P(n), implies P(n) for every n.
 
-    Apart from the size itself, nothing in P may have that size, and no condition may depend on it.
+    ``size`` is n.  No other letter of P may depend on n, nor may any condition.
     """
     _genuine(base, step)
     _public(size)

@@ -273,7 +273,7 @@ def reindexed(indices, body):
 
 
 def _in_order(indices, body):
-    """The binder over indices, ordered by their roles in the body; the least key decides ties."""
+    """The binder over indices, ordered by their roles in the body; ties go to the least key."""
     role, known = {k: k.args[1].key for k in indices}, 0
     while known < len(kinds := sorted({*role.values()})) < len(indices):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])

@@ -64,7 +64,7 @@ def as_rms_norm(model, inputs=None, *, add_bias=False):
 
 
 def centre_writers(bench):
-    """Subtract means that only LayerNorms read; name tensors whose mean other layers read, too."""
+    """Subtract each mean that only LayerNorms read; list tensors whose mean others read, too."""
     heard = []
     for name, tensor in bench.after.tensors.items():
         axes = [a for a in (0, tensor.dim() - 1) if tensor.dim() and tensor.shape[a] > 1][-2:]

@@ -22,7 +22,8 @@ from .reading import Steps, variants
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
-#: The share of a bias that a move may leave over, and the largest number that counts as zero.
+#: The largest share of a bias that may remain after a move, and the largest number that counts
+#: as zero.
 IN_RANGE, NOTHING = 1e-9, 1e-12
 #: The kinds of pieces, in the order in which they are moved; "shifts" are those of norms.
 KINDS = ("value", "query", "key", "other", "output", "shifts")
@@ -229,7 +230,7 @@ class Choice:
         return Outcome(verdict, piece.name, piece.symbol, why)
 
     def _because(self, piece, mask, *kinds, proved=False):
-        """The event with most numbers in ``mask``, in words; if ``proved``, one with a theorem."""
+        """The event with the most numbers in ``mask``, in words; if ``proved``, with a theorem."""
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}

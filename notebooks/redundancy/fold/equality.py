@@ -127,7 +127,7 @@ class Bench:
 
     @torch.no_grad()
     def _outputs(self, model):
-        """The outputs of a model.  In training, a copy runs, as runs change BatchNorm's means."""
+        """The outputs of a model; in training, of a copy, because runs change BatchNorm's means."""
         model = even_chances(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):

@@ -180,7 +180,10 @@ def _norm_of(read, name):
 
 
 def price_of(rows, dtype):
-    """The cost of the new weights, in words; bounds are powers of ten, equal on every processor."""
+    """The cost of the new weights, in words.
+
+    Bounds are rounded up to powers of ten, so that they are the same on every processor.
+    """
     change, inverse, factor = map(max, zip(*(row.price for row in rows)))
     change, inverse = (f"{10.0 ** math.ceil(math.log10(n)):g}" for n in (change, inverse))
     lost, digits = math.ceil(math.log10(factor)), math.floor(-math.log10(torch.finfo(dtype).eps))

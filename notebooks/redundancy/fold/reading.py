@@ -1,6 +1,7 @@
 """Run a model to learn its operations, and whether any operation depends on a change.
 
-A matrix that no run uses might read anything in its module, so any move there counts as an effect.
+A matrix that no run uses might be applied to anything in its module, so any move of what the
+module receives or contains counts as an effect.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def followed(subject, calls, change, kind=Following):
     given = {n: subject.tensors[n] for n in change}
     one = kind(given, {n: c / largest for n, c in change.items()})
     for call in calls:
-        with one:  # `follow` would need a second run, to find idle operations
+        with one:  # not `one.follow`, which runs twice in order to find idle operations
             outputs = subject.run(call)
         one.outputs(outputs)
     return one
@@ -93,7 +94,7 @@ def changes_nothing(subject, calls, change):
 
 
 def variants(subject, calls):
-    """Yield endlessly many runs: one on all ``calls``, then each on new inputs like one of them."""
+    """Yield runs without end: one on all ``calls``, then each on new inputs like one of them."""
     yield lambda: [out for call in calls for out in subject.run(call)]
     others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
     for seed, like in enumerate(itertools.cycle(others), 1):
@@ -113,7 +114,7 @@ def runs(subject, call, seed):
 
 @contextlib.contextmanager
 def idle_matrices_see(subject, calls):
-    """A context in which every move that an unused matrix might read is taken to have an effect."""
+    """A context in which every move that might reach an unused matrix counts as an effect."""
     seen, modules = [Steps(subject, call) for call in calls], dict(subject.model.named_modules())
     used, ran = (set().union(*(getattr(s, what) for s in seen)) for what in ("used", "ran"))
     with contextlib.ExitStack() as hooks:

@@ -109,7 +109,7 @@ def _full(config, kind):
 
 
 def _write_sections(full):
-    """Write into the configuration how rotary positions divide a head, if only modules say so."""
+    """Add to the configuration how rotary positions divide a head, if only modules contain this."""
     for module in full.modules():
         if hasattr(module, "mrope_section") and hasattr(module, "config"):
             module.config.rope_parameters.setdefault("mrope_section", list(module.mrope_section))

@@ -250,7 +250,7 @@ class Part:
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
     def count(self, heads):
-        """The new number of heads: 1 stays 1; if a number divides another, so do the new ones."""
+        """The new number of heads: 1 stays 1; a number that divides another still does so."""
         least = self.few * self.times
         return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
 

@@ -401,7 +401,8 @@ def follow(runs, parameters):
 def _passes(runs, parameters, moves):
     """Whether no operation depends on one random remaining move, followed exactly.
 
-    One move is enough: moves that pass form a subspace, and a proper subspace misses a random move.
+    One move is enough: the moves that pass form a subspace, and a random move almost
+    surely lies outside a proper subspace.
     """
     one = Following(parameters, moves.drawn(moves.conditions))
     for run in runs:

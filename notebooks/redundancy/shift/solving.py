@@ -11,7 +11,8 @@ import torch
 
 from ..nullity import svd
 
-#: A number counts as zero up to this share of the largest in its computation: 2^13 units of 2^-53.
+#: A number counts as zero if it is at most this share, 2^13 units of 2^-53, of the largest number
+#: in its computation.
 #: A path has at most a few hundred operations, each a sum of at most a few thousand products, whose
 #: rounding errors grow like the square root of their number.
 NOISE = 2.0**-40
@@ -19,7 +20,7 @@ NOISE = 2.0**-40
 GAP = 1e3
 #: If equations outnumber unknowns by more than this, random mixtures of equations replace them.
 MORE = 16
-#: The least factor of an unknown that is solved for, as a share of the equation's largest factor.
+#: An unknown is solved for only if its factor exceeds this share of the equation's largest.
 PIVOT = 1e-3
 
 

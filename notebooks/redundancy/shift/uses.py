@@ -4,7 +4,7 @@
 that depend on the inputs, as with the bias of a matrix product, a convolution or a norm, or if it
 is a token that is concatenated with others.  Gains and matrices are factors; they are not moved.
 
-Parts of attention only serve the wording of a report; no answer depends on them.  Softmax
+The parts of attention are used only to word a report; no answer depends on them.  Softmax
 receives scores, products of two factors.  The factor whose tokens lie along the axis of softmax
 contains the keys and depends on the inputs; the other factor contains the queries, which may be
 learned tokens.  The weights multiply the values.
@@ -49,8 +49,8 @@ FEW = 2**16
 class Layer:
     """An attention layer: the ``width`` of a head, the largest score (``peak``), and the ``parts``.
 
-    ``parts`` is {"query" | "key" | "value" | "output": {name of a bias or key of a matrix: its
-    numbers or rows in that part, head by head}}.
+    ``parts`` is {"query" | "key" | "value" | "output": {name of a bias, or identifier of a
+    matrix: its numbers or its rows in that part, head by head}}.
     """
 
     width: int

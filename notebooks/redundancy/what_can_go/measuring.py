@@ -18,7 +18,7 @@ from .answers import DIRECTIONS
 
 #: A redundant finite move t changes outputs only by rounding.  A path from t to an output has
 #: at most six maps, each a sum of at most 28 products, and about as many operations in norms and
-#: softmax.  That is fewer than 1,000 roundings of numbers that grow by a factor up to 1 + |t|.
+#: softmax.  That is fewer than 1,000 roundings of numbers that grow by a factor of at most 1 + |t|.
 ROUNDINGS = 1000
 #: A move on which outputs depend must change them by more than this share of the largest output.
 SEEN = 1e-6

@@ -42,7 +42,7 @@ def rule(operations, does, theorem=None):
 
 
 def each(function):
-    """Extend a function of the response to one coordinate to the responses to all coordinates."""
+    """Turn a function of one coordinate's response into one of all coordinates' responses."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return torch.func.vmap(function)
 

@@ -106,7 +106,7 @@ def matrix_product(run, call):
 
 
 def _gains(matrix, axis, factor=1):
-    """The largest factors by which sums along an axis enlarge (numbers, independent errors)."""
+    """(largest factor for numbers, for independent errors) in sums along an axis."""
     if not matrix.numel():
         return 1.0, 1.0
     size = abs(factor)
@@ -139,7 +139,7 @@ def _from_left(g, right, alpha):
 
 
 def _from_right(left, g, alpha):
-    """alpha * left @ g; if all rows of g are equal, row sums of ``left`` times that row."""
+    """alpha * left @ g: row sums of ``left`` times one row of g, if all rows of g are equal."""
     if g.stride(-1) == 0 and g.shape[-1] > 1:
         g = g[..., :1]
     if g.stride(-2) == 0 and g.shape[-2] > 1:

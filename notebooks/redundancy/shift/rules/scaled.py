@@ -48,7 +48,7 @@ def scaled(run, call):
 
 
 def _scaled(run, call):
-    """The shift of the result, or None if the result depends on every factor."""
+    """The shift of the result, or None if no rule applies: the result depends on the factors."""
     x, shape = call.moving[0], call.outs[0].shape
     if call.name in ("mul", "div") and all(
         call.shift(a).scaled or not call.shift(a) for a in call.args[:2]

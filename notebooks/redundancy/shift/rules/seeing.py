@@ -35,7 +35,7 @@ CORNERS = set(
     "pass on what is the same along the axis",
 )
 def equivariant(run, call):
-    """Pass on a shift constant along the axis: it keeps the order and is added to the result."""
+    """Pass on a shift that is constant along the axis: it keeps the order and shifts the result."""
     x = call.args[0]
     if len(call.args) > 1 and isinstance(call.args[1], torch.Tensor):
         return larger(run, call)
