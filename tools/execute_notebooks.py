@@ -2,7 +2,7 @@
 
     python tools/execute_notebooks.py notebooks/03*.ipynb
 
-A notebook that fails, or whose outputs do not change, keeps its file untouched.
+If a notebook fails, or its outputs do not change, its file is left untouched.
 """
 
 import os

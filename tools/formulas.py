@@ -15,7 +15,7 @@ from sphinx.util import logging
 SCRIPT = ROOT / "book" / "static" / "katex" / "katex.min.js"
 #: The checker writes \epsilon and \phi, the text \varepsilon and \varphi; pages show the latter.
 MACROS = {r"\epsilon": r"\varepsilon", r"\phi": r"\varphi"}
-#: For Node.js: answers every line, which holds a formula and its options, with one line of JSON.
+#: For Node.js, a script that answers each line, a formula with its options, with a line of JSON.
 PROGRAM = """
 const katex = require(process.argv[1]), lines = require("readline");
 console.warn = () => {}; // on characters such as ² in words: KaTeX estimates their width

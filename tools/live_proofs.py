@@ -26,7 +26,7 @@ from sphinx.transforms import SphinxTransform
 #: Modules that the browser has, except for ABSENT, the part of the checker that needs torch.
 PRESENT = sys.stdlib_module_names | {"derivation", "sympy"}
 ABSENT = "derivation.checks"
-NOT_THERE = "a module that is not there"  # read by statements that import one
+NOT_THERE = "a module that is not there"  # stands for any module that the browser lacks
 LIVE = {"Derivation", "Induction", "attempt", "counterexample", "refusal"}
 #: Methods that change the object on which they are called.
 CONTINUING = {"by", "base", "step"}

@@ -38,7 +38,8 @@ def shown(part, there):
         yield f"| {kind} | {count} | {count - survived[kind]} | {survived[kind] or ''} |"
     for one in there["survivors"]:
         name = one["place"]
-        page = (ROOT / "notebooks" / f"{name}.ipynb").exists()  # False if it has since been merged
+        # the notebook may since have been merged into another
+        page = (ROOT / "notebooks" / f"{name}.ipynb").exists()
         link = f"[{name}](../notebooks/{name}.ipynb)" if page else f"`{name}`"
         yield f"\n{link}, `` {one['piece']} ``: {one['kind']}.\n"
         yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"

@@ -233,7 +233,7 @@ def table_cells(line):
 
 
 class BookDirective(SphinxDirective):
-    """A directive that writes Markdown into a page, and reports a Fault with its own line."""
+    """A directive that writes Markdown into a page, and reports a Fault at the directive's line."""
 
     def run(self):
         try:

@@ -140,7 +140,7 @@ def test_a_layer(case):
 
 
 def bent_in_place(keys):
-    """Apply tanh to one dimension of every head, in place through a view (autograd: CopySlices)."""
+    """Apply tanh to one dimension of each head through a view; autograd records CopySlices."""
     keys = keys.clone()
     keys[..., :1].tanh_()
     return keys

@@ -103,7 +103,7 @@ def position(m, x):
 
 
 def test_embedding_tables_are_audited_only_on_request():
-    """In LN(x W + b + P), the norm cancels means of 5 rows of P; P absorbs the 4 numbers of b."""
+    """In LN(x W + b + P), the norm cancels the means of the 5 rows of P, and P absorbs b."""
     model = Made(position, a=nn.Linear(3, 4), norm=nn.LayerNorm(4), table=nn.Embedding(5, 4))
     assert any("table.weight" in note for note in audit(model, x(2, 5, 3)).notes)
     report = audit(model, x(2, 5, 3), tables=True)

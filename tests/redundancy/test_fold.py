@@ -56,7 +56,7 @@ def folded(kind):
     return fold(random_model(kind))
 
 
-# --- which biases move, and that outputs stay equal ---
+# --- the expected biases move, and outputs stay equal ---
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -422,7 +422,7 @@ def test_a_saved_model_loads_unchanged(tmp_path):
     assert apart(again, random_model("gpt2")) <= folded("gpt2").bound
 
 
-#: {architecture: (layers, modules whose bias can be removed, field that says so or None)}
+#: {architecture: (layers, modules whose bias can be removed, configuration field for it or None)}
 REMOVED = {
     "bert": (
         "encoder.layer.*.",

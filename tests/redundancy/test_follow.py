@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 
-#: The number of inputs first used to compute a rank, and how many numbers are tried, each twice
-#: the one before.  With fewer inputs, some units would never turn on.
+#: A rank is computed from LEAST inputs, then from twice as many, and so on, at most DOUBLINGS
+#: times in all.  With fewer than LEAST inputs, some units would never turn on.
 LEAST, DOUBLINGS = 16, 5
 #: The number of batches from which running statistics are computed.
 BATCHES = 8
@@ -69,7 +69,7 @@ def predicted(case):
 
 
 def moved(case, mode, module):
-    """How much a move along all directions predicted to be free changes outputs at new inputs.
+    """How much outputs at new inputs change after a move along all directions predicted to be free.
 
     The change is divided by the output's largest number and by 1 + the length of the move.
     """
@@ -87,7 +87,7 @@ def moved(case, mode, module):
 
 
 def measured(case):
-    """The Jacobian's nullity in all added parameters, if doubling the inputs does not change it."""
+    """The Jacobian's nullity in all added parameters; twice as many inputs must not change it."""
     module = case.plain(generic(case))
     shapes = {name: p.shape for name, p in case.added(module).items()}
     size, seeds, last = sum(s.numel() for s in shapes.values()), count(), None

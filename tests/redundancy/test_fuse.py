@@ -49,7 +49,7 @@ class Turned(nn.Module):
 
 
 class Shared(nn.Module):
-    """A convolution that runs once for each norm if ``twice``, else once for a norm and a tanh."""
+    """A convolution, run once per norm if ``twice``; otherwise one run feeds a norm and a tanh."""
 
     def __init__(self, twice):
         super().__init__()

@@ -64,7 +64,7 @@ def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
 
 @pytest.mark.parametrize(("width", "heads"), [(8, 2), (12, 2)])
 def test_inputs_are_drawn_until_they_are_enough(width, heads):
-    """Inputs are added until the rank settles; a mere count of outputs would stop too early."""
+    """Inputs are added until the rank settles; a rule that counts outputs would stop too early."""
     attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
     found = jacobian(attention, lambda seed: (normal(4, 2, width, seed=seed),) * 3)
     assert found.nullity().dimension == 2 * width * width // heads + 2 * width

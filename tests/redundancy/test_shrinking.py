@@ -40,7 +40,8 @@ def test_a_shrunk_model_has_two_heads_of_eight(kind):
 
 
 #: {architecture: (fields at a published size, fields of the shrunk model)}.  In these models, heads
-#: share keys, part of a head is rotated, or the width lies between those of one and of all heads.
+#: share keys, part of each head is rotated, or the model is wider than one head but narrower than
+#: all heads together.
 KEPT = {
     "llama": ({"hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8},
               {"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32}),
@@ -187,7 +188,7 @@ def test_drawn_words_have_one_image_token_for_each_patch():
 
 
 def test_inputs_are_drawn_for_a_model_in_float64():
-    model = tiny("xglm").double()  # the mask value overflows in float32
+    model = tiny("xglm").double()  # its mask value, the least float64, overflows in float32
     assert suitable_inputs(model).keys() == {"input_ids"}
 
 

@@ -59,7 +59,7 @@ def asked(timm, name, size=32, training=False, **given):
     return report
 
 
-#: All of a key bias that no norm or rotation follows can go alone; b_V can go into other biases.
+#: If no norm or rotation follows a key bias, all of it can go alone; b_V can go into other biases.
 #: BEiT, EVA-02 and Swin V2 have no key bias.
 @pytest.mark.parametrize(
     ("name", "given", "key"),

@@ -1,4 +1,4 @@
-"""Measurements confirm every row in the table of what can go, and refute the row's opposite."""
+"""Measurements confirm every answer in the table of what can go, and refute its opposite."""
 
 from dataclasses import replace
 
@@ -90,7 +90,8 @@ def test_all_biases_of_a_block_become_zero_together(row):
     found = Measured(module, dict.fromkeys(s for a in answers for s in (a.bias, *a.into)))
     inputs = found.draw(0)
     before, bound = found.run({}, *inputs), 0.0
-    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):  # b_V last: b_Q's move changes it
+    # b_V goes last, because moving b_Q changes it
+    for answer in sorted(answers, key=lambda a: a.bias == "b_V"):
         shifts = found.surgery(answer)
         bound += unseen(shifts)
         for name, shift in shifts.items():

@@ -19,7 +19,7 @@ MENU, CONTENTS = ".primary-toggle", ".secondary-toggle"
 #: A script that describes what is visible: every element with its horizontal position, the lines in
 #: drawn icons, and the field with the cursor. It ignores tooltips, effects of scrolling, changes of
 #: opacity under the finger, and changes inside other buttons, because a copy button soon shows its
-#: old icon again. It adds whether the page was printed or fills the screen.
+#: old icon again. It also says whether the page was printed or fills the screen.
 SEEN = """window.seen = () => {
     const left = e => e.matches(".tooltip, .katex-display, #pst-back-to-top")
         || !e.checkVisibility({visibilityProperty: true});
@@ -42,7 +42,7 @@ AT_REST = """async () => {
 }"""
 LABEL = "e => e.getAttribute('aria-label') || e.title || e.textContent.trim()"
 IS_NEW = "(e, before) => !before.includes(e)"
-PATIENCE = 5_000  # milliseconds, because a long page takes a while to fill the screen
+PATIENCE = 5_000  # milliseconds; generous, because a long page takes a while to fill the screen
 
 
 def does_something(page, button):

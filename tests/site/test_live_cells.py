@@ -41,7 +41,7 @@ def run(cells, python=sys.executable):
 
 
 def disagreements(notebook, cells, results):
-    """Yield the cells whose results differ from the stored ones, except lines that need torch."""
+    """Yield the cells whose results differ from the stored ones in lines that need no torch."""
     for cell, result in zip(cells, results, strict=True):
         outputs = notebook["cells"][cell.index]["outputs"]
         printed = "".join("".join(output.get("text", "")) for output in outputs).splitlines()

@@ -65,14 +65,14 @@ def test_links_work_and_pictures_have_alternative_text(page):
     assert not list(faults_in(SITE / page))
 
 
-#: The most bytes of a page and the files that it names, all compressed; KaTeX's fonts, which are
-#: not counted, add about 100,000.
+#: The most bytes that a page and the files that it names may have, all compressed; KaTeX's fonts,
+#: which are not counted, add about 100,000.
 HEAVIEST = 300_000
 NAMED = "link[rel=stylesheet][href], link[rel=preload][href], script[src], img[src]"
 
 
 def weight(page):
-    """The compressed bytes of a page and of the files that it names."""
+    """The compressed size, in bytes, of a page and of the files that it names."""
     named = {e.get("href") or e["src"] for e in soup(page).select(NAMED)}
     files = {(page.parent / address.split("?")[0]).resolve() for address in named}
     return sum(len(gzip.compress(path.read_bytes())) for path in {page, *files} if path.is_file())
@@ -146,8 +146,8 @@ def test_a_page_is_complete_and_accessible(visit, page):
     assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
 
 
-#: Scripts that open every fold, list whether each formula scrolls, and list the pixels on the screen
-#: for each point in which a picture was drawn.
+#: Scripts that open every fold, list whether each formula scrolls, and list for each picture how
+#: many CSS pixels show one typographic point (1/72 inch) of its figure.
 OPEN = "() => document.querySelectorAll('details').forEach(fold => { fold.open = true })"
 SCROLLS = """() => [...document.querySelectorAll(".katex-display")].map(
     formula => formula.scrollWidth > formula.clientWidth + 1)"""
@@ -162,7 +162,7 @@ def test_a_phone_shows_formulas_without_scrolling_and_letters_in_pictures(visit,
     for path in PAGES:
         page.goto(f"{address}/{path}", wait_until="load")
         page.evaluate(OPEN)
-        page.wait_for_timeout(300)  # the page fits its formulas
+        page.wait_for_timeout(300)  # until the page has shrunk its wide formulas to fit
         scrolls += page.evaluate(SCROLLS)
         shrunk += page.evaluate(SHRUNK, float(style["figure.dpi"]))
     page.faults.clear()  # a page that is left may not have loaded its icon

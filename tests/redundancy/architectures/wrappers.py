@@ -1,4 +1,4 @@
-"""Wrappers that leave a nanoGPT block's 4 D + 1 redundant directions; blocks with a shared bias."""
+"""Wrappers that keep a nanoGPT block's 4 D + 1 redundant directions; blocks with a shared bias."""
 
 import torch
 import torch.nn.functional as F_
