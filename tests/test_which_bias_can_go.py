@@ -96,11 +96,17 @@ def code(title):
 def test_the_recipe_initialises_each_part_by_itself(kind, g):
     h, width = 4, 16
     layer = SimpleNamespace(qkv=nn.Linear(64, (h + 2 * g) * width))
-    recipe = code("A fused Q, K, V projection, from scratch")
+    without_key_bias, recipe = re.findall(
+        r"```python\n(.*?)```", SECTIONS["A fused Q, K, V projection"], re.S
+    )
+    given = {"self": layer, "nn": nn, "h": h, "g": g, "d_head": width}
+    exec(without_key_bias, given)
+    kept, gone, also_kept = layer.qkv.bias.split([h * width, g * width, g * width])
+    assert not gone.any() and kept.all() and also_kept.all()
     if kind == "Conv1D":  # GPT-2's layer, whose weight is inputs × outputs
         layer.qkv.weight = nn.Parameter(layer.qkv.weight.T.contiguous())
         recipe = recipe.replace(".split(parts)", ".split(parts, dim=1)")
-    exec(recipe, {"self": layer, "nn": nn, "h": h, "g": g, "d_head": width})
+    exec(recipe, given)
     assert not layer.qkv.bias.any()
     parts = layer.qkv.weight.split([h * width, g * width, g * width], dim=int(kind == "Conv1D"))
     for part in parts:  # at least 2,000 uniform numbers, so the largest is near the bound

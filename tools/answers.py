@@ -63,7 +63,7 @@ def line(title, folder, sections):
 
 
 def not_when(title, folder, sections):
-    return _row(title).not_when(cited(folder))
+    return _row(title).not_when(cited(folder), bullets=True)
 
 
 def moves(_, folder, sections):
@@ -108,7 +108,7 @@ ASKED = (
 
 def asked(_, folder, sections):
     """A table with a row for each entry of `ASKED`, which links to the decision page."""
-    lines = ["| your model, its biases | can go, if present | stays |", "|---|---|---|"]
+    lines = ["| your model: its biases | can go, if present | stays |", "|---|---|---|"]
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for models, biases, title in ASKED:
         row = _row(title)

@@ -220,12 +220,12 @@ class Row:
                  "Stays": [words for words, _ in kept]}  # fmt: skip
         return " ".join(f"**{head}:** {'; '.join(said)}." for head, said in parts.items() if said)
 
-    def not_when(self, cite=lambda answer: ""):
-        """A sentence with the conditions that break an answer; empty if the row names none."""
-        return (
-            self.breaks
-            and f"**The answer changes when** {'; '.join(b.says(cite) for b in self.breaks)}."
-        )
+    def not_when(self, cite=lambda answer: "", bullets=False):
+        """The conditions that break an answer, as a sentence or a list; empty if there are none."""
+        when, said = "**The answer changes when**", [b.says(cite) for b in self.breaks]
+        if bullets and len(said) > 1:
+            return "\n- ".join([when, *said])
+        return said and f"{when} {'; '.join(said)}."
 
 
 def read(text):
