@@ -5,11 +5,13 @@ KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.
 
 import functools
 import json
+import re
 from subprocess import PIPE, Popen
 
 from docutils import nodes
 from files import ROOT
 from playwright._impl._driver import compute_driver_executable
+from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
 SCRIPT = ROOT / "book" / "static" / "katex" / "katex.min.js"
@@ -26,6 +28,8 @@ lines.createInterface({ input: process.stdin }).on("line", (line) => {
   console.log(JSON.stringify(answer));
 });
 """
+#: Signs that belong to the word or the formula before them.
+SIGNS = re.compile(r"[.,;:!?)]+")
 logger = logging.getLogger(__name__)
 
 
@@ -51,6 +55,20 @@ def typeset(latex, display=False):
     return answer["html"]
 
 
+class PunctuationBehindFormulas(SphinxTransform):
+    """A sign right behind a formula becomes its end, or a line could break between the two."""
+
+    default_priority = 890  # after the anchors and the links, which read the text
+
+    def apply(self):
+        for formula in list(self.document.findall(nodes.math)):
+            behind = formula.next_node(nodes.Text, descend=False, siblings=True)
+            signs = behind and formula.parent.index(behind) == formula.parent.index(formula) + 1
+            if signs and (found := SIGNS.match(behind)):
+                formula[:] = [nodes.Text(rf"{formula.astext()}\text{{{found[0]}}}")]
+                behind.parent.replace(behind, nodes.Text(behind[found.end() :]))
+
+
 def visit(self, node, tag, display):
     try:
         html = typeset(node.astext(), display)
@@ -67,5 +85,6 @@ def setup(app):
         (functools.partial(visit, tag="span", display=False), None),
         (functools.partial(visit, tag="div", display=True), None),
     )
+    app.add_transform(PunctuationBehindFormulas)
     app.add_css_file("katex/katex.min.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
