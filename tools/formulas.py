@@ -62,11 +62,12 @@ class PunctuationBehindFormulas(SphinxTransform):
 
     def apply(self):
         for formula in list(self.document.findall(nodes.math)):
-            behind = formula.next_node(nodes.Text, descend=False, siblings=True)
-            signs = behind and formula.parent.index(behind) == formula.parent.index(formula) + 1
-            if signs and (found := SIGNS.match(behind)):
-                formula[:] = [nodes.Text(rf"{formula.astext()}\text{{{found[0]}}}")]
-                behind.parent.replace(behind, nodes.Text(behind[found.end() :]))
+            explained = isinstance(formula.parent, nodes.abbreviation)  # by hover.py
+            whole = formula.parent if explained else formula
+            behind = whole.next_node(descend=False, siblings=True)
+            if isinstance(behind, nodes.Text) and (signs := SIGNS.match(behind)):
+                formula[:] = [nodes.Text(rf"{formula.astext()}\text{{{signs[0]}}}")]
+                behind.parent.replace(behind, nodes.Text(behind[signs.end() :]))
 
 
 def visit(self, node, tag, display):
