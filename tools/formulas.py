@@ -64,10 +64,11 @@ class PunctuationBehindFormulas(SphinxTransform):
         for formula in list(self.document.findall(nodes.math)):
             explained = isinstance(formula.parent, nodes.abbreviation)  # by hover.py
             whole = formula.parent if explained else formula
-            behind = whole.next_node(descend=False, siblings=True)
+            place = whole.parent.index(whole) + 1
+            behind = whole.parent[place] if place < len(whole.parent) else None
             if isinstance(behind, nodes.Text) and (signs := SIGNS.match(behind)):
                 formula[:] = [nodes.Text(rf"{formula.astext()}\text{{{signs[0]}}}")]
-                behind.parent.replace(behind, nodes.Text(behind[signs.end() :]))
+                whole.parent[place] = nodes.Text(behind[signs.end() :])
 
 
 def visit(self, node, tag, display):

@@ -139,7 +139,9 @@ class Measurement:
         return outputs
 
     def _rows(self, wanted):
-        """Yield rows at one input, up to ``wanted`` or half the number of parameters, in blocks."""
+        """Yield blocks of rows of the Jacobian at one input.
+
+        There are at most ``wanted`` rows, and at most half as many rows as parameters."""
         for parameter in self.parameters.values():
             parameter.requires_grad_()
         try:

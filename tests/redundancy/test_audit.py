@@ -119,7 +119,7 @@ def test_an_architecture(entry):
 
 
 def test_a_linear_map_behind_an_output_bias():
-    """In TimeSformer a norm reads W b_O, so the directions of b_O that W makes constant can go."""
+    """A norm reads W b_O in TimeSformer: the part of b_O that W maps to a constant can go."""
     model = tiny("timesformer", num_frames=3, num_hidden_layers=1)
     report = audit(model, {"pixel_values": normal(2, 3, 3, 16, 16, dtype=torch.float32)})
     assert not report.disagreements

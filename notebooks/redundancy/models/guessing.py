@@ -64,7 +64,7 @@ class _Draw:
     # --- information from the configuration and the first layers
 
     def field(self, names, *parts, default=None):
-        """The first nonempty value of a field in ``names``, sought in ``parts``, then in all."""
+        """The first nonempty field in ``names``, sought in ``parts`` and then in all parts."""
         found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
         return next((value for value in found if value), default)
 

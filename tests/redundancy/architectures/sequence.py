@@ -238,7 +238,8 @@ def experts(self, x):
 case("mixture of experts: softmax router", numbers(), 1)(lambda: experts(False, False))
 # a bias common to all experts also moves into `shared` (D), as the experts' weights sum to 1
 case("mixture of experts: a shared one", numbers(), 1 + D)(lambda: experts(False, True))
-# only the mean of the bias that selects can go; the Jacobian misses the selection and counts all 4
+# only the mean of the bias that selects experts can go; the Jacobian cannot see how this bias
+# changes the selection, so it counts all 4 numbers
 case("mixture of experts: sigmoid router, a bias that selects", numbers(), 1, counts=4, seed=9)(
     lambda: experts(True, False)
 )

@@ -33,7 +33,7 @@ def unchanged(run, call):
 def linear(run, call):
     """Apply the operation to the response, as it is linear in its first argument (gain <= 1)."""
     shift = call.shift(call.args[0])
-    if not shift:  # a mask or an index moves, so the selection jumps
+    if not shift:  # what moves is a mask or an index, so the selection changes abruptly
         return sees(run, call)
     again = each(lambda g: call.rerun(0, g))
     made = {g: (again(b.values), b.peak) for g, b in shift.blocks.items()}
