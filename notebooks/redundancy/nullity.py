@@ -140,7 +140,7 @@ def jacobian(function, draw, parameters=None, chunk=256):
     """The `Jacobian` of a function with respect to its parameters, at enough random inputs.
 
     ``function`` is a module, or a callable ``f(parameters, *inputs)``.  ``draw(seed)`` makes a
-    tuple of inputs; seeds 0, 1, … are used until further seeds do not raise the rank.  By default,
+    tuple of inputs; seeds 0, 1, … are used until further ones do not raise the rank.  By default,
     ``parameters`` {name: float64 tensor} are the module's.  ``chunk`` rows are computed at a time.
 
     Raises ValueError if a parameter is not float64 or if the drawn inputs produce no output.

@@ -111,8 +111,8 @@ def swin_stage(self, x):
 
 
 # In each of the two blocks, b_K, b_V, the shifts of two norms, a constant in each head's table and
-# the means of two output biases can go (4 D + H + 2).  `reduction` maps the 4 D shifts of the merging norm to
-# 2 D numbers, so 2 D directions of this shift can go
+# the means of two output biases can go (4 D + H + 2).  `reduction` maps the 4 D shifts of the
+# merging norm to 2 D numbers, so 2 D directions of this shift can go
 SWIN, TABLE = 2 * (4 * D + H + 2) + 2 * D, ("bias_table",)
 case("Swin: a stage", images(2, D, 6), SWIN, also=TABLE)(lambda: swin_stage(3))
 # Padding follows the first norms, so no bias takes their shifts (2 D less); merging pads with
