@@ -93,15 +93,17 @@ PLACEMENTS = {
 }
 
 
-#: (models that people ask about, biases that their attention has by default, title of a row)
+ROTARY = "RoPE (rotary positions)"
+#: (models that people ask about, biases that their attention has by default, title of a row, and
+#: the section that the models link to, if it is not the row's own or its group)
 ASKED = (
     ("GPT-2, ViT", "all", "Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT"),
     ("BERT", "all", "Post-norm, LayerNorm: BERT, RoBERTa, BART"),
-    ("Llama, Mistral", "none", "RMSNorm, RoPE, all biases: Llama with biases"),
-    ("Qwen2", "$b_Q$, $b_K$, $b_V$", "RMSNorm, RoPE, no output bias: Qwen2"),
+    ("Llama, Mistral", "none", "RMSNorm, RoPE, all biases: Llama with biases", ROTARY),
+    ("Qwen2", "$b_Q$, $b_K$, $b_V$", "RMSNorm, RoPE, no output bias: Qwen2", ROTARY),
     ("Qwen3, Gemma 3", "none", "QK-norm with RMSNorm, and cosine attention"),
     ("DeepSeek-V3", "none", "Multi-head latent attention"),
-    ("gpt-oss", "all", "RMSNorm, RoPE, a sink: gpt-oss"),
+    ("gpt-oss", "all", "RMSNorm, RoPE, a sink: gpt-oss", "Sinks and softmax off by one"),
     ("ResNet", "none before BatchNorm", "Before BatchNorm"),
 )
 
@@ -110,9 +112,10 @@ def asked(_, folder, sections):
     """A table with a row for each entry of `ASKED`, which links to the decision page."""
     lines = ["| your model: its biases | can go, if present | stays |", "|---|---|---|"]
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    for models, biases, title in ASKED:
+    for models, biases, title, *section in ASKED:
         row = _row(title)
-        place = title if title in headings else next(g for g in GROUPS if row in GROUPS[g])
+        own = title if title in headings else next(g for g in GROUPS if row in GROUPS[g])
+        place, *_ = *section, own
         link = f"[{models}]({PAGE.name}#{slug(place)})"
         lines.append(f"| {link}: {biases} | {row.can_go()} | {row.staying()} |")
     return "\n".join(lines)
