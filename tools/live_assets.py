@@ -99,7 +99,7 @@ def zipped(files):
 
 def compiled(name, sources):
     """Compile the Python files of an archive for the site, if they have changed."""
-    if kept(LIVE / name) != sources:
+    if kept(LIVE / name) != sources or not (SITE / name).is_file():
         print(f"Compiling {name} for the live proofs, once …", flush=True)
         (LIVE / "sources.zip").write_bytes(sources)
         run("node", "precompile.mjs", "sources.zip", SITE / name)
