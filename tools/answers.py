@@ -114,8 +114,8 @@ def asked(_, folder, sections):
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for models, biases, title, *section in ASKED:
         row = _row(title)
-        own = title if title in headings else next(g for g in GROUPS if row in GROUPS[g])
-        place, *_ = *section, own
+        own = [title] if title in headings else [g for g in GROUPS if row in GROUPS[g]]
+        place = (section or own)[0]
         link = f"[{models}]({PAGE.name}#{slug(place)})"
         lines.append(f"| {link}: {biases} | {row.can_go()} | {row.staying()} |")
     return "\n".join(lines)

@@ -41,6 +41,7 @@ AT_REST = """async () => {
     window.before = before;
 }"""
 LABEL = "e => e.getAttribute('aria-label') || e.title || e.textContent.trim()"
+RUNS = "e => e.matches('.live-open')"
 IS_NEW = "(e, before) => !before.includes(e)"
 PATIENCE = 5_000  # milliseconds; generous, because a long page takes a while to fill the screen
 
@@ -49,10 +50,7 @@ def does_something(page, button):
     """Whether a tap has a visible effect, other than to take the cursor out of a field."""
     button.evaluate("button => { window.tapped = button; document.activeElement.blur() }")
     page.evaluate(AT_REST)
-    try:
-        button.tap(timeout=PATIENCE)
-    except TimeoutError:
-        return not button.is_visible()  # “Edit and run” has replaced the output that it was in
+    button.tap()
     with contextlib.suppress(TimeoutError):
         return page.wait_for_function("seen() !== before", timeout=PATIENCE, polling=50)
 
@@ -69,7 +67,8 @@ def dead_buttons(page):
     def dead(buttons):
         return [b.evaluate(LABEL) for b in buttons if not does_something(page, b)]
 
-    yield from dead(visible(page, OF_THE_TEXT))
+    # “Edit and run” comes last, because it replaces the output below it and the buttons there
+    yield from dead(sorted(visible(page, OF_THE_TEXT), key=lambda b: b.evaluate(RUNS)))
     at_first = visible(page, OF_THE_PAGE)
     for button in at_first:
         yield from dead([button])

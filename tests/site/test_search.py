@@ -109,3 +109,22 @@ def test_results_quote_the_text_and_pages_are_not_highlighted(visit):
     page.locator("ul.search > li > a").first.click()
     page.wait_for_load_state("load")
     assert page.locator("article").count() == 1 and page.locator("span.highlighted").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "kept", "gone"),
+    [
+        ("which-bias-can-go", "gpt2", "tr:has-text('gpt2')", "tr:has-text('bert')"),
+        ("claims", "false query", "#claim-002-11", "#claim-002-07"),
+        ("theorems", "value bias", "li:has-text('Theorem 4.2')", "li:has-text('Theorem 3.2')"),
+    ],
+)
+def test_a_filter_keeps_what_contains_every_word(visit, path, typed, kept, gone):
+    page = visit(f"book/{path}.html")
+    lists, field = page.locator(".filterable, .claims-of-a-text, .register-names"), "input.filter"
+    assert lists.locator(gone).first.is_visible()
+    page.fill(field, typed)
+    assert lists.locator(kept).first.is_visible() and not lists.locator(gone).first.is_visible()
+    page.fill(field, "zorglub")
+    assert not lists.locator(kept).first.is_visible()
+    assert "has all these words" in page.locator(f"{field} + [role=status]").text_content()
