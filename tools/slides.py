@@ -13,7 +13,7 @@ which begins with its kind:
                         For code, `as` is one of code, print, formula, figure. For code and print,
                         `from` and `to` name the first and last line by their beginnings;
                         `columns: true` keeps printed lines whole. For formulas,
-                        `steps: true` shows one line after another, `reasons: below` puts reasons on
+                        `steps: true` shows one line after another, `reasons: below` leaves reasons on
                         lines of their own, `reasons: short` leaves out the remark after each,
                         and `where: false` leaves out abbreviations.
     theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
@@ -214,9 +214,7 @@ def formula(cell, part):
     rows = rows_of(stored(cell, "text/latex").strip("$\n ").replace(r"\small", ""))
     if part.get("where") is False:
         rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
-    if part.get("reasons") == "below":
-        rows = [(below, "") for line, reason in rows for below in reason_below(line, reason)]
-    else:
+    if part.get("reasons") != "below":
         rows = reasons_beside(rows)
     if part.get("reasons") == "short":
         rows = [(line, re.sub(r"\\quad\\textit\{.*", "", reason)) for line, reason in rows]
@@ -238,13 +236,6 @@ def reasons_beside(rows):
         else:
             moved.append((line, reason))
     return moved
-
-
-def reason_below(line, reason):
-    """The rows of one line of a proof, with the reason in a row below it instead of beside it."""
-    left, equals, right = line.partition(" &= ")
-    rows = [f"& {left}", f"&= {right}"] if equals else [line]
-    return [*rows, rf"&\qquad \text{{by }}{reason}"] if reason else rows
 
 
 def step_of_each(rows):
