@@ -32,6 +32,8 @@ HANDOUTS = TEACHING / "handouts"
 PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
 PINNED += ("numpy", "sympy", "torch", "transformers")
 OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
+#: The program that grades: its command, and the processes that it starts.
+GRADER = ("grade.py", "judging.py", "answering.py", "formula_reader.py", "walls.py")
 #: Files of the built site that only Sphinx reads.
 LEFT_OUT = (".buildinfo", "objects.inv")
 FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
@@ -84,7 +86,7 @@ def for_teachers(folder):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
     files["nbgrader/nbgrader_config.py"] = (HANDOUTS / "nbgrader_config.py").read_bytes()
-    for name in ("grade.py", "rubric.md", "Containerfile"):
+    for name in (*GRADER, "rubric.md", "Containerfile"):
         files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
     for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
         files[f"live/{plan.stem}.ipynb"] = as_bytes(live(plan.read_text(encoding="utf-8")))

@@ -6,7 +6,8 @@ from pathlib import Path
 import assignments
 import nbformat
 import yaml
-from grade import grade
+from grade import Limits, grade
+from walls import wall
 
 ANSWERS = Path(__file__).resolve().parent / "answers"
 PARTS = [path.stem for path in sorted(assignments.SOURCES.glob("*.ipynb"))]
@@ -35,11 +36,17 @@ DOUBLE_TESTS = """
     assert double(-5) == -10, "double(-5) must be -10"
     ### END HIDDEN TESTS
 """
+SQUARE = """
+    def square(x):
+        ### BEGIN SOLUTION
+        return x * x
+        ### END SOLUTION
+"""
 WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
-    """An assignment with two questions that are graded by tests and one that a person grades."""
+    """An assignment with three questions that tests grade and one that a person grades."""
     cells = [
         marked("about", "# An assignment", "markdown"),
         marked("setup", SETUP),
@@ -47,9 +54,12 @@ def small_source():
         marked("q1-tests", 'assert close(half_turn, 3.141592653589793), "half a turn"', points=2),
         marked("q2", DOUBLE, solution=True),
         marked("q2-tests", DOUBLE_TESTS, points=4),
-        marked("q3", WORDS, "markdown", solution=True, points=3),
+        marked("q3", SQUARE, solution=True),
+        marked("q3-tests", 'assert square(x=4) == 16, "the square of 4 is 16"', points=1),
+        marked("q4", WORDS, "markdown", solution=True, points=3),
     ]
-    return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "small"}})
+    cells[6].metadata["answer"] = "formulas"
+    return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "part-0"}})
 
 
 def marked(name, source, kind="code", **mark):
@@ -87,11 +97,12 @@ def answers_to(part):
     return stored
 
 
-def graded(notebook, folder, source, **options):
-    """Grade a notebook as a submission; ``source`` is the path to the assignment's source."""
-    path = folder / "submission.ipynb"
+def graded(notebook, folder, source, hidden=(), **limits):
+    """Grade a notebook as ann's submission; ``source`` is the path to the assignment's source."""
+    path = folder / "ann" / source.name
+    path.parent.mkdir(exist_ok=True)
     nbformat.write(notebook, path)
-    return grade(path, source, **options)
+    return grade(path, source, Limits(**limits), wall(hidden)[0])
 
 
 def points(report):
