@@ -18,7 +18,7 @@ from jinja2 import Template
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 #: Elements that only readers of the site need.
-ON_SCREEN = "a.headerlink, script, .toctree-wrapper, .downloads"
+ON_SCREEN = "a.headerlink, script, .toctree-wrapper, .downloads, .course-reading, .for-later"
 HEADINGS = [f"h{level}" for level in range(1, 7)]
 
 

@@ -68,7 +68,9 @@
     const show = () => {
       const done = Object.entries(read()).filter(([, value]) => value !== undefined);
       let first;
-      for (const row of table.tBodies[0].rows) {
+      const later = (row) => Boolean(row.querySelector(".for-later"));
+      const rows = [...table.tBodies[0].rows].sort((a, b) => later(a) - later(b));
+      for (const row of rows) {
         const [reading, work, of, cell] = row.cells;
         const name = work.querySelector("a").href.match(/([\w-]+)\.html/)[1];
         const chapter = Number.parseInt(name, 10);
