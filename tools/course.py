@@ -4,7 +4,7 @@
     make course SEED=…                 # draws exercises for one class only
     python tools/course.py FOLDER      # writes elsewhere, with the book as last built
 
-Students get the book to read offline or to serve, its chapters and exercise sheets as notebooks
+Students get the book to read offline or to serve, without the teacher's pages, its chapters and exercise sheets as notebooks
 that run alone (the sheets without solutions), and the assignments.  Teachers get all of that with
 solutions, and also the slides, the rubric, the grading script with its container, the live
 derivations, and a course folder for nbgrader.  Equal sources produce equal bytes.
@@ -22,6 +22,7 @@ import slides
 from addresses import site_address
 from cells import has_tag
 from files import ROOT, demand, in_a_sentence, write_zip
+from students_book import students_book
 
 COURSE = ROOT / "_build" / "course"
 SITE = ROOT / "_build" / "html"
@@ -54,34 +55,40 @@ def main(arguments):
 def pack(folder):
     """Write both archives into ``folder``, which already contains the slides."""
     assignments.write_assignments(folder / "assignments")
-    both = for_both()
-    for name, others in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
-        write_zip(folder / f"{name}.zip", name, both | others)
-        print(f"{folder / name}.zip: {len(both | others)} files", flush=True)
+    for name, own in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
+        files = for_both() | own
+        write_zip(folder / f"{name}.zip", name, files)
+        print(f"{folder / name}.zip: {len(files)} files", flush=True)
 
 
 # ---- contents: {name in the archive: bytes} ---------------------------------------------
 
 
 def for_both():
-    """Files for both archives: the built book, chapters as notebooks, requirements, licences."""
-    pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
-    files = {f"book/{name}": path.read_bytes() for name, path in pages}
-    files |= {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
+    """Files for both archives: chapters as notebooks, requirements, licences."""
+    files = {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
     files |= {name: (ROOT / name).read_bytes() for name in ("LICENSE", "LICENSE-TEXT")}
     return files | {"requirements.txt": requirements().encode()}
+
+
+def book():
+    """The files of the built book."""
+    pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
+    return {name: path.read_bytes() for name, path in pages}
 
 
 def for_students(folder):
     sheets = {path.name: without_solutions(alone(path)) for path in notebooks("exercises")}
     files = {f"exercises/{name}": as_bytes(sheet) for name, sheet in sheets.items()}
     files |= inside("assignments", folder / "assignments" / "student")
+    files |= {f"book/{name}": data for name, data in students_book(book()).items()}
     return files | {"README.md": (HANDOUTS / "README-student.md").read_bytes()}
 
 
 def for_teachers(folder):
     files = {f"exercises/{path.name}": as_bytes(alone(path)) for path in notebooks("exercises")}
     files |= inside("assignments", folder / "assignments") | inside("slides", folder / "slides")
+    files |= {f"book/{name}": data for name, data in book().items()}
     for name, path in files_of(folder / "assignments" / "source"):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
