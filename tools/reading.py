@@ -82,13 +82,13 @@ def table():
         "|---|---|---|---|---|",
     ]
     for number, session in sessions().items():
-        title = (TEACHING / f"session-{number}.md").read_text("utf-8").split("\n")[0]
+        plan = (TEACHING / f"session-{number}.md").read_text("utf-8").partition("\n")[0]
         pages = ", ".join(link(page, short=True) for page in session["core"])
         name = session.get("assignment")
         work = f"`{name}` | {assignment_minutes(name)}" if name else "nothing | "
-        title = title.removeprefix("# Session ")
+        plan = plan.removeprefix("# Session ")
         lines.append(
-            f"| [{title}](session-{number}.md) | {pages} | {core_minutes(number)} | {work} |"
+            f"| [{plan}](session-{number}.md) | {pages} | {core_minutes(number)} | {work} |"
         )
     names = [session["assignment"] for session in sessions().values() if "assignment" in session]
     reading, work = sum(map(core_minutes, sessions())), sum(map(assignment_minutes, names))
@@ -102,9 +102,12 @@ def core_minutes(number):
 
 def link(page, short=False):
     """A link to a page, from a page of the guide; a short link to a chapter is its number."""
-    title = text_of(NOTEBOOKS / f"{page}.ipynb").partition("\n")[0].removeprefix("# ")
-    title = title.partition(" · ")[0] if short else title
-    return f"[{title}](../../notebooks/{page}.ipynb)"
+    words = title(page).partition(" · ")[0] if short else title(page)
+    return f"[{words}](../../notebooks/{page}.ipynb)"
+
+
+def title(page):
+    return text_of(NOTEBOOKS / f"{page}.ipynb").partition("\n")[0].removeprefix("# ")
 
 
 # ---- the pages: HTML --------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The archives of the course are complete, and students get no solutions."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import zipfile
 import course
 import nbformat
 import pytest
+import students_book
 from browser import demand_means
 from cells import has_tag
 
@@ -61,6 +63,70 @@ def test_a_student_gets_every_question_and_no_solution(packed):
     for name, data in (sheets | assignments).items():
         for cell in cells(data):
             assert not SOLVED.search(cell.source) and not has_tag(cell, "hide-cell"), name
+
+
+#: What a plan expects the class to answer, and the answer to its exit question.
+EXPECTED = re.compile(
+    r"\*Expect:\* (.+?)(?: \*Resolve:|$)|<summary>Answer</summary>(.+?)</details>", re.S
+)
+NOT_PROSE = re.compile(r"\$[^$]+\$|`[^`]+`|\]\([^)]+\)|[\[\]*“”.;:]")
+
+
+def prose(text):
+    return " ".join(re.findall(r"[a-z]+", text.lower()))
+
+
+def expected_answers():
+    """The longest run of words between formulas, links and stops in each answer of a plan."""
+    for plan in [course.TEACHING / "lecture.md", *course.TEACHING.glob("session-*.md")]:
+        for answer in EXPECTED.findall(plan.read_text(encoding="utf-8")):
+            runs = map(prose, NOT_PROSE.split("".join(answer)))
+            longest = max(runs, key=len)
+            if longest.count(" ") >= 3:
+                yield longest
+
+
+def all_prose(files):
+    """The words of all pages, notebooks and sources, without HTML tags."""
+    read = (
+        data.decode() for name, data in files.items() if name.endswith((".html", ".md", ".ipynb"))
+    )
+    return " | ".join(prose(re.sub(r"<[^<>]+>", " ", text)) for text in read)
+
+
+def test_a_student_gets_no_answer_that_a_plan_expects(packed):
+    answers = [*expected_answers()]
+    student, instructor = all_prose(packed["student"]), all_prose(packed["instructor"])
+    assert len(answers) >= 10 and all(answer in instructor for answer in answers)
+    assert [answer for answer in answers if answer in student] == []
+
+
+LINK_TO_A_PLAN = re.compile(
+    r'href="(?:[\w./]*/)?((?:lecture|grading|session-\d).html)(?:#([\w-]+))?"'
+)
+
+
+def test_links_to_plans_lead_students_to_notes_whose_words_the_search_does_not_know(packed):
+    student = in_folder(packed["student"], "book")
+    pages = [data.decode() for name, data in student.items() if name.endswith(".html")]
+    links = {link for page in pages for link in LINK_TO_A_PLAN.findall(page)}
+    assert len({plan for plan, _ in links}) == 6
+    for plan, anchor in links:
+        note = student[f"book/book/teaching/{plan}"].decode()
+        assert students_book.NOTE in note and (not anchor or f'id="{anchor}"' in note), plan
+    index = json.loads(student["book/searchindex.js"].decode()[len(students_book.OPENING) : -1])
+    plans = {
+        n for n, name in enumerate(index["docnames"]) if students_book.FOR_TEACHERS.match(name)
+    }
+    assert len(plans) == 6
+    assert not plans & {page for pages in index["terms"].values() for page in pages}
+
+
+def test_students_get_no_file_that_contains_a_plan():
+    menu = '<li><a href="../{0}">{0}</a></li>\n<li><a href="../notebooks.zip">all</a></li>'
+    files = {"page.html": menu.format(students_book.PDF).encode(), students_book.PDF: b"%PDF"}
+    copied = students_book.students_book(files)
+    assert copied == {"page.html": b'\n<li><a href="../notebooks.zip">all</a></li>'}
 
 
 def test_cells_to_type_in_class_are_ready_to_run(packed):

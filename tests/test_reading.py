@@ -1,0 +1,73 @@
+"""The core reading of a session takes at most 90 minutes, and the guide sets what there is."""
+
+import re
+
+import pytest
+import reading
+from cells import text_of
+from files import NOTEBOOKS
+
+GUIDE = {path.stem: path.read_text(encoding="utf-8") for path in reading.TEACHING.glob("*.md")}
+PAGES = [path.stem for path in NOTEBOOKS.glob("*.ipynb") if "exercises" not in path.stem]
+EXERCISE = re.compile(r"\b\d{1,2}[A-Z]\b")
+
+
+@pytest.mark.parametrize("number", reading.sessions())
+def test_the_core_reading_of_a_session_takes_at_most_ninety_minutes(number):
+    assert 0 < reading.core_minutes(number) <= 90
+
+
+def test_every_page_is_core_or_for_later_in_one_session():
+    named = [page for s in reading.sessions().values() for page in s["core"] + s["later"]]
+    assert sorted(named) == sorted(PAGES)
+    assert all(reading.line_of(page) for page in PAGES)
+    assert not reading.line_of("03-exercises") and not reading.line_of("quiz-1")
+
+
+def test_words_of_code_take_no_minutes(tmp_path, monkeypatch):
+    cell = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "%s"}'
+    said = r"word $a + b$\n" * 50 + r"```\n" + "code " * 300 + r"\n```\n"
+    notebook = f'{{"cells": [{cell % said}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}'
+    (tmp_path / "00-a-page.ipynb").write_text(notebook)
+    monkeypatch.setattr(reading, "NOTEBOOKS", tmp_path)
+    assert reading.minutes("00-a-page") == 2
+
+
+def test_only_links_to_pages_for_later_have_a_ring():
+    later, core = "12-norms-and-constants", "13-an-audit-of-real-models"
+    links = [f'<a href="../{page}.html">words</a>' for page in (later, core)]
+    assert [reading.RING in reading.with_rings(link, core) for link in links] == [True, False]
+    here = '<a class="current" href="#">this page</a>'
+    assert [reading.RING in reading.with_rings(here, page) for page in (later, core)] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in GUIDE if not name.startswith("quiz-")))
+def test_every_exercise_that_the_guide_names_is_on_its_sheet(name):
+    for exercise in EXERCISE.findall(GUIDE[name]):
+        sheet = text_of(NOTEBOOKS / f"{int(exercise[:-1]):02}-exercises.ipynb")
+        assert f"### Exercise {exercise} · " in sheet, exercise
+
+
+@pytest.mark.parametrize("number", reading.sessions())
+def test_homework_is_about_core_pages_and_sets_the_assignment_of_the_session(number):
+    session, homework = reading.sessions()[number], GUIDE[f"session-{number}"]
+    homework = homework.partition("## Homework\n")[2].partition("\n## ")[0]
+    later = [reading.title(page).rpartition(" · ")[2] for page in session["later"]]
+    assert EXERCISE.search(homework)
+    for exercise in EXERCISE.findall(homework):
+        sheet = text_of(NOTEBOOKS / f"{int(exercise[:-1]):02}-exercises.ipynb")
+        section = sheet.partition(f"### Exercise {exercise} · ")[0].rpartition("\n## ")[2]
+        assert not any(title in section.partition("\n")[0] for title in later), exercise
+    assert re.findall(r"^Set assignment `([\w-]+)`", homework, re.MULTILINE) == [
+        *filter(None, [session.get("assignment")])
+    ]
+
+
+def test_the_syllabus_fits_on_a_page_and_its_table_has_the_sums():
+    text = GUIDE["syllabus"].replace("```{reading}\n```", reading.table())
+    assert len(re.sub(r"\]\([^)]*\)|[|\-#*`]+", " ", text).split()) <= 700
+    core = sum(map(reading.core_minutes, reading.sessions()))
+    assert f"| all four | | {core} (" in reading.table()
