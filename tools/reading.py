@@ -78,7 +78,7 @@ def reading_list(number):
 def table():
     """A table with a row for each session, and the sums."""
     lines = [
-        "| session | core reading | minutes | then hand in | minutes |",
+        "| session | core reading | minutes | then hand in | its minutes |",
         "|---|---|---|---|---|",
     ]
     for number, session in sessions().items():
