@@ -3,10 +3,11 @@
     python tools/slides.py                # into _build/course/slides
     python tools/slides.py some/folder    # elsewhere
 
-A deck, `book/teaching/slides/NAME.yml`, lists what the slides show, in order, and contains the
-presenter's notes.  NAME.html opens without a network; if Chromium is installed, NAME.pdf is printed
-from it.  Each slide has a title, its minutes, its notes, and under `show` a list of parts, each of
-which begins with its kind:
+A deck, `book/teaching/slides/NAME.yml`, has a section for each row of the table “Plan” in
+`book/teaching/NAME.md`: `plan` repeats the row's text, and the minutes of the section's slides sum
+to the row's.  NAME.html opens without a network; if Chromium is installed, NAME.pdf is printed from
+it.  Each slide has a title, its minutes, the presenter's notes, and under `show` a list of parts,
+each of which begins with its kind:
 
     cell: notebook#id   a cell tagged `slide`. Text is shown from `<!-- slide -->` to
                         `<!-- /slide -->`; `excerpt: 2` selects the second such excerpt.
@@ -17,9 +18,10 @@ which begins with its kind:
                         lines of their own, `reasons: short` leaves out the remark after each,
                         and `where: false` leaves out abbreviations.
     theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
-    claim: "002-11"     a claim, a vote, then the verdict
+    claim: "002-11"     a claim, a vote, then the verdict; `verdict: false` leaves the verdict out
     exercise: "4A"      an exercise of a sheet
     summary: ["3.2"]    a table of theorems, with what breaks them
+    exit: session-1     the exit question of a plan
     ask, answer         a question to the room, and its answer as a second step
     live, text          the deck's own words
 
@@ -30,6 +32,7 @@ import re
 import shutil
 import sys
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 
 import jinja2
@@ -50,12 +53,18 @@ from register import read_register
 sys.path.insert(0, str(NOTEBOOKS))
 from derivation.display import aligned, rows_of  # noqa: E402
 
-DECKS = ROOT / "book" / "teaching" / "slides"
+TEACHING = ROOT / "book" / "teaching"
+DECKS = TEACHING / "slides"
 OUTPUT = ROOT / "_build" / "course" / "slides"
 STATIC = ROOT / "book" / "static"
 ABBREVIATIONS = (r"& \text{where", r"& \text{with", r"& \text{and ")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
+#: A row of the table “Plan”, and the question at the end of a plan.
+ROW = re.compile(r"^\| (?P<minutes>\d+) \| (?P<what>.+?) \| (?P<how>.+?) \|", re.MULTILINE)
+EXIT = re.compile(r"^## Exit question\s+(.+?)\s+<details>", re.MULTILINE | re.DOTALL)
+#: A letter with an index, as programs print it: b_K, Σ_k≤d.
+INDEXED = re.compile(r"\b([^\W\d_])_([^\W_](?:≤\w)?)(?![a-z0-9_])")
 #: An exercise of a sheet: the text between its heading and its solution.
 EXERCISE = re.compile(
     r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+?)\s*$\s*"
@@ -91,7 +100,7 @@ def write_pages(folder):
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
     decks = {name: yaml.safe_load(text) for name, text in texts.items()}
     for name, deck in decks.items():
-        slides = [slide_of(name, *numbered, sources) for numbered in enumerate(deck["slides"], 1)]
+        slides = slides_of(name, deck["sections"], sources)
         write(folder / f"{name}.html", template.render(deck=deck, slides=slides))
         print(f"{name}: {len(slides)} slides")
     return decks
@@ -122,19 +131,44 @@ def read_sources():
         "theorem": {entry.number: entry for entry in read_register(NOTEBOOKS)},
         "claim": {claim.id: claim for claim in read_claims(ROOT / "book" / "claims.yml")[1]},
         "exercise": {found["number"]: found.groupdict() for found in exercises},
+        "exit": {name: EXIT.search(plan)[1] for name, plan in plans().items()},
     }
 
 
-def slide_of(deck, number, slide, sources):
-    """The data of a slide for the template."""
+def plans():
+    """{name of a deck: the text of its plan}."""
+    names = sorted(path.stem for path in DECKS.glob("*.yml"))
+    return {name: (TEACHING / f"{name}.md").read_text(encoding="utf-8") for name in names}
+
+
+def slides_of(name, sections, sources):
+    """The slides of a deck for the template. Its sections must be the rows of its plan."""
+    rows = [found.groupdict() for found in ROW.finditer(plans()[name])]
+    titles = [section["plan"] for section in sections], [row["what"] for row in rows]
+    for section, what in zip_longest(*titles):
+        demand(section == what, f"{name}.yml has “{section}”, where the plan has “{what}”")
+    slides, clock = [], 0
+    for section, row in zip(sections, rows):
+        for slide in section["slides"]:
+            when = f"Minute {clock} · {row['what']} · {row['how']}"
+            slides.append(slide_of(name, len(slides) + 1, slide, when, sources))
+            clock += slide["minutes"]
+        taken = sum(slide["minutes"] for slide in section["slides"])
+        said = f"the plan gives it {row['minutes']} minutes, its slides {taken}"
+        demand(taken == int(row["minutes"]), f"{name}.yml, “{row['what']}”: {said}")
+    return slides
+
+
+def slide_of(deck, number, slide, when, sources):
+    """The data of a slide for the template; `when` is its place in the plan."""
     with naming(f"{deck}.yml, slide {number}"):
         title, minutes = inline(slide["title"]), slide["minutes"]
-        notes = f"**{minutes} minute{'s' * (minutes != 1)}.**\n\n{slide['notes']}"
+        length = f"This slide: {minutes} minute{'s' * (minutes != 1)}."
         return {
             "id": f"{number}-{make_id(title)}",
             "title": title,
             "body": [html_of(part, sources) for part in slide["show"]],
-            "notes": markdown(notes),
+            "notes": markdown(f"**{when}.** {length}\n\n{slide['notes']}"),
         }
 
 
@@ -184,8 +218,13 @@ def printed(cell, part):
     values = [output.data for output in cell.outputs if "data" in output]
     said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
     lines = chosen_lines("\n".join(text.strip("\n") for text in said), part).split("\n")
-    shown = (block("line", f"<span>{escape(line) or '&nbsp;'}</span>") for line in lines)
+    shown = (block("line", f"<span>{typeset_letters(line) or '&nbsp;'}</span>") for line in lines)
     return block("print columns" if part.get("columns") else "print", "".join(shown))
+
+
+def typeset_letters(line):
+    """A printed line as HTML, in which b_K has an index."""
+    return INDEXED.sub(r'<span class="indexed">\1<sub>\2</sub></span>', escape(line))
 
 
 def chosen_lines(text, part):

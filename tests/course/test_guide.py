@@ -12,8 +12,8 @@ from assignments import SOLUTION, SOURCES
 from files import read_notebook
 
 GUIDE = Path(__file__).resolve().parents[2] / "book" / "teaching"
-TYPED = re.compile(r"```python\n(.*?)```\n```text\n(.*?)```", re.DOTALL)
-MINUTES = re.compile(r"^\| (\d+) \|", re.MULTILINE)
+TYPED = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)
+STEP = re.compile(r"^\*\*Step (\d)\.?\*\*(.*?)(?=^\*\*Step|^## )", re.MULTILINE | re.DOTALL)
 PLANS = sorted([GUIDE / "lecture.md", *GUIDE.glob("session-*.md")])
 
 
@@ -31,12 +31,32 @@ def lines(text):
 
 
 @pytest.mark.parametrize("page", PLANS, ids=lambda page: page.stem)
-def test_a_plan_takes_ninety_minutes_and_its_code_gives_the_shown_output(page):
+def test_the_code_of_a_plan_gives_the_shown_output(page):
     text, names = page.read_text(encoding="utf-8"), {}
     assert TYPED.search(text)
     for code, answer in TYPED.findall(text):
         assert shown(code, names) == lines(answer), code
-    assert sum(map(int, MINUTES.findall(text))) == 90
+
+
+@pytest.mark.parametrize("page", PLANS, ids=lambda page: page.stem)
+def test_a_plan_takes_ninety_minutes_with_five_of_slack_and_time_to_type(page):
+    """At 20 seconds for a line of code, the steps of a row take at most half of its minutes."""
+    text = page.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+?) \| .+? \| (.+?) \|$", text, re.MULTILINE)
+    assert sum(int(minutes) for minutes, *_ in rows) == 90
+    assert [minutes for minutes, what, _ in rows if what.startswith("slack: ")] == ["5"]
+    assert [what for _, what, _ in rows if what.startswith("set up: ")] == [rows[0][1]]
+    code = {
+        step: "".join(typed for typed, _ in TYPED.findall(said))
+        for step, said in STEP.findall(text)
+    }
+    named = [
+        re.findall(r"\d", " ".join(re.findall(r"steps? ([\d, and]+)", uses))) for *_, uses in rows
+    ]
+    assert sorted(sum(named, [])) == sorted(code)
+    for (minutes, what, _), steps in zip(rows, named):
+        typed = [line for step in steps for line in code[step].splitlines() if line.strip()]
+        assert 20 * len(typed) <= 60 * int(minutes) / 2, what
 
 
 def test_every_board_is_shown_with_a_description():
