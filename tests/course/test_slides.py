@@ -37,7 +37,7 @@ def slides_in(deck):
 
 
 def test_a_deck_that_leaves_its_plan_is_refused_with_the_row(built, sources):
-    """Sections in another order, a row without slides, and minutes that do not add up."""
+    """The faults: sections in another order, a row without a section, minutes that do not add up."""
     first, second, *others = built[1]["session-3"]["sections"]
     longer = first | {"slides": [first["slides"][0] | {"minutes": 3}]}
     for sections, message in (
