@@ -1,48 +1,142 @@
-"""Each part's quiz has five questions, one right answer each, and a reason for every answer."""
+"""Each quiz has five questions, one right answer each, and reasons; the exports hold all of them."""
 
 import re
+import xml.etree.ElementTree as ET
+import zipfile
+from collections import Counter
+from html import unescape
 
 import pytest
+import quizzes
 import yaml
-from files import ROOT
+from files import ROOT, Fault
 
-PAGES = sorted((ROOT / "book" / "teaching").glob("quiz-*.md"))
-QUESTION = re.compile(r"^## (\d)\. (.+)$", re.M)
-ANSWER = re.compile(
-    r"^:::\{dropdown\} (?P<text>.+)\n:class-container: quiz-(?P<kind>right|wrong)\n\n"
-    r"(?P<why>.+)\n:::$",
-    re.M,
-)
-
-
-def questions(path):
-    """(number, title, Markdown) for each question."""
-    text = path.read_text(encoding="utf-8").partition("## And now")[0]
-    parts = QUESTION.split(text)[1:]
-    return list(zip(parts[::3], parts[1::3], parts[2::3]))
+QUIZZES = [quizzes.read_quiz(path) for path in quizzes.PAGES]
+QUESTIONS = [question for quiz in QUIZZES for question in quiz.questions]
+QTI = {"": "http://www.imsglobal.org/xsd/imsqti_v2p1"}
+PACKAGE = {"": "http://www.imsglobal.org/xsd/imscp_v1p1"}
 
 
 def test_every_numbered_part_ends_with_its_quiz():
     parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]
     numbered = [part for part in parts if part["caption"].startswith("Part ")]
     last = [part["chapters"][-1]["sections"][-1]["file"] for part in numbered]
-    assert last == [f"book/teaching/{path.stem}" for path in PAGES] and len(last) > 1
+    assert last == [f"book/teaching/{quiz.name}" for quiz in QUIZZES] and len(last) > 1
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_quiz_has_five_questions_with_one_right_answer_and_reasons(path):
-    assert [number for number, *_ in questions(path)] == list("12345")
-    for _, title, text in questions(path):
-        answers = list(ANSWER.finditer(text))
-        assert len(answers) == text.count(":::{dropdown}") >= 3, title
-        assert [a["kind"] for a in answers].count("right") == 1, title
-        for a in answers:
-            opening = "**Right.** " if a["kind"] == "right" else "**No.** "
-            assert a["why"].startswith(opening) and len(a["why"]) > 40, (title, a["text"])
+@pytest.mark.parametrize("quiz", QUIZZES, ids=lambda quiz: quiz.name)
+def test_a_quiz_has_five_questions_with_one_right_answer_and_reasons(quiz):
+    assert [question.name for question in quiz.questions] == [f"{quiz.name}-{n}" for n in "12345"]
+    for question in quiz.questions:
+        assert len(question.answers) == 4, question.name
+        assert [answer.right for answer in question.answers].count(True) == 1, question.name
+        for answer in question.answers:
+            opening = "**Right.** " if answer.right else "**No.** "
+            assert answer.why.startswith(opening) and len(answer.why) > 40, answer
             # screen readers list the answers, and one that is only a formula would be empty there
-            assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", a["text"])), a["text"]
+            assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", answer.text)), answer
 
 
-def test_the_right_answer_is_not_always_in_the_same_place():
-    kinds = [[a["kind"] for a in ANSWER.finditer(q[-1])] for path in PAGES for q in questions(path)]
-    assert {answers.index("right") for answers in kinds} >= {0, 1}
+def test_an_answer_in_another_form_is_refused():
+    with pytest.raises(Fault, match="quiz-9, question 1: "):
+        quizzes.question("quiz-9", "1. A title", "Which?\n\n:::{dropdown} This\n:::")
+
+
+def test_right_answers_are_spread_evenly_over_the_places():
+    places = [[[a.right for a in q.answers].index(True) for q in z.questions] for z in QUIZZES]
+    assert all(max(Counter(quiz).values()) <= 2 for quiz in places)
+    assert sorted(Counter(sum(places, [])).values()) == [7, 7, 8, 8]
+
+
+def test_the_length_of_an_answer_does_not_give_it_away():
+    length = lambda answer: len(re.sub(r"\\[a-z]+|[\\${}^_]", "", answer.text))
+    for extreme in (max, min):
+        found = [extreme(question.answers, key=length).right for question in QUESTIONS]
+        assert found.count(True) <= len(QUESTIONS) / 3, extreme
+
+
+# ---- the exports --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quizzes")
+    quizzes.write_quizzes(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def package(exported):
+    """{file name: root element} of the QTI package."""
+    with zipfile.ZipFile(exported / "quizzes-qti21.zip") as archive:
+        return {name: ET.fromstring(archive.read(name)) for name in archive.namelist()}
+
+
+def words(element):
+    return "".join(element.itertext())
+
+
+def read_gift(text):
+    """[(stem, [(right, text, reason)])], read as Moodle reads: first the escaped characters."""
+    hidden = re.sub(r"\\(.)", lambda found: chr(0xE000 + ord(found[1])), text)
+    shown = lambda part: re.sub("[\ue000-\ue0ff]", lambda found: chr(ord(found[0]) - 0xE000), part)
+    plain = lambda part: words(ET.fromstring(f"<p>{shown(part)}</p>"))
+    for block in hidden.strip().split("\n\n"):
+        if not block.startswith("$CATEGORY: "):
+            stem, answers = re.fullmatch(r"::[^:]+::\[html\]([^{]+)\{\n([^{}]+)\}", block).groups()
+            found = re.findall(r"([=~])([^=~#]+)#([^=~#]+)\n", answers)
+            assert answers == "".join(f"{sign}{a}#{why}\n" for sign, a, why in found)
+            yield plain(stem), [(sign == "=", plain(a), plain(why)) for sign, a, why in found]
+
+
+def read_item(item):
+    """(stem, [(right, text, reason)]) of a QTI item; the reason is what the answer's score sets."""
+    right = [value.text for value in item.findall("responseDeclaration//value", QTI)]
+    reasons = {each.get("identifier"): words(each) for each in item.findall("modalFeedback", QTI)}
+    outcome = {}
+    for case in item.iterfind(".//responseIf", QTI):
+        answer, score, reason = (value.text for value in case.iterfind(".//baseValue", QTI))
+        assert (score == "1") == (answer in right)
+        outcome[answer] = reasons[reason]
+    choice = item.find("itemBody/choiceInteraction", QTI)
+    assert choice.get("shuffle") == "true" and choice.get("maxChoices") == "1"
+    names = [each.get("identifier") for each in choice.findall("simpleChoice", QTI)]
+    texts = [words(each) for each in choice.findall("simpleChoice", QTI)]
+    answers = [(name in right, text, outcome[name]) for name, text in zip(names, texts)]
+    return words(choice.find("prompt", QTI)), answers
+
+
+def test_both_exports_ask_the_questions_of_the_pages(exported, package):
+    gift = list(read_gift((exported / "quizzes.gift").read_text(encoding="utf-8")))
+    assert gift == [read_item(package[f"{question.name}.xml"]) for question in QUESTIONS]
+    assert len(gift) == 30
+    for (stem, answers), question in zip(gift, QUESTIONS):
+        assert [right for right, *_ in answers] == [answer.right for answer in question.answers]
+        found = [stem, *(part for _, *parts in answers for part in parts)]
+        source = [question.stem, *(part for a in question.answers for part in (a.text, a.why))]
+        for exported_text, markdown in zip(found, source, strict=True):
+            formulas = re.findall(r"\$([^$]+)\$", markdown)
+            assert re.findall(r"\\\((.+?)\\\)", exported_text) == formulas
+            assert not re.search(r"\*\*|`|\]\(|&\w+;|\$", exported_text), exported_text
+
+
+def test_the_package_lists_its_files_and_its_tests_list_their_questions(package):
+    resources = package["imsmanifest.xml"].findall(".//resource", PACKAGE)
+    listed = {each.get("href"): each.get("type") for each in resources}
+    assert listed.keys() == package.keys() - {"imsmanifest.xml"}
+    for quiz in QUIZZES:
+        test = package[f"{quiz.name}.xml"]
+        assert test.get("title") == quiz.title and "test" in listed[f"{quiz.name}.xml"]
+        refs = [each.get("identifier") for each in test.iterfind(".//assessmentItemRef", QTI)]
+        assert refs == [question.name for question in quiz.questions]
+        assert all("item" in listed[f"{name}.xml"] for name in refs)
+
+
+@pytest.mark.parametrize("site", ["", "https://a.github.io/b"])
+def test_links_lead_to_the_site_if_it_has_an_address(site, monkeypatch):
+    monkeypatch.setattr(quizzes, "site_address", lambda root: site)
+    html = quizzes.html("[Theorem 1](../../notebooks/01-a.ipynb#c) with $a<b$, [002-01]")
+    assert words(ET.fromstring(f"<p>{html}</p>")) == r"Theorem 1 with \(a<b\), [claim 002-01]"
+    linked = re.findall('href="(.+?)"', unescape(html))
+    pages = ["notebooks/01-a.html#c", "book/claims.html#claim-002-01"]
+    assert linked == [f"{site}/{page}" for page in pages if site]

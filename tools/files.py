@@ -68,10 +68,10 @@ def whole(path):
 
 
 def write_zip(path, root, files):
-    """Write {name: bytes} as an archive with one folder, ``root``; equal files give equal bytes."""
+    """Write {name: bytes} as an archive, in the folder ``root``; equal files give equal bytes."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{root}/{name}")  # without the current date
+            entry = zipfile.ZipInfo(f"{root}/{name}".lstrip("/"))  # without the current date
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 
