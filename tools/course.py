@@ -4,10 +4,11 @@
     make course SEED=…                 # draws exercises for one class only
     python tools/course.py FOLDER      # writes elsewhere, with the book as last built
 
-Students get the book to read offline or to serve, without the teacher's pages, its chapters and exercise sheets as notebooks
-that run alone (the sheets without solutions), and the assignments.  Teachers get all of that with
-solutions, and also the slides, the rubric, the grading script with its container, the live
-derivations, and a course folder for nbgrader.  Equal sources produce equal bytes.
+Students get the book without the teacher's pages, to read offline or to serve; its chapters and
+exercise sheets as notebooks that run alone (the sheets without solutions); and the assignments.
+Teachers get all of that with solutions, and also the slides, the rubric, the grading program with
+its container, the live derivations, the quizzes for a learning platform, and a course folder for
+nbgrader.  Equal sources produce equal bytes.
 """
 
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 import assignments
 import colab
 import nbformat
+import quizzes
 import slides
 from addresses import site_address
 from cells import has_tag
@@ -55,6 +57,7 @@ def main(arguments):
 def pack(folder):
     """Write both archives into ``folder``, which already contains the slides."""
     assignments.write_assignments(folder / "assignments")
+    quizzes.write_quizzes(folder / "quizzes")
     for name, own in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
         files = for_both() | own
         write_zip(folder / f"{name}.zip", name, files)
@@ -87,8 +90,9 @@ def for_students(folder):
 
 def for_teachers(folder):
     files = {f"exercises/{path.name}": as_bytes(alone(path)) for path in notebooks("exercises")}
-    files |= inside("assignments", folder / "assignments") | inside("slides", folder / "slides")
     files |= {f"book/{name}": data for name, data in book().items()}
+    for name in ("assignments", "quizzes", "slides"):
+        files |= inside(name, folder / name)
     for name, path in files_of(folder / "assignments" / "source"):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
