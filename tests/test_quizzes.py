@@ -120,6 +120,13 @@ def test_both_exports_ask_the_questions_of_the_pages(exported, package):
             assert not re.search(r"\*\*|`|\]\(|&\w+;|\$", exported_text), exported_text
 
 
+def test_gift_keeps_the_characters_that_have_a_meaning_in_it():
+    written, read = r"a ~ b = c # d {e} f: $\nu$", r"a ~ b = c # d {e} f: \(\nu\)"
+    answers = [quizzes.Answer("answer-1", written, True, written)]
+    asked = quizzes.Question("quiz-9-1", written, written, answers)
+    assert list(read_gift(quizzes.gift_question(asked))) == [(read, [(True, read, read)])]
+
+
 def test_the_package_lists_its_files_and_its_tests_list_their_questions(package):
     resources = package["imsmanifest.xml"].findall(".//resource", PACKAGE)
     listed = {each.get("href"): each.get("type") for each in resources}
