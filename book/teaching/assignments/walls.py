@@ -14,6 +14,8 @@ HIDE = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit 9; shift; done
 NAMESPACES = ["--net", "--pid", "--mount", "--mount-proc", "--fork", "--kill-child"]
 POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
 AS_NOBODY = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+#: Code that fails unless this very Python runs it, with torch.
+CHECK = f"import sys, torch; sys.exit(sys.version != {sys.version!r})"
 
 
 def wall(hidden):
@@ -34,14 +36,15 @@ def _walls(hide):
         return
     yield ["unshare", *NAMESPACES, *hide, *POWERLESS, *AS_NOBODY], f"{apart}, as the user nobody"
     yield ["unshare", *NAMESPACES, *hide, *POWERLESS], apart
-    yield [*POWERLESS, *AS_NOBODY], "as the user nobody, but with the network"
+    yield [*POWERLESS, *AS_NOBODY], "as the user nobody, with the network of this computer"
 
 
 def _works(command):
-    """Whether the command starts this very Python, with torch."""
-    code = f"import sys, torch; sys.exit(sys.version != {sys.version!r})"
+    """Whether what Python needs is there behind a wall."""
     try:
-        done = subprocess.run([*command, "-c", code], stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run(
+            [*command, "-c", CHECK], stdin=subprocess.DEVNULL, capture_output=True
+        )
     except OSError:
         return False
     return done.returncode == 0
