@@ -4,10 +4,9 @@
     SEED=autumn python tools/assignments.py some/folder
 
 An assignment is a notebook in book/teaching/assignments, marked as nbgrader expects.  A sheet has
-the same format and poses two exercises on a chapter; their solutions are published nowhere.  The
-SEED decides how each exercise is drawn from a family in ``families.yml``, which lists letters, true
-claims, and false variants of them.  The checker decides what is true: it has to accept a solution,
-which is a derivation or a counterexample.  All three versions run alone, because their first cell
+the same format and poses one exercise on a chapter.  Its cells are in ``sheet.yml``; the SEED decides
+how they are filled from the chapter's family in ``families.yml``, which lists letters, claims and
+hypotheses.  All three versions run alone, because their first cell
 writes the book's code into their folder:
 
     source/part-2.ipynb      for grade.py and nbgrader, which makes its own students' version
@@ -21,6 +20,7 @@ import random
 import re
 import sys
 from pathlib import Path
+from string import Template
 
 import nbformat
 import yaml
@@ -104,108 +104,75 @@ def solved(cell):
 
 # ---- sheets of drawn exercises -------------------------------------------------------------
 
-ABOUT = """\
-# Sheet {chapter} · Two exercises on chapter {chapter}
-
-Of two claims one is true for all sizes and all values of its letters, and the other is false.
-For the true one return a theorem, a derivation that ends in `qed()`, from the left side to the
-right; for the false one what `counterexample(left, right)` returns. Three points each.
-
-Write in the answer cells only, in the place of `raise NotImplementedError()`.
-The tests say nothing before you hand in; ask the checker, `attempt(lambda: judged_1("A"))`.
-"""
-SETUP = '''\
-from derivation import *
-from derivation.counterexamples import Counterexample
-from derivation.theorems import Theorem
-
-
-def same(x, y):
-    """Whether algebra shows two expressions to be equal."""
-    line = attempt(lambda: Derivation("the same", x).by(y).qed())
-    return x == y or isinstance(line, Theorem)
-
-
-def proved(judged, claim, sides):
-    """Asserts that judged(claim) is a theorem that says the claim and assumes nothing."""
-    said = attempt(lambda: judged(claim))
-    assert isinstance(said, Theorem), f"{claim}: this is not a theorem yet: {said!r}"
-    right = same(said.lhs, sides[0]) and same(said.rhs, sides[1])
-    assert right and not said.hypotheses, f"{claim}: a theorem, but not the claim: {said!r}"
-
-
-def refuted(judged, claim, sides):
-    """Asserts that judged(claim) is a counterexample to the claim."""
-    said = attempt(lambda: judged(claim))
-    assert isinstance(said, Counterexample), f"{claim}: no counterexample yet: {said!r}"
-    assert tuple(said.claim) == tuple(sides), f"{claim}: a counterexample to another claim"
-'''
-TEXT = """\
-## Question {number} · {name} (3 points)
-
-**A.** `{a}` equals `{b}`.
-
-**B.** `{c}` equals `{d}`.
-"""
-ANSWER = '''\
-def judged_{number}(claim):
-    """A theorem for the claim that is true, a counterexample to the other one."""
-    left, right = claims_{number}[claim]
-    ### BEGIN SOLUTION
-    # {false} is false. Whoever takes it for true believes: {why}
-    if claim == "{false}":
-        return counterexample(left, right)
-    return Derivation("a true claim", left).by({reasons}).qed()
-    ### END SOLUTION
-'''
-
 
 def families():
-    return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))
+    """{chapter: the family of its exercise}."""
+    return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))["families"]
 
 
 def sheet(chapter, seed):
     """The source version of a chapter's sheet."""
-    cells = [markdown("about", ABOUT.format(chapter=chapter)), code("setup", SETUP)]
-    for number, family in enumerate(families()[chapter], 1):
-        cells += question(number, drawn(family, random.Random(f"{seed}, {chapter}, {number}")))
+    made = drawn(families()[chapter], random.Random(f"{seed}, {chapter}"))
+    cells = yaml.safe_load((SOURCES / "sheet.yml").read_text(encoding="utf-8"))
     title = {"id": f"sheet-{chapter:02}", "title": f"Chapter {chapter}"}
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return nbformat.v4.new_notebook(
-        cells=cells, metadata={"assignment": title, "kernelspec": kernel}
+        cells=[cell_of({**made, "chapter": chapter}, **cell) for cell in cells],
+        metadata={"assignment": title, "kernelspec": kernel},
     )
 
 
 def drawn(family, chance):
-    """One exercise, drawn from the letters, true claims and false claims of a family."""
+    """One exercise: {name in sheet.yml: text}, drawn from a family's letters, claims and order."""
     letters = {letter: chance.choice(others) for letter, others in family["letters"].items()}
     put = lambda text: text.format_map(letters)
-    *true, reasons = map(put, chance.choice(family["right"]))
-    *wrong, why = map(put, chance.choice(family["wrong"]))
-    false = chance.choice("AB")
-    pairs = (wrong, true) if false == "A" else (true, wrong)
-    told = {"claims": dict(zip("AB", pairs)), "false": false, "why": why, "reasons": reasons}
-    return {"name": family["name"], "given": put(family["given"]), **told}
+    say = lambda words: words.format_map({letter: f"`{name}`" for letter, name in letters.items()})
+    *holds, roles = chance.choice(family["holds"])
+    fails = chance.choice(family["fails"])
+    options = chance.sample([fails["needs"], *fails["useless"]], 5)
+    at, names = put(fails["at"]), re.findall(r"(\w+) = ", put(fails["example"]))
+    sides = ("true_left", "true_right", "false_left", "false_right")
+    return {
+        "name": family["name"],
+        "given": family["lemma"] + put(family["given"]).rstrip(),
+        **dict(zip(sides, map(put, [*holds, *fails["claim"]]))),
+        "options": "\n".join(f"{k}. {say(words)}" for k, (words, _) in enumerate(options, 1)),
+        "number": 1 + options.index(fails["needs"]),
+        "at": at,
+        "at_told": listed(re.split(r", (?=\w+ = )", at)),
+        "wanted": say(fails["instance"][0]),
+        "condition": put(fails["instance"][1]),
+        "instance": re.sub(r"(\w+) = ", r'"\1": ', put(fails["example"])),
+        "form": ", ".join(f'"{name}": …' for name in names),
+        "names": ", ".join(names),
+        "values": ", ".join(f'instance["{name}"]' for name in names),
+        "names_told": listed(names),
+        "roles": ", ".join(f'"{letter}": {put(meant)}' for letter, meant in roles.items()),
+        "role_form": ", ".join(f'"{letter}": …' for letter in roles),
+        "roles_told": listed(roles),
+    }
 
 
-def question(number, made):
-    claims, name, false = made["claims"], f"q{number}", made["false"]
-    shown = dict(zip("abcd", [*claims["A"], *claims["B"]]))
-    sides = "".join(f'    "{k}": ({left}, {right}),\n' for k, (left, right) in claims.items())
-    reasons = ", ".join(filter(None, ["right", made["reasons"]]))
-    answer = ANSWER.format(number=number, **{**made, "reasons": reasons})
-    yield markdown(f"{name}-text", TEXT.format(number=number, name=made["name"], **shown))
-    yield code(f"{name}-given", f"{made['given']}claims_{number} = {{\n{sides}}}")
-    yield code(name, answer, solution=True, locked=False)
-    yield tests(f"{number}a", "refuted", false, "1 point: the false claim")
-    yield tests(f"{number}b", "proved", "AB".replace(false, ""), "2 points: the true claim")
+def listed(names):
+    """Names in a sentence: `a`, `b` and `c`."""
+    *most, last = [f"`{name}`" for name in names]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
-def tests(part, verb, claim, told):
-    number = part[0]
-    test = f'{verb}(judged_{number}, "{claim}", claims_{number}["{claim}"])'
-    hidden = f"### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
-    return code(f"q{part}-tests", f"# {part} · {told}.\n{hidden}", grade=True, points=int(told[0]))
+def cell_of(made, id, points=None, **source):
+    """A cell from its entry in sheet.yml."""
+    ((kind, text),) = source.items()
+    text = Template(text).substitute(made)
+    if kind == "markdown":
+        return markdown(id, text)
+    if points:
+        return code(id, text, grade=True, points=points)
+    if kind == "code":
+        return code(id, text)
+    cell = code(id, text, solution=True, locked=False)
+    if kind == "formulas":  # the process that tests them reads these answers, and runs no code
+        cell.metadata["answer"] = kind
+    return cell
 
 
 def code(name, source, **mark):
