@@ -15,6 +15,7 @@ writes the book's code into their folder:
 """
 
 import copy
+import functools
 import os
 import random
 import re
@@ -107,17 +108,21 @@ def solved(cell):
 
 def families():
     """{chapter: the family of its exercise}."""
-    return yaml.safe_load((SOURCES / "families.yml").read_text(encoding="utf-8"))["families"]
+    return read_yaml("families.yml")["families"]
+
+
+@functools.cache
+def read_yaml(name):
+    return yaml.safe_load((SOURCES / name).read_text(encoding="utf-8"))
 
 
 def sheet(chapter, seed):
     """The source version of a chapter's sheet."""
     made = drawn(families()[chapter], random.Random(f"{seed}, {chapter}"))
-    cells = yaml.safe_load((SOURCES / "sheet.yml").read_text(encoding="utf-8"))
     title = {"id": f"sheet-{chapter:02}", "title": f"Chapter {chapter}"}
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return nbformat.v4.new_notebook(
-        cells=[cell_of({**made, "chapter": chapter}, **cell) for cell in cells],
+        cells=[cell_of({**made, "chapter": chapter}, **cell) for cell in read_yaml("sheet.yml")],
         metadata={"assignment": title, "kernelspec": kernel},
     )
 

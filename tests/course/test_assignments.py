@@ -1,13 +1,17 @@
-"""Every test in an assignment names its question; random sheets accept only full solutions."""
+"""Every test in an assignment names its question; drawn sheets can be solved, but not by machine."""
 
 import ast
+import itertools
+import random
 import re
 
 import nbformat
 import pytest
-from assignments import families, sheet, solved, versions
+from assignments import families, for_students, sheet, solved, versions
+from derivation import *
+from derivation.letters import Bijection, Family
 from files import Fault
-from submissions import PARTS, cell, in_the_place_of_the_solution, small_source
+from submissions import PARTS, cell, small_source
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -34,45 +38,141 @@ def test_a_solution_without_an_end_mark_is_refused():
 
 # ── The sheets ────────────────────────────────────────────────────────────────────────────
 
-SEEDS = ("1", pytest.param("autumn", marks=pytest.mark.nightly))
-#: {kind of answer: (function body, a digit for each of parts a and b: 1 if it passes, else 0)}
-ANSWERS = {
-    "assumed": ("return Derivation('it', left).by(right, given(left, right)).qed()", "00"),
-    "guessed": ("return claim == 'A'", "00"),
-    "found": ("return counterexample(left, right, 1000)", "10"),
-}
+SEEDS = ("1", *(pytest.param(seed, marks=pytest.mark.nightly) for seed in ("autumn", "27")))
+each_chapter = pytest.mark.parametrize("chapter", sorted(families()))
 
 
-def passed(cells, number, answer):
-    """A digit for each part of a question: 1 if the answer passes its test, else 0."""
-    names, result = {}, ""
+def ran(cells, *parts, **names):
+    """The names that the cells of these parts define; answers run as solved."""
     for one in cells:
-        if one.cell_type != "code" or one.id[0] == "q" and one.id[1] != str(number):
-            continue
-        try:
-            exec(answer if one.id == f"q{number}" else one.source, names)
-            result += "1" * one.id.endswith("-tests")
-        except AssertionError:
-            result += "0"
-    return result
+        if one.cell_type == "code" and one.id in parts:
+            exec(solved(one), names)
+    return names
+
+
+def passes(test, names):
+    """Whether a test raises no error, if its answer is in ``names``."""
+    try:
+        exec(test, dict(names))
+    except Exception:
+        return False
+    return True
+
+
+def earned(cells, names):
+    """The points of each part, for the answers in ``names``."""
+    tests = [cell for cell in cells if cell.id.endswith("-tests")]
+    return [t.metadata.nbgrader.points * passes(t.source, names) for t in tests]
+
+
+def each_number(numbers, change):
+    """Numbers, in lists or a dict of lists, with each of them changed."""
+    if isinstance(numbers, dict):
+        return {letter: each_number(inside, change) for letter, inside in numbers.items()}
+    if isinstance(numbers, list):
+        return [each_number(inside, change) for inside in numbers]
+    return change(numbers)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("chapter", sorted(families()))
-def test_solutions_pass_and_assumed_or_partial_answers_fail(chapter, seed):
+@each_chapter
+def test_solutions_earn_all_points_and_wrong_answers_none(chapter, seed):
     cells = sheet(chapter, seed).cells
-    for number in (1, 2):
-        answer = next(c for c in cells if c.id == f"q{number}")
-        assert passed(cells, number, solved(answer)) == "11"
-        for kind, (code, parts) in ANSWERS.items():
-            if kind == "assumed" and "SECOND_MOMENTS" in answer.source:
-                continue  # comparing all pairs of assumed moments takes minutes
-            put = in_the_place_of_the_solution(answer.source, code)
-            assert passed(cells, number, put) == parts
+    given = ran(cells, "setup", "given")
+    right = ran(cells, "q1a", "q1b", "q1c", **given)
+    assert earned(cells, right) == [1, 2, 3] and earned(cells, given) == [0, 0, 0]
+    number, numbers, roles = (right[name] for name in ("hypothesis", "instance", "roles"))
+    zeros, large = each_number(numbers, lambda _: 0), each_number(numbers, lambda x: x * 10**17)
+    wrong = [number % 5 + 1, large, {letter: 0 * meant for letter, meant in roles.items()}]
+    others = [[number], zeros, roles | {"A": 2 * roles["A"]}]
+    for answers in (wrong, others):
+        names = given | dict(zip(("hypothesis", "instance", "roles"), answers))
+        assert earned(cells, names) == [0, 0, 0], answers
 
 
-def test_the_letters_of_a_family_differ_and_so_do_the_sheets_of_two_seeds():
-    for family in sum(families().values(), []):
+class Unproved:
+    """A derivation that is not checked, which takes no time."""
+
+    __init__ = lambda *_: None
+    by = qed = lambda self, *_: self
+
+
+@each_chapter
+def test_fifty_seeds_draw_claims_that_can_be_read_and_are_false(chapter):
+    setup = ran(sheet(chapter, "0").cells, "setup")
+    for seed in range(50):
+        cells = sheet(chapter, str(seed)).cells
+        names = ran(cells, "given", "q1b", "q1c", **setup | {"Derivation": Unproved})
+        for side in (*names["claim_T"], *names["claim_F"]):
+            Derivation("it can be read", side)
+        assert earned(cells, names)[1] == 2, seed
+
+
+#: Enough to prove each claim whose missing hypothesis is put in.
+REASONS = [(), (SECOND_MOMENTS,), (REINDEX,), (unfold(softmax), EXP_OF_SUM)]
+REASONS += [(unfold(word),) for word in (softmax, softmax_one, layer_norm, batch_norm)]
+REASONS += [(unfold(softmax), REINDEX), (unfold(layer_norm), unfold(rms_norm))]
+
+
+def follows(left, right, *reasons):
+    line = attempt(lambda: Derivation("now true", left).by(right, *reasons).qed())
+    return isinstance(line, Theorem)
+
+
+@each_chapter
+def test_one_hypothesis_of_five_makes_a_false_claim_true(chapter):
+    family = families()[chapter]
+    put = lambda text: text.format_map({name: pool[0] for name, pool in family["letters"].items()})
+    given = "from derivation import *\n" + family["lemma"] + put(family["given"])
+    for fails in family["fails"]:
+        for words, code in (fails["needs"], *fails["useless"]):
+            exec(f"{given}\n{put(code)}", names := {})
+            left, right = (eval(put(side), names) for side in fails["claim"])
+            if words == fails["needs"][0]:
+                assert any(follows(left, right, *reasons) for reasons in REASONS), words
+            else:
+                assert counterexample(left, right), words
+
+
+def without_understanding(cells, chance):
+    """What a program answers: a guess, numbers at random, and parts of claim T, until tests pass."""
+    names = ran(cells, "setup", "given")
+    visible = {cell.id: for_students(cell) for cell in cells}
+    answers = {"hypothesis": chance.randint(1, 5), "instance": {}, "roles": {}}
+    form = ran(cells, "q1b")["instance"]  # the shapes, which are told
+    for _ in range(20):
+        drawn = {"instance": each_number(form, lambda _: chance.choice((-2, -1, 1, 2)))}
+        if passes(visible["q1b-tests"], names | drawn):
+            answers |= drawn
+            break
+    parts = {x for side in names["claim_T"] for x in side.walk()}
+    parts |= {x.T for x in parts}
+    lemma = names["lemma"].lhs
+    letters = [x for x in lemma.atoms(Family) if not x.random] + [*lemma.atoms(Bijection)]
+    narrow = lambda sizes: [size == 1 for size in sizes]
+    fit = lambda x: [y for y in parts if narrow(y.axes) == narrow((*getattr(x, "sizes", "hh"),))]
+    for meant in itertools.product(*map(fit, letters)):
+        found = {"roles": {x.name: y for x, y in zip(letters, meant)}}
+        if passes(visible["q1c-tests"], names | found):
+            return answers | found
+    return answers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_program_that_understands_nothing_earns_at_most_a_tenth(seed):
+    points, chance = [], random.Random(seed)
+    for chapter in families():
+        cells = sheet(chapter, seed).cells
+        answers = without_understanding(cells, chance)
+        points += earned(cells, ran(cells, "setup", "given") | answers)
+    print(sum(points), "of", 6 * len(families()))
+    assert sum(points) <= 0.6 * len(families()), points
+
+
+def test_no_letter_has_two_meanings_and_two_seeds_draw_different_sheets():
+    for family in families().values():
         letters = [letter for pool in family["letters"].values() for letter in pool]
         assert len(set(letters)) == len(letters), family["name"]
+        code = re.sub(r"{\w+}|#.*|\.\w+|Derivation\(.*?,", "", family["lemma"] + family["given"])
+        assert not {*letters} & {"e", *re.findall(r"\w+", code)}, family["name"]
     assert len({nbformat.writes(sheet(3, str(seed))) for seed in range(12)}) > 6
