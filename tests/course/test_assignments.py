@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from assignments import families, for_students, sheet, solved, versions
 from derivation import *
+from derivation.justify import rewritten
 from derivation.letters import Bijection, Family
 from files import Fault
 from submissions import PARTS, cell, small_source
@@ -147,25 +148,35 @@ def without_understanding(cells, chance):
             break
     parts = {x for side in names["claim_T"] for x in side.walk()}
     parts |= {x.T for x in parts}
-    lemma = names["lemma"].lhs
-    letters = [x for x in lemma.atoms(Family) if not x.random] + [*lemma.atoms(Bijection)]
-    narrow = lambda sizes: [size == 1 for size in sizes]
-    fit = lambda x: [y for y in parts if narrow(y.axes) == narrow((*getattr(x, "sizes", "hh"),))]
+    lemma = names["lemma"]
+    letters = [x.name for kind in (Family, Bijection) for x in lemma.lhs.atoms(kind)]
+    takes = lambda x, part: isinstance(attempt(lambda: lemma(**{x: part})), Theorem)
+    fit = lambda x: [part for part in parts if takes(x, part)]
+    letters = [x for x in letters if fit(x)]  # a draw stands for itself
     for meant in itertools.product(*map(fit, letters)):
-        found = {"roles": {x.name: y for x, y in zip(letters, meant)}}
-        if passes(visible["q1c-tests"], names | found):
+        found = {"roles": dict(zip(letters, meant))}
+        if occurs(names, found["roles"]) and passes(visible["q1c-tests"], names | found):
             return answers | found
     return answers
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+def occurs(names, roles):
+    """Whether the lemma, with these roles, changes the left side of claim T."""
+    try:
+        cited, left = names["lemma"](**roles), names["claim_T"][0]
+        return rewritten(left, cited.lhs, cited.rhs) != left
+    except ProofError:
+        return False
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", ("autumn", "27"))
 def test_a_program_that_understands_nothing_earns_at_most_a_tenth(seed):
     points, chance = [], random.Random(seed)
     for chapter in families():
         cells = sheet(chapter, seed).cells
         answers = without_understanding(cells, chance)
         points += earned(cells, ran(cells, "setup", "given") | answers)
-    print(sum(points), "of", 6 * len(families()))
     assert sum(points) <= 0.6 * len(families()), points
 
 
