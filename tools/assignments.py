@@ -143,7 +143,7 @@ def drawn(family, chance):
         **dict(zip(sides, map(put, [*holds, *fails["claim"]]))),
         "options": "\n".join(f"{k}. {say(words)}" for k, (words, _) in enumerate(options, 1)),
         "number": 1 + options.index(fails["needs"]),
-        "at": at,
+        "at": at.replace(" = ", "="),
         "at_told": listed(re.split(r", (?=\w+ = )", at)),
         "wanted": say(fails["instance"][0]),
         "condition": put(fails["instance"][1]),
