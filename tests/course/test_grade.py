@@ -304,9 +304,9 @@ NAMES = {
     ("ann/part-0/homework", None): "part-0",
     ("ann/homework", "part-0"): "part-0",
     ("ann/part-0", "sheet-01"): "names two assignments",
-    ("ann/homework", "../../part-0"): "there is no",
-    ("ann/homework", "/tmp/part-0"): "there is no",
-    ("ann/homework", 0): "there is no",
+    ("ann/homework", "../../part-0"): "names no assignment",
+    ("ann/homework", "/tmp/part-0"): "names no assignment",
+    ("ann/homework", 0): "names no assignment",
     ("ann/homework", "part-1"): "there is no",
 }
 

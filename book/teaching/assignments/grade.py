@@ -44,6 +44,8 @@ SETUP_SECONDS = 180  # the limit for the assignment's own cells, which load torc
 UNANSWERED = re.compile(r"YOUR CODE HERE|raise NotImplementedError\(\)|YOUR ANSWER HERE|^\s*$")
 HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$", re.S | re.M)
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+#: How ``judging.py`` begins its report of a setup that fails only in the answers' process.
+SPOILT = "was spoilt by a cell of the student"
 HOMES = ("HOME", "USERPROFILE", "TMPDIR", "TEMP")
 FIXED = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
 FIXED |= {"PYTHONUTF8": "1", "PYTHONHASHSEED": "0", "UNTRIED_VERSIONS": "quiet"}
@@ -139,7 +141,8 @@ def grade(path, source, limits=None, words=()):
     steps = list(steps_for(cells, found, added))
     errors = {k: e for k, e in run(steps, limits or Limits(), list(words)).items() if e}
     for name in [cell.name for cell in cells if cell.kind == "setup" and cell.name in errors]:
-        raise CannotGrade(f"the assignment's cell {name} {errors[name]}: is all installed?")
+        if not errors[name].startswith(SPOILT):
+            raise CannotGrade(f"the assignment's cell {name} {errors[name]}: is all installed?")
     verdicts, told = verdicts_on(cells, found, errors), notes(cells, found, errors)
     return Report(student_of(path), source.stem, str(path), list(verdicts), list(told))
 
@@ -265,7 +268,8 @@ def notes(cells, found, errors):
             yield f"{name} was changed or is missing; the original was used"
         elif kind in ("answer", "formulas", "person") and len(sources) > 1:
             yield f"{name} is there {len(sources)} times; only the last of these cells counts"
-    yield from (f"{name} {e}" for name, e in errors.items() if name.startswith("added cell"))
+    told = lambda name, error: name.startswith("added cell") or error.startswith(SPOILT)
+    yield from (f"{name} {error}" for name, error in errors.items() if told(name, error))
 
 
 # ---- a class --------------------------------------------------------------------------------
@@ -331,15 +335,17 @@ def source_for(path, options):
     names += [inside] if ASSIGNMENT.fullmatch(inside) else []
     if len({*names}) > 1:
         raise CannotGrade(f"it names two assignments, {names[0]} and {names[-1]}: rename the file")
-    source = options.source / f"{[*names, 'part-0'][0]}.ipynb"
-    if not names or not source.is_file():
-        raise CannotGrade(f"there is no {source}: say --source, or name the file as in ann-part-2")
+    if not names:
+        raise CannotGrade("it names no assignment: rename the file as in ann-part-2.ipynb")
+    source = options.source / f"{names[0]}.ipynb"
+    if not source.is_file():
+        raise CannotGrade(f"there is no {source}: say with --source where the assignments are")
     return source
 
 
 def student_of(path):
     """The student's name: what the file's name adds to the assignment's, else the folder's."""
-    own = ASSIGNMENT.sub("", path.stem).strip(" -_.")
+    own = ASSIGNMENT.search(path.stem) and ASSIGNMENT.sub("", path.stem).strip(" -_.")
     above = [p for p in reversed(path.resolve().parent.parts) if not ASSIGNMENT.fullmatch(p)]
     return own or [*above, "somebody"][0]
 

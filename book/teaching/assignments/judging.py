@@ -47,6 +47,10 @@ class NoAnswer(Exception):
     """What came from the answers' process is no answer."""
 
 
+class Spoilt(Exception):
+    """A setup runs here, but not beside the answers, which have changed something."""
+
+
 class Question(pickle.Pickler):
     """Writes a request; a function of the assignment is replaced by its number."""
 
@@ -165,7 +169,12 @@ class Judge:
         before = dict(self.names)
         exec(compile(step["source"], step["name"], "exec"), self.names)
         self.given.update({k: v for k, v in self.names.items() if before.get(k, self) is not v})
-        self.answers.ask("setup", step["source"])
+        try:
+            self.answers.ask("setup", step["source"])
+        except (NoAnswer, Gone):
+            raise
+        except Exception as error:
+            raise Spoilt(f"was spoilt by a cell of the student: {error}") from None
 
     def tests(self, step):
         exec(compile(step["source"], step["name"], "exec"), self.names)
@@ -199,6 +208,8 @@ class Judge:
             return str(error) or "an assertion fails"
         except (NoAnswer, formula_reader.NotAFormula) as error:
             return f"is not read: {error}"
+        except Spoilt as error:
+            return str(error)
         except Gone:
             raise
         except Exception as error:
