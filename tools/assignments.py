@@ -4,10 +4,10 @@
     SEED=autumn python tools/assignments.py some/folder
 
 An assignment is a notebook in book/teaching/assignments, marked as nbgrader expects.  A sheet has
-the same format and poses one exercise on a chapter.  Its cells are in ``sheet.yml``; the SEED decides
-how they are filled from the chapter's family in ``families.yml``, which lists letters, claims and
-hypotheses.  All three versions run alone, because their first cell
-writes the book's code into their folder:
+the same format and poses one exercise on a chapter.  Its cells are in ``sheet.yml``.  The SEED
+decides how they are filled from the chapter's family in ``families.yml``, which lists letters,
+claims and hypotheses.  All three versions run alone, because their first cell writes the book's
+code into their folder:
 
     source/part-2.ipynb      for grade.py and nbgrader, which makes its own students' version
     student/part-2.ipynb     without solutions and hidden tests

@@ -1,4 +1,4 @@
-"""Every test in an assignment names its question; drawn sheets can be solved, but not by machine."""
+"""Tests name their questions; drawn sheets can be solved, but not without understanding."""
 
 import ast
 import itertools
@@ -136,7 +136,7 @@ def test_one_hypothesis_of_five_makes_a_false_claim_true(chapter):
 
 
 def without_understanding(cells, chance):
-    """What a program answers: a guess, numbers at random, and parts of claim T, until tests pass."""
+    """A program's answers: a guess, and random numbers and parts of claim T until a test passes."""
     names = ran(cells, "setup", "given")
     visible = {cell.id: for_students(cell) for cell in cells}
     answers = {"hypothesis": chance.randint(1, 5), "instance": {}, "roles": {}}
