@@ -1,5 +1,6 @@
-"""nbgrader accepts the assignments unchanged, and gives the same points as grade.py."""
+"""nbgrader accepts the assignments unchanged, and gives honest answers the points of grade.py."""
 
+import copy
 import os
 import re
 import shutil
@@ -24,6 +25,12 @@ from submissions import (
 
 FOLDER = ROOT / ".venv" / "nbgrader"
 VERSION = "0.9.6"
+STRIP = """
+import ast
+class Strip(ast.NodeTransformer):
+    visit_Assert = lambda self, node: ast.copy_location(ast.Pass(), node)
+get_ipython().ast_transformers.append(Strip())
+"""
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|NameResolutionError|Network is unreachable|Max retries"
 )
@@ -82,6 +89,13 @@ def gradebook(folder, part):
         }
 
 
+def without_assertions(notebook):
+    """A submission that removes the assertions of all cells after its first."""
+    notebook = copy.deepcopy(notebook)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(STRIP))
+    return notebook
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_nbgrader_gives_the_same_points_as_grade_py(part, classroom, course, tmp_path):
     (classroom.folder / "source" / part).mkdir(parents=True)
@@ -93,12 +107,18 @@ def test_nbgrader_gives_the_same_points_as_grade_py(part, classroom, course, tmp
     for kind in ("wrong", "half"):
         answer = in_the_place_of_the_solution(marked, kinds[kind][0])
         students[kind] = with_answers(students["solution"], **{question: answer})
+    students["stripped"] = without_assertions(students["wrong"])
     for student, notebook in students.items():
         folder = classroom.folder / "submitted" / student / part
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{part}.ipynb")
     classroom("autograde", part, "--Execute.timeout=120")
     told = gradebook(classroom.folder, part)
+
+    stripped, notebook = told.pop("stripped"), students.pop("stripped")
+    assert sum(filter(None, stripped.values())) > sum(filter(None, told["wrong"].values()))
+    apart = points(graded(notebook, tmp_path, course.path("source", part)))
+    assert sum(apart.values()) <= sum(filter(None, told["wrong"].values()))
 
     for student, notebook in students.items():
         report = graded(notebook, tmp_path, course.path("source", part))
