@@ -139,6 +139,11 @@ HOSTILE = {
         "half_turn = math.pi if found else 3",
         "half a turn",
     ),
+    "the table of the points": (
+        "try:\n    open({table}, 'a').write('ann,part-0,7')\n    half_turn = math.pi\n"
+        "except OSError:\n    half_turn = 3",
+        "half a turn",
+    ),
     "the judge's files": (
         "from pathlib import Path\nfor path in Path('..').rglob('*'):\n"
         "    try: path.write_text('')\n    except OSError: pass\n"
@@ -152,6 +157,7 @@ HOSTILE = {
 def test_an_answer_counts_for_its_own_points_only(name, small, hand_in, monkeypatch):
     monkeypatch.setenv("OURS", "a secret")
     code, why = (ANSWERS | HOSTILE)[name]
+    code = code.replace("{table}", repr(str(small.path.parent / "../marks.csv")))
     code = code.replace("{paths}", repr([str(small.path), str(Path(grade.__file__))]))
     report = hand_in(with_answers(small.solution, q1=code), seconds=8)
     got = points(report)

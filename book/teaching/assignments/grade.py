@@ -172,15 +172,15 @@ def run_once(steps, limits, words, end):
         )  # fmt: skip
         task = {"steps": steps, "megabytes": limits.megabytes, "folder": str(answers)}
         try:
-            return followed(judge, task | {"wall": hiding(words, judges)}, limits, end)
+            return followed(judge, task | {"wall": hiding(words, judges, answers)}, limits, end)
         finally:
             end_all(judge)
 
 
-def hiding(words, folder):
-    """The words of a wall, which hides this folder too, if it hides any."""
+def hiding(words, *folders):
+    """The words of a wall, which puts an empty folder over each of these, if it does so at all."""
     at = words.index("--") if "--" in words else None
-    return words if at is None else [*words[:at], str(folder), *words[at:]]
+    return words if at is None else [*words[:at], *map(str, folders), *words[at:]]
 
 
 def followed(judge, task, limits, end):
