@@ -14,6 +14,7 @@ import base64
 import re
 import sys
 import tarfile
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def companions(notebook):
     while todo := todo - found:
         found |= todo
         sources = [p.read_text(encoding="utf-8") for p in todo if p.suffix == ".py"]
-        todo = files_of(name for source in sources for name in imported(ast.parse(source)))
+        todo = files_of(name for source in sources for name in imported_by(source))
     return sorted(found)
 
 
@@ -101,6 +102,12 @@ def files_of(names):
         package, file = NOTEBOOKS / name, NOTEBOOKS / f"{name}.py"
         found |= {*package.rglob("*.py")} | {p for p in (package, file) if p.is_file()}
     return found
+
+
+@cache
+def imported_by(source):
+    """The modules that a file imports, as a tuple."""
+    return tuple(imported(ast.parse(source)))
 
 
 def imported(tree):
@@ -114,14 +121,20 @@ def imported(tree):
 
 def writing_cell(paths):
     """The source of a cell that writes these files; equal files give equal sources."""
-    packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
-        for path in paths:
-            name, source = path.relative_to(NOTEBOOKS).as_posix(), path.read_bytes()
+    files = tuple((path.relative_to(NOTEBOOKS).as_posix(), path.read_bytes()) for path in paths)
+    return OPENING.format(base64.b64encode(packed(files)).decode())
+
+
+@cache
+def packed(files):
+    """A compressed archive of files, (name, bytes) each; most notebooks need the same ones."""
+    data = BytesIO()
+    with tarfile.open(fileobj=data, mode="w:xz") as archive:
+        for name, source in files:
             file = tarfile.TarInfo(name)
             file.size = len(source)
             archive.addfile(file, BytesIO(source))
-    return OPENING.format(base64.b64encode(packed.getvalue()).decode())
+    return data.getvalue()
 
 
 def with_links(text, site):

@@ -58,8 +58,9 @@ def pack(folder):
     """Write both archives into ``folder``, which already contains the slides."""
     assignments.write_assignments(folder / "assignments")
     quizzes.write_quizzes(folder / "quizzes")
+    both = for_both()
     for name, own in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
-        files = for_both() | own
+        files = both | own
         write_zip(folder / f"{name}.zip", name, files)
         print(f"{folder / name}.zip: {len(files)} files", flush=True)
 
