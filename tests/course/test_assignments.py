@@ -202,3 +202,22 @@ def test_no_letter_has_two_meanings_and_two_seeds_draw_different_sheets():
         code = re.sub(r"{\w+}|#.*|\.\w+|Derivation\(.*?,", "", family["lemma"] + family["given"])
         assert not {*letters} & {"e", *re.findall(r"\w+", code)}, family["name"]
     assert len({nbformat.writes(sheet(3, str(seed))) for seed in range(12)}) > 6
+
+
+@pytest.mark.parametrize("chapter", [0, 5, 16])
+def test_no_points_for_letting_the_checker_subtract_the_right_side_from_the_left(chapter):
+    """Whatever lies inside both sides of the true claim, its difference is too long a formula."""
+    cells = {c.id: c for c in sheet(chapter, "1").cells}
+    names = {}
+    for name in ("setup", "given"):
+        exec(cells[name].source, names)
+    parts = [[x for x in side.walk()] for side in names["claim_T"]]
+    pairs = [(x, y) for x, y in itertools.product(*parts) if x.axes == y.axes and x is not y]
+    refusals = set()
+    for left, right in pairs:
+        n = left.axes[1]
+        names["roles"] = {"A": right, "s": (left - right) @ names["ones"](n) / n}
+        with pytest.raises((AssertionError, KeyError)) as refused:
+            exec(cells["q1c-tests"].source, names)
+        refusals.add("twice as long" in str(refused.value))
+    assert True in refusals  # one of them is the right expression, written in too many signs
