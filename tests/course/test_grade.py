@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import formula_reader
 import grade
@@ -330,3 +331,14 @@ def test_only_an_assignment_of_the_course_can_be_named(names, small, tmp_path):
     else:
         with pytest.raises(grade.CannotGrade, match=NAMES[names]):
             grade.source_for(path, options)
+
+
+def test_the_folders_with_solutions_and_submissions_are_hidden_from_answers(classroom):
+    """The archive for teachers has the sources twice: for grade.py, and for nbgrader."""
+    here = Path(grade.__file__).parent
+    options = SimpleNamespace(source=here / "source", submissions=[classroom])
+    paths = grade.submissions([classroom])
+    nbgrader = here.parent / "nbgrader"
+    with mock.patch.object(Path, "is_dir", lambda path: True):
+        hidden = grade.hidden_from_answers(options, paths)
+    assert {here, nbgrader, classroom.resolve()} == {*hidden}  # each holds all folders in it

@@ -318,7 +318,8 @@ def submissions(given):
 
 def hidden_from_answers(options, paths):
     """Folders that answers must not see, without those that Python needs."""
-    folders = {HERE, options.source.resolve(), *(path.resolve().parent for path in paths)}
+    folders = {HERE, HERE.parent / "nbgrader", options.source.resolve()}
+    folders |= {path.resolve().parent for path in paths}
     folders |= {path.resolve() for path in options.submissions if path.is_dir()}
     needed = [Path(p).resolve() for p in (sys.prefix, sys.base_prefix, tempfile.gettempdir())]
     holds = lambda folder: any(path.is_relative_to(folder) for path in needed)
