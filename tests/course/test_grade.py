@@ -26,6 +26,7 @@ from submissions import (
     small_source,
     with_answers,
 )
+from walls import wall
 
 each_part = pytest.mark.parametrize("part", PARTS)
 
@@ -152,10 +153,19 @@ HOSTILE = {
         "half a turn",
     ),
 }
+#: The attempts that only a wall of namespaces prevents; elsewhere they would harm this computer.
+NEED_A_WALL = {
+    "an end of its parents",
+    "the hidden tests",
+    "the table of the points",
+    "the judge's files",
+}
 
 
 @pytest.mark.parametrize("name", [*ANSWERS, *HOSTILE])
 def test_an_answer_counts_for_its_own_points_only(name, small, hand_in, monkeypatch):
+    if name in NEED_A_WALL and "unshare" not in wall([])[0]:
+        pytest.skip("this system offers no namespaces")
     monkeypatch.setenv("OURS", "a secret")
     code, why = (ANSWERS | HOSTILE)[name]
     code = code.replace("{table}", repr(str(small.path.parent / "../marks.csv")))
