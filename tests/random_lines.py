@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from cell_proofs import proof_cells, proved_by
 from derivation import *  # noqa: F403  the public vocabulary is under test
-from derivation import operations as ops
-from derivation.letters import Family
-from derivation.matrices import Expression, plus, product
-from derivation.printing import Text
-from derivation.reasons import Given, title_of
-from derivation.theorems import Instance
+from derivation.language import operations as ops
+from derivation.language.letters import Family
+from derivation.language.matrices import Expression, plus, product
+from derivation.printing.styles import Text
+from derivation.proving.reasons import Given, title_of
+from derivation.proving.theorems import Instance
 from test_lines import TRUE
 
 EVERY_LAW = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT)

@@ -9,8 +9,9 @@ import textwrap
 from collections import Counter
 
 import pytest
-from derivation import Derivation, ProofError, proofs, steps
+from derivation import Derivation, ProofError
 from derivation.kernel import normal, sums
+from derivation.proving import proofs, steps
 from judge.statements import Claim, judged
 from random_lines import line_of, roots
 

@@ -7,7 +7,8 @@ import time
 from typing import NamedTuple
 from unittest import mock
 
-from derivation import Derivation, proofs
+from derivation import Derivation
+from derivation.proving import proofs
 from files import NOTEBOOKS
 from live_proofs import live_cells
 

@@ -51,7 +51,7 @@ from pygments.lexers import PythonLexer
 from register import read_register
 
 sys.path.insert(0, str(NOTEBOOKS))
-from derivation.display import aligned, rows_of  # noqa: E402
+from derivation.proving.display import aligned, rows_of  # noqa: E402
 
 TEACHING = ROOT / "book" / "teaching"
 DECKS = TEACHING / "slides"

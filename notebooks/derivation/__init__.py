@@ -1,10 +1,8 @@
 """A small checker for derivations about matrices of symbolic shape.
 
-Only ``kernel`` is trusted; read it first.  What a reader writes is in ``letters``, ``index_forms``,
-``operations``, ``matrices``, ``symbols``, ``words``, ``vocabulary``, ``substitution``,
-``templates``, ``definitions`` and ``names``; ``printing``, ``notation`` and ``display`` print it;
-``justify``, ``hypotheses`` and ``proofs`` ask the kernel; ``evaluation``, ``torch_runs`` and
-``counterexamples`` look for numbers that contradict it.  ``checks``, the numeric side, needs torch.
+It has five floors, each of which imports only the floors before it: ``kernel``, the only one that
+is trusted; ``printing``, how signs look; ``language``, what a reader writes; ``refuting``, numbers
+that contradict a line; ``proving``, derivations.  ``checks``, the numeric side, needs torch.
 ``versions`` runs first and checks the installed version of SymPy.
 """
 
@@ -13,11 +11,11 @@ from .versions import require as _require
 
 _require("sympy")
 
-from .counterexamples import Counterexample, NoCounterexample, counterexample
-from .definitions import define, recursion
-from .index_forms import exp_of, log_of, root_of, total
+from .refuting.counterexamples import Counterexample, NoCounterexample, counterexample
+from .language.definitions import define, recursion
+from .language.index_forms import exp_of, log_of, root_of, total
 from .kernel.terms import ProofError
-from .letters import (
+from .language.letters import (
     ANGLE_ADDITION,
     COUNT,
     EXP_OF_SUM,
@@ -27,7 +25,7 @@ from .letters import (
     SECOND_MOMENTS,
     SPLIT,
 )
-from .matrices import (
+from .language.matrices import (
     causal,
     derivative,
     diag,
@@ -42,8 +40,8 @@ from .matrices import (
     tabulate,
     zeros,
 )
-from .substitution import over
-from .symbols import (
+from .language.substitution import over
+from .language.symbols import (
     Heads,
     Sequence,
     head,
@@ -57,11 +55,11 @@ from .symbols import (
     sequence,
     sizes,
 )
-from .operations import complete as _complete
-from .proofs import Derivation, Induction, attempt, proves, refusal
-from .reasons import given, unfold
-from .theorems import Theorem
-from .vocabulary import (
+from .language.operations import complete as _complete
+from .proving.proofs import Derivation, Induction, attempt, proves, refusal
+from .proving.reasons import given, unfold
+from .proving.theorems import Theorem
+from .language.vocabulary import (
     batch_norm,
     cos,
     entrywise,

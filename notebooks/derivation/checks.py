@@ -27,7 +27,7 @@ require("torch")
 
 import torch  # noqa: E402  (after the version check)
 
-from .theorems import Theorem  # noqa: E402
+from .proving.theorems import Theorem  # noqa: E402
 
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8}
 ACCUMULATED_IN = {

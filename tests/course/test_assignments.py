@@ -23,8 +23,8 @@ from derivation import (
     softmax_one,
     unfold,
 )
-from derivation.justify import rewritten
-from derivation.letters import Bijection, Family
+from derivation.language.letters import Bijection, Family
+from derivation.proving.justify import rewritten
 from files import Fault
 from submissions import PARTS, cell, small_source
 

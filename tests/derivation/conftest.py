@@ -1,7 +1,7 @@
 """A fixture for the tests of the checker, which share the letters in `shared_letters`."""
 
 import pytest
-from derivation import proofs
+from derivation.proving import proofs
 
 
 @pytest.fixture

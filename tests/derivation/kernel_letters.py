@@ -2,7 +2,7 @@
 
 from derivation.kernel import rules
 from derivation.kernel.terms import *
-from derivation.letters import exact_number, letter
+from derivation.language.letters import exact_number, letter
 
 num, POINT, n_and = exact_number, pos(UNIT), lambda m: Term("join", n, m)
 x, y, z = (letter(c, NUM) for c in "xyz")

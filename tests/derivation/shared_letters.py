@@ -2,8 +2,8 @@
 
 import pytest
 from derivation import *
-from derivation import operations, vocabulary
-from derivation.printing import Text
+from derivation.language import operations, vocabulary
+from derivation.printing.styles import Text
 
 n, m, d, k, h, t = sizes("n m d k h t")
 c, r, s = scalars("c r s")

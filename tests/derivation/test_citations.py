@@ -4,11 +4,11 @@ import copy
 
 import pytest
 import sympy as sp
-from derivation import justify
 from derivation.kernel import rules
-from derivation.letters import Index
-from derivation.reasons import Given
-from derivation.theorems import Instance
+from derivation.language.letters import Index
+from derivation.proving import justify
+from derivation.proving.reasons import Given
+from derivation.proving.theorems import Instance
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")

@@ -2,7 +2,7 @@
 
 import pytest
 import sympy as sp
-from derivation.nonzero import NonZero
+from derivation.language.nonzero import NonZero
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")

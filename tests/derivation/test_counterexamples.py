@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 import pytest
-from derivation.counterexamples import NoCounterexample
-from derivation.evaluation import EXACT, FLOAT, Instance
 from derivation.kernel import terms
-from derivation.letters import letter
+from derivation.language.letters import letter
+from derivation.refuting.counterexamples import NoCounterexample
+from derivation.refuting.evaluation import EXACT, FLOAT, Instance
 from shared_letters import *
 
 W, z, phi = Heads("W", m, n, n), sequence("z"), entrywise("φ")

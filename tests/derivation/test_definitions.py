@@ -3,7 +3,7 @@
 import pytest
 import sympy as sp
 from derivation.kernel.terms import fresh, pos
-from derivation.letters import size_term
+from derivation.language.letters import size_term
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 from derivation.kernel import rules, terms
 from derivation.kernel.terms import Term
-from derivation.letters import letter
+from derivation.language.letters import letter
 from shared_letters import *
 
 f, p = entrywise("f"), scalars("p", positive=True)

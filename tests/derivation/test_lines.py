@@ -6,7 +6,7 @@ Most tests run no line in torch, so that only the kernel can refuse lines.
 import pytest
 from derivation.kernel import rules
 from derivation.kernel.normal import LAWS
-from derivation.letters import Law
+from derivation.language.letters import Law
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")

@@ -4,9 +4,9 @@ Most cases were once attacks on the checker.
 """
 
 import pytest
-from derivation import vocabulary
-from derivation.letters import PRINTED
-from derivation.reasons import Given
+from derivation.language import vocabulary
+from derivation.language.letters import PRINTED
+from derivation.proving.reasons import Given
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")

@@ -7,10 +7,10 @@ compare both with a PyTorch function that neither of them calls.
 import pytest
 import torch
 import torch.nn.functional as F
-from derivation import vocabulary
-from derivation.evaluation import Instance
-from derivation.letters import Bijection, Family, scalar_letter, size_term
-from derivation.torch_runs import Sample
+from derivation.language import vocabulary
+from derivation.language.letters import Bijection, Family, scalar_letter, size_term
+from derivation.refuting.evaluation import Instance
+from derivation.refuting.torch_runs import Sample
 from shared_letters import *
 
 A, K_2 = matrix("A", d, n), matrix("K_2", k, d)

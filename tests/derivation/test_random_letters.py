@@ -1,7 +1,7 @@
 """A draw occurs only inside a mean and has its own law, of which two moments are known."""
 
 import pytest
-from derivation import proofs
+from derivation.proving import proofs
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")

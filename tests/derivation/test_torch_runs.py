@@ -3,10 +3,11 @@
 import pytest
 import sympy as sp
 import torch
-from derivation import proofs, torch_runs
-from derivation.letters import Family
-from derivation.nonzero import NonZero
-from derivation.torch_runs import RUNS, Sample, run_in_torch
+from derivation.language.letters import Family
+from derivation.language.nonzero import NonZero
+from derivation.proving import proofs
+from derivation.refuting import torch_runs
+from derivation.refuting.torch_runs import RUNS, Sample, run_in_torch
 from shared_letters import *
 
 NOT_MET = ("not run in torch: no sample met its hypotheses",)

@@ -8,9 +8,9 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from derivation.evaluation import Instance
-from derivation.letters import Bijection, Family, Index, scalar_letter, size_term
-from derivation.operations import Operation
+from derivation.language.letters import Bijection, Family, Index, scalar_letter, size_term
+from derivation.language.operations import Operation
+from derivation.refuting.evaluation import Instance
 
 from .arithmetic import Undefined, divided, root, slope
 

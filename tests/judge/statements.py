@@ -11,10 +11,10 @@ import random
 from dataclasses import dataclass, field
 
 import numpy as np
-from derivation.hypotheses import Condition
-from derivation.letters import Bijection, Family, Index
-from derivation.nonzero import NonZero
-from derivation.reasons import Given
+from derivation.language.letters import Bijection, Family, Index
+from derivation.language.nonzero import NonZero
+from derivation.proving.hypotheses import Condition
+from derivation.proving.reasons import Given
 
 from .arithmetic import CLOSE, NEAR_ZERO, STEP, Undefined, agree, array, difference, in_digits
 from .index_forms import Terms

@@ -12,9 +12,9 @@ from fractions import Fraction
 from functools import reduce
 
 import numpy as np
-from derivation import operations as ops
-from derivation import vocabulary
-from derivation.letters import End, Family, Join
+from derivation.language import operations as ops
+from derivation.language import vocabulary
+from derivation.language.letters import End, Family, Join
 
 from .arithmetic import FUNCTIONS, Undefined, array, difference, divided, root, slope
 from .index_forms import Terms

@@ -63,7 +63,16 @@ class Module:
         r"|_independence|_shape|_lines|_both|_names?|_print_Exp1|_array|_used"
         r"|start|_accelerator|_lack|_first_line"
     )
-    NOT_TRIED = {"display", "printing", "sizes_told", "notation", "goals", "versions", "__init__"}
+    NOT_TRIED = {
+        "display",
+        "rows",
+        "styles",
+        "sizes_told",
+        "notation",
+        "goals",
+        "versions",
+        "__init__",
+    }
 
     def __init__(self, path):
         self.path = Path(path)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import tomllib
 import venv
 
 import pytest
@@ -71,11 +70,3 @@ def test_the_command_and_a_program(command, tmp_path):
         assert "b_K: can go: softmax cancels it [3.1]" in done.stdout
     done = run(command.with_name("python"), "program.py")
     assert "no output depends on them (softmax cancels it [3.1])" in done.stdout, done.stderr
-
-
-def test_every_package_is_in_the_wheel():
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    there = (ROOT / "notebooks").glob("*/**/__init__.py")
-    assert sorted(listed) == sorted(
-        ".".join(p.parent.relative_to(ROOT / "notebooks").parts) for p in there
-    )

@@ -1,0 +1,157 @@
+"""Numbers in index form: the way in which readers write the entries of a matrix.
+
+A ``Number`` is a term of the kernel that Python's operators can combine; it records the reader's
+objects in the term: families, permutations, scalars, sizes.  A ``Position`` indexes an entry.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import sympy as sp
+
+from ..kernel import terms as k
+from ..kernel.terms import ProofError, Term
+from ..printing.notation import heads_in, in_the_book
+from .letters import Formula, as_size, exact, scalar_term, size_term, written
+
+#: The sorts of letters whose kind must be printed.
+KINDS_TOLD = ("FUN", "NUM", "SIZE")
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Formula):
+    """A number in index form; ``uses`` are the reader's letters in it.
+
+    ``uses`` has no default, because without it the letters would be printed without their kinds.
+    """
+
+    term: Term
+    uses: frozenset
+
+    @staticmethod
+    def _op(operation, one, other):
+        if operation is operator.sub:
+            return made("add", one, made("mul", -1, other))
+        if operation is operator.truediv:
+            return made("mul", one, made("inv", other))
+        return made({operator.add: "add", operator.mul: "mul"}[operation], one, other)
+
+    def __pow__(self, exponent):
+        if type(exponent) is not int and not isinstance(exponent, sp.Integer):
+            raise ProofError("an exponent in an index form must be an integer")
+        power = Number(Term("pow", self.term, abs(int(exponent))), self.uses)
+        return power if exponent >= 0 else 1 / power
+
+    def __rpow__(self, other):
+        raise ProofError("an exponent in an index form must be an integer")
+
+
+class Position(Number):
+    """A position; used as a number, it counts from 1."""
+
+    def __init__(self, term, place):
+        super().__init__(Term("place", place), frozenset())
+        object.__setattr__(self, "place", place)
+
+    @classmethod
+    def of(cls, place):
+        """The ``Position`` for a term of the kernel."""
+        return cls(None, place)
+
+
+def number_of(x):
+    """``x`` as a number in index form: unchanged if it is one; an exact scalar is converted."""
+    if isinstance(x, Number):
+        return x
+    try:
+        x = exact(x)
+    except ProofError as error:
+        raise ProofError(f"an index form takes entries and exact numbers: {error}") from None
+    return Number(scalar_term(x), frozenset(x.free_symbols))
+
+
+def made(op, *parts):
+    """The number that the operation ``op`` computes from ``parts``."""
+    parts = [number_of(p) for p in parts]
+    return Number(Term(op, *[p.term for p in parts]), _uses(parts))
+
+
+def _uses(parts):
+    return frozenset().union(*[p.uses for p in parts])
+
+
+def total(body, size):
+    """The sum of ``body(k)`` over all positions k of a range."""
+    size = as_size(size)
+    mark = k.fresh(k.pos(size_term(size)))
+    found = number_of(written("what total sums", body, Position.of(mark)))
+    uses = found.uses | size.free_symbols
+    return Number(Term("sum", k.abstract([mark], found.term)), uses)
+
+
+def exp_of(x):
+    """The exponential of a number, in an index form."""
+    return made("exp", x)
+
+
+def log_of(x):
+    """The natural logarithm of a number > 0, in an index form."""
+    return made("log", x)
+
+
+def root_of(x):
+    """The square root of a number, in an index form."""
+    return made("sqrt", x)
+
+
+def delta(p, q):
+    """1 if two positions of one range coincide, else 0."""
+    if not (isinstance(p, Position) and isinstance(q, Position)):
+        raise ProofError("delta takes two positions of an index form")
+    return Number(Term("delta", p.place, q.place), frozenset())
+
+
+@dataclass(frozen=True)
+class Table:
+    """A matrix in index form: a function of two positions, and the objects that it is made of."""
+
+    function: Term
+    uses: frozenset
+
+    def atoms(self, kind):
+        """The objects of one kind that the table is made of."""
+        return frozenset().union(*[u.atoms(kind) for u in self.uses])
+
+
+def tabled(body, shape):
+    """The `Table` with the entries ``body(i, j)``, as a matrix of this shape."""
+    marks = [k.fresh(k.pos(size_term(s))) for s in shape]
+    try:
+        return _tabled(marks, number_of(written("an index form", body, *map(Position.of, marks))))
+    except RecursionError:
+        raise ProofError("the index form is nested too deeply") from None
+
+
+def _term_of(letter):
+    """The kernel's letter for an object that an index form uses."""
+    if isinstance(letter, sp.Symbol):
+        return size_term(letter) if letter.is_integer else scalar_term(letter)
+    return getattr(letter, "term", None)  # a word has no letter of its own
+
+
+def _tabled(marks, found):
+    if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
+        raise ProofError("an index form may use only its own two indices and those of its sums")
+    own = {term for term in map(_term_of, found.uses) if term is not None} | set(marks)
+    sizes = frozenset().union(*[term.letters for term in own])
+    letters = [x for x in found.term.letters - own - sizes if x.args[1].op in KINDS_TOLD]
+    forgotten = [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]
+    told = {term for x in found.uses for term in getattr(getattr(x, "word", None), "terms", ())}
+    forgotten += [in_the_book(t.args[0])[0] for t in heads_in(found.term) - told]
+    if forgotten:
+        raise ProofError(f"an index form forgets what {forgotten[0]} is")
+    if any(x.args[1].op == "DRAW" for x in found.term.letters):
+        raise ProofError("an index form cannot contain draws: write the mean outside it")
+    return Table(k.abstract(marks, found.term), found.uses)

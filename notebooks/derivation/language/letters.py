@@ -1,0 +1,470 @@
+"""Laws, sizes, indices, and the objects that letters denote: what a reader writes first.
+
+Sizes and scalars are SymPy's symbols.  Each letter has a term of the kernel.  Nothing here is trusted:
+a mistake can only lead to a theorem about a letter other than the intended one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import re
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import sympy as sp
+from sympy import Basic, Expr, S, Tuple
+from sympy.core.symbol import Str
+
+from ..kernel import sums
+from ..kernel import terms as k
+from ..kernel.polynomials import ANGLE, EXP
+from ..kernel.sorts import KNOWN
+from ..kernel.terms import ProofError, Term
+from ..printing.notation import show_term
+from ..printing.styles import name_parts
+
+
+def written(what, body, *arguments):
+    """Call a reader's function; raise ProofError if it does not take these arguments, or fails."""
+    if not callable(body):
+        raise ProofError(f"{what} must be a function, such as lambda x: ..., not {body!r}")
+    try:
+        inspect.signature(body).bind(*arguments)
+    except TypeError:
+        count = f"{len(arguments)} argument" + "s" * (len(arguments) != 1)
+        raise ProofError(f"{what} is a function of {count} here") from None
+    except ValueError:  # Python cannot find this function's signature
+        pass
+    try:
+        return body(*arguments)
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise ProofError(f"{what} must be one formula, but Python says: {error}") from error
+
+
+class Sealed:
+    """An object that a definition's body may use but not compare, so the body cannot branch."""
+
+    __slots__ = ()
+    looks = 0  # counts comparisons, because a body may catch the errors that they raise
+
+    def _look(self, other=None):
+        Sealed.looks += 1
+        raise ProofError(
+            "a formula holds for every size, number and position: it cannot branch on one, and SymPy's "
+            "functions cannot evaluate one; write the root of c as c ** Rational(1, 2)"
+        )
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _look
+
+
+class Formula(Sealed):
+    """A sealed object that can be added, multiplied and divided; ``_op`` builds the result."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy must not broadcast over a formula
+
+    __add__ = __radd__ = lambda self, other: self._op(operator.add, self, other)
+    __mul__ = __rmul__ = lambda self, other: self._op(operator.mul, self, other)
+    __sub__ = lambda self, other: self._op(operator.sub, self, other)
+    __rsub__ = lambda self, other: self._op(operator.sub, other, self)
+    __truediv__ = lambda self, other: self._op(operator.truediv, self, other)
+    __rtruediv__ = lambda self, other: self._op(operator.truediv, other, self)
+    __neg__ = lambda self: self._op(operator.mul, -1, self)
+
+
+class Scalar(Formula):
+    """A sealed size, scalar or index: an argument of a definition, or a size from a shape."""
+
+    __slots__ = ("_inside",)
+
+    def __init__(self, inside):
+        self._inside = inside
+
+    def __repr__(self):
+        return "a sealed size, scalar or index"  # one text for all, so that it reveals nothing
+
+    @staticmethod
+    def _op(operation, one, other):
+        try:
+            return Scalar(operation(exact(one), exact(other)))
+        except ProofError:
+            return NotImplemented
+
+    def __pow__(self, other):
+        return self._op(operator.pow, self, other)
+
+
+def unsealed(x):
+    """The object inside x if x is sealed; otherwise x itself."""
+    return x._inside if type(x) is Scalar else x
+
+
+class Mismatch(ProofError):
+    """Two sizes that must be equal differ; `Template` then unites them and reads the body again."""
+
+    def __init__(self, one, other, message):
+        super().__init__("{}", message)
+        self.sizes = one, other
+
+
+def conform(ones, others, message):
+    """Raise Mismatch, with the text of ``message()``, if a size differs from its counterpart."""
+    for one, other in zip(ones, others):
+        if one != other:
+            raise Mismatch(one, other, message())
+
+
+@dataclass(frozen=True)
+class Law:
+    """A rule that a line may use if it names the rule; ``latex`` is the rule's printed form."""
+
+    name: str
+    latex: str
+
+
+REINDEX = Law(sums.REINDEX, sums.REINDEX)
+EXP_OF_SUM = Law(EXP, r"$e^{a+b}=e^a e^b$")
+SPLIT = Law(sums.SPLIT, sums.SPLIT)
+ANGLE_ADDITION = Law(ANGLE, ANGLE)
+SECOND_MOMENTS = Law(sums.MOMENTS, "linearity of E, second moments")
+COUNT = Law(sums.COUNT, r"$\sum_k[k\le i]=i$")
+ORDER = Law(sums.ORDER, sums.ORDER)
+LINEARITY = Law(sums.LINEAR, "linearity of E")
+LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER, LINEARITY)
+
+
+# ── Sizes and scalars ─────────────────────────────────────────────────────────────────────
+
+
+class Final:
+    """A base for classes without subclasses, because a reader's subclass could print anything."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more):
+        if any(issubclass(base, Final) and base is not Final for base in cls.__bases__):
+            raise TypeError(
+                f"{cls.__bases__[-1].__name__} has no subclasses, because they could print anything"
+            )
+        super().__init_subclass__(**more)
+
+
+class Join(Final, Expr):
+    """The size n + m of a range made of a first block of n and a second block of m.
+
+    Unlike the number n + m, it keeps the order of the blocks.
+    """
+
+    is_commutative = is_integer = is_positive = True
+    is_number = False
+
+    def __new__(cls, first, second):
+        return Expr.__new__(cls, as_size(first), as_size(second))
+
+
+def as_size(size):
+    """``size`` as a SymPy expression that is provably a positive integer; raises ProofError otherwise."""
+    try:
+        size = sp.sympify(unsealed(size), strict=True)
+    except sp.SympifyError:
+        size = None
+    if not isinstance(size, Expr):
+        raise ProofError("a size is an integer >= 1 or a letter made by sizes")
+    if isinstance(size, Join) or _is_size(size):
+        return size
+    if size.is_Mul and all(map(_is_size, size.args)):
+        return size
+    if size.is_Add and len(size.args) == 2:
+        one, other = size.args
+        raise ProofError(
+            f"{size} is not a size: write join({other}, {one}) or join({one}, {other}), "
+            "which say which block comes first"
+        )
+    raise ProofError(f"{size} is not a size: it must be provably an integer >= 1")
+
+
+def is_size(x):
+    try:
+        return bool(as_size(x))
+    except ProofError:
+        return False
+
+
+def _is_size(size):
+    if not _is_sympys(size):
+        return False
+    return (size.is_Integer and size > 0) or (
+        type(size) is sp.Symbol and size.is_integer and size.is_positive
+    )
+
+
+def number(size):
+    """The size as a number: ``join(n, m)`` becomes n + m."""
+    if isinstance(size, Join):
+        return number(size.args[0]) + number(size.args[1])
+    return size.func(*map(number, size.args)) if size.args else size
+
+
+def exact(scalar):
+    """``scalar`` as an exact SymPy number or symbol; refuses floats and foreign objects."""
+    try:
+        scalar = sp.sympify(unsealed(scalar), strict=True)
+    except sp.SympifyError:
+        raise ProofError(f"{scalar!r} is not a scalar") from None
+    if scalar.atoms(Index, End):
+        raise ProofError(f"{scalar} is not a scalar: it depends on a position")
+    if scalar.atoms(sp.Float):
+        raise ProofError(
+            f"{scalar} is a float: a derivation takes exact numbers only, such as Rational(1, 2)"
+        )
+    if not isinstance(scalar, sp.Expr):
+        raise ProofError(f"{scalar} is not a scalar")
+    if scalar.has(Join):
+        scalar = number(scalar)
+    for part in sp.preorder_traversal(scalar):
+        if not _is_exact(part):
+            raise ProofError(
+                f"{part} is not a scalar of the book: use scalars(), rationals and whole powers"
+            )
+    return _evaluated(scalar)
+
+
+def _evaluated(x):
+    """The number x, evaluated, because SymPy prints an unevaluated -1/(1/2) as -1/1/2."""
+    return x.func(*map(_evaluated, x.args)) if x.args else x
+
+
+def _is_sympys(x):
+    """Whether the class of x is SymPy's own; a reader's class could print anything."""
+    kind = type(x)
+    own = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    return own and kind.__module__.startswith("sympy.")
+
+
+def _is_exact(part):
+    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers.
+
+    Refuses nodes of classes that are not SymPy's own, because these could print anything.
+    """
+    if not _is_sympys(part):
+        return False
+    if isinstance(part, sp.Symbol):
+        kinds = ({"real": True}, {"positive": True}, {"integer": True, "positive": True})
+        return any(part == sp.Symbol(part.name, **kind) for kind in kinds)
+    if part.is_Pow:
+        return part.exp.is_Rational and part.exp.q in (1, 2)
+    return part.is_Rational or part.is_Add or part.is_Mul
+
+
+def exact_number(q):
+    """The kernel's term for a whole number or a Fraction."""
+    if type(q) not in (int, Fraction):
+        raise ProofError(f"{q!r} is not an exact number")
+    return Term("num", Fraction(q))
+
+
+#: The names that letters and words may have: Latin letters or one Greek letter, subscripts, primes.
+_PART = "(?:[A-Za-z]+|[ΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω])"
+READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
+#: Names of letters that the checker introduces; the mark ʼ occurs in no reader's name.
+_INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
+#: Names that the book prints itself, and well-known ones; a reader's word may not have them.
+PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
+           "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
+           "tan", "sinh", "cosh", "arctan", "sgn", "abs", "arg", "dim", "ker", "Re", "Im", "Pr",
+           *KNOWN}  # fmt: skip
+
+
+def letter(name, sort):
+    return Term("let", _named(name).name, sort)
+
+
+def _named(name):
+    """A name as SymPy stores it; raises ProofError for a name that does not print as written."""
+    name = getattr(name, "name", name)
+    return (_checked if type(name) is str else _checked.__wrapped__)(name)
+
+
+@lru_cache(maxsize=4096)
+def _checked(name):
+    if type(name) is not str or not (READERS.fullmatch(name) or _INNER.fullmatch(name)):
+        raise ProofError(
+            f"{name!r} is no name of a letter: Latin letters or a Greek one, subscripts after an "
+            "underscore, digits, and primes behind them"
+        )
+    return Str(name)
+
+
+def check_word(what, name):
+    """Refuse a name for a word or a function if it prints like one of the book's names."""
+    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' denotes a slope
+        raise ProofError(
+            f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
+            "underscore, and digits"
+        )
+    first = name_parts(name)[0]
+    if first in PRINTED or first.lower() in {known.lower() for known in PRINTED if known[1:]}:
+        raise ProofError(f"the book already uses the name {name}: choose another")
+
+
+def size_term(s):
+    """The kernel's term for a size."""
+    s = as_size(s)
+    if isinstance(s, Join):
+        return Term("join", *map(size_term, s.args))
+    if s.is_Integer:
+        return Term("lit", int(s))
+    return letter(s.name, k.SIZE) if s.is_Symbol else Term("times", *map(size_term, s.args))
+
+
+def size_symbol(letter):
+    """The symbol of the size that a kernel letter denotes."""
+    return sp.Symbol(letter.args[0], integer=True, positive=True)
+
+
+def size_of(term):
+    """The size that a kernel term denotes."""
+    if term.op == "let":
+        return size_symbol(term)
+    parts = [size_of(t) if type(t) is Term else sp.Integer(t) for t in term.args]
+    return Join(*parts) if term.op == "join" else sp.Mul(*parts)
+
+
+def scalar_letter(symbol):
+    """The kernel's letter for a scalar symbol."""
+    return letter(symbol.name, k.POSITIVE if symbol.is_positive else k.NUM)
+
+
+def scalar_term(s):
+    """The kernel's term for a scalar, or for a size used as a number."""
+    if isinstance(s, Join):
+        return Term("size", size_term(s))
+    if s.is_Rational:
+        return exact_number(Fraction(int(s.p), int(s.q)))
+    if s.is_Symbol:
+        return Term("size", size_term(s)) if s.is_integer else scalar_letter(s)
+    if s.is_Add or s.is_Mul:
+        return Term("add" if s.is_Add else "mul", *map(scalar_term, s.args))
+    base, exponent = scalar_term(s.base), s.exp
+    if exponent.q == 2:
+        base, exponent = Term("sqrt", base), 2 * exponent
+    power = Term("pow", base, abs(int(exponent)))
+    power = base if abs(exponent) == 1 else power
+    return power if exponent > 0 else Term("inv", power)
+
+
+# ── Indices, permutations, families ───────────────────────────────────────────────────────
+
+
+class Index(Final, Basic):
+    """A variable position in the range 1..size; if the size is 1, the only position, an ``End``."""
+
+    def __new__(cls, name, size):
+        size = as_size(size)
+        if size == 1:
+            return End(size)
+        return Basic.__new__(cls, _named(name), size)
+
+    def __str__(self):
+        return self.name
+
+    name = property(lambda self: self.args[0].name)
+    size = property(lambda self: self.args[1])
+    term = property(lambda self: letter(self.name, k.pos(size_term(self.size))))
+
+
+class End(Final, Basic):
+    """The only position in a range of size 1."""
+
+    def __new__(cls, size=S.One):
+        return Basic.__new__(cls, as_size(size))
+
+    size = property(lambda self: self.args[0])
+    term = property(lambda self: k.ONLY)
+
+
+class Bijection(Final, Basic):
+    """A bijection of the range 1..size onto itself."""
+
+    def __new__(cls, name, size):
+        return Basic.__new__(cls, _named(name), as_size(size))
+
+    name = property(lambda self: self.args[0].name)
+    size = property(lambda self: self.args[1])
+
+    @property
+    def term(self):
+        """The kernel's letter for the bijection."""
+        own = k.pos(size_term(self.size))
+        return letter(self.name, k.fun(own, kind="perm", result=own))
+
+
+KINDS = ("matrix", "mask", "random", "sequence")
+
+
+class Family(Final, Basic):
+    """What a letter denotes: a name, a kind, the sizes of the axes, and for a draw the variance.
+
+    The first axis of a sequence is the natural numbers.
+    """
+
+    def __new__(cls, name, kind, sizes, *variance):
+        sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
+        kind = kind if isinstance(kind, Basic) else Str(kind)
+        variance = [exact(v) for v in variance]
+        if kind.name not in KINDS or len(variance) != (kind.name == "random"):
+            raise ProofError(f"a letter is one of {', '.join(KINDS)}; a random one has a variance")
+        if any(not v.is_nonnegative for v in variance):
+            raise ProofError(f"a variance must be provably >= 0, which {variance[0]} is not")
+        return Basic.__new__(cls, _named(name), kind, Tuple(*sizes), *variance)
+
+    name = property(lambda self: self.args[0].name)
+    kind = property(lambda self: self.args[1].name)
+    sizes = property(lambda self: self.args[2])
+    variance = property(lambda self: self.args[3])
+    random = property(lambda self: self.kind == "random")
+
+    @property
+    def law(self):
+        """The kernel's letter for the law of a draw; no other draw has this law."""
+        return letter(self.name, k.LAW)
+
+    @property
+    def term(self):
+        """The kernel's letter for the family; if it is a draw, a mean has to bind it."""
+        axes = [k.NUM if s is S.Naturals else k.pos(size_term(s)) for s in self.sizes]
+        if self.random:
+            return letter(self.name, Term("DRAW", self.law, scalar_term(self.variance), *axes))
+        return letter(self.name, k.fun(*axes, kind="mask" if self.kind == "mask" else "any"))
+
+    @property
+    def function(self):
+        """The letter, written as a function of its positions."""
+        return eta(self.term)
+
+
+def eta(letter):
+    """A letter for a function f, written as the function x ↦ f(x)."""
+    sort = letter.args[1]
+    if sort.op != "FUN":
+        raise ProofError(f"{letter.args[0]} is a draw: it may occur only inside a mean")
+    marks = [k.fresh(s) for s in sort.args[2:]]
+    return k.abstract(marks, Term("app", letter, *marks))
+
+
+# ── Printed scalars and positions ─────────────────────────────────────────────────────────
+
+
+def show_number(style, scalar):
+    """Print a scalar or a size, which contains no position: τ, 1/d, 2."""
+    if isinstance(scalar, Join):
+        return style.joined(*[show_number(style, s) for s in scalar.args])
+    return show_term(style, scalar_term(scalar))
+
+
+def show_place(style, index):
+    """Print a reader's index, or the only position of its range."""
+    return style.name(index.name) if hasattr(index, "name") else show_number(style, index.size)

@@ -1,0 +1,446 @@
+"""Expressions of symbolic shape: matrices, and how a reader writes them.
+
+An expression is an operation applied to expressions; ``operations`` defines the meaning, the torch
+code and the printed form of each operation.  Tokens are rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+import sympy as sp
+from sympy import S
+from sympy.core.symbol import Str
+
+from ..kernel import terms as k
+from ..kernel.normal import Normal
+from ..kernel.sorts import range_of
+from ..kernel.terms import ProofError, abstract
+from ..printing.styles import Latex, Text
+from . import operations as ops
+from .index_forms import Number, Position, Table, tabled
+from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, conform, exact
+from .letters import size_of, size_term, unsealed
+from .shapes import shape_text
+from .sizes_told import telling_sizes
+
+DEEPEST = 100  # the deepest nesting of expressions, well within Python's recursion limit
+
+
+def _parameter(p):
+    """A parameter as it is stored: an object of the checker, or an exact number or size."""
+    if type(p) in (Index, End, Bijection, Family, Table, Str):
+        return p
+    return as_size(p) if isinstance(p, Join) else exact(p)
+
+
+_blind = [False]  # a stack whose last item says whether finding two expressions unequal is an error
+
+
+@contextlib.contextmanager
+def read_blindly(blindly=True):
+    """A context in which finding two expressions unequal is an error, if ``blindly``."""
+    _blind.append(blindly)
+    try:
+        yield
+    finally:
+        _blind.pop()
+
+
+class Expression:
+    """An operation applied to expressions; immutable, compared by structure.
+
+    ``axes`` are its two symbolic sizes; ``params`` are the parameters that are not expressions:
+    scalars, positions, permutations, names.
+    """
+
+    __slots__ = ("operation", "args", "params", "axes", "_hash", "depth")
+
+    def __init_subclass__(cls):
+        raise TypeError("Expression has no subclasses, because they could print anything")
+
+    def __init__(self, operation, args=(), params=(), wanted=None):
+        ops.demand_known(operation)
+        if not all(type(x) is Expression for x in args):
+            raise ProofError("an expression is made of expressions")
+        params = tuple(map(_parameter, params))
+        wanted = wanted and tuple(map(as_size, wanted))
+        axes = tuple(map(as_size, operation.axes(args, params, wanted)))
+        depth = 1 + max((x.depth for x in args), default=0)
+        if depth > DEEPEST:
+            raise ProofError(
+                "the expression is nested too deeply: abbreviate its parts with define"
+            )
+        values = (operation, tuple(args), params, axes)
+        for name, value in zip(self.__slots__, values):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_hash", hash(values))
+        object.__setattr__(self, "depth", depth)
+
+    def __setattr__(self, name, value):
+        raise AttributeError("expressions are immutable")
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        if not isinstance(other, Expression):
+            return NotImplemented
+        if self._hash != other._hash or not self._is_like(other):
+            if _blind[-1]:
+                Sealed.looks += 1
+                raise ProofError("a formula cannot branch on what an expression is")
+            return False
+        return True
+
+    def _is_like(self, other):
+        return (self.operation, self.params, self.axes, self.args) == (
+            other.operation, other.params, other.axes, other.args)  # fmt: skip
+
+    def __bool__(self):
+        raise ProofError("an expression is neither true nor false: use proves(theorem, …)")
+
+    # -- algebra
+
+    def __matmul__(self, other):
+        """The product; a product on the right keeps its brackets, so that it prints as written."""
+        return Expression(ops.PRODUCT_OF, [*factors_of(self), expression(other, "@")])
+
+    def __add__(self, other):
+        return plus(self, expression(other, "+"))
+
+    def __sub__(self, other):
+        return plus(self, scaled(-1, expression(other, "-")))
+
+    def __neg__(self):
+        return scaled(-1, self)
+
+    def __mul__(self, other):
+        return hadamard(self, other) if isinstance(other, Expression) else scaled(other, self)
+
+    def __rmul__(self, scalar):
+        return scaled(scalar, self)
+
+    def __truediv__(self, scalar):
+        return scaled(1 / exact(scalar), self)
+
+    # Methods of numeric matrices that an expression lacks: their errors say what to write instead.
+    def __pow__(self, exponent):
+        raise ProofError("an expression has no powers: write A @ A, A * A, or an index form")
+
+    def __rtruediv__(self, other):
+        raise ProofError("an expression cannot be a divisor: write an index form, see tabulate")
+
+    def __getitem__(self, at):
+        raise ProofError(
+            "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
+        )
+
+    # Python calls these only if the left side is not an expression; the errors say what to write.
+    def __rmatmul__(self, other):
+        return expression(other, "@")
+
+    def __radd__(self, other):
+        return expression(other, "+")
+
+    def __rsub__(self, other):
+        return expression(other, "-")
+
+    __array_ufunc__ = None  # NumPy must not broadcast over an expression
+
+    @property
+    def T(self):
+        """The transpose."""
+        return Expression(ops.TRANSPOSE, [self])
+
+    @property
+    def shape(self):
+        """The numbers of rows and columns, which a definition may use but not compare."""
+        return tuple(map(Scalar, self.axes))
+
+    # -- meaning
+
+    def entry(self, i, j):
+        """The entry at two positions, a term of the kernel."""
+        return self.operation.entry(self, i, j)
+
+    @property
+    def function(self):
+        """The expression as the kernel's function of two positions."""
+        return _function(self)
+
+    def run(self, sample):
+        """The value in torch float64, for a sample of sizes, entries and permutations."""
+        if self not in sample.values:
+            sample.values[self] = self.operation.run(self, sample)
+        return sample.values[self]
+
+    @staticmethod
+    def number(scalar):
+        """A scalar as a 1 × 1 matrix."""
+        return scaled(scalar, ones(1, 1))
+
+    # -- structure
+
+    def rebuilt(self, args):
+        """The same operation on other arguments; raises ProofError if they do not conform."""
+        if self.operation in (ops.PRODUCT_OF, ops.SUM_OF):
+            return with_factors(self, args) if self.operation is ops.PRODUCT_OF else plus(*args)
+        return Expression(self.operation, args, self.params, self.axes)
+
+    def walk(self):
+        """This expression and all its sub-expressions."""
+        yield self
+        for x in self.args:
+            yield from x.walk()
+
+    def operations(self):
+        """The operations in the expression and in the definitions that it uses."""
+        return _operations(self)
+
+    def words(self):
+        """The defined operations in the expression and in the definitions that it uses."""
+        return frozenset(operation for operation in self.operations() if operation.defined)
+
+    def atoms(self, kind):
+        """All objects of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
+        return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.axes)])
+
+    def free_scalars(self):
+        """The scalar and size symbols that no derivative binds."""
+        found = set().union(*[x.free_scalars() for x in self.args], set())
+        for basic in (*self.params, *self.axes):
+            found |= _atoms(basic, sp.Symbol)
+        return found - {self.params[0]} if self.operation is ops.DERIVATIVE else found
+
+    def index_names(self):
+        """The indices in the expression, such as a head's, free or bound."""
+        return self.atoms(Index)
+
+    def free_positions(self):
+        """The indices that nothing binds."""
+        found = set().union(*[x.free_positions() for x in self.args], set())
+        for basic in self.params:
+            found |= _atoms(basic, Index)
+        return found - {self.params[0]} if self.operation is ops.OVER else found
+
+    # -- printing
+
+    def show(self, style, tightness=0, names=None):
+        """The expression printed in a style; ``names`` maps sub-expressions to printed names."""
+        names = names or {}
+        if self in names:
+            indices = [style.name(k.name) for k in sorted(self.free_positions(), key=str)]
+            name = style.invented(names[self])
+            return style.at(name, *indices) if indices else name
+        piece, holds = self.operation.show(self, style, lambda x, t=0: x.show(style, t, names))
+        return piece if holds >= tightness else style.brackets(piece)
+
+    def _repr_latex_(self):
+        return f"$\\displaystyle {telling_sizes(self)[0].show(Latex())}$"
+
+    def __repr__(self):
+        return telling_sizes(self)[0].show(Text())
+
+
+@functools.lru_cache(maxsize=None)
+def _atoms(basic, kind):
+    return frozenset(basic.atoms(kind))
+
+
+@functools.lru_cache(maxsize=None)
+def _operations(x):
+    found = {x.operation}.union(*map(_operations, x.args))
+    if x.operation.expand is not None:
+        found |= _operations(x.operation.expand(x))
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=None)
+def _function(x):
+    marks = [k.fresh(k.pos(size_term(s))) for s in x.axes]
+    return abstract(marks, x.entry(*marks))
+
+
+def expression(x, sign):
+    """Return x if it is an expression; otherwise raise ProofError: ``sign`` needs an expression."""
+    if isinstance(x, Expression):
+        return x
+    if x is ...:
+        raise ProofError(f"the operand beside {sign} is still to be written, in place of ...")
+    raise ProofError(f"{sign} needs an expression of the book, not {x!r}")
+
+
+@functools.lru_cache(maxsize=None)
+def free_names(x):
+    """All that an expression depends on: letters, permutations, scalars, sizes, free indices."""
+    return frozenset(x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | x.free_positions())
+
+
+def made_of(x):
+    """The objects on which an entry of an expression depends: free names and operations."""
+    inside = set().union(*[operations_in(y) for y in x.walk()])
+    return frozenset(free_names(x) | inside)
+
+
+def operations_in(x):
+    """The operation of a node; for an index form, also the operations used in it."""
+    return {x.operation}.union(*[p.atoms(ops.Operation) for p in x.params])
+
+
+def is_permutation(x):
+    """Whether the form of an expression shows that it is a permutation matrix."""
+    if x.operation in (ops.PERMUTATION, ops.IDENTITY):
+        return True
+    return x.operation in (ops.TRANSPOSE, ops.PRODUCT_OF) and all(map(is_permutation, x.args))
+
+
+def is_mask(x):
+    """Whether the form of an expression shows that its entries are zeros and ones."""
+    if x.operation is ops.LETTER:
+        return x.params[0].kind == "mask"
+    if x.operation in (ops.ONES, ops.ZEROS, ops.CAUSAL, ops.HOLE) or is_permutation(x):
+        return True
+    if x.operation in (ops.TRANSPOSE, ops.HADAMARD, ops.STACK, ops.LAST_ROW, ops.SIZED):
+        return all(map(is_mask, x.args))
+    if (
+        x.operation is ops.PRODUCT_OF
+    ):  # one mask with permuted rows and columns, or an outer product
+        outer = all(y.axes[1] == 1 for y in x.args[:-1])
+        return all(map(is_mask, x.args)) and (
+            outer or sum(not is_permutation(y) for y in x.args) == 1
+        )
+    return False
+
+
+@functools.lru_cache(maxsize=None)
+def same(a, b):
+    """Whether plain algebra shows two expressions to be equal."""
+    if a == b or a.axes != b.axes:
+        return a == b
+    marks = k.looked_into(a.function)[1]
+    return Normal().same(*[k.opened(x.function, *marks) for x in (a, b)])
+
+
+# ── Well-known matrices ───────────────────────────────────────────────────────────────────
+
+
+def ones(rows, columns=1):
+    """The matrix of ones."""
+    return Expression(ops.ONES, wanted=(rows, columns))
+
+
+def zeros(rows, columns=1):
+    """The matrix of zeros."""
+    return Expression(ops.ZEROS, wanted=(rows, columns))
+
+
+def identity(n):
+    """The identity matrix."""
+    return Expression(ops.IDENTITY, wanted=(n, n))
+
+
+def causal(n):
+    """The causal mask: 1 if the column does not come after the row, else 0."""
+    return Expression(ops.CAUSAL, wanted=(n, n))
+
+
+def position_numbers(n):
+    """The column (1, 2, …, n)."""
+    return Expression(ops.POSITIONS, wanted=(n, 1))
+
+
+# ── Operations on expressions ─────────────────────────────────────────────────────────────
+
+
+def product(*factors):
+    """The matrix product, without brackets; neighbouring shapes must conform."""
+    flat = [y for x in factors for y in _flat(x)]
+    return flat[0] if len(flat) == 1 else Expression(ops.PRODUCT_OF, flat)
+
+
+def _flat(x):
+    return [y for f in x.args for y in _flat(f)] if x.operation is ops.PRODUCT_OF else [x]
+
+
+def factors_of(x):
+    """The factors of a product; for any other expression, that expression as the only factor."""
+    return x.args if x.operation is ops.PRODUCT_OF else (x,)
+
+
+def with_factors(x, args):
+    """A product with new factors, which have brackets exactly where the old factors had them."""
+    pairs = zip(x.args, args)
+    flat = [[a] if y.operation is ops.PRODUCT_OF else factors_of(a) for y, a in pairs]
+    return Expression(ops.PRODUCT_OF, [a for factors in flat for a in factors])
+
+
+def plus(*terms):
+    """The sum of matrices of the same shape."""
+    flat = [y for x in terms for y in (x.args if x.operation is ops.SUM_OF else [x])]
+    return flat[0] if len(flat) == 1 else Expression(ops.SUM_OF, flat)
+
+
+def scaled(scalar, x):
+    """A scalar times a matrix."""
+    return Expression(ops.SCALED, [expression(x, "*")], [exact(scalar)])
+
+
+def hadamard(a, b):
+    """The entrywise product."""
+    return Expression(ops.HADAMARD, [expression(a, "⊙"), expression(b, "⊙")])
+
+
+def diag(v):
+    """The diagonal matrix of a column."""
+    return Expression(ops.DIAG, [expression(v, "diag")])
+
+
+def stack(first, second):
+    """The rows of ``first`` above the rows of ``second``."""
+    return Expression(ops.STACK, [expression(first, "stack"), expression(second, "stack")])
+
+
+def last_row(x):
+    """The last row, of shape 1 × columns."""
+    return Expression(ops.LAST_ROW, [expression(x, "last_row")])
+
+
+def derivative(x, scalar):
+    """The derivative of x with respect to a scalar symbol, at 0; it binds the symbol."""
+    scalar = unsealed(scalar)
+    if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
+        raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")
+    return Expression(ops.DERIVATIVE, [expression(x, "derivative")], [scalar])
+
+
+def expectation(x):
+    """The mean over the random letters in x."""
+    return Expression(ops.EXPECTATION, [expression(x, "expectation")])
+
+
+def tabulate(body, rows=1, columns=1):
+    """The matrix whose entries are written in index form: ``tabulate(lambda i, j: term, n, m)``.
+
+    The terms are built from ``entry_of``, ``exp_of``, ``root_of``, ``total`` and arithmetic.
+    """
+    return Expression(ops.TABULATED, params=[tabled(body, (rows, columns))])
+
+
+def entry_of(x, i=None, j=None):
+    """An entry of an expression, for use in an index form; a missing position means the only one.
+
+    Raises ProofError if a position is missing although its range has more than one.
+    """
+    if not all(p is None or isinstance(p, Position) for p in (i, j)):
+        raise ProofError("entry_of takes positions from tabulate or total")
+    axes = expression(x, "entry_of").axes
+    ranges = [S.One if p is None else size_of(range_of(p.place)) for p in (i, j)]
+    conform(axes, ranges, lambda: (
+        f"an entry of a matrix of shape {shape_text(axes)} stands at a row and a column of it: these "
+        f"positions run to {shape_text(ranges)}"))  # fmt: skip
+    at = [k.ONLY if p is None else p.place for p in (i, j)]
+    return Number(x.entry(*at), made_of(x))

@@ -1,0 +1,164 @@
+"""One name, one meaning: the rules for names in everything that is printed together."""
+
+from __future__ import annotations
+
+import re
+
+from ..kernel.terms import ProofError
+from ..printing.notation import heads_in, in_the_kernel, words_in
+from ..printing.styles import Latex
+from . import operations as ops
+from .letters import Bijection, Family, scalar_letter, size_term
+from .matrices import operations_in
+
+#: Names that the book's own operations print, in either style.
+_PRINTED = {
+    ops.CAUSAL: "L",
+    ops.IDENTITY: "I",
+    ops.EXPECTATION: "E",
+    ops.DIAG: "diag",
+    ops.LAST_ROW: "last",
+}
+#: Names that no letter may have, even where the book's own matrix of that name does not occur.
+_NO_MATRIX = {"L", "I"}
+
+
+def _look(name):
+    """How a name looks on a page, however its subscripts are split."""
+    return re.sub(r"[{}\s]", "", Latex().name(name))
+
+
+def check_names(where, expressions, hypotheses=(), words=()):
+    """Check that each name has one meaning (shape, kind, definition) and cannot pass for an entry.
+
+    ``words`` are the words whose definitions are reasons of the line.
+    """
+    expressions = [*expressions, *[side for h in hypotheses for side in h.sides()]]
+    nodes = {y for x in expressions for y in x.walk()}
+    in_index_form = any(not h.sides() for h in hypotheses)
+    entries = in_index_form or any(y.operation is ops.TABULATED for y in nodes)
+    meaning, names = {}, []
+    for name, what, complaint in _meanings(expressions, nodes, entries):
+        if meaning.setdefault(_look(name), what) != what:
+            raise ProofError(f"{where}: {complaint}")
+        names.append(name)
+    _check_words(where, nodes, words, hypotheses, meaning)
+    _check_letters(where, expressions, hypotheses)
+    places = set().union(*map(_at_places, nodes))
+    places |= {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
+    for name in names:
+        if any(_look(base) in places for base in _cut(name)):
+            raise ProofError(f"{where}: the name {name} prints like an entry of another letter")
+
+
+def _check_words(where, nodes, words, hypotheses, meaning):
+    """Check that each name has one definition, also among words in conditions and reasons."""
+    words = {*words, *[o.word for y in nodes for o in operations_in(y) if o.word]}
+    known = {}
+    for word in words:
+        named = in_the_kernel(word.name)
+        if known.setdefault(named, word) is not word:
+            raise ProofError(f"{where}: the word {word.name} is used with two definitions")
+    abouts, alone = [h.about for h in hypotheses if not h.sides()], {}
+    heads = set().union(*map(heads_in, abouts))
+    for term in set().union(*map(words_in, abouts)):
+        name = term.args[0]
+        own = term in known[name].terms if name in known else _look(name) not in meaning
+        if not own:
+            raise ProofError(f"{where}: a condition contains another {name} than the printed one")
+        # if no line prints this name, readers cannot tell which of two meanings a condition uses
+        if name not in known and term in heads and alone.setdefault(name, term) != term:
+            raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
+
+
+def _check_letters(where, expressions, hypotheses):
+    """Check that letters in conditions are the letters that lines print under the same names."""
+    printed = {}
+    for x in expressions:
+        for letter in kernels_letters(x):
+            printed.setdefault(_look(letter.args[0]), set()).add(letter)
+    for about in [h.about for h in hypotheses if not h.sides()]:
+        for letter in about.letters:
+            if letter not in printed.setdefault(_look(letter.args[0]), {letter}):
+                name = letter.args[0]
+                raise ProofError(
+                    f"{where}: a condition contains another {name} than the printed one"
+                )
+
+
+def kernels_letters(x):
+    """The kernel's letters that an expression prints, or shows in a shape."""
+    families = x.atoms(Family)
+    laws = {f.law for f in families if f.random}
+    numbers = {size_term(s) if s.is_integer else scalar_letter(s) for s in x.free_scalars()}
+    others = families | x.atoms(Bijection) | x.free_positions()
+    return laws | numbers | {basic.term for basic in others}
+
+
+def _cut(name):
+    """The parts of a name before each subscript, except a subscript 0, which cannot be an index."""
+    cuts = [found.start() for found in re.finditer(r"_|(?<=[^0-9_])(?=[0-9])", name)]
+    return [name[:at] for at in cuts if name[at:].strip("_") != "0"]
+
+
+def _at_places(x):
+    """The names that an expression prints with a position: heads, sequences, recursions."""
+    found = {_look(x.params[0].name)} if _has_places(x) else set()
+    return found | {_look(o.name) for o in operations_in(x) if o.word and o.word.places}
+
+
+def _has_places(x):
+    """Whether an expression prints as a letter with a position."""
+    return x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
+
+
+def _meanings(expressions, nodes, entries):
+    """Yield (name, meaning, complaint if a name that looks alike has another meaning)."""
+    another = "the name {} is used with two shapes or kinds, or prints like another"
+    own = "a letter {} prints like the book's own: choose another"
+    for x in expressions:
+        bound = {y.params[0] for y in x.walk() if y.operation is ops.DERIVATIVE}
+        for basic in x.atoms(Family) | x.atoms(Bijection):
+            if basic.name in _NO_MATRIX:
+                yield basic.name, "the book's own", ""
+            complaint = own if basic.name in _NO_MATRIX else another
+            yield basic.name, basic, complaint.format(basic.name)
+        for basic in x.free_scalars() | bound:
+            if basic.name in _NO_MATRIX:
+                yield basic.name, "the book's own", ""
+            complaint = own if basic.name in _NO_MATRIX else another
+            yield basic.name, basic, complaint.format(basic.name)
+        for index in x.index_names():
+            complaint = f"the name {index.name} of an index is used for something else as well"
+            yield index.name, index, complaint
+    if entries:
+        yield "e", "the book's own", "the letter e prints like the exponential"
+    for operation in set().union(*map(operations_in, nodes)):
+        yield from _of_operation(operation)
+
+
+def _of_operation(operation):
+    """Yield the `_meanings` of the names that an operation itself prints."""
+    function = operation.name.removeprefix("entrywise ")
+    if operation.word or function != operation.name:
+        complaint = f"the word {function} is used with two definitions, or has the name of a letter"
+        yield function, operation.word or "a function", complaint
+        yield function + "'", "its slope", f"{function}' prints like the slope of {function}"
+    elif operation in _PRINTED or operation.name == "exp":
+        printed = _PRINTED.get(operation, "e")
+        complaint = f"the letter {printed} prints like the book's own {operation.name}"
+        yield printed, "the book's own", complaint
+
+
+def check_indices(where, expressions):
+    """Check that no index or scalar is both free and bound, or bound twice."""
+    binders = {
+        y for x in expressions for y in x.walk() if y.operation in (ops.OVER, ops.DERIVATIVE)
+    }
+    for outer in binders:
+        if any(y in binders and y.params == outer.params for y in outer.args[0].walk()):
+            raise ProofError(f"{where}: {outer.params[0].name} is bound within itself")
+    bound = {y.params[0] for y in binders}
+    free = set().union(*[x.free_positions() | x.free_scalars() for x in expressions])
+    if bound & free:
+        raise ProofError(f"{where}: {next(iter(bound & free)).name} is used free and bound")

@@ -1,0 +1,408 @@
+"""The operations that expressions are made of: each has an entry, torch code and a printed form.
+
+An operation holds all that the checker needs for its expressions.  Proofs are about its entry, a
+term of the kernel; its torch code is run for every line.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Callable
+
+import sympy as sp
+
+from ..kernel import terms as k
+from ..kernel.terms import ONE, ONLY, ZERO, Term, abstract
+from ..printing.notation import show_table
+from ..printing.styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside
+from .letters import Index, scalar_letter, scalar_term, show_number, show_place, size_term
+from .shapes import alike, as_wanted, binding, column, of_diag, of_letter, of_one, of_permutation
+from .shapes import of_product, of_scalar, of_sequence, of_stack, of_table, square
+
+
+class _LazyTorch:
+    """torch, imported when an operation first runs, so that the package works without it."""
+
+    def __getattr__(self, name):
+        import torch
+
+        return getattr(torch, name)
+
+
+torch = _LazyTorch()
+
+
+class NotRun(Exception):
+    """No sample could be made; the message says why."""
+
+
+_complete = []  # not empty once all of the book's own operations exist
+_known = weakref.WeakSet()
+
+
+def complete():
+    """From now on, allow only ``define``, ``recursion`` and ``entrywise`` to make operations."""
+    _complete.append(True)
+
+
+def known(operation):
+    """Register an operation as one of the checker's, and return it."""
+    _known.add(operation)
+    return operation
+
+
+def demand_known(operation):
+    """Raise TypeError for an operation that is not the checker's."""
+    if operation not in _known:
+        raise TypeError(
+            "Operation has no subclasses, because they could print anything; use define"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One kind of expression.
+
+    ``axes(args, params, wanted)`` returns the two sizes or raises ProofError (``shapes``).
+    ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
+    ``run(x, sample)`` is its value as a float64 tensor; ``show(x, style, show)`` is its text and
+    how tightly that binds; ``needs(x)`` are the expressions that must not vanish, in a reader's words.
+    An operation with a ``word``, which its user calls, is opaque until a line names its definition;
+    ``expand`` is its body if it is an abbreviation.
+    """
+
+    name: str
+    entry: Callable
+    run: Callable
+    show: Callable
+    axes: Callable = of_one
+    needs: Callable = lambda x: ()
+    expand: Callable | None = None
+    word: object = None
+
+    def __post_init__(self):
+        if not _complete:
+            _known.add(self)
+
+    def atoms(self, kind):
+        """For `Table.atoms`: {self} if this operation is of the given kind, else an empty set."""
+        return {self} if isinstance(self, kind) else set()
+
+    @property
+    def defined(self):
+        """Whether the operation has a definition that a line can name."""
+        return self.word is not None
+
+
+def _last(size):
+    return ONLY if size == 1 else Term("last", size_term(size))
+
+
+def _block(x, j):
+    mark = k.fresh(k.pos(size_term(x.axes[0])))
+    return abstract([mark], x.entry(mark, j))
+
+
+def _show_letter(x, style, show):
+    family, *indices = x.params
+    name = style.name(family.name)
+    if not indices:
+        return name, ATOM
+    return style.at(name, *[show_place(style, p) for p in indices]), ATOM
+
+
+def _product_entry(x, i, j):
+    """The entry of a product: a sum of products, with one sum for each inner axis."""
+    inner = [y.axes[0] for y in x.args[1:]]
+    marks = [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in inner]
+    factors = [y.entry(p, q) for y, p, q in zip(x.args, (i, *marks), (*marks, j))]
+    for mark in reversed(marks):
+        *factors, first, second = factors
+        body = Term("mul", first, second)
+        factors.append(body if mark is ONLY else Term("sum", abstract([mark], body)))
+    return factors[0]
+
+
+def _show_product(x, style, show):
+    return beside(style, [show(y, factor_tightness(y)) for y in x.args]), PRODUCT
+
+
+def factor_tightness(x):
+    """How tightly a factor must bind: a factor that is a product gets brackets."""
+    return POWER if x.operation is PRODUCT_OF else PRODUCT
+
+
+def _show_sum(x, style, show):
+    return " + ".join(show(y, SUM) for y in x.args).replace("+ " + style.minus, "- "), SUM
+
+
+def _show_scaled(x, style, show):
+    if x.params[0] == -1:
+        return style.minus + show(x.args[0], PRODUCT), SIGNED
+    if x.params[0] in (0, 1):  # beside a matrix, 0 and 1 could denote columns of zeros or ones
+        times = r"0 \times " if isinstance(style, Latex) else "0*"
+        return ("" if x.params[0] else times) + show(x.args[0], PRODUCT), PRODUCT
+    scalar = show_number(style, x.params[0])
+    if x.args[0].operation is ONES and x.axes == (1, 1):
+        return scalar, SUM if x.params[0].is_Add else SIGNED
+    negative = scalar.startswith("-") and not x.params[0].is_Add
+    sign, scalar = ("-", scalar[1:]) if negative else ("", scalar)
+    if x.params[0].is_Add or "/" in scalar:  # 1/d A might be read as 1/(d A)
+        scalar = style.brackets(scalar)
+    return sign + beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if sign else PRODUCT
+
+
+def _show_function(name):
+    return lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
+
+
+def _over_entry(x, i, j):
+    return Term("sum", abstract([x.params[0].term], x.args[0].entry(i, j)))
+
+
+def _run_over(x, sample):
+    index = x.params[0]
+    values = [x.args[0].run(sample.fixing({index: k})) for k in range(sample.size(index.size))]
+    return sum(values[1:], values[0])
+
+
+def _show_over(x, style, show):
+    index = x.params[0]
+    size = show_number(style, index.size)
+    return style.sum_over(style.name(index.name), size, show(x.args[0], PRODUCT)), PRODUCT
+
+
+def _derivative_entry(x, i, j):
+    return Term("deriv", abstract([scalar_letter(x.params[0])], x.args[0].entry(i, j)), ZERO)
+
+
+def _mean_entry(x, i, j):
+    body = x.args[0].entry(i, j)
+    draws = sorted((y for y in body.letters if y.args[1].op == "DRAW"), key=lambda y: y.key)
+    return Term("mean", abstract(draws, body)) if draws else body
+
+
+def _row_of(sequence, t, j):
+    return Term("app", sequence.term, t, j)
+
+
+def _run_derivative(x, sample):
+    """The derivative by fourth-order central differences, with the most stable of several steps."""
+
+    def difference(step):
+        f = {c: x.args[0].run(sample.fixing({x.params[0]: c * step})) for c in (-2, -1, 1, 2)}
+        return (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
+
+    found = [difference(10.0**-k) for k in range(2, 8)]
+    changes = [(b - a).abs().max().item() for a, b in zip(found, found[1:])]
+    return found[1 + min(range(5), key=changes.__getitem__)]
+
+
+def _show_derivative(x, style, show):
+    return style.derivative(show_number(style, x.params[0]), show(x.args[0], PRODUCT)), PRODUCT
+
+
+def _show_sized(x, style, show):
+    """Print an expression without letters together with the sizes that nothing else shows."""
+    x, said = x.args[0], x.params
+    sizes = [show_number(style, s) if axis in said else "" for axis, s in enumerate(x.axes)]
+    if x.operation is ONES and x.axes != (1, 1):
+        return style.ones(*x.axes, sizes), ATOM if 1 in x.axes else PRODUCT
+    if x.operation is TABULATED:
+        return show_table(style, x.params[0].function, sizes)
+    both = x.operation is ZEROS
+    told = style.by([show_number(style, s) for s in x.axes]) if both else sizes[0] or sizes[1]
+    return style.at(show(x), told), ATOM
+
+
+def _show_positions(x, style):
+    if x.axes[0] == 1:
+        return "(1)" if isinstance(style, Latex) else "1[1]"  # (1) could be a matrix of ones
+    last = show_number(style, x.axes[0])
+    return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
+
+
+def _show_tabulated(x, style, show):
+    return show_table(style, x.params[0].function)
+
+
+LETTER = Operation(
+    "letter",
+    axes=of_letter,
+    entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
+    run=lambda x, sample: sample.family(x.params[0])[
+        tuple(sample.position(p) for p in x.params[1:])
+    ],
+    show=_show_letter,
+)
+TERM = Operation(
+    "term",
+    axes=of_sequence,
+    entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
+    run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
+    show=lambda x, style, show: (
+        style.at(style.name(x.params[0].name), show_number(style, x.params[1])),
+        ATOM,
+    ),
+)
+PREFIX = Operation(
+    "prefix",
+    axes=of_sequence,
+    entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
+    run=lambda x, sample: sample.terms(x.params[0], sample.size(x.axes[0])),
+    show=lambda x, style, show: (
+        style.at(style.name(x.params[0].name), "1:" + show_number(style, x.axes[0])), ATOM),
+)  # fmt: skip
+PERMUTATION = Operation(
+    "permutation",
+    axes=of_permutation,
+    entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
+    run=lambda x, sample: sample.permutation(x.params[0]),
+    show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
+)
+ONES = Operation(
+    "ones",
+    axes=as_wanted,
+    entry=lambda x, i, j: ONE,
+    run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
+    show=lambda x, style, show: (style.ones(*x.axes), POWER if x.axes[0] == 1 else ATOM),
+)
+ZEROS = Operation(
+    "zeros",
+    axes=as_wanted,
+    entry=lambda x, i, j: ZERO,
+    run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
+    show=lambda x, style, show: ("0", ATOM),
+)
+IDENTITY = Operation(
+    "identity",
+    axes=square,
+    entry=lambda x, i, j: Term("delta", i, j),
+    run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
+    show=lambda x, style, show: ("I", ATOM),
+)
+CAUSAL = Operation(
+    "causal",
+    axes=square,
+    entry=lambda x, i, j: Term("le", j, i),
+    run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
+    show=lambda x, style, show: (style.name("L"), ATOM),
+)
+POSITIONS = Operation(
+    "positions",
+    axes=column,
+    entry=lambda x, i, j: Term("place", i),
+    run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
+    show=lambda x, style, show: (_show_positions(x, style), ATOM if x.axes[0] == 1 else POWER),
+)
+PRODUCT_OF = Operation(
+    "product",
+    axes=of_product,
+    entry=_product_entry,
+    run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
+    show=_show_product,
+)
+SUM_OF = Operation(
+    "sum",
+    axes=alike("+"),
+    entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
+    run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
+    show=_show_sum,
+)
+SCALED = Operation(
+    "scaled",
+    axes=of_scalar,
+    entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
+    run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
+    show=_show_scaled,
+    needs=lambda x: [x.number(p.base) for p in x.params[0].atoms(sp.Pow)
+                     if p.exp.could_extract_minus_sign()],
+)  # fmt: skip
+TRANSPOSE = Operation(
+    "transpose",
+    axes=lambda *given: of_one(*given)[::-1],
+    entry=lambda x, i, j: x.args[0].entry(j, i),
+    run=lambda x, sample: x.args[0].run(sample).T,
+    show=lambda x, style, show: (
+        style.transposed(show(x.args[0], POWER + 1))
+        if x.args[0].operation is not ONES or 1 in x.axes
+        else style.ones(*x.axes),
+        POWER,
+    ),
+)
+HADAMARD = Operation(
+    "hadamard",
+    axes=alike("⊙"),
+    entry=lambda x, i, j: Term("mul", *[y.entry(i, j) for y in x.args]),
+    run=lambda x, sample: x.args[0].run(sample) * x.args[1].run(sample),
+    show=lambda x, style, show: (style.hadamard.join(show(y, POWER) for y in x.args), SIGNED),
+)
+DIAG = Operation(
+    "diag",
+    axes=of_diag,
+    entry=lambda x, i, j: Term("mul", Term("delta", i, j), x.args[0].entry(i, ONLY)),
+    run=lambda x, sample: torch.diag(x.args[0].run(sample)[:, 0]),
+    show=_show_function("diag"),
+)
+STACK = Operation(
+    "stack",
+    axes=of_stack,
+    entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
+    run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
+    show=lambda x, style, show: (style.stacked(*map(show, x.args)), ATOM),
+)  # fmt: skip
+LAST_ROW = Operation(
+    "last row",
+    axes=lambda *given: (1, of_one(*given)[1]),
+    entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].axes[0]), j),
+    run=lambda x, sample: x.args[0].run(sample)[-1:],
+    show=_show_function("last"),
+)
+OVER = Operation(
+    "over",
+    axes=binding(Index, "a sum runs over an index made by head(name, count)"),
+    entry=_over_entry,
+    run=_run_over,
+    show=_show_over,
+)
+DERIVATIVE = Operation(
+    "derivative",
+    axes=binding(sp.Symbol, "a derivative is taken along a scalar"),
+    entry=_derivative_entry,
+    run=_run_derivative,
+    show=_show_derivative,
+)
+EXPECTATION = Operation(
+    "expectation",
+    entry=_mean_entry,
+    run=lambda x, sample: sample.expectation(x.args[0]),
+    show=_show_function("E"),
+)
+TABULATED = Operation(
+    "index form",
+    axes=of_table,
+    entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
+    run=lambda x, sample: sample.table(x),
+    show=_show_tabulated,
+)
+SIZED = Operation(
+    "sized",
+    axes=lambda args, params, wanted: args[0].axes,
+    entry=lambda x, i, j: x.args[0].entry(i, j),
+    run=lambda x, sample: x.args[0].run(sample),
+    show=_show_sized,
+)
+
+
+def free_letter(free):
+    """The kernel's letter for a free scalar or index."""
+    return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
+
+
+HOLE = Operation(  # marks where one side of an equation is replaced by the other
+    "hole",
+    axes=lambda args, params, wanted: params[0].sizes[-2:],
+    entry=lambda x, i, j: Term("app", x.params[0].term, *map(free_letter, x.params[1:]), i, j),
+    run=None, show=None,
+)  # fmt: skip

@@ -1,0 +1,159 @@
+"""Find sizes of ones, zeros, identities and tables that nothing else in a printed line shows.
+
+Readers know the shapes of the letters of a line, and the sizes of all that must conform with them.
+Every other size is printed in one place of the line, as in exp(0[n×m]) exp(0) = m 11ᵀ.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from ..kernel import terms as k
+from ..printing.notation import is_a_place_of_a_letter
+from . import operations as ops
+
+_SILENT = (
+    ops.ONES,
+    ops.ZEROS,
+    ops.IDENTITY,
+    ops.CAUSAL,
+    ops.TABULATED,
+)  # operations whose printed form is the same at every size
+
+
+def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
+    """The same expressions, of one shape, with sizes printed where nothing else shows them.
+
+    A line is true whatever the sizes of its sides, so these are printed only if an expression
+    ``beside`` the line, or a condition (with sizes ``spoken_of``), contains them.  A hypothesis
+    holds only for its own shape, so for its sides a caller passes ``all_of_them``.
+    """
+    axes = _Axes(all_of_them)
+    axes.scalars |= set(spoken_of)
+    for part in (part for x in beside for part in x.walk()):
+        axes.scalars |= {s for x in (*part.axes, *part.params) for s in x.atoms(sp.Symbol)}
+    for root, x in enumerate(expressions):
+        axes.read(x, (root,))
+        axes.same(((root,), 0), ((0,), 0))
+        axes.same(((root,), 1), ((0,), 1))
+    told = axes.to_say()
+    return tuple(_saying(x, (root,), told) for root, x in enumerate(expressions))
+
+
+class _Axes:
+    """The axes (path, 0 for rows or 1 for columns), united where the text shows equal sizes."""
+
+    def __init__(self, all_of_them):
+        self.all_of_them = all_of_them
+        self.above, self.sizes, self.silent = {}, {}, {}
+        self.told, self.scalars, self.transposed = set(), set(), set()
+
+    def same(self, one, other):
+        """Record that printed text shows two axes to have the same size."""
+        self.above[self.find(one)] = self.find(other)
+
+    def find(self, axis):
+        """The representative of all axes that are united with this one."""
+        while axis in self.above and self.above[axis] != axis:
+            axis = self.above[axis]
+        return axis
+
+    def read(self, x, path):
+        """Record all axes of an expression and of its parts."""
+        for axis in (0, 1):
+            self.sizes[path, axis] = x.axes[axis]
+        for p in x.params:
+            self.scalars |= p.atoms(sp.Symbol)
+        for at, y in enumerate(x.args):
+            self.transposed |= {(*path, at)} if x.operation is ops.TRANSPOSE else set()
+            self.read(y, (*path, at))
+        self._unite(x, path)
+        if x.operation in _SILENT:
+            self._read_silent(x, path)
+        elif not x.args:
+            self.told |= {(path, 0), (path, 1)}
+
+    def _unite(self, x, path):
+        below = [(*path, at) for at in range(len(x.args))]
+        links = _LINKS.get(x.operation, _axis_by_axis)
+        for one, other in links(x, path, below):
+            self.same(one, other)
+        if x.operation in (ops.STACK, ops.LAST_ROW):
+            self.told.add((path, 0))
+        if x.operation.expand:
+            self.told |= {(path, 0), (path, 1)}  # a word's definition and arguments show its sizes
+
+    def _read_silent(self, x, path):
+        if x.operation is ops.ONES and x.axes == (1, 1):
+            if path not in self.transposed:
+                return  # a 1 × 1 matrix of ones prints as the number 1
+            self.silent[path] = x  # without its size, 1ᵀ would be read as a row
+            return
+        self.silent[path] = x
+        for axis in (0, 1):
+            if _shows_itself(x, axis):
+                self.told.add((path, axis))
+
+    def to_say(self):
+        """{path: the axes whose size has to be printed at this path}."""
+        told, found = {self.find(axis) for axis in self.told}, {}
+        for path in sorted(self.silent):
+            for axis in (0, 1):
+                united = self.find((path, axis))
+                if united not in told and not self._is_any_size(united):
+                    found.setdefault(path, set()).add(axis)
+                    told.add(united)
+        return found
+
+    def _is_any_size(self, united):
+        """Whether the size belongs to a whole side and nothing else in the text depends on it."""
+        if self.all_of_them:
+            return False
+        outer = {self.find(((0,), axis)) for axis in (0, 1)}
+        size = self.sizes[united]
+        others = {s for axis, s in self.sizes.items() if self.find(axis) != united}
+        mentioned = self.scalars.union(*[s.free_symbols for s in others])
+        return united in outer and size.is_Symbol and size not in mentioned
+
+
+def _axis_by_axis(x, path, below):
+    if x.operation.expand:
+        return []  # the arguments of a reader's word need not conform
+    return [((path, axis), (y, axis)) for y in below for axis in (0, 1)]
+
+
+def _chained(x, path, below):
+    inner = [((p, 1), (q, 0)) for p, q in zip(below, below[1:])]
+    return [((path, 0), (below[0], 0)), ((path, 1), (below[-1], 1)), *inner]
+
+
+_LINKS = {
+    ops.PRODUCT_OF: _chained,
+    ops.TRANSPOSE: lambda x, path, below: [((path, k), (below[0], 1 - k)) for k in (0, 1)],
+    ops.DIAG: lambda x, path, below: [((path, k), (below[0], 0)) for k in (0, 1)],
+    ops.STACK: lambda x, path, below: [((path, 1), (y, 1)) for y in below],
+    ops.LAST_ROW: lambda x, path, below: [((path, 1), (below[0], 1))],
+    ops.IDENTITY: lambda x, path, below: [((path, 0), (path, 1))],
+    ops.CAUSAL: lambda x, path, below: [((path, 0), (path, 1))],
+}
+
+
+def _shows_itself(x, axis):
+    """Whether x prints so that this size is clear: it is 1, or a letter in a table shows it."""
+    if x.operation is ops.ONES:
+        return x.axes[axis] == 1
+    if x.operation is not ops.TABULATED:
+        return False
+    body, marks = k.looked_into(x.params[0].function)
+    return x.axes[axis] == 1 or is_a_place_of_a_letter(marks[axis], body)
+
+
+def _saying(x, path, told):
+    if path in told:
+        return type(x)(ops.SIZED, [x], [*map(sp.Integer, sorted(told[path]))])
+    args = [_saying(y, (*path, at), told) for at, y in enumerate(x.args)]
+    return (
+        type(x)(x.operation, args, x.params, x.axes)
+        if any(y is not z for y, z in zip(args, x.args))
+        else x
+    )

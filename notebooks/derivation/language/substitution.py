@@ -1,0 +1,345 @@
+"""Replace letters by terms: the only way to instantiate a theorem.
+
+A substitution is simultaneous, checks sorts again, and avoids capture: the index of a sum or the
+scalar of a derivative is renamed if a substituted term contains its name.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from ..kernel import terms as k
+from ..kernel.normal import Normal
+from ..kernel.terms import ProofError, Term
+from . import operations as ops
+from .index_forms import Table
+from .letters import Bijection, End, Family, Index, Join, as_size, exact, number, scalar_letter
+from .letters import scalar_term, size_term, unsealed
+from .matrices import Expression, derivative, expression, free_names, is_mask, is_permutation
+from .matrices import made_of
+from .symbols import Heads, Sequence
+
+
+class Substitution:
+    """Replaces families, permutations, symbols (sizes or scalars) and free indices."""
+
+    def __init__(self, families=None, permutations=None, symbols=None, indices=None):
+        self.families, self.permutations = families or {}, permutations or {}
+        self.symbols, self.indices = symbols or {}, indices or {}
+        values = (*self.families.values(), *self.permutations.values())
+        self.taken = set(self.symbols.values()) | set(self.indices.values())
+        self.taken |= set().union(*[s.free_symbols for s in self.symbols.values()])
+        self.taken |= set().union(*[free_names(v) for v in values if isinstance(v, Expression)])
+
+    def values(self):
+        """The expressions that are substituted; a scalar becomes a 1 × 1 matrix."""
+        letters = [*self.families.values(), *self.permutations.values()]
+        numbers = [s for old, s in self.symbols.items() if not old.is_integer]
+        return [v for v in letters if isinstance(v, Expression)] + [
+            Expression.number(s) for s in numbers
+        ]
+
+    # -- applying
+
+    def __call__(self, x):
+        operation = x.operation
+        if operation is ops.LETTER:
+            return self._letter(x)
+        if operation is ops.PERMUTATION:
+            return self._permutation(x)
+        if operation in (ops.OVER, ops.DERIVATIVE):
+            binder, inner = self.bind(x.params[0], free_names(x.args[0]))
+            body = inner(x.args[0])
+            return _sum(binder, body) if operation is ops.OVER else derivative(body, binder)
+        args = [self(y) for y in x.args]
+        if operation in (ops.PRODUCT_OF, ops.SUM_OF):
+            return x.rebuilt(args)
+        params = [self._parameter(p) for p in x.params]
+        return Expression(operation, args, params, tuple(self.size(s) for s in x.axes))
+
+    def bind(self, binder, inside):
+        """A binder with its new range, and the substitution below it.
+
+        The binder is renamed if its name occurs in a substituted term or free ``inside`` its scope.
+        """
+        taken = self.taken | {self._kept(name) for name in inside if name != binder}
+        if isinstance(binder, Index):
+            name, size = binder.name, self.size(binder.size)
+            while size != 1 and Index(name, size) in taken:
+                name += "'"
+            new = Index(name, size)
+            return new, self._with(indices={**self.indices, binder: new})
+        new = binder
+        while new in taken:
+            new = sp.Symbol(new.name + "'", real=True)
+        return new, self._with(symbols={**self.symbols, binder: new})
+
+    def _kept(self, name):
+        return self._position(name) if isinstance(name, Index) else name
+
+    def _with(self, **changes):
+        parts = {n: getattr(self, n) for n in ("families", "permutations", "symbols", "indices")}
+        return Substitution(**{**parts, **changes})
+
+    def size(self, size):
+        """A size with its symbols replaced."""
+        return as_size(size.xreplace(self.symbols))
+
+    def _letter(self, x):
+        family, *heads = x.params
+        meant = self.families.get(family)
+        if isinstance(meant, Expression):
+            return meant
+        family = self.family(family)
+        return Expression(ops.LETTER, params=[family, *map(self._position, heads)])
+
+    def family(self, family):
+        """What replaces a family: another family, or the same family with new sizes."""
+        meant = self.families.get(family)
+        if meant is not None:
+            return meant.params[0] if isinstance(meant, Expression) else meant.family
+        sizes = [s if s is sp.S.Naturals else self.size(s) for s in family.sizes]
+        return Family(
+            family.name, family.kind, sizes, *[_rebuilt(e, self.symbols) for e in family.args[3:]]
+        )
+
+    def _permutation(self, x):
+        old = x.params[0]
+        if old in self.permutations:
+            return self.permutations[old]
+        size = self.size(old.size)
+        return Expression(ops.PERMUTATION, params=[Bijection(old.name, size)])
+
+    def _position(self, p):
+        if p in self.indices:
+            return self.indices[p]
+        return Index(p.name, self.size(p.size)) if isinstance(p, Index) else p
+
+    def _parameter(self, p):
+        if isinstance(p, Family):
+            if isinstance(self.families.get(p), Expression):
+                raise ProofError(f"{p.name} occurs inside a definition as a family of matrices")
+            return self.family(p)
+        if isinstance(p, Index):
+            return self._position(p)
+        if isinstance(p, Join) or isinstance(p, sp.Symbol) and p.is_integer:
+            return self.size(p)
+        if isinstance(p, Table):
+            return self._table(p)
+        return exact(_rebuilt(p, self.symbols)) if isinstance(p, sp.Expr) else p
+
+    # -- index forms
+
+    def _table(self, table):
+        used = [self._used(u) for u in table.uses]
+        return Table(k.put(table.function, self.meant()), frozenset().union(*used))
+
+    def _used(self, letter):
+        """The objects that a table uses instead of this letter after the substitution."""
+        if isinstance(letter, Family):
+            x = self.families.get(letter)
+            return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
+        if isinstance(letter, ops.Operation):
+            return {letter}
+        if isinstance(letter, Bijection):
+            return made_of(self._permutation(_matrix_of(letter)))
+        if isinstance(letter, sp.Symbol):
+            return set(self.symbols.get(letter, letter).free_symbols)
+        return {self._position(letter)}
+
+    def meant(self):
+        """The substitution for the kernel: {letter: term}."""
+        found = {
+            f.term: self._function(f, value) for f, value in self.families.items() if not f.random
+        }
+        drawn = [
+            f for f in self.families if f.random
+        ]  # means bind the letters of draws, but not their laws
+        found |= {f.law: self.family(f).law for f in drawn}
+        for symbol, value in self.symbols.items():
+            if symbol.is_integer:
+                found[size_term(symbol)] = size_term(value)
+            else:
+                found[scalar_letter(symbol)] = scalar_term(value)
+        for bijection, value in self.permutations.items():
+            found[bijection.term] = permuting(value)
+        return found | {index.term: value.term for index, value in self.indices.items()}
+
+    @staticmethod
+    def _function(family, value):
+        if not isinstance(value, Expression):
+            return value.family.function
+        if family.kind != "mask":
+            return value.function
+        body, marks = k.looked_into(value.function)  # `is_mask` may hold only for the normal form
+        return k.abstract(marks, Normal().canonical(body))
+
+    # -- checking
+
+    @classmethod
+    def checked(cls, theorem, meant):
+        """The substitution that keywords describe; raises ProofError for what does not fit."""
+        return _Matching(theorem).match(meant)
+
+
+def over(index, body):
+    """The sum of ``body`` over an index made by ``head``, as in multi-head attention.
+
+    If an inner sum has an index of the same name, this index gets a prime.
+    """
+    index = unsealed(index)
+    if not isinstance(index, (Index, End)):
+        raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
+    bound = {x.params[0] for x in expression(body, "over").walk() if x.operation is ops.OVER}
+    while index in bound:
+        renamed = Index(index.name + "'", index.size)
+        index, body = renamed, Substitution(indices={index: renamed})(body)
+    return _sum(index, body)
+
+
+def _sum(index, body):
+    return body if isinstance(index, End) else Expression(ops.OVER, [body], [index])
+
+
+def _matrix_of(bijection):
+    return Expression(ops.PERMUTATION, params=[bijection])
+
+
+def permuting(x):
+    """The kernel's function for a permutation matrix P: row i of P X is row π(i) of X."""
+    mark = k.fresh(k.pos(size_term(x.axes[0])))
+    return k.abstract([mark], _moved(x, 1, mark))
+
+
+def _moved(x, way, place):
+    """The image of a position; row i of (P Q) X is row π_Q(π_P(i)) of X."""
+    if x.operation is ops.PERMUTATION:
+        return Term("move", x.params[0].term, way, place)
+    if x.operation is ops.IDENTITY:
+        return place
+    if x.operation is ops.TRANSPOSE:
+        return _moved(x.args[0], -way, place)
+    for y in x.args if way > 0 else reversed(x.args):
+        place = _moved(y, way, place)
+    return place
+
+
+def _rebuilt(scalar, symbols):
+    """Replace symbols in a scalar, all at once; a joined size becomes its number n + m."""
+    return scalar.xreplace({symbol: number(value) for symbol, value in symbols.items()})
+
+
+def _is_drawn(x):
+    """Whether an expression contains a draw that no mean in it binds."""
+    return any(y.args[1].op == "DRAW" for y in x.function.letters)
+
+
+class _Matching:
+    """Reads the keywords that replace the letters of a theorem."""
+
+    def __init__(self, theorem):
+        self.title = theorem.title
+        self.letters = {}
+        sides = [theorem.lhs, theorem.rhs]
+        for h in theorem.hypotheses:
+            sides += h.sides()
+        for x in sides:
+            for basic in free_names(x):
+                self.letters[basic.name] = basic
+        families = set().union(*[x.atoms(Family) for x in sides])
+        self.draws = sorted((f for f in families if f.kind == "random"), key=str)
+        self.families, self.permutations, self.symbols, self.indices = {}, {}, {}, {}
+        self._later = []
+
+    def match(self, meant):
+        for name, value in meant.items():
+            letter = self.letters.get(name)
+            if letter is None:
+                names = ", ".join(sorted(self.letters))
+                raise ProofError(f"{self.title} has no free letter {name}; it has {names}")
+            self._put(letter, value)
+        for letter, pattern, size in self._later:
+            if pattern.xreplace(self.symbols) != size:
+                raise ProofError(
+                    f"{self.title}: {letter.name} has an axis of {number(pattern)}, "
+                    f"which cannot be {number(size)} here"
+                )
+        self._refuse_dependent_draws()
+        return Substitution(self.families, self.permutations, self.symbols, self.indices)
+
+    def _put(self, letter, value):
+        if isinstance(letter, Bijection):
+            self._want(
+                isinstance(value, Expression) and is_permutation(value),
+                letter,
+                "a permutation matrix",
+                value,
+            )
+            self._sizes(letter, (letter.size,), value.axes[:1])
+            self.permutations[letter] = value
+        elif isinstance(letter, Family):
+            self._put_family(letter, value)
+        elif isinstance(letter, Index):
+            self._want(isinstance(value, (Index, End)), letter, "an index", value)
+            self._sizes(letter, (letter.size,), (value.size,))
+            self.indices[letter] = value
+        elif letter.is_integer:
+            self._sizes(letter, (letter,), (as_size(value),))
+        else:
+            value = exact(value)
+            if letter.is_positive:
+                self._want(value.is_positive, letter, "a provably positive scalar", value)
+            self.symbols[letter] = value
+
+    def _put_family(self, letter, value):
+        if letter.kind == "sequence":
+            self._want(isinstance(value, Sequence), letter, "a sequence", value)
+            self._sizes(letter, letter.sizes[1:], value.family.sizes[1:])
+        elif len(letter.sizes) > 2:
+            fits = isinstance(value, Heads) and len(value.family.sizes) == len(letter.sizes)
+            self._want(fits, letter, "a family of heads", value)
+            self._want(
+                value.family.kind == letter.kind, letter, f"heads of the kind {letter.kind}", value
+            )
+            self._sizes(letter, letter.sizes, value.family.sizes)
+        else:
+            self._want(isinstance(value, Expression), letter, "an expression", value)
+            if letter.kind == "mask":
+                self._want(is_mask(value), letter, "a mask (zeros and ones by its form)", value)
+            if letter.kind == "random":
+                random = value.operation is ops.LETTER and value.params[0].kind == "random"
+                self._want(random, letter, "a random matrix", value)
+            else:
+                drawn = _is_drawn(value)
+                self._want(not drawn, letter, "something that is not random", value)
+            self._sizes(letter, letter.sizes, value.axes)
+        self.families[letter] = value
+
+    def _want(self, fits, letter, wanted, value):
+        if not fits:
+            raise ProofError(f"{self.title}: {letter.name} stands for {wanted}, not for {value!r}")
+
+    def _sizes(self, letter, patterns, sizes):
+        for pattern, size in zip(patterns, sizes):
+            if isinstance(pattern, sp.Symbol):
+                if self.symbols.setdefault(pattern, size) != size:
+                    raise ProofError(
+                        f"{self.title}: {letter.name} makes {pattern} = {number(size)}, "
+                        f"but it is {number(self.symbols[pattern])} already"
+                    )
+            else:
+                self._later.append((letter, pattern, size))
+
+    def _refuse_dependent_draws(self):
+        """Check that independent letters stay independent and keep their variances."""
+        draws = self.draws
+        images = [self.families[f].params[0] if f in self.families else f for f in draws]
+        if len({i.name for i in images}) < len(images):
+            raise ProofError(
+                f"{self.title}: independent letters cannot be replaced by the same letter"
+            )
+        for f, image in zip(draws, images):
+            if image is not f and image.variance != _rebuilt(f.variance, self.symbols):
+                raise ProofError(
+                    f"{self.title}: {f.name} has variance {f.variance}, {image.name} another"
+                )

@@ -1,0 +1,130 @@
+"""Letters as a reader writes them: sizes, scalars, matrices, masks, draws, heads, sequences."""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy import S
+
+from ..kernel.terms import ProofError
+from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, unsealed
+from .matrices import Expression
+from .operations import LETTER, PERMUTATION, PREFIX, TERM
+
+
+def sizes(names):
+    """Symbolic sizes, each at least 1: ``n, d = sizes("n d")``."""
+    return _symbols(names, integer=True, positive=True)
+
+
+def join(first, second):
+    """The size of a range made of a first block followed by a second block."""
+    return _sealed_like(Join(first, second), first, second)
+
+
+def scalars(names, positive=False):
+    """Real scalars; a positive scalar may be a divisor, and only positive scalars may replace it."""
+    return _symbols(names, positive=True) if positive else _symbols(names, real=True)
+
+
+def _symbols(names, **assumptions):
+    if not (isinstance(names, str) and names.strip(" ,")):
+        raise ProofError(f'give the names in one string, as in sizes("n d"), not {names!r}')
+    return sp.symbols(names, **assumptions)
+
+
+def matrix(name, rows, columns=1):
+    """An arbitrary real matrix of symbolic shape, or a column vector if ``columns`` is missing."""
+    return _letter(Family(name, "matrix", (rows, columns)))
+
+
+def mask(name, rows, columns):
+    """A matrix of zeros and ones."""
+    return _letter(Family(name, "mask", (rows, columns)))
+
+
+def random_matrix(name, rows, columns, variance):
+    """A matrix of independent entries with mean 0 and the given variance.
+
+    Random matrices with different names are independent of each other.
+    """
+    return _letter(Family(name, "random", (rows, columns), variance))
+
+
+def permutation(name, n):
+    """The matrix of an arbitrary permutation: row i of ``P @ X`` is row π(i) of X."""
+    return Expression(PERMUTATION, params=[Bijection(name, n)])
+
+
+def _letter(family, *heads):
+    return Expression(LETTER, params=[family, *heads])
+
+
+class Heads(Sealed):
+    """A family of matrices, one for each head: ``W_Q[a]`` is the matrix of head a.
+
+    ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
+    """
+
+    def __init__(self, name, *shape):
+        if len(shape) < 3:
+            raise ProofError(
+                f"{name} needs a number of heads, rows and columns: heads({name!r}, h, k, 1)"
+            )
+        self.family = Family(name, "matrix", shape)
+
+    @classmethod
+    def of(cls, family):
+        """The `Heads` object for a stored family."""
+        return _wrapped(cls, family)
+
+    def __getitem__(self, heads):
+        heads = [unsealed(a) for a in (heads if isinstance(heads, tuple) else (heads,))]
+        if not all(isinstance(a, (Index, End)) for a in heads):
+            raise ProofError(f"{self.family.name} takes indices made by head(name, count)")
+        return _letter(self.family, *heads)
+
+    @property
+    def shape(self):
+        """The numbers of heads, rows and columns, which a definition may use but not compare."""
+        return tuple(map(Scalar, self.family.sizes))
+
+
+heads = Heads
+
+
+def _wrapped(cls, family):
+    made = cls.__new__(cls)
+    made.family = family
+    return made
+
+
+def head(name, count):
+    """An index that runs over ``count`` heads; ``over`` sums over it."""
+    return _sealed_like(Index(name, count), count)
+
+
+def _sealed_like(made, *parts):
+    """Seal a result if any argument was sealed."""
+    return Scalar(made) if any(type(p) is Scalar for p in parts) else made
+
+
+class Sequence(Sealed):
+    """A sequence of rows, one for each natural number: ``z[t]`` is row t, of shape 1 × width."""
+
+    def __init__(self, name, width=1):
+        self.family = Family(name, "sequence", (S.Naturals, width))
+
+    @classmethod
+    def of(cls, family):
+        """The `Sequence` object for a stored family."""
+        return _wrapped(cls, family)
+
+    def __getitem__(self, t):
+        return Expression(TERM, params=[self.family, as_size(t)])
+
+    def prefix(self, t):
+        """The first t rows, a matrix of shape t × width."""
+        return Expression(PREFIX, params=[self.family], wanted=(t, self.family.sizes[1]))
+
+
+sequence = Sequence

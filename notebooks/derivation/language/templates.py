@@ -1,0 +1,263 @@
+"""Read definitions by calling them with the most general letters, and substitute arguments.
+
+A body is Python, and Python can branch.  The body is therefore called with letters that reveal neither
+a size nor a number, so that its result is one formula for all arguments.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import sympy as sp
+from sympy import S
+
+from ..kernel.terms import ProofError
+from ..printing.styles import Text
+from .letters import End, Family, Index, Mismatch, Sealed, as_size, conform, is_size, show_number
+from .letters import written
+from .matrices import Expression, free_names, is_mask, read_blindly, same
+from .operations import DERIVATIVE, EXPECTATION, OVER
+from .shapes import shape_text
+from .substitution import Substitution
+from .symbols import mask, matrix
+from .vocabulary import argument_of
+from .words import BEFORE, STEP
+
+MOST_READINGS = 100
+
+
+class Template:
+    """The result of a body for fresh letters, and the substitution of arguments for the letters.
+
+    ``args`` and ``params`` are the letters, ``sizes`` the sizes in their shapes, and ``result`` is the
+    body's result; for a recursion, ``result`` is its first row, and ``after`` is the row after
+    ``before``.  At first all sizes differ; if the body requires two of them to be equal, they are
+    united and the body is read again.  A letter is a mask, and a number a size, only if the body
+    requires it.
+    """
+
+    def __init__(self, name, args, params, body, step=None):
+        self.name, self._body, self._step = name, body, step
+        self._kinds = [*map(_kind, args), *map(_kind, params)]
+        self._count = len(args)
+        narrow = [is_mask(x) for x in args] + [is_size(p) for p in params]
+        for narrowed in sorted(itertools.product(*[range(1 + n) for n in narrow]), key=sum):
+            try:
+                self._narrowed, self._known = narrowed, {}
+                self._read_until_it_fits()
+                return
+            except RecursionError:
+                raise ProofError(f"the definition of {name} calls itself: see recursion") from None
+            except ProofError as error:
+                refused = error
+        raise refused
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────
+
+    def _read_until_it_fits(self):
+        for _ in range(MOST_READINGS):
+            try:
+                self._read()
+                return
+            except Mismatch as mismatch:
+                self._make_one(mismatch)
+        raise ProofError(f"the definition of {self.name} requires too many sizes to be equal")
+
+    def _make_one(self, mismatch):
+        """Unite two sizes in all later readings; raises the Mismatch if they cannot be equal."""
+        one, other = mismatch.sizes
+        if one not in self.sizes:
+            one, other = other, one
+        if one not in self.sizes or one in other.free_symbols:
+            raise mismatch
+        put = {one: other}
+        self._known = {old: size.xreplace(put) for old, size in self._known.items()} | put
+
+    def _read(self):
+        self._made = itertools.count()
+        letters = [self._letter(k, kind) for k, kind in enumerate(self._kinds)]
+        self.args, self.params = letters[: self._count], letters[self._count :]
+        self.sizes = {s for x in letters for size in sizes_in(x) for s in size.free_symbols}
+        meant = [*self.args, *map(argument_of, self.params)]
+        looks = Sealed.looks
+        with read_blindly():
+            self.result = self._checked(
+                written(f"the definition of {self.name}", self._body, *meant)
+            )
+            if self._step is not None:
+                self._read_step(meant)
+        if Sealed.looks > looks:
+            raise ProofError(
+                f"the definition of {self.name} catches the refusal to branch: a definition is one formula"
+            )
+        self._refuse_what_it_hides()
+
+    def _read_step(self, data):
+        rows, width = self.result.axes
+        conform([rows], [S.One], lambda: (
+            f"{self.name} must be a row, not a matrix of shape {shape_text(self.result.axes)}"))  # fmt: skip
+        self.before = matrix(BEFORE, 1, width)
+        what = f"the step of {self.name}"
+        after = written(what, self._step, self.before, argument_of(STEP), *data)
+        self.after = self._checked(after)
+        conform(self.after.axes, self.before.axes, lambda: (
+            f"{self.name} must stay a row of one shape: its step makes {shape_text(self.after.axes)}"))  # fmt: skip
+
+    def _checked(self, made):
+        if not isinstance(made, Expression):
+            raise ProofError(f"the definition of {self.name} makes {made!r}, not an expression")
+        return made
+
+    def _refuse_what_it_hides(self):
+        results = [self.result] if self._step is None else [self.result, self.after]
+        nodes = [x for result in results for x in result.walk()]
+        if any(x.operation is EXPECTATION for x in nodes):
+            raise ProofError(
+                f"the definition of {self.name} takes a mean of an unknown argument: write E outside it"
+            )
+        bound = {x.params[0] for x in nodes if x.operation in (OVER, DERIVATIVE)}
+        self._bound = {x.name for x in bound}
+        if bound & set(self.params):
+            raise ProofError(
+                f"the definition of {self.name} binds its own parameter: bind another letter"
+            )
+        own = [*self.args] + ([] if self._step is None else [self.before])
+        known = self.sizes.union({STEP}, *map(free_names, own), *map(_names_of, self.params))
+        hidden = set().union(*map(free_names, results)) - known
+        if hidden:
+            names = ", ".join(sorted(str(getattr(x, "name", x)) for x in hidden))
+            raise ProofError(f"the definition of {self.name} hides {names}: make it an argument")
+
+    def _letter(self, k, kind):
+        if isinstance(kind, tuple):  # the kind of a family, and the number of its axes
+            return Family(f"parameterʼ{k}", kind[0], self._sizes(*kind))
+        if kind is Index:
+            return Index(f"parameterʼ{k}", self._size())
+        if kind is Expression:
+            letter = mask if self._narrowed[k] else matrix
+            return letter(f"argumentʼ{k}", self._size(), self._size())
+        return self._size() if self._narrowed[k] else sp.Symbol(f"parameterʼ{k}", real=True)
+
+    def _sizes(self, kind, axes):
+        sizes = [self._size() for _ in range(axes)]
+        return [S.Naturals, *sizes[1:]] if kind == "sequence" else sizes
+
+    def _size(self):
+        """A size about which nothing is known except what the body requires."""
+        size = sp.Symbol(f"sizeʼ{next(self._made)}", integer=True, positive=True)
+        return self._known.get(size, size)
+
+    # ── Use ──────────────────────────────────────────────────────────────────────────────────
+
+    def read_again(self, args, params, at=None):
+        """Refuse a body whose result on these arguments differs from the template's."""
+        data = [*args, *map(argument_of, params)]
+        with read_blindly(False):
+            first = self.filled(self.result, args, params)
+            self._compare(self._body(*data), first)
+            for t in (STEP, at) if self._step is not None else ():
+                after = self.filled(self.after, args, params, t, first)
+                self._compare(self._step(first, argument_of(t), *data), after)
+
+    def _compare(self, said, meant):
+        if not (isinstance(said, Expression) and same(said, meant)):
+            raise ProofError(
+                f"the definition of {self.name} has another meaning here than at its first use: "
+                "a definition is one formula, which cannot look at its arguments or change"
+            )
+
+    def filled(self, expression, args, params, step=None, before=None):
+        """The expression, a part of the template, with arguments in place of its letters."""
+        families, symbols, indices = self._meant(args, params)
+        if step is not None:
+            symbols[STEP] = step
+            families[self.before.params[0]] = before
+        return Substitution(families, {}, symbols, indices)(expression)
+
+    def axes(self, args, params, wanted=None):
+        """The shape of the result of a call."""
+        symbols = self._meant(args, params)[1]
+        return tuple(s.xreplace(symbols) for s in self.result.axes)
+
+    def _meant(self, args, params):
+        """What replaces families, sizes, numbers and indices; raises ProofError for a misfit."""
+        given = [*args, *params]
+        if len(given) != len(self._kinds):
+            raise ProofError(f"{self.name} takes {len(self._kinds)} arguments, not {len(given)}")
+        self._refuse_what_it_binds(given)
+        families, symbols, indices, later = {}, {}, {}, []
+        for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
+            if _kind(x) != kind:
+                raise ProofError(
+                    f"{self.name} was first used with another kind of argument in place of "
+                    f"{x!r}: define two words"
+                )
+            if kind is Expression:
+                self._want_mask(mine, x)
+                families[mine.params[0]] = x
+            elif isinstance(kind, tuple):
+                families[mine] = argument_of(x)
+            elif kind is Index:
+                indices[mine] = x
+            elif not is_size(mine):
+                symbols[mine] = x
+            if sizes_in(mine):
+                later += zip(sizes_in(mine), sizes_in(x) or [as_size(x)])
+        self._put_sizes(symbols, later)
+        return families, symbols, indices
+
+    def _refuse_what_it_binds(self, given):
+        """Refuse an argument with a name that the body binds, because it could be captured."""
+        names = {x.name for y in given for x in _names_of(y)}
+        for name in sorted(self._bound & names):
+            raise ProofError(
+                f"the definition of {self.name} binds {name}, which its argument contains: "
+                "bind a letter of another name"
+            )
+
+    def _want_mask(self, mine, x):
+        if is_mask(mine) and not is_mask(x):
+            raise ProofError(
+                f"{self.name} takes a mask first, zeros and ones by its form, not {x!r}"
+            )
+
+    def _put_sizes(self, symbols, pairs):
+        """First match the sizes that are letters; then all sizes have to agree."""
+        for mine, size in pairs:
+            if mine in self.sizes:
+                self._conform(symbols.setdefault(mine, size), size)
+        for mine, size in pairs:
+            self._conform(mine.xreplace(symbols), size)
+
+    def _conform(self, one, other):
+        conform([one], [other], lambda: (
+            f"{self.name} requires the size {show_number(Text(), one)} here, not "
+            f"{show_number(Text(), other)}"))  # fmt: skip
+
+
+def _kind(x):
+    """The kind of an argument; a definition accepts only one kind in each place."""
+    if isinstance(x, Expression):
+        return Expression
+    if isinstance(x, Family):
+        if x.random:
+            raise ProofError(f"{x.name} is a draw, which cannot be a parameter of a definition")
+        return x.kind, len(x.sizes)
+    return Index if isinstance(x, (Index, End)) else sp.Symbol
+
+
+def _names_of(x):
+    """The names in an argument that a binder around it could capture."""
+    if isinstance(x, Expression):
+        return free_names(x)
+    return {x for x in (x, *x.free_symbols) if isinstance(x, (sp.Symbol, Index, Family))}
+
+
+def sizes_in(x):
+    if isinstance(x, Expression):
+        return x.axes
+    if isinstance(x, Family):
+        return tuple(s for s in x.sizes if s is not S.Naturals)
+    if isinstance(x, (Index, End)):
+        return (x.size,)
+    return (x,) if is_size(x) else ()

@@ -1,0 +1,162 @@
+"""One line of a derivation: whether its reasons justify it, and what a refusal says."""
+
+from __future__ import annotations
+
+from ..kernel import rules
+from ..kernel.polynomials import MOST_STEPS, NotWorkedOut
+from ..kernel.terms import ProofError
+from ..language.calls import brief_words, kept_back_in
+from ..language.letters import LAWS, Family, Law
+from ..language.nonzero import NonZero
+from ..language.operations import OVER
+from ..language.sizes_told import telling_sizes
+from ..language.vocabulary import Word
+from ..printing.notation import readable
+from ..printing.styles import Text
+from ..refuting.counterexamples import counterexample
+from . import hypotheses, justify
+from .goals import left_to_show
+from .hypotheses import offered_by
+from .reasons import Definition, Given, Reason, check_written, title_of
+from .theorems import Instance, Theorem, equations_among
+
+SEARCH_AFTER_A_REFUSAL = 400  # the most instances that are tried
+ENOUGH = 3_000  # the most steps in trying to omit a reason; beyond them, it counts as needed
+
+
+class Step:
+    """One line of a derivation: from an expression to the next, with reasons."""
+
+    def __init__(self, where, before, claim, reasons, rests_on=()):
+        """Make a line; ``rests_on`` are the hypotheses and conditions of earlier lines."""
+        self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
+        self.assumed = any(isinstance(h, Given) for h in rests_on)
+        self.needs = any(not isinstance(h, Given) for h in rests_on)
+
+    def check(self):
+        """The kernel's theorem for the line.  Raises ProofError for missing or superfluous reasons."""
+        proved = self._justified(self.reasons)
+        if proved is None:
+            raise ProofError(self._refusal())
+        for k, reason in enumerate(self.reasons):
+            if self._would_do(self.reasons[:k] + self.reasons[k + 1 :]):
+                raise ProofError(f"{self.where}: {title_of(reason)} is not needed; leave it out")
+        return proved
+
+    def _would_do(self, reasons):
+        try:
+            return self._justified(reasons, ENOUGH)
+        except ProofError:
+            return None
+
+    def _justified(self, reasons, most=MOST_STEPS):
+        equations = [(r.lhs, r.rhs, r.proved) for r in equations_among(reasons)]
+        laws = [r for r in reasons if isinstance(r, Law)]
+        stages = [self.before]
+        if reasons is self.reasons:
+            self.stages = stages
+        try:
+            proved = justify.line(stages, self.claim, equations, self._words(reasons), laws, most)
+        except (rules.Differ, NotWorkedOut) as error:
+            self.too_large = isinstance(error, NotWorkedOut)
+            return None
+        except RecursionError:
+            raise ProofError(f"{self.where}: the step is too large: split it") from None
+        except ProofError as error:
+            raise ProofError(f"{self.where}: {self._in_words(error)}") from None
+        return proved
+
+    def _in_words(self, error):
+        """The text of a kernel error; a condition that never holds is put in a reader's words."""
+        phrases = [h for h in self.offered() if isinstance(h, NonZero)]
+        never = next(filter(hypotheses.never_holds, phrases), None)
+        return (
+            f"it needs that {never.show(Text())}, which never holds" if never else readable(error)
+        )
+
+    @staticmethod
+    def _words(reasons):
+        return [r.word for r in reasons if isinstance(r, Definition)]
+
+    def offered(self):
+        """Phrases for printing the line's conditions, and the hypotheses of the line's reasons."""
+        words = self._words(self.reasons)
+        carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
+        bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}
+        for h in [h for h in carried if isinstance(h, NonZero)]:
+            for index in sorted(bound, key=str):
+                h = h.quantified(index)
+            carried.append(h)
+        shown = [*self.stages, self.claim, *[side for h in carried for side in h.sides()]]
+        return [h for x in shown for h in offered_by(x, words)] + carried
+
+    def random(self):
+        """The random letters of the line, and of the theorems and hypotheses that it cites."""
+        found = [f for r in equations_among(self.reasons) for f in r.random]
+        sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
+        families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
+        return found + sorted((f for f in families if f.random), key=lambda f: f.name)
+
+    def reason_text(self):
+        return tuple(dict.fromkeys(map(Reason.of, self.reasons))) or (Reason("algebra", "algebra"),)
+
+    def _refusal(self):
+        style = Text(brief_words([self.before, self.claim]))
+        claim = " = ".join(x.show(style) for x in telling_sizes(self.before, self.claim))
+        reasons = ", ".join(map(title_of, self.reasons)) or "algebra alone"
+        laws = [r for r in self.reasons if isinstance(r, Law)]
+        words = self._words(self.reasons)
+        false = self._searched()
+        rows = [
+            f"{self.where} is not justified.",
+            f"Claimed: {claim}",
+            *kept_back_in(style),
+            f"Reasons given: {reasons}.",
+            *self._unmatched(),
+            self.too_large and "The line is too large to decide: split it, or cite a lemma.",
+            left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
+            false,
+        ]
+        return "\n  ".join(row for row in rows if row)
+
+    def _unmatched(self):
+        """Yield a sentence for each equation whose left side does not occur in the line."""
+        stage = self.before
+        for reason in equations_among(self.reasons):
+            after = justify.rewritten(stage, reason.lhs, reason.rhs)
+            if after == stage:
+                lhs = telling_sizes(reason.lhs)[0]
+                yield f"{title_of(reason)} changes nothing: {lhs!r}, its left side, does not occur."
+            stage = after
+
+    def _searched(self):
+        """A sentence that says whether a search finds the line to be false."""
+        if self.assumed or any(r.hypotheses for r in equations_among(self.reasons)):
+            return "No counterexample was searched for, because the line rests on hypotheses."
+        try:
+            found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
+        except Exception:  # if the search cannot read a claim, the claim is refused anyway
+            return "No counterexample could be searched for."
+        if not found:
+            return f"These reasons do not suffice in one step. {found!r} The line may be true."
+        unless = ", unless the conditions of the lines before exclude this" if self.needs else ""
+        return f"It is false{unless}: {found}."
+
+
+def checked_reason(where, reason):
+    check_written(where, "a reason", reason)
+    if type(reason) is Theorem:
+        reason = reason()
+    if isinstance(reason, Law) and not any(reason is law for law in LAWS):
+        raise ProofError(f"{where}: {reason.name!r} is not a law of this checker")
+    if isinstance(reason, Word):
+        raise ProofError(f"{where}: write unfold({reason.name}) to use its definition")
+    if type(reason) not in (Law, Definition, Instance, Given):
+        raise ProofError(
+            f"{where}: {reason!r} is not a reason: name a law, unfold(word), a theorem or a given"
+        )
+    return reason
+
+
+def expressions_in(reasons):
+    return [x for r in equations_among(reasons) for x in (r.lhs, r.rhs)]

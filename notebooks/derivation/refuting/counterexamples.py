@@ -1,0 +1,340 @@
+"""Find a smallest exact instance in which a claim is false.
+
+"Not proved" does not mean "false": only an instance refutes a claim.  The search tries small sizes
+first and, for each size, entries with few non-zeros; exact numbers then confirm what it has found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import time
+from textwrap import wrap
+
+import sympy as sp
+from sympy.printing.str import StrPrinter
+
+from ..kernel import terms as k
+from ..kernel.terms import ProofError
+from ..language.calls import brief_words, kept_back_in
+from ..language.letters import Bijection, Family, Index, number, scalar_letter, size_term
+from ..language.matrices import expression
+from ..language.names import check_names
+from ..language.rows import aligned, equation_rows
+from ..language.sizes_told import telling_sizes
+from ..printing.styles import Latex, Text, check_words, superscript
+from .evaluation import EXACT, FLOAT, Instance, TooLong, Undefined
+
+SIZES = (1, 2, 3)
+ENTRIES = (0, 1, -1, 2)
+SCALARS = (1, 2, -1)
+LARGEST = 24  # the largest cost that the search tries; `_Search.instances` defines the cost
+MOST_INSTANCES = 6_000
+MOST_STEPS = 1_000_000  # the most steps of the interpreter in one search, about three seconds
+MOST_ENTRIES = 200  # the most entries in total of matrices whose sizes are plain numbers
+WIDEST_WORDS = 48  # the most characters in a row of words that fits on a phone
+MOST_PLACES = 10**4  # the most entries at which the two sides are compared
+
+
+class NoCounterexample:
+    """The result of a search that found nothing; its truth value is False."""
+
+    def __init__(self, tried):
+        self.tried = tried
+
+    def __bool__(self):
+        return False
+
+    def __repr__(self):
+        if not self.tried:
+            return "No counterexample was found: no instance could be evaluated."
+        return f"No counterexample among the first {self.tried} instances; that is not a proof."
+
+
+class Counterexample:
+    """Sizes, entries and both exact values of an instance in which lhs and rhs differ.
+
+    Attributes: ``sizes`` and ``values`` (names to exact values), ``at`` (the entry at which the sides
+    differ, counted from 1), ``lhs`` and ``rhs`` (the two exact numbers), ``without`` (the dropped
+    hypothesis, in words).
+    """
+
+    def __init__(self, sizes, values, at, lhs, rhs, claim):
+        self.sizes, self.values, self.at, self.claim = sizes, values, at, claim
+        self.lhs, self.rhs, self.without = lhs, rhs, ""
+
+    def _draws(self, style):
+        """Words that say how the claim's draws are distributed in this instance, or ""."""
+        families = set().union(*[x.atoms(Family) for x in self.claim])
+        names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
+        words = style.text(": ± the deviation, by fair coins)")
+        return style.text("(") + names + words if names else ""
+
+    def _lines(self, style):
+        equals = " = "
+        yield ", ".join(style.name(k) + equals + str(v) for k, v in self.sizes.items())
+        yield ", ".join(
+            style.name(k) + equals + _show_value(style, v) for k, v in self.values.items()
+        )
+        (a, b), relation = self._both(style), r" \neq " if isinstance(style, Latex) else " ≠ "
+        yield f"{a}{relation}{b}"
+
+    def _both(self, style):
+        if isinstance(style, Latex):
+            return sp.latex(self.lhs), sp.latex(self.rhs)
+        return [_Plain().doprint(x).replace("**", "^") for x in (self.lhs, self.rhs)]
+
+    def _repr_latex_(self):
+        style = Latex(brief_words(self.claim))
+        sizes, values, differ = self._lines(style)
+        without = self.without and wrap(f"without “{self.without}”:", WIDEST_WORDS)
+        claim = equation_rows(*telling_sizes(*self.claim), style)
+        where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
+        at = style.text("is false at " if sizes or values else "is false:") + (sizes or values)
+        draws = self._draws(style)
+        claim = (*map(style.text, without), *claim, *kept_back_in(style))
+        parts = (*claim, at, sizes and values, differ + where, draws)
+        return f"$${aligned([f'& {row}' for row in parts if row])}$$"
+
+    def __str__(self):
+        return self._show_without() + self._show_instance()
+
+    def __repr__(self):
+        """The text includes the claim, so that a notebook's output changes if the claim does."""
+        style = Text(brief_words(self.claim))
+        claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
+        claim = "; ".join([claim, *kept_back_in(style)])
+        return f"{self._show_without()}{claim} is false: {self._show_instance()}"
+
+    def _show_without(self):
+        return f"without “{self.without}”: " if self.without else ""
+
+    def _show_instance(self):
+        sizes, values, differ = self._lines(Text())
+        where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
+        where += f" {self._draws(Text())}".rstrip()
+        return f"{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
+
+
+class _Plain(StrPrinter):
+    """SymPy's plain text, with e for Euler's number instead of SymPy's E."""
+
+    def _print_Exp1(self, number):
+        return "e"
+
+
+def _show_value(style, value):
+    if not isinstance(value, sp.MatrixBase):
+        return str(value)
+    if value.shape == (1, 1):
+        return sp.latex(value[0, 0]) if isinstance(style, Latex) else str(value[0, 0])
+    if value.cols == 1:
+        return style.transposed(_show_value(style, value.T))
+    if isinstance(style, Latex):
+        return sp.latex(value, mat_str="smallmatrix", mat_delim="(")
+    rows = ["(" + ", ".join(map(str, value.row(r))) + ")" for r in range(value.rows)]
+    return rows[0] if value.rows == 1 else "(" + ", ".join(rows) + ")"
+
+
+def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
+    """A smallest exact instance in which ``lhs`` and ``rhs`` differ.
+
+    ``without`` says in words which hypothesis the claim lacks, and is printed.  Returns a
+    Counterexample, or a NoCounterexample, which is falsy and proves nothing.  Raises ProofError if
+    the two shapes differ.
+    """
+    if expression(lhs, "counterexample").axes != expression(rhs, "counterexample").axes:
+        raise ProofError("the two sides of a claim must have one shape")
+    check_words("a hypothesis", without)
+    check_names("a claim", [lhs, rhs])
+    if _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES:
+        raise ProofError("its matrices are too large to look for a counterexample")
+    search, tried, begun = _Search(lhs, rhs), 0, time.monotonic()
+    for instance in itertools.islice(search.instances(), most_instances):
+        if search.steps > MOST_STEPS:
+            break
+        if begun and time.monotonic() - begun > 1 and sys.stderr.isatty():
+            print("Still looking for a counterexample …", file=sys.stderr)
+            begun = None
+        try:
+            at = search.differ(instance)
+        except (ZeroDivisionError, OverflowError, TooLong):
+            continue  # here a side is undefined or too large
+        tried += 1
+        if at is not None and (found := search.exactly(instance, at)) is not None:
+            found.without = without
+            if "e" in {*found.sizes, *found.values} and sp.Tuple(found.lhs, found.rhs).has(
+                sp.E, sp.exp
+            ):
+                raise ProofError("a letter e would print like Euler's number: choose another")
+            return found
+    return NoCounterexample(tried)
+
+
+def _letters(*sides):
+    kinds = Family, Bijection, Index
+    return set().union(*[x.atoms(kind) for x in sides for kind in kinds],
+                       *[x.free_scalars() for x in sides])  # fmt: skip
+
+
+def _entries_of_fixed_size(*sides):
+    families = [x for x in _letters(*sides) if isinstance(x, Family)]
+    return sum(sp.prod(f.sizes) for f in families if all(s.is_Integer for s in f.sizes))
+
+
+class _Search:
+    def __init__(self, lhs, rhs):
+        self.steps = 0  # counts steps of the interpreter
+        self.claim, self.functions = (lhs, rhs), (lhs.function, rhs.function)
+        symbols = lhs.free_scalars() | rhs.free_scalars()
+        self.sizes = sorted((s for s in symbols if s.is_integer), key=str)
+        self.scalars = sorted((s for s in symbols if not s.is_integer), key=str)
+        letters = lhs.function.letters | rhs.function.letters
+        families = {f for f in lhs.atoms(Family) | rhs.atoms(Family) if f.term in letters}
+        self.families = _sorted(families)
+        self.permutations = _sorted(lhs.atoms(Bijection) | rhs.atoms(Bijection))
+        self.indices = _sorted(lhs.free_positions() | rhs.free_positions())
+        self.terms = {s: size_term(s) for s in self.sizes}
+        self.terms |= {s: scalar_letter(s) for s in self.scalars}
+        self.terms |= {x: x.term for x in (*self.families, *self.permutations, *self.indices)}
+        unknown = {x for x in letters if x.args[1] == k.fun(k.NUM)}
+        self.unknown = sorted(unknown, key=lambda x: x.args[0])
+
+    def instances(self):
+        """Yield instances by rising cost: all sizes plus each value's index in its candidates."""
+        shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
+        for largest in range(LARGEST + 1):
+            for sizes in shapes:
+                if sum(sizes) <= largest:
+                    yield from self._of_size(dict(zip(self.sizes, sizes)), largest - sum(sizes))
+
+    def _of_size(self, symbols, cost):
+        slots = self._slots(symbols)
+        for choice in _choices([len(values) for *_, values in slots], cost):
+            yield symbols, [(what, at, values[c]) for (what, at, values), c in zip(slots, choice)]
+
+    def _slots(self, symbols):
+        """The choices to be made at these sizes: [(letter, place, candidates)]."""
+
+        def size(s):
+            return int(number(s).xreplace(symbols))
+
+        slots = []
+        for family in self.families:
+            shape = [2 * max(SIZES) + 1 if s is sp.S.Naturals else size(s) for s in family.sizes]
+            values = (1, 0) if family.kind == "mask" else ENTRIES
+            slots += [
+                (family, at, values) for at in itertools.product(*[range(1, n + 1) for n in shape])
+            ]
+        slots += [
+            (s, None, tuple(v for v in SCALARS if v > 0 or not s.is_positive)) for s in self.scalars
+        ]
+        for p in self.permutations:
+            slots.append((p, None, tuple(itertools.permutations(range(1, size(p.size) + 1)))))
+        slots += [(k, None, tuple(range(1, size(k.size) + 1))) for k in self.indices]
+        return slots
+
+    def _instance(self, instance, functions):
+        """(the `Instance`, its tables of entries, {sequence: the last place that was read})."""
+        sizes, chosen = instance
+        meant = {self.terms[s]: n for s, n in sizes.items()}
+        tables, read = {f: {} for f in self.families}, {}
+        for what, at, value in chosen:
+            if at is not None:
+                tables[what][at] = value
+            else:
+                meant[self.terms[what]] = value
+        for f, table in tables.items():
+            meant[self.terms[f]] = _reader(f, table, functions["number"], read)
+        meant |= {x: lambda v, e=e: v**e for e, x in enumerate(self.unknown, start=2)}
+        return Instance(meant, functions), tables, read
+
+    def _places(self, evaluated):
+        sizes = [evaluated.size(s.args[0]) for s in self.functions[0].args[1:]]
+        if math.prod(sizes) > MOST_PLACES:
+            raise TooLong
+        return itertools.product(*[range(1, size + 1) for size in sizes])
+
+    def differ(self, instance):
+        """The first entry at which the two sides differ, or None.
+
+        Raises ZeroDivisionError or OverflowError if a side is undefined or too large.
+        """
+        evaluated, *_ = self._instance(instance, FLOAT)
+        try:
+            return self._difference(evaluated)
+        finally:
+            self.steps += evaluated.steps
+
+    def _difference(self, evaluated):
+        left, right = map(evaluated.value, self.functions)
+        found = None  # returned only if no entry raises an error
+        for at in self._places(evaluated):
+            one, other = left(*at), right(*at)
+            if math.isnan(one) or math.isnan(other):
+                raise Undefined
+            gap = abs(one - other)  # `exactly` decides whether a small gap is rounding
+            if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
+                found = found or at
+        return found
+
+    def exactly(self, instance, at):
+        """The `Counterexample` in exact numbers, or None if the difference was only rounding."""
+        evaluated, tables, read = self._instance(instance, EXACT)
+        left, right = (
+            sp.simplify(sp.sympify(evaluated.value(f)(*at))) for f in self.functions
+        )  # fmt: skip
+        gap = sp.N(left - right, 30)
+        if not gap.is_finite or abs(gap) < 1e-20:
+            return None
+        values = {f.name: _array(_used(f, table, read)) for f, table in tables.items()}
+        others = (*self.permutations, *self.scalars, *self.indices)
+        values |= {x.name: evaluated.meant[self.terms[x]] for x in others}
+        values |= {x.args[0]: f"x ↦ x{superscript(e)}" for e, x in enumerate(self.unknown, 2)}
+        sizes = {s.name: n for s, n in instance[0].items()}
+        return Counterexample(sizes, values, at, left, right, self.claim)
+
+
+def _reader(family, table, number, read):
+    """A function that looks up entries in a table and records the last place in ``read``."""
+
+    def entry(*at):
+        at = tuple(map(int, at))
+        if at not in table:  # the sequence continues beyond the table
+            raise Undefined
+        read[family] = max(at[0], read.get(family, 1))
+        return number(table[at])
+
+    return entry
+
+
+def _used(family, table, read):
+    """The entries to show; of a sequence, only those that were read."""
+    if family.kind != "sequence":
+        return table
+    return {at: v for at, v in table.items() if at[0] <= read.get(family, 1)}
+
+
+def _sorted(basics):
+    return sorted(basics, key=lambda b: b.name)
+
+
+def _array(entries):
+    axes = [max(at[k] for at in entries) for k in range(len(next(iter(entries))))]
+    if len(axes) == 2:
+        return sp.Matrix(axes[0], axes[1], lambda r, c: entries[r + 1, c + 1])
+    return sp.Array([entries[at] for at in sorted(entries)], tuple(axes))
+
+
+def _choices(counts, cost):
+    """Yield all tuples with sum ``cost`` whose k-th number is >= 0 and below ``counts[k]``."""
+    if not counts:
+        if cost == 0:
+            yield ()
+        return
+    first, *rest = counts
+    room = sum(c - 1 for c in rest)
+    for here in range(max(0, cost - room), min(first - 1, cost) + 1):
+        for others in _choices(rest, cost - here):
+            yield (here, *others)
