@@ -46,7 +46,7 @@ ready: $(STAMP)
 # changed style sheet again.
 book: ready
 	@rm -rf _build/html _build/jupyter_execute _build/.doctrees
-	@$(BIN)/python tools/live_assets.py
+	@$(BIN)/python -m tools live-assets
 	@$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "The book: $(CURDIR)/_build/html/index.html"
 
@@ -55,7 +55,7 @@ _build/html/index.html:
 
 # Build the book once more, so that it offers the new PDF.
 pdf: book
-	@$(BIN)/python tools/print_pdf.py
+	@$(BIN)/python -m tools print-pdf
 	@$(MAKE) --no-print-directory book
 	@echo "The PDF: $(CURDIR)/$(PDF)"
 
@@ -63,13 +63,13 @@ pdf: book
 course:
 	@rm -rf _build/course # or the book inside the archives would offer the archives
 	@$(MAKE) --no-print-directory book
-	@$(BIN)/python tools/course.py
+	@$(BIN)/python -m tools course
 
 # Make everything that belongs to a version, and a site that offers it; archive it, with checksums.
 release: pdf
 	@$(MAKE) --no-print-directory course
 	@$(MAKE) --no-print-directory book
-	@$(BIN)/python tools/release.py
+	@$(BIN)/python -m tools release
 
 # Run in two passes; repeat the first pass's failures at the end.
 test: ready
@@ -141,11 +141,11 @@ nightly-device:
 
 # The core theorems once more, by another checker.
 nightly-rocq:
-	$(BIN)/python tools/rocq.py
+	$(BIN)/python -m tools rocq
 	$(PYTEST) -rs tests/rocq
 
 notebooks: $(STAMP)
-	@$(INLINE) $(BIN)/python tools/execute_notebooks.py $(or $(ONLY),notebooks/*.ipynb)
+	@$(INLINE) $(BIN)/python -m tools execute-notebooks $(or $(ONLY),notebooks/*.ipynb)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check --fix .

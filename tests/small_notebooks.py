@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import nbformat
-from files import ROOT
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from tools.files import ROOT
 
 SUITE = (
     "-m pytest -rA -n 0 -p no:cacheprovider --color=no -p tests.notebook_kernels --nbval".split()

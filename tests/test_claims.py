@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from cells import printed_in, text_of
-from claims import THEOREM, VERDICTS, links, read_claims
-from files import ROOT
-from register import read_statements
+
+from tools.cells import printed_in, text_of
+from tools.files import ROOT
+from tools.site.claims import THEOREM, VERDICTS, links, read_claims
+from tools.site.register import read_statements
 
 NOTEBOOKS = ROOT / "notebooks"
 TEXTS, CLAIMS = read_claims(ROOT / "book" / "claims.yml")

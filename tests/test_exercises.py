@@ -4,8 +4,9 @@ import re
 from string import ascii_uppercase
 
 import pytest
-from cells import has_tag, printed, text_of
-from files import NOTEBOOKS, read_notebook
+
+from tools.cells import has_tag, printed, text_of
+from tools.files import NOTEBOOKS, read_notebook
 
 SHEETS = sorted(NOTEBOOKS.glob("*-exercises.ipynb"))
 CHAPTERS = sorted(set(NOTEBOOKS.glob("*.ipynb")) - set(SHEETS))

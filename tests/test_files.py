@@ -3,18 +3,19 @@
 import errno
 import os
 
-import execute_notebooks
-import files
 import nbformat
 import pytest
 from small_notebooks import written
+
+from tools import execute_notebooks, files
+from tools.__main__ import main
 
 
 @pytest.mark.parametrize("broken", ["{", "\n<<<<<<< HEAD\n"])
 def test_a_broken_notebook_is_named(tmp_path, capsys, broken):
     path = tmp_path / "03.ipynb"
     path.write_text(written(path, "1").replace("\n", broken, 1), encoding="utf-8")
-    assert execute_notebooks.main([str(path)]) == 1
+    assert main("execute-notebooks", str(path)) == 1
     assert f"{path} is no notebook: no JSON from line " in capsys.readouterr().err
 
 
@@ -30,6 +31,6 @@ def test_a_full_disk_leaves_the_notebook_as_it_was(tmp_path, monkeypatch, capsys
     printed = nbformat.v4.new_output("stream", text="1\n")
     run = lambda found, *_: found.cells[0].outputs.append(printed)
     monkeypatch.setattr(execute_notebooks, "run", run)
-    assert execute_notebooks.main([str(path)]) == 1
+    assert main("execute-notebooks", str(path)) == 1
     assert "No space left on device" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == before and os.listdir(tmp_path) == ["03.ipynb"]

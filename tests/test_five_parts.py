@@ -10,9 +10,10 @@ import re
 from functools import cache
 
 import pytest
-from cells import printed
-from files import NOTEBOOKS, read_notebook
-from register import HEADING, read_register
+
+from tools.cells import printed
+from tools.files import NOTEBOOKS, read_notebook
+from tools.site.register import HEADING, read_register
 
 PROVED = read_register(NOTEBOOKS)
 

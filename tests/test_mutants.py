@@ -3,7 +3,8 @@
 import json
 
 from mutants.mistakes import KINDS, mutants_of
-from mutants_page import RECORD
+
+from tools.site.mutants_page import RECORD
 
 
 def test_every_unnoticed_mistake_has_a_reason():

@@ -4,11 +4,12 @@ import os
 import sys
 from types import SimpleNamespace
 
-import colab
 import nbformat
 import pytest
 from derivation import versions
-from execute_notebooks import FAILURES, run
+
+from tools import colab
+from tools.execute_notebooks import FAILURES, run
 
 
 def required(monkeypatch, name, version):

@@ -7,7 +7,8 @@ from functools import cache
 
 import nbformat
 import pytest
-from files import NOTEBOOKS
+
+from tools.files import NOTEBOOKS
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 #: A bound that errors in float64 easily meet; a larger bound needs a reason.

@@ -7,9 +7,10 @@ from collections import Counter
 from html import unescape
 
 import pytest
-import quizzes
 import yaml
-from files import ROOT, Fault
+
+from tools.course import quizzes
+from tools.files import ROOT, Fault
 
 QUIZZES = [quizzes.read_quiz(path) for path in quizzes.PAGES]
 QUESTIONS = [question for quiz in QUIZZES for question in quiz.questions]

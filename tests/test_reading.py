@@ -3,9 +3,10 @@
 import re
 
 import pytest
-import reading
-from cells import text_of
-from files import NOTEBOOKS
+
+from tools.cells import text_of
+from tools.files import NOTEBOOKS
+from tools.site import reading
 
 GUIDE = {path.stem: path.read_text(encoding="utf-8") for path in reading.TEACHING.glob("*.md")}
 PAGES = [path.stem for path in NOTEBOOKS.glob("*.ipynb") if "exercises" not in path.stem]

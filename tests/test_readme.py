@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from files import ROOT
+from tools.files import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -2,8 +2,9 @@
 
 import nbformat
 import pytest
-from files import Fault
-from register import check_evidence, read_clauses, read_register, read_statements
+
+from tools.files import Fault
+from tools.site.register import check_evidence, read_clauses, read_register, read_statements
 
 HEADING = "### Theorem 3.2 · The key bias cancels"
 BOX = """\

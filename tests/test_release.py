@@ -4,8 +4,9 @@ import hashlib
 import re
 import tomllib
 
-import release
 from derivation import versions
+
+from tools import release
 
 
 def test_versions_and_pins_of_the_packages_agree_with_the_book():

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from register import read_statements
 
-from rocq import ROOT, read_project, theorems
+from tools.records.rocq import ROOT, read_project, theorems
+from tools.site.register import read_statements
 
 PAGE = (ROOT / "book" / "rocq.md").read_text(encoding="utf-8")
 BOOK = {entry.label: entry for entry in read_statements(ROOT / "notebooks").values()}

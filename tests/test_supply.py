@@ -3,7 +3,8 @@
 import re
 
 import yaml
-from files import ROOT, read_notebook
+
+from tools.files import ROOT, read_notebook
 
 MODULES = [*ROOT.glob("notebooks/**/*.py"), *ROOT.glob("book/**/grade.py")]
 WORKFLOWS = [*ROOT.glob(".github/workflows/*.yml")]

@@ -4,15 +4,16 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 
-import answers
 import pytest
 import torch
-from files import ROOT, read_notebook
 from redundancy.models.defaults import NAMES, line
 from redundancy.what_can_go import GROUPS
-from register import read_statements
 from torch import nn
 from transformers import AutoConfig, AutoModel
+
+from tools.files import ROOT, read_notebook
+from tools.records import answers
+from tools.site.register import read_statements
 
 PAGE = (ROOT / "book/which-bias-can-go.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^###? (.+?)\n(.*?)(?=^###? |\Z)", PAGE, re.M | re.S))

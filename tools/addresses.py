@@ -3,7 +3,8 @@
 import re
 
 import yaml
-from files import Fault
+
+from tools.files import Fault
 
 #: The branch with the copies of the notebooks that Colab opens.
 PUBLISHED_BRANCH = "published"

@@ -2,7 +2,7 @@
 
 import re
 
-from files import read_notebook
+from tools.files import read_notebook
 
 #: A fenced block of code; splitting a text at these yields Markdown and code in turn.
 FENCE = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)

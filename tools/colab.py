@@ -1,7 +1,7 @@
 """Copy each notebook into one that runs alone, in Colab or in any folder.
 
-    python tools/colab.py                  # into _build/colab/notebooks
-    python tools/colab.py some/folder      # elsewhere
+    python -m tools colab                  # into _build/colab/notebooks
+    python -m tools colab some/folder      # elsewhere
 
 The first code cell of a copy, which Colab folds, contains an archive of the book's packages that
 the notebook imports and of the files that it names, and unpacks this archive beside the notebook.
@@ -12,16 +12,16 @@ address is known, and become plain text otherwise.
 import ast
 import base64
 import re
-import sys
 import tarfile
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 
 import nbformat
-from addresses import site_address
-from cells import FENCE, has_tag
-from files import NOTEBOOKS, ROOT, in_a_sentence, read_notebook, write
+
+from tools.addresses import site_address
+from tools.cells import FENCE, has_tag
+from tools.files import NOTEBOOKS, ROOT, read_notebook, write
 
 COPIES = ROOT / "_build" / "colab" / "notebooks"
 
@@ -42,15 +42,13 @@ FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 COLAB = {"colab": {"provenance": []}}
 
 
-@in_a_sentence
-def main(arguments):
-    folder = Path(arguments[0]) if arguments else COPIES
+def main(folder=COPIES):
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = copies(site_address(ROOT))
     for name, copy in written.items():
         write(folder / name, copy)
     print(f"{len(written)} notebooks that run alone: {folder}")
-    return 0
 
 
 def copies(site):
@@ -149,7 +147,3 @@ def with_links(text, site):
         return f"[{link[1]}]({site}/{page}{anchor})"
 
     return LINK.sub(fitted, text)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Execute notebooks in place and write them in one normal form.
 
-    python tools/execute_notebooks.py notebooks/03*.ipynb
+    python -m tools execute-notebooks notebooks/03*.ipynb
 
 If a notebook fails, or its outputs do not change, its file is left untouched.
 """
@@ -11,18 +11,18 @@ import uuid
 from pathlib import Path
 
 import nbformat
-from files import in_a_sentence, read_notebook, write
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
+
+from tools.files import read_notebook, write
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 #: The errors that `run` raises if a cell fails; their messages name the cell and the failure.
 FAILURES = CellExecutionError, CellTimeoutError, DeadKernelError
 
 
-@in_a_sentence
-def main(names):
+def main(*names):
     failed = False
     for path in map(Path, names):
         print(path.name, end=" ", flush=True)
@@ -81,7 +81,3 @@ def normalise(notebook):
     for cell in notebook.cells:
         for passing in ("execution", "ExecuteTime", "collapsed", "scrolled"):
             cell.metadata.pop(passing, None)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

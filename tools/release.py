@@ -1,4 +1,4 @@
-"""Archive a version: pages, PDF, notebooks that run alone, course and checksums.
+"""Archive a version: pages, PDF, copies of the notebooks, course and checksums.
 
     make release     # builds all of it first; the archives go to _build/release
 
@@ -8,24 +8,22 @@ their contents alone: equal pages produce equal bytes and equal checksums.
 
 import hashlib
 import re
-import sys
 
 import yaml
-from addresses import site_address
-from colab import copies
-from course import COURSE, SITE, files_of
-from files import ROOT, demand, in_a_sentence, write, write_zip
+
+from tools.addresses import site_address
+from tools.colab import copies
+from tools.course.archives import COURSE, SITE, files_of
+from tools.files import ROOT, demand, write, write_zip
 
 RELEASE = ROOT / "_build" / "release"
 PDF = ROOT / "_build" / "pdf" / "where-did-the-bias-go.pdf"
 NAME, CHECKSUMS = "where-did-the-bias-go", "SHA256SUMS"
 
 
-@in_a_sentence
 def main():
     archive(RELEASE, version())
     print((RELEASE / CHECKSUMS).read_text(), end="")
-    return 0
 
 
 def version():
@@ -53,7 +51,3 @@ def archive(folder, number):
     digest = lambda path: hashlib.sha256(path.read_bytes()).hexdigest()
     lines = [f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
     write(folder / CHECKSUMS, "".join(lines))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

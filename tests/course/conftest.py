@@ -2,10 +2,11 @@
 
 from types import SimpleNamespace
 
-import assignments
 import nbformat
 import pytest
 from browser import browser  # noqa: F401
+
+from tools.course import assignments
 
 
 @pytest.fixture(scope="session")

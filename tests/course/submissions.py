@@ -3,11 +3,12 @@
 import textwrap
 from pathlib import Path
 
-import assignments
 import nbformat
 import yaml
 from grade import Limits, grade
 from walls import wall
+
+from tools.course import assignments
 
 ANSWERS = Path(__file__).resolve().parent / "answers"
 PARTS = [path.stem for path in sorted(assignments.SOURCES.glob("*.ipynb"))]

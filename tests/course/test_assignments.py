@@ -7,7 +7,6 @@ import re
 
 import nbformat
 import pytest
-from assignments import families, for_students, sheet, solved, versions
 from derivation import (
     EXP_OF_SUM,
     REINDEX,
@@ -25,8 +24,10 @@ from derivation import (
 )
 from derivation.language.letters import Bijection, Family
 from derivation.proving.justify import rewritten
-from files import Fault
 from submissions import PARTS, cell, small_source
+
+from tools.course.assignments import families, for_students, sheet, solved, versions
+from tools.files import Fault
 
 
 @pytest.mark.parametrize("part", PARTS)

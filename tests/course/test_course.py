@@ -8,12 +8,13 @@ import sys
 import zipfile
 from fnmatch import fnmatch
 
-import course
 import nbformat
 import pytest
-import students_book
 from browser import demand_means
-from cells import has_tag
+
+from tools.__main__ import main
+from tools.cells import has_tag
+from tools.course import archives, students_book
 
 SOLVED = re.compile(r"BEGIN SOLUTION|HIDDEN TESTS|<summary>Solution")
 GRADER = "assignments/grade.py"
@@ -28,12 +29,12 @@ def packed(tmp_path_factory):
 
 
 def unpacked(folder):
-    course.pack(folder)
+    archives.pack(folder)
     files = {}
     for root in ("student", "instructor"):
         with zipfile.ZipFile(folder / f"{root}.zip") as archive:
             archive.extractall(folder / "unpacked")
-        files[root] = dict(course.files_of(folder / "unpacked" / root))
+        files[root] = dict(archives.files_of(folder / "unpacked" / root))
         files[root] = {name: path.read_bytes() for name, path in files[root].items()}
     return files
 
@@ -77,7 +78,7 @@ def prose(text):
 
 def expected_answers():
     """The longest run of words between formulas, links and stops in each answer of a plan."""
-    for plan in [course.TEACHING / "lecture.md", *course.TEACHING.glob("session-*.md")]:
+    for plan in [archives.TEACHING / "lecture.md", *archives.TEACHING.glob("session-*.md")]:
         for answer in EXPECTED.findall(plan.read_text(encoding="utf-8")):
             runs = map(prose, NOT_PROSE.split("".join(answer)))
             longest = max(runs, key=len)
@@ -132,7 +133,7 @@ def test_cells_to_type_in_class_are_ready_to_run(packed):
     live = in_folder(packed["instructor"], "live")
     assert len(live) == 5
     for name, data in live.items():
-        plan = (course.TEACHING / f"{name[5:-6]}.md").read_text(encoding="utf-8")
+        plan = (archives.TEACHING / f"{name[5:-6]}.md").read_text(encoding="utf-8")
         opening, *code = [cell.source for cell in cells(data) if cell.cell_type == "code"]
         assert "tarfile" in opening
         assert len(code) == plan.count("```python") and all(source in plan for source in code)
@@ -146,7 +147,7 @@ def test_requirements_contain_all_that_notebooks_import(packed):
     for name in sheets:
         for cell in cells(files[name]):
             code = cell.source if cell.cell_type == "code" else ""
-            assert {*course.colab.imported(ast.parse(code))} <= there, name
+            assert {*archives.colab.imported(ast.parse(code))} <= there, name
 
 
 @pytest.mark.parametrize("who", ["student", "instructor"])
@@ -190,7 +191,7 @@ def test_the_archive_grades_without_a_network(packed, tmp_path):
 
 
 def test_the_guides_container_keeps_the_rights_that_the_grader_uses(packed):
-    guide = (course.TEACHING / "grading.md").read_text(encoding="utf-8")
+    guide = (archives.TEACHING / "grading.md").read_text(encoding="utf-8")
     assert "--network none" in guide and "--file assignments/Containerfile ." in guide
     added = "".join(f",+{cap.lower()}" for cap in re.findall(r"--cap-add (\w+)", guide))[1:]
     assert "--cap-drop ALL" in guide and added == CONTAINER
@@ -199,12 +200,12 @@ def test_the_guides_container_keeps_the_rights_that_the_grader_uses(packed):
     if subprocess.run([*command, ""], capture_output=True).returncode:
         pytest.skip("only root can try the container's rights, and needs /usr/bin/python3")
     code = "import walls; walls.CHECK = ''; print(walls.wall([])[1])"
-    grader = course.TEACHING / "assignments"
+    grader = archives.TEACHING / "assignments"
     done = subprocess.run([*command, code], cwd=grader, capture_output=True, text=True)
     assert "as the user nobody" in done.stdout, done.stdout + done.stderr
 
 
 def test_packing_without_a_built_book_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(course, "SITE", tmp_path / "nowhere")
-    assert course.main([str(tmp_path / "out")]) == 1
+    monkeypatch.setattr(archives, "SITE", tmp_path / "nowhere")
+    assert main("course", str(tmp_path / "out")) == 1
     assert "run `make book` first" in capsys.readouterr().err

@@ -13,7 +13,6 @@ import grade
 import nbformat
 import psutil
 import pytest
-from assignments import versions
 from submissions import (
     PARTS,
     answers_to,
@@ -27,6 +26,8 @@ from submissions import (
     with_answers,
 )
 from walls import wall
+
+from tools.course.assignments import versions
 
 each_part = pytest.mark.parametrize("part", PARTS)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from assignments import SOLUTION, SOURCES
-from files import read_notebook
+
+from tools.course.assignments import SOLUTION, SOURCES
+from tools.files import read_notebook
 
 GUIDE = Path(__file__).resolve().parents[2] / "book" / "teaching"
 TYPED = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)

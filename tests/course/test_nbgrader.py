@@ -10,9 +10,7 @@ import sys
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from course import TEACHING
 from filelock import FileLock
-from files import ROOT
 from submissions import (
     PARTS,
     answers_to,
@@ -22,6 +20,9 @@ from submissions import (
     points,
     with_answers,
 )
+
+from tools.course.archives import TEACHING
+from tools.files import ROOT
 
 FOLDER = ROOT / ".venv" / "nbgrader"
 VERSION = "0.9.6"

@@ -9,12 +9,14 @@ are proportionally smaller. Code and output need only 21 pixels, so that the boo
 import re
 
 import pytest
-import slides
 from browser import visited
 from bs4 import BeautifulSoup
-from cells import has_tag
-from files import Fault
 from pypdf import PdfReader
+
+from tools.__main__ import main
+from tools.cells import has_tag
+from tools.course import slides
+from tools.files import Fault
 
 NAMES = sorted(path.stem for path in slides.DECKS.glob("*.yml"))
 each_deck = pytest.mark.parametrize("deck", NAMES)
@@ -182,6 +184,6 @@ def squeezed(text):
 
 def test_without_chromium_the_slides_are_made_without_pdf(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CHROMIUM", "/no/such/browser")
-    assert slides.main([str(tmp_path)]) == 0
+    assert main("slides", str(tmp_path)) == 0
     assert "without PDF: There is no /no/such/browser here" in capsys.readouterr().out
     assert (tmp_path / "lecture.html").is_file() and not (tmp_path / "lecture.pdf").exists()

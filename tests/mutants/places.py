@@ -14,7 +14,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from files import ROOT
+from tools.files import ROOT
 
 from .mistakes import KINDS, mutants_of
 

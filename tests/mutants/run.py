@@ -30,11 +30,12 @@ from functools import cache, partial
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("tests", "tools")]
+    sys.path[:0] = [str(Path(__file__).resolve().parents[n]) for n in (1, 2)]  # tests; tools
 
-from files import Fault, in_a_sentence, write
 from mutants.places import ROOT, all_places, mutants_in
-from mutants_page import RECORD
+
+from tools.files import Fault, in_a_sentence, write
+from tools.site.mutants_page import RECORD
 
 INLINE = "module://matplotlib_inline.backend_inline"  # as in the stored outputs
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "node_modules")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from files import NOTEBOOKS
 from small_notebooks import nbval, written
 from torch.nn import functional as F
 
 from tests.processors.imagined import LAYOUT, OtherProcessor
+from tools.files import NOTEBOOKS
 
 #: {title: (function, the most units in the last place by which its result may change)}.
 #: Every notebook tests that the results of operations fixed by IEEE 754 do not change.

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from files import ROOT
 from redundancy.what_can_go import TABLE
 from redundancy.what_can_go.answers import COUNTS
 from redundancy.what_can_go.attention import Attention, causal
@@ -19,7 +18,9 @@ from redundancy.what_can_go.measuring import (
 from redundancy.what_can_go.piece import SIZES, generic, normal
 from redundancy.what_can_go.rows_blocks import MODELS
 from redundancy.what_can_go.theorems import LINKS
-from register import read_statements
+
+from tools.files import ROOT
+from tools.site.register import read_statements
 
 ROWS = {row.title: row for row in TABLE}
 BREAKS = {f"{row.title}: {b.words}": b for row in TABLE for b in row.breaks}

@@ -6,8 +6,9 @@ import subprocess
 import venv
 
 import pytest
-from files import ROOT
 from redundancy.models.tiny import quiet, tiny
+
+from tools.files import ROOT
 
 
 @pytest.fixture(scope="module")

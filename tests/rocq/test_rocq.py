@@ -1,11 +1,11 @@
-"""`python tools/rocq.py` refuses unproved theorems, and files that _CoqProject does not name."""
+"""`python -m tools rocq` refuses unproved theorems, and files that _CoqProject does not name."""
 
 import shutil
 import subprocess
 
 import pytest
 
-import rocq
+from tools.__main__ import main
 
 HEADER = "From mathcomp Require Import all_ssreflect.\n"
 PROVED = "Lemma commutes (a b : nat) : a + b = b + a. Proof. exact: addnC. Qed.\n"
@@ -33,7 +33,7 @@ def check(tmp_path, capsys):
         folder.mkdir()
         (folder / "_CoqProject").write_text(f"-Q . Bias\n{listed}\n", encoding="utf-8")
         (folder / "Small.v").write_text(HEADER + text, encoding="utf-8")
-        return rocq.main(folder, tmp_path / "into"), *capsys.readouterr()
+        return main("rocq", str(folder), str(tmp_path / "into")), *capsys.readouterr()
 
     return of
 

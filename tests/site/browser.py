@@ -11,7 +11,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from print_pdf import CannotPrint, chromium, find_chromium
+
+from tools.site.print_pdf import CannotPrint, chromium, find_chromium
 
 
 def demand_means(there, reason):

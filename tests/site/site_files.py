@@ -4,7 +4,8 @@ from functools import cache
 from urllib.parse import urldefrag
 
 from bs4 import BeautifulSoup
-from files import ROOT
+
+from tools.files import ROOT
 
 SITE = ROOT / "_build" / "html"
 

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-import publishing
 import pytest
-from addresses import PDF, PUBLISHED_BRANCH, addresses
 from bs4 import BeautifulSoup
-from files import ROOT, Fault
 from site_files import SITE as SITE_FOLDER
+
+from tools.addresses import PDF, PUBLISHED_BRANCH, addresses
+from tools.files import ROOT, Fault
+from tools.site import publishing
 
 MADE_UP, SITE = "https://github.com/someone/a-book", "https://someone.github.io/a-book"
 PAGE = "notebooks/03-softmax-ignores-the-key-bias"

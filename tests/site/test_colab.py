@@ -6,9 +6,10 @@ import sys
 
 import nbformat
 import pytest
-from colab import NOTEBOOKS, colab_copy, companions, imported
-from execute_notebooks import own_sockets
 from nbclient import NotebookClient
+
+from tools.colab import NOTEBOOKS, colab_copy, companions, imported
+from tools.execute_notebooks import own_sockets
 
 #: The packages that a copy may expect in Colab.
 IN_COLAB = {"torch", "sympy", "mpmath", "matplotlib", "numpy", "transformers"}

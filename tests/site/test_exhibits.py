@@ -9,8 +9,9 @@ import json
 import pytest
 import torch
 from browser import served, visited
-from files import ROOT
 from torch import nn
+
+from tools.files import ROOT
 
 STATIC = ROOT / "book" / "static"
 CLOSE = 1e-12

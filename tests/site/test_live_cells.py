@@ -9,10 +9,11 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import live_proofs
 import pytest
-from files import NOTEBOOKS as FOLDER
-from files import ROOT
+
+from tools.files import NOTEBOOKS as FOLDER
+from tools.files import ROOT
+from tools.site import live_proofs
 
 RUNNER = ROOT / "book" / "static" / "live"
 

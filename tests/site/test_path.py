@@ -2,8 +2,9 @@
 
 import re
 
-from files import NOTEBOOKS, ROOT, read_notebook
 from playwright.sync_api import expect
+
+from tools.files import NOTEBOOKS, ROOT, read_notebook
 
 PATH, QUIZ = "book/teaching/your-path.html", "book/teaching/quiz-2.html"
 SHEET = "notebooks/03-exercises.html"

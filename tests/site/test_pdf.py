@@ -9,16 +9,17 @@ import re
 
 import pytest
 import yaml
-from addresses import PDF
 from browser import demand_means
-from downloads import is_current, made
-from files import ROOT
-from formulas import typeset
-from print_pdf import CannotPrint, prepared
 from pypdf import PdfReader
-from register import read_register
 from site_files import soup
 from test_site import faults_in
+
+from tools.addresses import PDF
+from tools.files import ROOT
+from tools.site.downloads import is_current, made
+from tools.site.formulas import typeset
+from tools.site.print_pdf import CannotPrint, prepared
+from tools.site.register import read_register
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 ONE_PAGE = ROOT / "_build" / "one-page.html"

@@ -7,9 +7,10 @@ from urllib.parse import unquote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from files import NOTEBOOKS
-from lighter import lighter
 from site_files import SITE, anchors, links_of, soup
+
+from tools.files import NOTEBOOKS
+from tools.site.lighter import lighter
 
 START = "index.html"  # only redirects to the first page
 PAGES = sorted(

@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from files import ROOT
 from test_live_cells import FOLDER, live_cells, run
+
+from tools.files import ROOT
 
 #: (Python, SymPy): the previous minor version of SymPy, then newer Pythons with the pinned one.
 PAIRS = [("3.11", "1.13.3"), ("3.12", "1.14.0"), ("3.13", "1.14.0")]

@@ -1,0 +1,159 @@
+"""Pack the course, as `student.zip` and `instructor.zip`, into `_build/course`.
+
+    make course                        # builds the book, then runs this
+    make course SEED=…                 # draws exercises for one class only
+    python -m tools course FOLDER      # writes elsewhere, with the book as last built
+
+Students get the book without the teacher's pages, to read offline or to serve; its chapters and
+exercise sheets as notebooks that run alone (the sheets without solutions); and the assignments.
+Teachers get all of that with solutions, and also the slides, the rubric, the grading program with
+its container, the live derivations, the quizzes for a learning platform, and a course folder for
+nbgrader.  Equal sources produce equal bytes.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+
+from tools import colab
+from tools.addresses import site_address
+from tools.cells import has_tag
+from tools.course import assignments, quizzes, slides
+from tools.course.students_book import students_book
+from tools.files import ROOT, demand, write_zip
+
+COURSE = ROOT / "_build" / "course"
+SITE = ROOT / "_build" / "html"
+TEACHING = ROOT / "book" / "teaching"
+HANDOUTS = TEACHING / "handouts"
+
+#: The packages that the notebooks of the course import, and the program that opens notebooks.
+PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
+PINNED += ("numpy", "sympy", "torch", "transformers")
+OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
+#: The program that grades: its command, and the processes that it starts.
+GRADER = ("grade.py", "judging.py", "answering.py", "formula_reader.py", "walls.py")
+#: Files of the built site that only Sphinx reads.
+LEFT_OUT = (".buildinfo", "objects.inv")
+FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
+#: A cell that the teacher types in class, after the sentence of the plan that introduces it.
+TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def main(folder=COURSE):
+    folder = Path(folder)
+    demand((SITE / "index.html").is_file(), f"{SITE} holds no book: run `make book` first")
+    shutil.rmtree(folder, ignore_errors=True)
+    slides.write_slides(folder / "slides")
+    pack(folder)
+
+
+def pack(folder):
+    """Write both archives into ``folder``, which already contains the slides."""
+    assignments.write_assignments(folder / "assignments")
+    quizzes.write_quizzes(folder / "quizzes")
+    both = for_both()
+    for name, own in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
+        files = both | own
+        write_zip(folder / f"{name}.zip", name, files)
+        print(f"{folder / name}.zip: {len(files)} files", flush=True)
+
+
+# ---- contents: {name in the archive: bytes} ---------------------------------------------
+
+
+def for_both():
+    """Files for both archives: chapters as notebooks, requirements, licences."""
+    files = {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
+    files |= {name: (ROOT / name).read_bytes() for name in ("LICENSE", "LICENSE-TEXT")}
+    return files | {"requirements.txt": requirements().encode()}
+
+
+def book():
+    """The files of the built book."""
+    pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
+    return {name: path.read_bytes() for name, path in pages}
+
+
+def for_students(folder):
+    sheets = {path.name: without_solutions(alone(path)) for path in notebooks("exercises")}
+    files = {f"exercises/{name}": as_bytes(sheet) for name, sheet in sheets.items()}
+    files |= inside("assignments", folder / "assignments" / "student")
+    files |= {f"book/{name}": data for name, data in students_book(book()).items()}
+    return files | {"README.md": (HANDOUTS / "README-student.md").read_bytes()}
+
+
+def for_teachers(folder):
+    files = {f"exercises/{path.name}": as_bytes(alone(path)) for path in notebooks("exercises")}
+    files |= {f"book/{name}": data for name, data in book().items()}
+    for name in ("assignments", "quizzes", "slides"):
+        files |= inside(name, folder / name)
+    for name, path in files_of(folder / "assignments" / "source"):
+        files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
+    files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
+    files["nbgrader/nbgrader_config.py"] = (HANDOUTS / "nbgrader_config.py").read_bytes()
+    for name in (*GRADER, "rubric.md", "Containerfile"):
+        files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
+    for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
+        files[f"live/{plan.stem}.ipynb"] = as_bytes(live(plan.read_text(encoding="utf-8")))
+    return files | {"README.md": (HANDOUTS / "README-instructor.md").read_bytes()}
+
+
+def inside(name, folder):
+    """The files of ``folder``, as they appear in an archive's folder called ``name``."""
+    return {f"{name}/{inner}": path.read_bytes() for inner, path in files_of(folder)}
+
+
+def files_of(folder):
+    """(name within the folder, path) of each file, sorted."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(path.relative_to(folder).as_posix(), path) for path in paths]
+
+
+def requirements():
+    """The book's pins for what its notebooks import and for a program that opens notebooks."""
+    pins = dict(re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text(), re.M))
+    return "\n".join([*(f"{name}=={pins[name]}" for name in PINNED), OPENS_NOTEBOOKS, ""])
+
+
+# ---- notebooks ----------------------------------------------------------------------------
+
+
+def notebooks(which):
+    """The paths of the book's chapters, or of its exercise sheets."""
+    paths = sorted(colab.NOTEBOOKS.glob("*.ipynb"))
+    return [path for path in paths if ("exercises" in path.stem) == (which == "exercises")]
+
+
+def alone(path):
+    return nbformat.reads(colab.colab_copy(path, site_address(ROOT)), as_version=4)
+
+
+def as_bytes(notebook):
+    return (nbformat.writes(notebook).rstrip("\n") + "\n").encode()
+
+
+def without_solutions(sheet):
+    """Remove the solutions, which are folded text and folded code, from a sheet; return it."""
+    sheet.cells = [cell for cell in sheet.cells if not has_tag(cell, "hide-cell")]
+    for cell in sheet.cells:
+        if cell.cell_type == "markdown":
+            cell.source = FOLDED_ANSWER.sub("\n\n", cell.source).strip()
+    sheet.cells = [cell for cell in sheet.cells if cell.source]
+    return sheet
+
+
+def live(plan):
+    """A notebook of the cells to type in class, each below the sentence that introduces it."""
+    markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    title = f"{plan.splitlines()[0]}\n\nThe live derivation, as planned."
+    cells = [markdown(title, id="title")]
+    for number, (before, typed) in enumerate(TYPED.findall(plan), 1):
+        cells.append(markdown(before.strip().rpartition("\n\n")[2], id=f"step-{number}"))
+        cells.append(code(typed.rstrip("\n"), id=f"code-{number}"))
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    opening = colab.writing_cell(colab.companions(notebook))
+    notebook.cells.insert(1, code(opening, metadata=colab.FOLDED, id="the-checker"))
+    return notebook

@@ -1,0 +1,194 @@
+"""Write assignments and drawn sheets: as source, for students, and solved.
+
+    python -m tools assignments                # into _build/course/assignments
+    SEED=autumn python -m tools assignments some/folder
+
+An assignment is a notebook in book/teaching/assignments, marked as nbgrader expects.  A sheet has
+the same format and poses one exercise on a chapter.  Its cells are in ``sheet.yml``.  The SEED
+decides how they are filled from the chapter's family in ``families.yml``, which lists letters,
+claims and hypotheses.  All three versions run alone, because their first cell writes the book's
+code into their folder:
+
+    source/part-2.ipynb      for grade.py and nbgrader, which makes its own students' version
+    student/part-2.ipynb     without solutions and hidden tests
+    solution/part-2.ipynb    with solutions, and without the marks around them
+"""
+
+import copy
+import functools
+import os
+import random
+import re
+from pathlib import Path
+from string import Template
+
+import nbformat
+import yaml
+
+from tools.colab import COLAB, FOLDED, companions, writing_cell
+from tools.files import ROOT, demand, read_notebook, write
+
+SOURCES = ROOT / "book" / "teaching" / "assignments"
+COPIES = ROOT / "_build" / "course" / "assignments"
+STUBS = {
+    "code": ["# YOUR CODE HERE", "raise NotImplementedError()"],
+    "markdown": ["YOUR ANSWER HERE"],
+}
+REGION = r"^( *)### BEGIN {0}\n(.*?)^ *### END {0} *$\n?"
+SOLUTION = re.compile(REGION.format("SOLUTION"), re.DOTALL | re.MULTILINE)
+HIDDEN = re.compile(REGION.format("HIDDEN TESTS"), re.DOTALL | re.MULTILINE)
+MARKER = re.compile(r"^ *### (BEGIN|END) ", re.MULTILINE)
+
+
+def main(folder=COPIES):
+    write_assignments(Path(folder))
+
+
+def seed():
+    """The seed for drawing the sheets; only a seed from the environment can be secret."""
+    return os.environ.get("SEED", "1")
+
+
+def write_assignments(folder):
+    sources = {path.name: read_notebook(path) for path in sorted(SOURCES.glob("*.ipynb"))}
+    sources |= {f"sheet-{chapter:02}.ipynb": sheet(chapter, seed()) for chapter in families()}
+    for name, notebook in sources.items():
+        for version, text in versions(name, notebook).items():
+            (folder / version).mkdir(parents=True, exist_ok=True)
+            write(folder / version / name, text)
+    print(f"{len(sources)} assignments, each as source, for students and solved: {folder}")
+
+
+# ---- the three versions -------------------------------------------------------------------
+
+
+def versions(name, notebook):
+    """{"source", "student" or "solution": text}; raises Fault if a ### BEGIN has no ### END."""
+    source = with_opening(notebook)
+    student = changed(source, for_students)
+    for cell in student.cells:
+        whole = not MARKER.search(cell.source)
+        demand(whole, f"{name}: cell {cell.id}: each ### BEGIN needs its ### END")
+    made = {"source": source, "student": student, "solution": changed(source, solved)}
+    return {name: nbformat.writes(one).rstrip("\n") + "\n" for name, one in made.items()}
+
+
+def with_opening(notebook):
+    """Add a first cell that writes the book's code; return the notebook."""
+    opening = code("the-checker", writing_cell(companions(changed(notebook, solved))))
+    opening.metadata.update(FOLDED)
+    notebook.cells.insert(0, opening)
+    notebook.metadata.update(COLAB)
+    return notebook
+
+
+def changed(notebook, change):
+    """A copy of the notebook in which each cell has the source ``change(cell)``."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        cell.source = change(cell).rstrip("\n")
+    return notebook
+
+
+def for_students(cell):
+    """A cell's source with a stub for each solution and without hidden tests."""
+    stub = lambda found: "".join(f"{found[1]}{line}\n" for line in STUBS[cell.cell_type])
+    return HIDDEN.sub("", SOLUTION.sub(stub, cell.source + "\n"))
+
+
+def solved(cell):
+    """A cell's source with its solutions, but without the marks around them."""
+    return SOLUTION.sub(lambda found: found[2], cell.source + "\n")
+
+
+# ---- sheets of drawn exercises -------------------------------------------------------------
+
+
+def families():
+    """{chapter: the family of its exercise}."""
+    return read_yaml("families.yml")["families"]
+
+
+@functools.cache
+def read_yaml(name):
+    return yaml.safe_load((SOURCES / name).read_text(encoding="utf-8"))
+
+
+def sheet(chapter, seed):
+    """The source version of a chapter's sheet."""
+    made = drawn(families()[chapter], random.Random(f"{seed}, {chapter}"))
+    title = {"id": f"sheet-{chapter:02}", "title": f"Chapter {chapter}"}
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return nbformat.v4.new_notebook(
+        cells=[cell_of({**made, "chapter": chapter}, **cell) for cell in read_yaml("sheet.yml")],
+        metadata={"assignment": title, "kernelspec": kernel},
+    )
+
+
+def drawn(family, chance):
+    """One exercise: {name in sheet.yml: text}, drawn from a family's letters, claims and order."""
+    letters = {letter: chance.choice(others) for letter, others in family["letters"].items()}
+    put = lambda text: text.format_map(letters)
+    say = lambda words: words.format_map({letter: f"`{name}`" for letter, name in letters.items()})
+    *holds, roles = chance.choice(family["holds"])
+    fails = chance.choice(family["fails"])
+    options = chance.sample([fails["needs"], *fails["useless"]], 5)
+    at, names = put(fails["at"]), re.findall(r"(\w+) = ", put(fails["example"]))
+    sides = ("true_left", "true_right", "false_left", "false_right")
+    return {
+        "name": family["name"],
+        "given": family["lemma"] + put(family["given"]).rstrip(),
+        **dict(zip(sides, map(put, [*holds, *fails["claim"]]))),
+        "options": "\n".join(f"{k}. {say(words)}" for k, (words, _) in enumerate(options, 1)),
+        "number": 1 + options.index(fails["needs"]),
+        "at": at.replace(" = ", "="),
+        "at_told": listed(re.split(r", (?=\w+ = )", at)),
+        "wanted": say(fails["instance"][0]),
+        "condition": put(fails["instance"][1]),
+        "instance": re.sub(r"(\w+) = ", r'"\1": ', put(fails["example"])),
+        "form": ", ".join(f'"{name}": …' for name in names),
+        "names": ", ".join(names),
+        "values": ", ".join(f'instance["{name}"]' for name in names),
+        "names_told": listed(names),
+        "roles": ", ".join(f'"{letter}": {put(meant)}' for letter, meant in roles.items()),
+        "role_form": ", ".join(f'"{letter}": …' for letter in roles),
+        "roles_told": listed(roles),
+    }
+
+
+def listed(names):
+    """Names in a sentence: `a`, `b` and `c`."""
+    *most, last = [f"`{name}`" for name in names]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def cell_of(made, id, points=None, **source):
+    """A cell from its entry in sheet.yml."""
+    ((kind, text),) = source.items()
+    text = Template(text).substitute(made)
+    if kind == "markdown":
+        return markdown(id, text)
+    if points:
+        return code(id, text, grade=True, points=points)
+    if kind == "code":
+        return code(id, text)
+    cell = code(id, text, solution=True, locked=False)
+    if kind == "formulas":  # the process that tests them reads these answers, and runs no code
+        cell.metadata["answer"] = kind
+    return cell
+
+
+def code(name, source, **mark):
+    return nbformat.v4.new_code_cell(source.rstrip("\n"), id=name, metadata=marked(name, mark))
+
+
+def markdown(name, source):
+    metadata = marked(name, {"cell_type": "markdown"})
+    return nbformat.v4.new_markdown_cell(source.rstrip("\n"), id=name, metadata=metadata)
+
+
+def marked(name, mark):
+    """The metadata that nbgrader needs for a cell."""
+    usual = {"schema_version": 3, "cell_type": "code", "locked": True}
+    usual |= {"grade_id": name, "grade": False, "solution": False, "task": False}
+    return {"nbgrader": usual | mark}

@@ -1,0 +1,120 @@
+r"""Write the quizzes for learning platforms, in Moodle's format GIFT and as a QTI 2.1 package.
+
+The pages `book/teaching/quiz-N.md` are the only source.  A formula becomes LaTeX text, `\( … \)`,
+which the platforms typeset.  A link leads to the site, or is plain text if the site has no address.
+"""
+
+import re
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from tools.addresses import site_address
+from tools.colab import with_links
+from tools.files import ROOT, demand, naming, write, write_zip
+
+PAGES = sorted((ROOT / "book" / "teaching").glob("quiz-*.md"))
+QUESTION = re.compile(r"^## (\d\. .+)$", re.M)
+ANSWER = re.compile(
+    r"^:::\{dropdown\} (?P<text>.+)\n:class-container: quiz-(?P<kind>right|wrong)\n\n"
+    r"(?P<why>.+)\n:::$",
+    re.M,
+)
+CLAIM = re.compile(r"\[(\d{3}-\d{2})\]")
+
+READER = MarkdownIt("commonmark").use(dollarmath_plugin)
+READER.add_render_rule("math_inline", lambda _, tokens, i, *__: latex(tokens[i].content))
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True, lstrip_blocks=True
+)
+
+
+class Answer(NamedTuple):
+    name: str
+    text: str
+    right: bool
+    why: str
+
+
+class Question(NamedTuple):
+    name: str
+    title: str
+    stem: str
+    answers: list
+
+
+class Quiz(NamedTuple):
+    name: str
+    title: str
+    questions: list
+
+
+def write_quizzes(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    quizzes = [read_quiz(path) for path in PAGES]
+    write(folder / "quizzes.gift", "\n".join(map(gift, quizzes)))
+    write_zip(folder / "quizzes-qti21.zip", "", qti(quizzes))
+
+
+# ---- the source: Markdown -----------------------------------------------------------------
+
+
+def read_quiz(path):
+    head, *parts = QUESTION.split(path.read_text(encoding="utf-8").partition("## And now")[0])
+    titles, bodies = parts[::2], parts[1::2]
+    asked = [question(path.stem, *each) for each in zip(titles, bodies)]
+    return Quiz(path.stem, head.splitlines()[0].removeprefix("# "), asked)
+
+
+def question(quiz, title, text):
+    number, _, title = title.partition(". ")
+    found = enumerate(ANSWER.finditer(text), 1)
+    answers = [Answer(f"answer-{n}", a["text"], a["kind"] == "right", a["why"]) for n, a in found]
+    with naming(f"{quiz}, question {number}"):
+        demand(len(answers) == text.count("{dropdown}"), "one answer is not written as the others")
+    return Question(f"{quiz}-{number}", title, text.partition(":::")[0].strip(), answers)
+
+
+def html(markdown):
+    """A line of Markdown as HTML that is also XML."""
+    text = CLAIM.sub(r"[[claim \1](../book/claims.md#claim-\1)]", markdown)
+    text = with_links(text.replace("../../notebooks/", ""), site_address(ROOT))
+    return READER.renderInline(text)
+
+
+def latex(formula):
+    return rf"\({escape(formula)}\)"
+
+
+# ---- the exports ----------------------------------------------------------------------------
+
+
+def gift(quiz):
+    """A quiz as a category of Moodle's question bank."""
+    category = f"$CATEGORY: Where Did the Bias Go/{quiz.title}\n"
+    return "\n".join([category, *map(gift_question, quiz.questions)])
+
+
+def gift_question(question):
+    title, stem = safe(f"{question.name} {question.title}"), safe(html(question.stem))
+    answers = [f"{'~='[a.right]}{safe(html(a.text))}#{safe(html(a.why))}" for a in question.answers]
+    return "\n".join([f"::{title}::[html]{stem}{{", *answers, "}\n"])
+
+
+def safe(text):
+    """The text with a backslash before each character that has a meaning in GIFT."""
+    return re.sub(r"[\\~=#{}:]", r"\\\g<0>", text)
+
+
+def qti(quizzes):
+    """The files of a QTI package, {name: bytes}."""
+    xml = TEMPLATES.get_template("qti.xml", globals={"html": html}).module
+    files = {"imsmanifest.xml": xml.manifest(quizzes)}
+    for quiz in quizzes:
+        files[f"{quiz.name}.xml"] = xml.test(quiz)
+        files |= {f"{each.name}.xml": xml.item(each) for each in quiz.questions}
+    return {name: text.encode() for name, text in files.items()}

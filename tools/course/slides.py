@@ -1,0 +1,327 @@
+"""Make the slides of the teaching module from the chapters.
+
+    python -m tools slides                # into _build/course/slides
+    python -m tools slides some/folder    # elsewhere
+
+A deck, `book/teaching/slides/NAME.yml`, has a section for each row of the table “Plan” in
+`book/teaching/NAME.md`: `plan` repeats the row's text, and the minutes of the section's slides sum
+to the row's.  NAME.html opens without a network; if Chromium is installed, NAME.pdf is printed from
+it.  Each slide has a title, its minutes, the presenter's notes, and under `show` a list of parts,
+each of which begins with its kind:
+
+    cell: notebook#id   a cell tagged `slide`. Text is shown from `<!-- slide -->` to
+                        `<!-- /slide -->`; `excerpt: 2` selects the second such excerpt.
+                        For code, `as` is one of code, print, formula, figure. For code and print,
+                        `from` and `to` name the first and last line by their beginnings;
+                        `columns: true` keeps printed lines whole. For formulas,
+                        `steps: true` shows one line after another, `reasons: below` leaves reasons on
+                        lines of their own, `reasons: short` leaves out the remark after each,
+                        and `where: false` leaves out abbreviations.
+    theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
+    claim: "002-11"     a claim, a vote, then the verdict; `verdict: false` leaves the verdict out
+    exercise: "4A"      an exercise of a sheet
+    summary: ["3.2"]    a table of theorems, with what breaks them
+    exit: session-1     the exit question of a plan
+    ask, answer         a question to the room, and its answer as a second step
+    live, text          the deck's own words
+
+`fragment: true` hides a part until the presenter presses a key.
+"""
+
+import re
+import shutil
+from html import escape
+from itertools import zip_longest
+from pathlib import Path
+
+import jinja2
+import yaml
+from derivation.language.rows import aligned, rows_of
+from docutils.nodes import make_id
+from markdown_it import MarkdownIt
+from mdit_py_plugins.amsmath import amsmath_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from tools.files import NOTEBOOKS, ROOT, demand, naming, read_notebook, write
+from tools.site.claims import read_claims
+from tools.site.formulas import typeset
+from tools.site.print_pdf import CannotPrint, chromium, to_pdf
+from tools.site.register import read_register
+
+TEACHING = ROOT / "book" / "teaching"
+DECKS = TEACHING / "slides"
+OUTPUT = ROOT / "_build" / "course" / "slides"
+STATIC = ROOT / "book" / "static"
+ABBREVIATIONS = (r"& \text{where", r"& \text{with", r"& \text{and ")
+CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
+MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
+#: A row of the table “Plan”, and the question at the end of a plan.
+ROW = re.compile(r"^\| (?P<minutes>\d+) \| (?P<what>.+?) \| (?P<how>.+?) \|", re.MULTILINE)
+EXIT = re.compile(r"^## Exit question\s+(.+?)\s+<details>", re.MULTILINE | re.DOTALL)
+#: A letter with an index, as programs print it: b_K, Σ_k≤d.
+INDEXED = re.compile(r"\b([^\W\d_])_([^\W_](?:≤\w)?)(?![a-z0-9_])")
+#: An exercise of a sheet: the text between its heading and its solution.
+EXERCISE = re.compile(
+    r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+?)\s*$\s*"
+    r"(?P<text>.*?)\s*(?=^(?:#{1,3} |<details|:::|```)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def main(folder=OUTPUT):
+    write_slides(Path(folder))
+
+
+def write_slides(folder):
+    """Write every deck as a page, and as a PDF if Chromium is installed."""
+    decks = write_pages(folder)
+    try:
+        with chromium() as browser:
+            for name in decks:
+                print_page(browser, folder / f"{name}.html")
+    except CannotPrint as why:
+        print(f"The slides are there without PDF: {why}")
+
+
+# ---- a deck ---------------------------------------------------------------------------
+
+
+def write_pages(folder):
+    """Write the pages and the files that they share; return {name: deck}."""
+    copy_assets(folder / "assets")
+    sources, template = read_sources(), TEMPLATES.get_template("template.html")
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
+    decks = {name: yaml.safe_load(text) for name, text in texts.items()}
+    for name, deck in decks.items():
+        slides = slides_of(name, deck["sections"], sources)
+        write(folder / f"{name}.html", template.render(deck=deck, slides=slides))
+        print(f"{name}: {len(slides)} slides")
+    return decks
+
+
+def copy_assets(assets):
+    """Write the files that all decks share into the folder ``assets``."""
+    shutil.rmtree(assets, ignore_errors=True)
+    shutil.copytree(DECKS / "reveal", assets / "reveal")
+    shutil.copytree(STATIC / "katex", assets / "katex")
+    for path in (DECKS / "slides.css", DECKS / "slides.js", STATIC / "logo.svg"):
+        shutil.copy(path, assets)
+    colours = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".code")
+    write(assets / "code.css", colours)
+
+
+def read_sources():
+    """What decks can show: {"cell", "theorem", "claim" or "exercise": {name: source}}."""
+    cells = {
+        f"{path.stem}#{cell.get('id', '')}": cell
+        for path in sorted(NOTEBOOKS.glob("*.ipynb"))
+        for cell in read_notebook(path).cells
+    }
+    texts = [cell.source for cell in cells.values() if cell.cell_type == "markdown"]
+    exercises = (found for text in texts for found in EXERCISE.finditer(text))
+    return {
+        "cell": cells,
+        "theorem": {entry.number: entry for entry in read_register(NOTEBOOKS)},
+        "claim": {claim.id: claim for claim in read_claims(ROOT / "book" / "claims.yml")[1]},
+        "exercise": {found["number"]: found.groupdict() for found in exercises},
+        "exit": {name: EXIT.search(plan)[1] for name, plan in plans().items()},
+    }
+
+
+def plans():
+    """{name of a deck: the text of its plan}."""
+    names = sorted(path.stem for path in DECKS.glob("*.yml"))
+    return {name: (TEACHING / f"{name}.md").read_text(encoding="utf-8") for name in names}
+
+
+def slides_of(name, sections, sources):
+    """The slides of a deck for the template. Its sections must be the rows of its plan."""
+    rows = [found.groupdict() for found in ROW.finditer(plans()[name])]
+    titles = [section["plan"] for section in sections], [row["what"] for row in rows]
+    for section, what in zip_longest(*titles):
+        demand(section == what, f"{name}.yml has “{section}”, where the plan has “{what}”")
+    slides, clock = [], 0
+    for section, row in zip(sections, rows):
+        for slide in section["slides"]:
+            when = f"Minute {clock} · {row['what']} · {row['how']}"
+            slides.append(slide_of(name, len(slides) + 1, slide, when, sources))
+            clock += slide["minutes"]
+        taken = sum(slide["minutes"] for slide in section["slides"])
+        said = f"the plan gives it {row['minutes']} minutes, its slides {taken}"
+        demand(taken == int(row["minutes"]), f"{name}.yml, “{row['what']}”: {said}")
+    return slides
+
+
+def slide_of(deck, number, slide, when, sources):
+    """The data of a slide for the template; `when` is its place in the plan."""
+    with naming(f"{deck}.yml, slide {number}"):
+        title, minutes = inline(slide["title"]), slide["minutes"]
+        length = f"This slide: {minutes} minute{'s' * (minutes != 1)}."
+        return {
+            "id": f"{number}-{make_id(title)}",
+            "title": title,
+            "body": [html_of(part, sources) for part in slide["show"]],
+            "notes": markdown(f"**{when}.** {length}\n\n{slide['notes']}"),
+        }
+
+
+# ---- the parts of a slide ---------------------------------------------------------------
+
+
+def html_of(part, sources):
+    """The HTML of one part of a slide, hidden at first if the deck says so."""
+    kind, it = next(iter(part.items()))
+    if kind in sources:
+        it = find(sources, kind, it)
+    elif kind == "summary":
+        it = [find(sources, "theorem", number) for number in it]
+    html = cell_part(it, part) if kind == "cell" else getattr(SHOWN, kind)(it, part)
+    return f'<div class="fragment">{html}</div>' if part.get("fragment") else html
+
+
+def find(sources, kind, name):
+    demand(name in sources[kind], f"there is no {kind} {name}")
+    return sources[kind][name]
+
+
+def block(kind, html):
+    return f'<div class="{kind}">{html}</div>'
+
+
+def cell_part(cell, part):
+    """A cell as HTML: the marked excerpts of a text, or all of it; for code, what `as` names."""
+    if cell.cell_type == "markdown":
+        texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
+        number = part.get("excerpt")
+        return block(
+            "text", markdown("\n\n".join(texts if number is None else [texts[number - 1]]))
+        )
+    return KINDS[part["as"]](cell, part)
+
+
+def code(cell, part):
+    text = re.sub(r"\n{3,}", "\n\n", chosen_lines(cell.source, part))
+    coloured = highlight(text, PythonLexer(), HtmlFormatter(nowrap=True))
+    return f'<pre class="code"><code>{coloured}</code></pre>'
+
+
+def printed(cell, part):
+    """The output of a cell as HTML: printed lines, and values that are plain text only."""
+    said = [output.text for output in cell.outputs if output.output_type == "stream"]
+    values = [output.data for output in cell.outputs if "data" in output]
+    said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
+    lines = chosen_lines("\n".join(text.strip("\n") for text in said), part).split("\n")
+    shown = (block("line", f"<span>{typeset_letters(line) or '&nbsp;'}</span>") for line in lines)
+    return block("print columns" if part.get("columns") else "print", "".join(shown))
+
+
+def typeset_letters(line):
+    """A printed line as HTML, in which b_K has an index."""
+    return INDEXED.sub(r'<span class="indexed">\1<sub>\2</sub></span>', escape(line))
+
+
+def chosen_lines(text, part):
+    """The lines from the one that begins with `from` to the one that begins with `to`."""
+    lines = text.splitlines()
+    lines = lines[position(lines, part.get("from", "")) :]
+    end = position(lines, part["to"]) if "to" in part else len(lines)
+    return "\n".join(lines[: end + 1]).strip("\n")
+
+
+def position(lines, beginning):
+    there = [number for number, line in enumerate(lines) if line.strip().startswith(beginning)]
+    demand(there, f"no line begins with “{beginning}”")
+    return there[0]
+
+
+def stored(cell, kind):
+    """The stored outputs of a cell that have this MIME type, as one text."""
+    found = [output.data[kind] for output in cell.outputs if kind in output.get("data", {})]
+    demand(found, f"{cell.id} has no {kind}")
+    return "\n".join(found)
+
+
+def formula(cell, part):
+    """A formula or a whole proof as HTML, below the name of the theorem that it proves."""
+    rows = rows_of(stored(cell, "text/latex").strip("$\n ").replace(r"\small", ""))
+    if part.get("where") is False:
+        rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
+    if part.get("reasons") != "below":
+        rows = reasons_beside(rows)
+    if part.get("reasons") == "short":
+        rows = [(line, re.sub(r"\\quad\\textit\{.*", "", reason)) for line, reason in rows]
+    beside = any(reason for _, reason in rows)  # each row then has a cell for a reason (slides.js)
+    shown = aligned(f"{line} && {reason}" if beside else line for line, reason in rows)
+    steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
+    found = CAPTION.match(stored(cell, "text/plain"))
+    caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
+    return f'{caption}<div class="formula math"{steps}>{typeset(shown, True)}</div>'
+
+
+def reasons_beside(rows):
+    """Each reason beside its line; a notebook prints it below the line, for narrow phones."""
+    moved = []
+    for line, reason in rows:
+        below = re.match(r"&\\qquad (?:\\text{by }|(?=\\quad\\textit))(.+)", line)
+        if below:
+            moved[-1] = moved[-1][0], moved[-1][1] + below[1]
+        else:
+            moved.append((line, reason))
+    return moved
+
+
+def step_of_each(rows):
+    """The numbers of the steps at which the rows appear; a row that begins with = starts a step."""
+    starts = [number > 0 and line.startswith("&=") for number, (line, _) in enumerate(rows)]
+    return " ".join(str(sum(starts[: number + 1])) for number in range(len(rows)))
+
+
+def figure(cell, part):
+    picture = "data:image/png;base64," + stored(cell, "image/png").replace("\n", "")
+    alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+    return f'<figure><img src="{picture}" alt="{escape(alt)}"></figure>'
+
+
+#: {value of `as`: the function that renders a code cell}
+KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
+
+
+# ---- Markdown ---------------------------------------------------------------------------
+
+
+def math(content, options):
+    """A typeset formula as HTML, inline or as a paragraph."""
+    html = typeset(content, options["display_mode"])
+    if options["display_mode"]:
+        return f'<div class="formula math">{html}</div>'
+    return f'<span class="math">{html}</span>'
+
+
+#: Reads Markdown as the book does, except that links become plain text.
+READER = MarkdownIt("commonmark").enable("table").use(amsmath_plugin)
+READER.use(dollarmath_plugin, double_inline=True, renderer=math)
+READER.add_render_rule("link_open", lambda *_: "")
+READER.add_render_rule("link_close", lambda *_: "")
+markdown, inline = READER.render, READER.renderInline
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(DECKS), trim_blocks=True, lstrip_blocks=True
+)
+TEMPLATES.filters |= {"markdown": markdown, "inline": inline}
+SHOWN = TEMPLATES.get_template("parts.html").module
+
+
+# ---- the PDF ----------------------------------------------------------------------------
+
+
+def print_page(browser, path):
+    """Print a deck as a PDF: a sheet for each slide, with all its steps visible."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(path.resolve().as_uri() + "?print-pdf")
+    page.wait_for_function("window.slidesReady === true")
+    write(path.with_suffix(".pdf"), to_pdf(page))
+    page.close()
+    print(path.with_suffix(".pdf").name)

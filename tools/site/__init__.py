@@ -1,0 +1,28 @@
+"""What makes the pages: extensions of Sphinx, and the programs that print and search them.
+
+`_config.yml` names this room alone as an extension; `setup` sets up those that are listed below, in
+this order.  `make book` needs nothing else; `print_pdf` and `live_assets` are commands.
+"""
+
+from importlib import import_module
+
+EXTENSIONS = (
+    "formulas",
+    "register",
+    "theorem_boxes",
+    "hover",
+    "claims",
+    "publishing",
+    "downloads",
+    "reading",
+    "live_proofs",
+    "mutants_page",
+    "search_words",
+    "lighter",
+)
+
+
+def setup(app):
+    for name in EXTENSIONS:
+        import_module(f"tools.site.{name}").setup(app)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}

@@ -1,0 +1,136 @@
+"""Give every theorem, every check and every display equation an anchor.
+
+    > **Theorem 3.2 (The key bias cancels).** For every number of queries ...
+
+This block quote reads well on GitHub and in Colab.  In the book it becomes a box, and its name
+becomes the anchor `the-key-bias-cancels`; the build checks links such as
+`03-softmax-ignores-the-key-bias.ipynb#the-key-bias-cancels`.
+The cell that prints `PASS  Theorem 3.2 (The key bias cancels)` gets the anchor
+`the-key-bias-cancels-check`.  The third equation of a page gets the anchor `eq-3`.  Theorems and
+equations show the same link symbol as headings.
+"""
+
+from itertools import groupby
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+
+from tools.site.register import BOX_TITLE, REMARK_TITLE
+
+HOW_JUDGED = "00-how-this-book-proves-things.html#how-a-number-is-judged"
+
+
+class TheoremBoxes(SphinxTransform):
+    default_priority = 870  # before MyST resolves links inside a page, at 879
+
+    def apply(self):
+        anchors = {}
+        for quote in list(self.document.findall(nodes.block_quote)):
+            title = opening(quote)
+            theorem = title and title.astext().replace("’", "'").rstrip(".")  # with straight quotes
+            found = theorem and (BOX_TITLE.fullmatch(theorem) or REMARK_TITLE.fullmatch(theorem))
+            if not found:
+                continue
+            slug = nodes.make_id(found["name"])
+            anchors[slug] = (quote.line, slug, f"{found['kind']} {found['number']}")
+            quote["ids"].append(slug)
+            quote["classes"].append("theorem-box")
+            title["classes"].append("theorem-box-title")
+            mark_parts(quote)
+            for cell in list(self.document.findall(is_cell)):
+                if f"PASS  {theorem}:" in printed(cell) and check_anchor(slug) not in anchors:
+                    cell["ids"].append(check_anchor(slug))
+                    check = (cell.line, check_anchor(slug), f"Check of {theorem}")
+                    anchors[check_anchor(slug)] = check
+            place = title.parent.index(title) + 1
+            title.parent.insert(place, permalink(slug, "Link to this theorem"))
+        self.publish(anchors)
+        anchor_equations(self.document)
+        explain_first_check(self.document)
+
+    def publish(self, anchors):
+        """Register the anchors with MyST, for links within this page and from other pages."""
+        within = getattr(self.document, "myst_slugs", {})
+        self.document.myst_slugs = {**within, **anchors}
+        metadata = self.env.metadata[self.env.docname]
+        metadata["myst_slugs"] = {**metadata.get("myst_slugs", {}), **anchors}
+
+
+def check_anchor(slug):
+    """The anchor of the cell that checks a theorem."""
+    return f"{slug}-check"
+
+
+def is_cell(node):
+    return isinstance(node, nodes.container) and "cell" in node["classes"]
+
+
+def printed(cell):
+    return "".join(
+        block.astext()
+        for output in cell.findall(nodes.container)
+        if "cell_output" in output["classes"]
+        for block in output.findall(nodes.literal_block)
+    )
+
+
+def opening(quote):
+    """The bold words at the start of a block quote, or None."""
+    paragraph = quote.children[0] if quote.children else None
+    for child in paragraph.children if isinstance(paragraph, nodes.paragraph) else ():
+        if isinstance(child, nodes.strong):
+            return child
+        if child.astext().strip():
+            break
+    return None
+
+
+def mark_parts(quote):
+    """Give the hypotheses of a theorem and the evidence for its clauses their own classes."""
+    for part in quote.children:
+        if part.astext().startswith("Needs:"):
+            part["classes"].append("theorem-box-needs")
+        elif part.astext() == "Evidence:":
+            part["classes"].append("theorem-box-evidence")
+            part.next_node(siblings=True, descend=False)["classes"].append("theorem-box-evidence")
+
+
+def explain_first_check(document):
+    """Below the first check of a page, link to the section that says how a number is judged."""
+    checks = [cell for cell in document.findall(is_cell) if "PASS  " in printed(cell)]
+    for cell in checks[:1]:
+        link = nodes.reference("", "How a number is judged", refuri=HOW_JUDGED)
+        place = cell.parent.index(cell) + 1
+        cell.parent.insert(place, nodes.paragraph("", "", link, classes=["how-judged"]))
+
+
+def anchor_equations(document):
+    """Put each display equation into a box with an anchor, and move it out of its paragraph."""
+    for place, equation in enumerate(list(document.findall(nodes.math_block)), 1):
+        anchor = f"eq-{place}"
+        box = nodes.container(ids=[anchor], classes=["equation"])
+        equation.replace_self(box)
+        box += [equation, nodes.inline("", "", permalink(anchor, "Link to this equation"))]
+    for paragraph in list(document.findall(nodes.paragraph)):
+        if any(isinstance(child, nodes.container) for child in paragraph.children):
+            paragraph.replace_self(list(split(paragraph)))
+
+
+def split(paragraph):
+    """Split a paragraph at its equations, because HTML allows no box inside a paragraph."""
+    for is_box, part in groupby(paragraph.children, lambda n: isinstance(n, nodes.container)):
+        part = list(part)
+        if is_box:
+            yield from part
+        elif "".join(child.astext() for child in part).strip():
+            yield nodes.paragraph("", "", *part, classes=paragraph["classes"])
+
+
+def permalink(anchor, words):
+    return nodes.reference(
+        "", "#", refuri=f"#{anchor}", internal=True, reftitle=words, classes=["headerlink"]
+    )
+
+
+def setup(app):
+    app.add_transform(TheoremBoxes)
