@@ -23,7 +23,7 @@ from derivation import (
     unfold,
 )
 from derivation.language.letters import Bijection, Family
-from derivation.proving.justify import rewritten
+from derivation.proving.proof_search import rewritten
 from submissions import PARTS, cell, small_source
 
 from tools.course.assignments import families, for_students, sheet, solved, versions

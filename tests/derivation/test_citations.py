@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 from derivation.kernel import rules
 from derivation.language.letters import Index
-from derivation.proving import justify
+from derivation.proving import proof_search
 from derivation.proving.reasons import Given
 from derivation.proving.theorems import Instance
 from shared_letters import *
@@ -165,7 +165,7 @@ def test_letters_and_sizes_are_replaced_by_others():
     back = at_a_mean.reversed()
     assert (back.lhs, back.rhs) == (at_a_mean.rhs, at_a_mean.lhs)
     slope = theorem(table(lambda i, j: entry_of(X, i, j), n, d), X)(X=derivative(s * Y, s))
-    assert justify.same(slope.lhs, Y)
+    assert proof_search.same(slope.lhs, Y)
 
 
 def test_a_theorem_about_any_scale_is_cited_at_a_number_and_at_a_size():
@@ -219,7 +219,7 @@ def test_two_scalars_that_are_bound_get_two_new_names():
     instance = theorem(derivative(derivative(s * r * X, s), r), X)(X=s * r * X)
     (outer,), (inner,) = instance.lhs.params, instance.lhs.args[0].params
     assert len({outer, inner, s, r}) == 4 and {s, r} <= instance.lhs.free_scalars()
-    assert justify.same(instance.lhs, instance.rhs)
+    assert proof_search.same(instance.lhs, instance.rhs)
 
 
 def test_indices_sequences_and_axes_are_replaced_by_fitting_values():
@@ -237,8 +237,8 @@ CHAINS = [Π_2, Π_2.T, Π_1 @ Π_2, (Π_1 @ Π_2).T, Π_1.T @ Π_2 @ Π_1, iden
 def test_a_permutation_inside_an_index_form_is_replaced(image):
     form = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
     instance = theorem(form, P @ X)(**{"Π": image})
-    assert justify.same(instance.lhs, image @ X) and justify.same(instance.rhs, image @ X)
-    assert not justify.same(instance.lhs, Π_1 @ X)
+    assert proof_search.same(instance.lhs, image @ X) and proof_search.same(instance.rhs, image @ X)
+    assert not proof_search.same(instance.lhs, Π_1 @ X)
 
 
 def test_an_equation_is_used_at_every_place_of_a_product():

@@ -65,11 +65,11 @@ class Module:
     )
     NOT_TRIED = {
         "display",
-        "rows",
+        "line_breaks",
         "styles",
-        "sizes_told",
+        "shown_sizes",
         "notation",
-        "goals",
+        "open_goal",
         "versions",
         "__init__",
     }

@@ -15,7 +15,7 @@ from sympy import S
 from sympy.core.symbol import Str
 
 from ..printing.styles import ATOM
-from .calls import show_call, shown_slots
+from .omitted_arguments import show_call, shown_slots
 from .letters import as_size, check_word, show_number
 from .matrices import Expression
 from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, known

@@ -23,7 +23,7 @@ from .index_forms import Number, Position, Table, tabled
 from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, conform, exact
 from .letters import size_of, size_term, unsealed
 from .shapes import shape_text
-from .sizes_told import telling_sizes
+from .shown_sizes import telling_sizes
 
 DEEPEST = 100  # the deepest nesting of expressions, well within Python's recursion limit
 

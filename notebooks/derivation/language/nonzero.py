@@ -9,7 +9,7 @@ from ..printing.styles import SUM
 from .letters import End, Index
 from .matrices import Expression, free_names, product
 from .operations import ONES, PRODUCT_OF
-from .sizes_told import telling_sizes
+from .shown_sizes import telling_sizes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..kernel import terms as k
 from ..kernel.sorts import KNOWN
 from ..kernel.terms import ProofError, Term
 from ..printing.styles import ATOM, POWER
-from .calls import show_call
+from .omitted_arguments import show_call
 from .index_forms import Number, Position, exp_of, root_of, total
 from .letters import End, Family, Index, Join, Scalar, check_word, exact, letter, number, unsealed
 from .matrices import Expression, expression, hadamard, is_mask, ones

@@ -14,7 +14,7 @@ SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
 
 
 class Latex:
-    """LaTeX for KaTeX.  ``brief`` says which arguments calls leave out (`calls.brief_words`)."""
+    """LaTeX for KaTeX.  ``brief`` says which arguments calls leave out (`omitted_arguments.brief_words`)."""
 
     def __init__(self, brief=None):
         self.brief, self.plain = brief or {}, Text(brief)

@@ -11,15 +11,15 @@ from collections import Counter
 import sympy as sp
 
 from ..kernel.terms import SIZE
-from ..language.calls import brief_words, kept_back_in
+from ..language.omitted_arguments import brief_words, kept_back_in
 from ..language.letters import Bijection, Family, Index, size_symbol
 from ..language.matrices import operations_in
 from ..language.operations import DERIVATIVE
-from ..language.rows import WIDEST, aligned, broken, length, width
-from ..language.sizes_told import telling_sizes
+from ..language.line_breaks import WIDEST, aligned, broken, length, width
+from ..language.shown_sizes import telling_sizes
 from ..printing.notation import names_in
 from ..printing.styles import SUM, Latex, Text, in_words
-from .where import draws_rows, where_rows
+from .where_clause import draws_rows, where_rows
 
 WIDEST_WITH_REASON = 46  # the most characters of a line with its reason beside it, on a phone
 WIDEST_BELOW = 54  # the most characters of a reason and its note below a line

@@ -15,7 +15,7 @@ from ..kernel.terms import NUM, SIZE, ProofError
 from ..language import matrices
 from ..language.letters import Bijection, Family, written
 from ..language.matrices import operations_in
-from ..language.names import check_indices, check_names, kernels_letters
+from ..language.name_clashes import check_indices, check_names, kernels_letters
 from ..language.operations import NotRun
 from ..language.substitution import Substitution
 from ..language.symbols import join
@@ -23,7 +23,7 @@ from ..language.vocabulary import Word
 from ..printing.notation import readable, words_in
 from ..printing.styles import Latex, Text, check_words
 from ..refuting.torch_runs import run_in_torch, torch_is_here
-from . import hypotheses, justify
+from . import hypotheses, proof_search
 from .display import latex_of, text_of
 from .reasons import INDUCTION, Definition, Given, Reason, check_expression, check_label
 from .reasons import check_shapes, checked_title
@@ -182,7 +182,7 @@ class Induction:
             )
         if len(derivation.lines) < 2:
             raise ProofError(f"{self._name}, {part}: a proof needs at least one line")
-        if line is not derivation or not justify.same(derivation.lines[-1][0], goal):
+        if line is not derivation or not proof_search.same(derivation.lines[-1][0], goal):
             last = derivation.lines[-1][0]
             raise ProofError(f"{self._name}, {part}: ends with {last!r}, not with {goal!r}")
         return derivation
@@ -201,7 +201,9 @@ class Induction:
             ),
         )
         try:
-            proved = justify.induction(self._t, self._lhs, self._rhs, base._proved, step._proved)
+            proved = proof_search.induction(
+                self._t, self._lhs, self._rhs, base._proved, step._proved
+            )
         except ProofError as error:
             raise ProofError(f"{self._name}: {readable(error)}") from None
         return _theorem(self._name, label, lines, proved, (base, step))
@@ -308,7 +310,7 @@ def _says_no_more(theorem, mine, asked):
 def forget():
     """Clear all caches, before a time is measured or a planted mistake is tested."""
     by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
-    for remembered in (*by_shape, justify.same, hypotheses.says, rules._condition):
+    for remembered in (*by_shape, proof_search.same, hypotheses.says, rules._condition):
         remembered.cache_clear()
     sorts._words.clear()
     clear_cache()

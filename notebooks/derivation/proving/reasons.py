@@ -10,10 +10,10 @@ from ..kernel.terms import ProofError
 from ..language.letters import Law
 from ..language.matrices import Expression
 from ..language.shapes import shape_text
-from ..language.sizes_told import telling_sizes
+from ..language.shown_sizes import telling_sizes
 from ..language.vocabulary import Word
 from ..printing.styles import check_words, in_words
-from . import justify
+from . import proof_search
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Given:
     @property
     def proved(self):
         """The kernel's theorem that the equation follows from itself as a hypothesis."""
-        return justify.given(self.lhs, self.rhs)
+        return proof_search.given(self.lhs, self.rhs)
 
     hypotheses = property(lambda self: (self,))
     random = ()

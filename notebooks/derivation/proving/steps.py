@@ -5,17 +5,17 @@ from __future__ import annotations
 from ..kernel import rules
 from ..kernel.polynomials import MOST_STEPS, NotWorkedOut
 from ..kernel.terms import ProofError
-from ..language.calls import brief_words, kept_back_in
+from ..language.omitted_arguments import brief_words, kept_back_in
 from ..language.letters import LAWS, Family, Law
 from ..language.nonzero import NonZero
 from ..language.operations import OVER
-from ..language.sizes_told import telling_sizes
+from ..language.shown_sizes import telling_sizes
 from ..language.vocabulary import Word
 from ..printing.notation import readable
 from ..printing.styles import Text
 from ..refuting.counterexamples import counterexample
-from . import hypotheses, justify
-from .goals import left_to_show
+from . import hypotheses, proof_search
+from .open_goal import left_to_show
 from .hypotheses import offered_by
 from .reasons import Definition, Given, Reason, check_written, title_of
 from .theorems import Instance, Theorem, equations_among
@@ -56,7 +56,9 @@ class Step:
         if reasons is self.reasons:
             self.stages = stages
         try:
-            proved = justify.line(stages, self.claim, equations, self._words(reasons), laws, most)
+            proved = proof_search.line(
+                stages, self.claim, equations, self._words(reasons), laws, most
+            )
         except (rules.Differ, NotWorkedOut) as error:
             self.too_large = isinstance(error, NotWorkedOut)
             return None
@@ -123,7 +125,7 @@ class Step:
         """Yield a sentence for each equation whose left side does not occur in the line."""
         stage = self.before
         for reason in equations_among(self.reasons):
-            after = justify.rewritten(stage, reason.lhs, reason.rhs)
+            after = proof_search.rewritten(stage, reason.lhs, reason.rhs)
             if after == stage:
                 lhs = telling_sizes(reason.lhs)[0]
                 yield f"{title_of(reason)} changes nothing: {lhs!r}, its left side, does not occur."

@@ -7,11 +7,11 @@ from itertools import chain
 from ..kernel import rules
 from ..kernel.terms import LAW, ProofError
 from ..language.letters import Family
-from ..language.names import check_indices, check_names
+from ..language.name_clashes import check_indices, check_names
 from ..language.nonzero import NonZero
 from ..language.substitution import Substitution
 from ..printing.notation import readable
-from . import hypotheses, justify
+from . import hypotheses, proof_search
 from .display import latex_of, text_of
 from .hypotheses import in_words, offered_by
 from .reasons import Given, Reason
@@ -74,7 +74,7 @@ class Theorem:
         offered = [(h, h.substituted(put)) for h in self.hypotheses]
         assumed = [(a.sides(), b.sides()) for a, b in offered if isinstance(a, Given)]
         try:
-            proved = justify.instance(self.proved, put, lhs, rhs, assumed)
+            proved = proof_search.instance(self.proved, put, lhs, rhs, assumed)
         except rules.Differ:
             raise ProofError(
                 f"{self.title} does not imply this: distinct draws must stay distinct, and 2 n is not the size 4"

@@ -17,12 +17,12 @@ from sympy.printing.str import StrPrinter
 
 from ..kernel import terms as k
 from ..kernel.terms import ProofError
-from ..language.calls import brief_words, kept_back_in
+from ..language.omitted_arguments import brief_words, kept_back_in
 from ..language.letters import Bijection, Family, Index, number, scalar_letter, size_term
 from ..language.matrices import expression
-from ..language.names import check_names
-from ..language.rows import aligned, equation_rows
-from ..language.sizes_told import telling_sizes
+from ..language.name_clashes import check_names
+from ..language.line_breaks import aligned, equation_rows
+from ..language.shown_sizes import telling_sizes
 from ..printing.styles import Latex, Text, check_words, superscript
 from .evaluation import EXACT, FLOAT, Instance, TooLong, Undefined
 

@@ -11,7 +11,7 @@ import sympy as sp
 
 from ..kernel import terms as k
 from ..language.letters import Family, show_number, size_of
-from ..language.names import kernels_letters
+from ..language.name_clashes import kernels_letters
 from ..printing.styles import Latex
 
 #: The largest number of characters in a row, not counting spaces: on a phone, where the word
