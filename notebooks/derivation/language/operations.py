@@ -15,7 +15,7 @@ import sympy as sp
 from ..kernel import terms as k
 from ..kernel.terms import ONE, ONLY, ZERO, Term, abstract
 from ..printing.notation import show_table
-from ..printing.styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, beside
+from ..printing.styles import ATOM, POWER, PRODUCT, SIGNED, SUM, beside
 from .letters import Index, scalar_letter, scalar_term, show_number, show_place, size_term
 from .shapes import alike, as_wanted, binding, column, of_diag, of_letter, of_one, of_permutation
 from .shapes import of_product, of_scalar, of_sequence, of_stack, of_table, square
@@ -141,8 +141,7 @@ def _show_scaled(x, style, show):
     if x.params[0] == -1:
         return style.minus + show(x.args[0], PRODUCT), SIGNED
     if x.params[0] in (0, 1):  # beside a matrix, 0 and 1 could denote columns of zeros or ones
-        times = r"0 \times " if isinstance(style, Latex) else "0*"
-        return ("" if x.params[0] else times) + show(x.args[0], PRODUCT), PRODUCT
+        return ("" if x.params[0] else style.zero_times) + show(x.args[0], PRODUCT), PRODUCT
     scalar = show_number(style, x.params[0])
     if x.args[0].operation is ONES and x.axes == (1, 1):
         return scalar, SUM if x.params[0].is_Add else SIGNED
@@ -216,11 +215,10 @@ def _show_sized(x, style, show):
     return style.at(show(x), told), ATOM
 
 
-def _show_positions(x, style):
+def _show_positions(x, style, show):
     if x.axes[0] == 1:
-        return "(1)" if isinstance(style, Latex) else "1[1]"  # (1) could be a matrix of ones
-    last = show_number(style, x.axes[0])
-    return rf"(1,2,\dots,{last})^{{\top}}" if isinstance(style, Latex) else f"(1,…,{last})ᵀ"
+        return style.one_position, ATOM
+    return style.positions(show_number(style, x.axes[0])), POWER
 
 
 def _show_tabulated(x, style, show):
@@ -294,7 +292,7 @@ POSITIONS = Operation(
     axes=column,
     entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
-    show=lambda x, style, show: (_show_positions(x, style), ATOM if x.axes[0] == 1 else POWER),
+    show=_show_positions,
 )
 PRODUCT_OF = Operation(
     "product",

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import chain, count
 
 from ..kernel import terms as k
-from .styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Text, beside
+from .styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
 #: {operator: the place of such factors in a printed product}; other factors have place 5.
@@ -385,7 +385,7 @@ def show_condition(style, relation, x):
     every = style.text(" for every ") + every if every else ""
     if relation == "exists":
         return printer.tight(body) + style.text(" exists") + every
-    signs = {"≠ 0": style.unequal, "≥ 0": r" \ge " if isinstance(style, Latex) else " ≥ "}
+    signs = {"≠ 0": style.unequal, "≥ 0": style.at_least}
     return printer.tight(body, SUM) + signs[relation] + "0" + every
 
 

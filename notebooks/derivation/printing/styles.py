@@ -1,229 +1,16 @@
 """Two ways to print an expression: LaTeX for a page, plain text for a terminal.
 
-A printer decides how each construct looks; an operation chooses which constructs to use.
+A style decides how each construct looks; an operation chooses which constructs to use.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..kernel.terms import ProofError
+from ..kernel.terms import must
 
 #: How tightly a printed piece binds; a looser piece inside a tighter one gets brackets.
 SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9
-
-
-class Latex:
-    """LaTeX for KaTeX.  ``brief`` says which arguments calls leave out (`omitted_arguments.brief_words`)."""
-
-    def __init__(self, brief=None):
-        self.brief, self.plain = brief or {}, Text(brief)
-        self.reserved = frozenset()  # names that no bound variable gets
-
-    def name(self, name):
-        """The name of a letter, in italics; names of words are upright."""
-        return self._spelled(name, r"\mathit")
-
-    def invented(self, name):
-        """A name for a recurring part of the printed text, in a font that no letter has."""
-        return rf"\mathcal{{{name}}}"
-
-    def _spelled(self, name, font):
-        first, *subscripts = map(in_greek, name_parts(name))
-        piece = first if len(first) == 1 else rf"{font}{{{first}}}"
-        below = [x if len(x) == 1 or x.isdigit() else rf"\mathrm{{{x}}}" for x in subscripts]
-        piece += f"_{{{','.join(below)}}}" if below else ""
-        return _with_commands(piece) + "'" * name.count("'")
-
-    def brackets(self, piece):
-        return rf"\left({piece}\right)"
-
-    def transposed(self, piece):
-        return piece + r"^{\top}"
-
-    def ones(self, rows, columns, sizes=("", "")):
-        long, wide = [r"\mathbf{1}" + (f"_{{{s}}}" if s else "") for s in sizes]
-        if columns == 1:
-            return "1" if rows == 1 else long
-        return rf"{wide}^{{\top}}" if rows == 1 else rf"{long}{wide}^{{\top}}"
-
-    def by(self, sizes):
-        return r" \times ".join(sizes)
-
-    def call(self, name, *pieces, index=None):
-        name = r"\mathbb{E}" if name == "E" else self._spelled(name, r"\operatorname")
-        name += f"_{{{index}}}" if index else ""
-        return rf"{name}\!\left({', '.join(pieces)}\right)"
-
-    def at(self, piece, *indices):
-        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # an exponent may follow the prime
-        inside = ("" if all(i.isalpha() and len(i) == 1 for i in indices) else ",").join(indices)
-        if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
-            return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
-        return f"{piece}_{{{inside}}}" if "_{" not in piece else f"{{{piece}}}_{{{inside}}}"
-
-    def sum_over(self, index, size, piece):
-        return rf"\sum_{{{index}=1}}^{{{size}}} {piece}"
-
-    def exponential(self, piece):
-        return rf"e^{{{piece}}}"
-
-    def entrywise_exponential(self, piece):
-        return rf"e^{{\circ {piece}}}"
-
-    def power(self, piece, exponent):
-        return f"{piece}^{{{exponent}}}"
-
-    def fraction(self, above, below):
-        return rf"\frac{{{above}}}{{{below}}}"
-
-    def root(self, piece):
-        return rf"\sqrt{{{piece}}}"
-
-    def at_most(self, first, second):
-        return rf"[{first} \le {second}]"
-
-    def coincide(self, first, second):
-        return f"[{first} = {second}]"
-
-    def up_to(self, index, size):
-        return rf"{index} \le {size}"
-
-    def copy(self, name, number):
-        return rf"{name}^{{({number})}}"
-
-    def cases(self, first, second):
-        return rf"\begin{{cases}} {first} \\ {second} \end{{cases}}"
-
-    def derivative(self, scalar, piece):
-        return rf"\left.\tfrac{{d}}{{d{scalar}}}\right|_{{{scalar}=0}} {piece}"
-
-    def stacked(self, first, second):
-        return rf"\begin{{bmatrix}}{first}\\{second}\end{{bmatrix}}"
-
-    def tabulated(self, piece, indices):
-        return rf"\Bigl({piece}\Bigr)_{{{','.join(indices)}}}" if indices else piece
-
-    def joined(self, *sizes):
-        return "+".join(sizes)
-
-    hadamard, times, minus, dot = r" \odot ", r"\,", "-", r"\cdot "
-    opening, closing = r"\Bigl(", r"\Bigr)"
-    centred = r" \cdot "
-    unequal, greater = r" \neq ", " > "
-    others_and, and_others = r"\dots;\, ", r",\, \dots"
-
-    def text(self, words):
-        return rf"\text{{{in_words(words)}}}"
-
-
-def name_parts(name):
-    """The parts of a name: the letter, then each subscript."""
-    return re.split(r"_|(?<=[^0-9_])(?=[0-9])", name.rstrip("'"))
-
-
-#: Finds in a sentence each Greek letter, and each letter with a subscript or an exponent.
-_LETTER = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*|[α-ωΑ-Ω]\b)((?:\^[a-z0-9])?)")
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-
-
-def in_words(words):
-    """Words in LaTeX: Greek letters, and letters with a subscript, become formulas."""
-    return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
-
-
-class Text:
-    """Plain text with mathematical letters, for a terminal."""
-
-    def __init__(self, brief=None):
-        self.brief, self.plain, self.reserved = brief or {}, self, frozenset()
-
-    def name(self, name):
-        """The name of a letter, in quotation marks if it could be read as a word."""
-        first, rest = _first(name)
-        return (first if len(first) == 1 else f'"{first}"') + rest
-
-    invented = name
-
-    def brackets(self, piece):
-        return f"({piece})"
-
-    def transposed(self, piece):
-        return piece + "ᵀ"
-
-    def ones(self, rows, columns, sizes=("", "")):
-        long, wide = ["1" + (f"[{s}]" if s else "") for s in sizes]
-        if columns == 1:
-            return "1" if rows == 1 else long
-        return f"{wide}ᵀ" if rows == 1 else f"{long} {wide}ᵀ"
-
-    def by(self, sizes):
-        return "×".join(sizes)
-
-    def call(self, name, *pieces, index=None):
-        name = "".join(_first(name))
-        if index:
-            name += index.translate(_SUBSCRIPTS) if index.isdigit() else f"[{index}]"
-        return f"{name}({', '.join(pieces)})"
-
-    def at(self, piece, *indices):
-        return f"{piece}[{','.join(indices)}]"
-
-    def sum_over(self, index, size, piece):
-        return f"Σ_{index}≤{size} {piece}"
-
-    def exponential(self, piece):
-        return f"exp({piece})"
-
-    entrywise_exponential = exponential
-
-    def power(self, piece, exponent):
-        return f"{piece}^{exponent}"
-
-    def fraction(self, above, below):
-        return "/".join(p if re.fullmatch(r"[\w^\"]+", p) or p[-1:] in ")]" and " " not in p and "/" not in p
-                        else f"({p})" for p in (above, below))  # fmt: skip
-
-    def root(self, piece):
-        return f"√({piece})"
-
-    def at_most(self, first, second):
-        return f"[{first} ≤ {second}]"
-
-    def coincide(self, first, second):
-        return f"[{first} = {second}]"
-
-    def up_to(self, index, size):
-        return f"{index}≤{size}"
-
-    def copy(self, name, number):
-        return f"{name}⁽{number.translate(_SUPERSCRIPTS)}⁾"
-
-    def cases(self, first, second):
-        return f"{{{first}; {second}}}"
-
-    def derivative(self, scalar, piece):
-        return f"d/d{scalar}|₀ {piece}"
-
-    def stacked(self, first, second):
-        return f"[{first}; {second}]"
-
-    def tabulated(self, piece, indices):
-        return f"({piece})[{','.join(indices)}]" if indices else piece
-
-    def joined(self, *sizes):
-        return "+".join(sizes)
-
-    hadamard, times, minus, dot = " ⊙ ", " ", "-", "· "
-    opening, closing = "(", ")"
-    centred = " · "
-    unequal, greater = " ≠ ", " > "
-    others_and, and_others = "…; ", ", …"
-
-    def text(self, words):
-        return words
-
 
 _LETTERS = {name: letter for letter, name in {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta",
@@ -232,6 +19,174 @@ _LETTERS = {name: letter for letter, name in {
     "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Ξ": "Xi", "Π": "Pi",
     "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega"}.items()}  # fmt: skip
 _COMMANDS = {letter: name for name, letter in _LETTERS.items()}
+#: Finds in a sentence each Greek letter, and each letter with a subscript or an exponent.
+_LETTER = re.compile(r"\b([A-Za-zα-ωΑ-Ω]+_[A-Za-z0-9]+'*|[α-ωΑ-Ω]\b)((?:\^[a-z0-9])?)")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+class Style:
+    """What the two styles share.  Each construct takes printed pieces and returns a printed piece.
+
+    ``brief`` says which arguments calls leave out (`omitted_arguments.brief_words`); ``reserved``
+    are names that no bound variable gets; ``plain`` is the plain text in which widths are measured.
+    """
+
+    def __init__(self, brief=None):
+        self.brief, self.reserved = brief or {}, frozenset()
+        self.plain = self if type(self) is Text else Text(brief)
+
+    def ones(self, rows, columns, sizes=("", "")):
+        """A matrix of ones; ``sizes`` are the printed numbers of rows and columns, or empty."""
+        long, wide = map(self.ones_of_size, sizes)
+        if columns == 1:
+            return "1" if rows == 1 else long
+        return self.transposed(wide) if rows == 1 else long + self.gap + self.transposed(wide)
+
+    def by(self, sizes):
+        """A shape."""
+        return self.cross.join(sizes)
+
+    def joined(self, *sizes):
+        """The size of a joined range."""
+        return "+".join(sizes)
+
+    def tabulated(self, piece, indices):
+        """A matrix with these entries; ``indices`` are the printed row and column."""
+        return self.table(piece, ",".join(indices)) if indices else piece
+
+    coincide = "[{} = {}]".format
+    minus = "-"
+
+
+class Latex(Style):
+    """LaTeX for KaTeX."""
+
+    brackets = r"\left({}\right)".format
+    transposed = r"{}^{{\top}}".format
+    power = "{}^{{{}}}".format
+    fraction = r"\frac{{{}}}{{{}}}".format
+    root = r"\sqrt{{{}}}".format
+    exponential = "e^{{{}}}".format
+    entrywise_exponential = r"e^{{\circ {}}}".format
+    sum_over = r"\sum_{{{}=1}}^{{{}}} {}".format
+    derivative = r"\left.\tfrac{{d}}{{d{0}}}\right|_{{{0}=0}} {1}".format
+    at_most = r"[{} \le {}]".format
+    up_to = r"{} \le {}".format
+    copy = r"{}^{{({})}}".format
+    cases = r"\begin{{cases}} {} \\ {} \end{{cases}}".format
+    stacked = r"\begin{{bmatrix}}{}\\{}\end{{bmatrix}}".format
+    table = r"\Bigl({}\Bigr)_{{{}}}".format
+    positions = r"(1,2,\dots,{})^{{\top}}".format
+    invented = r"\mathcal{{{}}}".format  # names a recurring part, in a font that no letter has
+
+    one_position, zero_times = "(1)", r"0 \times "
+    hadamard, times, dot, centred, cross = r" \odot ", r"\,", r"\cdot ", r" \cdot ", r" \times "
+    opening, closing, gap = r"\Bigl(", r"\Bigr)", ""
+    unequal, greater, at_least = r" \neq ", " > ", r" \ge "
+    others_and, and_others = r"\dots;\, ", r",\, \dots"
+
+    def name(self, name):
+        """The name of a letter, in italics; names of words are upright."""
+        return self._spelled(name, r"\mathit")
+
+    def _spelled(self, name, font):
+        first, *subscripts = map(in_greek, name_parts(name))
+        piece = first if len(first) == 1 else rf"{font}{{{first}}}"
+        below = [x if len(x) == 1 or x.isdigit() else rf"\mathrm{{{x}}}" for x in subscripts]
+        piece += f"_{{{','.join(below)}}}" if below else ""
+        return _with_commands(piece) + "'" * name.count("'")
+
+    def ones_of_size(self, size):
+        """A column of ones."""
+        return r"\mathbf{1}" + (f"_{{{size}}}" if size else "")
+
+    def call(self, name, *pieces, index=None):
+        """A function or a word, applied."""
+        name = r"\mathbb{E}" if name == "E" else self._spelled(name, r"\operatorname")
+        name += f"_{{{index}}}" if index else ""
+        return rf"{name}\!\left({', '.join(pieces)}\right)"
+
+    def at(self, piece, *indices):
+        """A piece with indices."""
+        piece = f"{{{piece}}}" if piece.endswith("'") else piece  # an exponent may follow the prime
+        inside = ("" if all(i.isalpha() and len(i) == 1 for i in indices) else ",").join(indices)
+        if named := re.fullmatch(r"(\\?[A-Za-z]+)_\{([^{}]*)\}('*)", piece):
+            return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
+        return f"{piece}_{{{inside}}}" if "_{" not in piece else f"{{{piece}}}_{{{inside}}}"
+
+    def text(self, words):
+        """Words inside a formula."""
+        return rf"\text{{{in_words(words)}}}"
+
+
+class Text(Style):
+    """Plain text with mathematical letters, for a terminal."""
+
+    brackets = "({})".format
+    transposed = "{}ᵀ".format
+    power = "{}^{}".format
+    root = "√({})".format
+    exponential = entrywise_exponential = "exp({})".format
+    sum_over = "Σ_{}≤{} {}".format
+    derivative = "d/d{}|₀ {}".format
+    at_most = "[{} ≤ {}]".format
+    up_to = "{}≤{}".format
+    cases = "{{{}; {}}}".format
+    stacked = "[{}; {}]".format
+    table = "({})[{}]".format
+    positions = "(1,…,{})ᵀ".format
+
+    one_position, zero_times = "1[1]", "0*"  # (1) could be a matrix of ones
+    hadamard, times, dot, centred, cross = " ⊙ ", " ", "· ", " · ", "×"
+    opening, closing, gap = "(", ")", " "
+    unequal, greater, at_least = " ≠ ", " > ", " ≥ "
+    others_and, and_others = "…; ", ", …"
+
+    def name(self, name):
+        """The name of a letter, in quotation marks if it could be read as a word."""
+        first, rest = _first(name)
+        return (first if len(first) == 1 else f'"{first}"') + rest
+
+    invented = name
+
+    def ones_of_size(self, size):
+        """A column of ones."""
+        return "1" + (f"[{size}]" if size else "")
+
+    def call(self, name, *pieces, index=None):
+        """A function or a word, applied."""
+        name = "".join(_first(name))
+        if index:
+            name += index.translate(_SUBSCRIPTS) if index.isdigit() else f"[{index}]"
+        return f"{name}({', '.join(pieces)})"
+
+    def at(self, piece, *indices):
+        """A piece with indices."""
+        return f"{piece}[{','.join(indices)}]"
+
+    def fraction(self, above, below):
+        """A quotient, with brackets around anything that is more than a name or a call."""
+        return "/".join(p if re.fullmatch(r"[\w^\"]+", p) or p[-1:] in ")]" and " " not in p and "/" not in p
+                        else f"({p})" for p in (above, below))  # fmt: skip
+
+    def copy(self, name, number):
+        """A numbered copy of a draw."""
+        return f"{name}⁽{superscript(number)}⁾"
+
+    def text(self, words):
+        """Words beside a formula."""
+        return words
+
+
+def name_parts(name):
+    """The parts of a name: the letter, then each subscript."""
+    return re.split(r"_|(?<=[^0-9_])(?=[0-9])", name.rstrip("'"))
+
+
+def in_words(words):
+    """Words in LaTeX: Greek letters, and letters with a subscript, become formulas."""
+    return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
 
 
 def in_greek(part):
@@ -258,10 +213,11 @@ def superscript(number):
 
 def check_words(what, words):
     """Refuse text that could print as more than words, such as a new row or a formula."""
-    if type(words) is not str or not words.isprintable() or re.search(r"[\\{}$]", words):
-        raise ProofError(
-            f"{what} must be one line of words, without a backslash, a brace or a dollar sign"
-        )
+    must(
+        type(words) is str and words.isprintable() and not re.search(r"[\\{}$]", words),
+        "{} must be one line of words, without a backslash, a brace or a dollar sign",
+        what,
+    )
 
 
 def beside(style, pieces):

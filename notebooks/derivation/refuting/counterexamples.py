@@ -77,8 +77,7 @@ class Counterexample:
         yield ", ".join(
             style.name(k) + equals + _show_value(style, v) for k, v in self.values.items()
         )
-        (a, b), relation = self._both(style), r" \neq " if isinstance(style, Latex) else " ≠ "
-        yield f"{a}{relation}{b}"
+        yield style.unequal.join(self._both(style))
 
     def _both(self, style):
         if isinstance(style, Latex):

@@ -9,9 +9,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 
 import mpmath
 import sympy as sp
+
+from ..kernel.terms import Term
 
 MOST_RANDOM_ENTRIES = 6
 MOST_STEPS = 2_000_000
@@ -29,6 +32,25 @@ def _domain(library, largest, number):
 FLOAT = _domain(math, max, float)
 EXACT = _domain(sp, sp.Max, lambda q: sp.Rational(q.numerator, q.denominator))
 PRECISE = _domain(mpmath, max, lambda q: mpmath.mpf(q.numerator) / q.denominator)
+
+#: The operators whose value is, in every domain, this function of the values of their parts.
+PLAIN = {
+    "lit": lambda k: k,
+    "times": lambda *sizes: math.prod(sizes),
+    "join": operator.add,
+    "only": lambda: 1,
+    "last": lambda size: size,
+    "inl": lambda other, p: p,
+    "inr": operator.add,
+    "move": lambda images, way, p: images[p - 1] if way > 0 else images.index(p) + 1,
+    "size": lambda size: size,
+    "place": lambda p: p,
+    "add": lambda *terms: sum(terms),
+    "mul": lambda *factors: math.prod(factors),
+    "pow": operator.pow,
+    "delta": lambda p, q: int(p == q),
+    "le": lambda p, q: int(p <= q),
+}
 
 
 class Undefined(ZeroDivisionError):
@@ -71,50 +93,14 @@ class Instance:
             raise TooLong("it takes too many steps")
         if t.op == "abs":
             return functools.cache(lambda *values: self.any(t.args[0], (*env, *values)))
+        if t.op in PLAIN:
+            return PLAIN[t.op](*[self.any(a, env) if type(a) is Term else a for a in t.args])
         return getattr(self, f"_{t.op}")(env, *t.args)
 
     value = size = position = any
 
-    # ── Sizes and positions ──────────────────────────────────────────────────────────────────
-
-    def _lit(self, env, k):
-        return k
-
-    def _times(self, env, *sizes):
-        return math.prod(self.any(s, env) for s in sizes)
-
-    def _join(self, env, first, second):
-        return self.any(first, env) + self.any(second, env)
-
-    def _only(self, env):
-        return 1
-
-    def _last(self, env, s):
-        return self.any(s, env)
-
-    def _inl(self, env, other, p):
-        return self.any(p, env)
-
-    def _inr(self, env, other, p):
-        return self.any(other, env) + self.any(p, env)
-
-    def _move(self, env, permutation, way, p):
-        images, at = self.any(permutation, env), self.any(p, env)
-        return images[at - 1] if way > 0 else images.index(at) + 1
-
-    # ── Numbers ──────────────────────────────────────────────────────────────────────────────
-
     def _num(self, env, q):
         return self.functions["number"](q)
-
-    def _add(self, env, *terms):
-        return sum(self.any(t, env) for t in terms)
-
-    def _mul(self, env, *factors):
-        return math.prod([self.any(t, env) for t in factors])
-
-    def _pow(self, env, base, e):
-        return self.any(base, env) ** e
 
     def _inv(self, env, x):
         value = self.any(x, env)
@@ -148,18 +134,6 @@ class Instance:
         """Raise Undefined if the slope of a root or of relu is taken at 0."""
         if self._slopes and value == 0:
             raise Undefined
-
-    def _size(self, env, s):
-        return self.any(s, env)
-
-    def _place(self, env, p):
-        return self.any(p, env)
-
-    def _delta(self, env, p, q):
-        return int(self.any(p, env) == self.any(q, env))
-
-    def _le(self, env, p, q):
-        return int(self.any(p, env) <= self.any(q, env))
 
     def _case(self, env, at, first, second):
         at, in_first = self.any(at, env), self.any(first.args[1].args[0], env)
