@@ -28,7 +28,7 @@ help:
 	@echo "make book       build the book, strictly, into _build/html"
 	@echo "make test       re-run every notebook against its stored output, then the tests"
 	@echo "make notebooks  execute the notebooks in place  (ONLY=\"notebooks/03*.ipynb\")"
-	@echo "make lint       check and format the code"
+	@echo "make lint       check and format the code, and check its types"
 	@echo "make pdf        print the book into _build/pdf, with Chromium; the site then offers it"
 	@echo "make course     pack student.zip and instructor.zip for a class, into _build/course"
 	@echo "                (SEED=\"autumn 27\" draws exercises that no other class has)"
@@ -147,9 +147,12 @@ nightly-rocq:
 notebooks: $(STAMP)
 	@$(INLINE) $(BIN)/python -m tools execute-notebooks $(or $(ONLY),notebooks/*.ipynb)
 
+# FIX=no only checks, as continuous integration does.
+FIX := yes
 lint: $(STAMP)
-	@$(BIN)/ruff check --fix .
-	@$(BIN)/ruff format .
+	@$(BIN)/ruff check $(if $(filter yes,$(FIX)),--fix) .
+	@$(BIN)/ruff format $(if $(filter yes,$(FIX)),,--check) .
+	@$(BIN)/mypy
 
 # constraints.txt: what requirements.txt has pulled in, torch's CUDA packages aside, and that each
 # version is there for the oldest Python.

@@ -22,7 +22,7 @@ def conditions(t, words=None):
     if t.op in ("let", "word", "rec"):
         return []
     if t.op == "deriv":
-        return _of_derivative(*t.args, words)
+        return _of_derivative(t.args[0], t.args[1], words)
     known = t.op == "app" and t.args[0].op in ("word", "rec")
     written = unfolded(t) if known and (words is None or t.args[0] in words) else None
     if written is not None:

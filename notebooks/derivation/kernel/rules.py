@@ -157,11 +157,10 @@ def instance(theorem, meant):
     for x, t in meant.items():
         _public(t)
         fits(put(x.args[1], sizes), t)
-    go = lambda t: put(t, meant)
     needs = set().union(*[_carried(relation, x, meant) for relation, x in theorem.conditions])
-    hypotheses = [(_side(go(a)), _side(go(b))) for a, b in theorem.hypotheses]
-    sides = [_side(go(f)) for f in (theorem.lhs, theorem.rhs)]
-    return _proved(*sides, needs | _sides_ask(sides), hypotheses)
+    hypotheses = [tuple(_side(put(x, meant)) for x in pair) for pair in theorem.hypotheses]
+    sides = [_side(put(f, meant)) for f in (theorem.lhs, theorem.rhs)]
+    return _proved(sides[0], sides[1], needs | _sides_ask(sides), hypotheses)
 
 
 def _carried(relation, x, meant):
@@ -180,8 +179,8 @@ def congruence(theorem, context, hole):
     _genuine(theorem)
     _public(hole)
     must(hole.args[1:] == (fun(*theorem.lhs.args[1:]),), "the hole is not of the equation's sort")
-    sides = [put(_side(context), {hole: f}) for f in (theorem.lhs, theorem.rhs)]
-    return _proved(*sides, theorem.conditions | _sides_ask(map(_side, sides)), theorem.hypotheses)
+    f, g = (put(_side(context), {hole: x}) for x in (theorem.lhs, theorem.rhs))
+    return _proved(f, g, theorem.conditions | _sides_ask([_side(f), _side(g)]), theorem.hypotheses)
 
 
 def for_every(theorem, letters):

@@ -16,7 +16,7 @@ SIMPLE = {
     "size": ("SIZE", 1, NUM), "place": ("POS", 1, NUM), "delta": ("POS", 2, NUM), "le": ("POS", 2, NUM),
     "add": ("NUM", 0, NUM), "mul": ("NUM", 0, NUM), **dict.fromkeys(("inv", "sqrt", "exp", "log"), ("NUM", 1, NUM))}  # fmt: skip
 #: {operator of a leaf: (a test of the leaf's part, the leaf's sort)}.
-LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (None, pos(UNIT)),
+LEAVES = {"num": (lambda q: type(q) is Fraction, NUM), "only": (bool, pos(UNIT)),
           "lit": (lambda k: type(k) is int and k >= 1, SIZE)}  # fmt: skip
 #: {operator: the number of parts}, where neither ``SIMPLE`` nor a sort determines it.
 PLACES = {"lit": 1, "num": 1, "only": 0, "pow": 2, "call": 2, "inl": 2, "inr": 2, "move": 3}
@@ -157,7 +157,7 @@ def _case(op, at, *branches):
     return NUM
 
 
-BINDING = {"app": _application, "move": _move, "sum": _over, "mean": _over,
+BINDING: dict = {"app": _application, "move": _move, "sum": _over, "mean": _over,
            "deriv": lambda op, f, at: fits(fun(NUM), f) and fits(NUM, at), "case": _case}  # fmt: skip
 
 

@@ -114,7 +114,7 @@ class Sums(Arithmetic):
         if p.op in BLOCKS:
             return Term(p.op, p.args[0], self.position(p.args[1]))
         if p.op == "move":
-            perm, way, inner = *p.args[:2], self.position(p.args[2])
+            perm, way, inner = p.args[0], p.args[1], self.position(p.args[2])
             undone = inner.op == "move" and inner.args[:2] == (perm, -way)
             return inner.args[2] if undone else Term("move", perm, way, inner)
         return p
@@ -279,7 +279,7 @@ def _in_order(indices, body):
         known, mark = len(kinds), lambda k, n: Term("let", f"#{n}", k.args[1])
         marks = {k: mark(k, kinds.index(role[k])) for k in indices}
         role = {k: f"{marks[k]} {put(body, {**marks, k: mark(k, '')})}" for k in indices}
-    ordered = sorted(indices, key=role.get)
+    ordered = sorted(indices, key=role.__getitem__)
     groups = [[*islice(permutations(g), MOST_ORDERS)] for _, g in groupby(ordered, key=role.get)]
     orders = islice(product(*groups), MOST_ORDERS)
     forms = (abstract([k for group in order for k in group], body) for order in orders)

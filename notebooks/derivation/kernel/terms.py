@@ -44,10 +44,10 @@ class Frozen:
 
     __slots__ = ()
 
-    def __setattr__(self, name, value=None):
-        raise AttributeError(f"a {type(self).__name__} is immutable")
+    def __getattr__(self, name, value=None):  # for type checkers: any slot may hold anything
+        raise AttributeError(f"a {type(self).__name__} is immutable, without other attributes")
 
-    __delattr__ = __setattr__
+    __delattr__ = __setattr__ = __getattr__
 
     def _keep(self, **parts):
         for name, value in parts.items():
@@ -80,8 +80,8 @@ class Term(Frozen):
         text = args[0] if op in ("word", "rec") else " ".join(map(_key, args))
         self._keep(op=op, args=args, key=f"({op} {text})")
         below = _below(self)
-        letters = [a.letters for a, _ in below if a.letters]
-        letters = letters[0].union(*letters[1:]) if letters else NOTHING
+        found = [a.letters for a, _ in below if a.letters]
+        letters = found[0].union(*found[1:]) if found else NOTHING
         loose = args[0] + 1 if op == "var" else max([a.loose - n for a, n in below], default=0)
         must(op != "let" or not loose, "the sort of a letter refers to something bound")
         self._keep(letters=letters | {self} if op == "let" else letters, loose=loose)
