@@ -70,7 +70,7 @@ class _Abbreviation(Word):
         body = template.result
         definition = Definition(self.name, template, body.axes, body.entry)
         operation = _Defined(
-            self.name, axes=template.axes, entry=definition.applied, expand=expand, word=self,
+            self.name, axes=template.axes, takes=None, entry=definition.applied, expand=expand, word=self,
             run=lambda x, sample: expand(x).run(sample), term=definition.term,
             show=lambda x, style, show: (show_call(x, style, show), ATOM),
         )  # fmt: skip
@@ -137,7 +137,7 @@ class _Recursion(_Abbreviation):
             return row
 
         operation = _Defined(
-            self.name, axes=axes, entry=definition.applied, run=run, word=self,
+            self.name, axes=axes, takes=None, entry=definition.applied, run=run, word=self,
             show=self._show, term=definition.term, rows=rows,
         )  # fmt: skip
         return known(operation)
@@ -156,6 +156,7 @@ class _Recursion(_Abbreviation):
 #: The previous row while a recursion runs; its value is in the sample.
 _VALUE = Operation(
     "value",
+    takes=None,
     axes=lambda args, params, wanted: wanted,
     entry=None,
     run=lambda x, sample: sample.values[x],

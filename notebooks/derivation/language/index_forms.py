@@ -14,7 +14,7 @@ import sympy as sp
 from ..kernel import terms as k
 from ..kernel.terms import ProofError, Term
 from ..printing.notation import heads_in, in_the_book
-from .letters import Formula, as_size, exact, scalar_term, size_term, written
+from .letters import Formula, as_size, exact, scalar_term, size_of, size_term, written
 
 #: The sorts of letters whose kind must be printed.
 KINDS_TOLD = ("FUN", "NUM", "SIZE")
@@ -119,6 +119,11 @@ class Table:
 
     function: Term
     uses: frozenset
+
+    @property
+    def axes(self):
+        """The numbers of rows and columns."""
+        return tuple(size_of(s.args[0]) for s in self.function.args[1:])
 
     def atoms(self, kind):
         """The objects of one kind that the table is made of."""

@@ -66,6 +66,7 @@ class Expression:
             raise ProofError("an expression is made of expressions")
         params = tuple(map(_parameter, params))
         wanted = wanted and tuple(map(as_size, wanted))
+        operation.check(args, params)
         axes = tuple(map(as_size, operation.axes(args, params, wanted)))
         depth = 1 + max((x.depth for x in args), default=0)
         if depth > DEEPEST:

@@ -13,12 +13,14 @@ from typing import Callable
 import sympy as sp
 
 from ..kernel import terms as k
-from ..kernel.terms import ONE, ONLY, ZERO, Term, abstract
+from ..kernel.terms import ONE, ONLY, ZERO, Term, abstract, must
 from ..printing.notation import show_table
 from ..printing.styles import ATOM, POWER, PRODUCT, SIGNED, SUM, beside
-from .letters import Index, scalar_letter, scalar_term, show_number, show_place, size_term
-from .shapes import alike, as_wanted, binding, column, of_diag, of_letter, of_one, of_permutation
-from .shapes import of_product, of_scalar, of_sequence, of_stack, of_table, square
+from .index_forms import Table
+from .letters import Bijection, Index
+from .letters import scalar_letter, scalar_term, show_number, show_place, size_term
+from .shapes import alike, as_wanted, of_diag, of_letter, of_one, of_product, of_sequence, of_stack
+from .shapes import square
 
 
 class _LazyTorch:
@@ -60,16 +62,28 @@ def demand_known(operation):
         )
 
 
+#: The words for the classes of parameters.
+_NOUNS = {
+    Bijection: "a permutation",
+    Index: "an index made by head(name, count)",
+    Table: "a table",
+    sp.Expr: "a scalar",
+    sp.Symbol: "a scalar symbol",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Operation:
     """One kind of expression.
 
-    ``axes(args, params, wanted)`` returns the two sizes or raises ProofError (``shapes``).
-    ``entry(x, i, j)`` is the entry of the expression x at two positions, a term of the kernel;
-    ``run(x, sample)`` is its value as a float64 tensor; ``show(x, style, show)`` is its text and
-    how tightly that binds; ``needs(x)`` are the expressions that must not vanish, in a reader's words.
-    An operation with a ``word``, which its user calls, is opaque until a line names its definition;
-    ``expand`` is its body if it is an abbreviation.
+    ``takes`` are the number of its expressions (None: at least one) and the classes of its
+    parameters; None leaves both to ``axes(args, params, wanted)``, which returns the two sizes or
+    raises ProofError (``shapes``).  ``entry(x, i, j)`` is the entry of the expression x at two
+    positions, a term of the kernel; ``run(x, sample)`` is its value as a float64 tensor;
+    ``show(x, style, show)`` is its text and how tightly that binds; ``needs(x)`` are the
+    expressions that must not vanish, in a reader's words.  An operation with a ``word``, which its
+    user calls, is opaque until a line names its definition; ``expand`` is its body if it is an
+    abbreviation.
     """
 
     name: str
@@ -77,6 +91,7 @@ class Operation:
     run: Callable
     show: Callable
     axes: Callable = of_one
+    takes: tuple | None = (1,)
     needs: Callable = lambda x: ()
     expand: Callable | None = None
     word: object = None
@@ -84,6 +99,16 @@ class Operation:
     def __post_init__(self):
         if not _complete:
             _known.add(self)
+
+    def check(self, args, params):
+        """Refuse operands that the operation does not take."""
+        if self.takes is not None:
+            count, *kinds = self.takes
+            fits = len(args) == count if count is not None else args
+            fits = fits and len(params) == len(kinds) and all(map(isinstance, params, kinds))
+            noun = {0: "no expression", 1: "1 expression", None: "expressions"}
+            named = [noun.get(count, f"{count} expressions"), *map(_NOUNS.get, kinds)]
+            must(fits, "{} takes {} and nothing else", self.name, " and ".join(named))
 
     def atoms(self, kind):
         """For `Table.atoms`: {self} if this operation is of the given kind, else an empty set."""
@@ -227,6 +252,7 @@ def _show_tabulated(x, style, show):
 
 LETTER = Operation(
     "letter",
+    takes=None,
     axes=of_letter,
     entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
     run=lambda x, sample: sample.family(x.params[0])[
@@ -236,6 +262,7 @@ LETTER = Operation(
 )
 TERM = Operation(
     "term",
+    takes=None,
     axes=of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
     run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
@@ -246,6 +273,7 @@ TERM = Operation(
 )
 PREFIX = Operation(
     "prefix",
+    takes=None,
     axes=of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
     run=lambda x, sample: sample.terms(x.params[0], sample.size(x.axes[0])),
@@ -254,13 +282,15 @@ PREFIX = Operation(
 )  # fmt: skip
 PERMUTATION = Operation(
     "permutation",
-    axes=of_permutation,
+    takes=(0, Bijection),
+    axes=lambda args, params, wanted: (params[0].size, params[0].size),
     entry=lambda x, i, j: Term("delta", Term("move", x.params[0].term, 1, i), j),
     run=lambda x, sample: sample.permutation(x.params[0]),
     show=lambda x, style, show: (style.name(x.params[0].name), ATOM),
 )
 ONES = Operation(
     "ones",
+    takes=(0,),
     axes=as_wanted,
     entry=lambda x, i, j: ONE,
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64),
@@ -268,6 +298,7 @@ ONES = Operation(
 )
 ZEROS = Operation(
     "zeros",
+    takes=(0,),
     axes=as_wanted,
     entry=lambda x, i, j: ZERO,
     run=lambda x, sample: torch.zeros(sample.shape(x), dtype=torch.float64),
@@ -275,6 +306,7 @@ ZEROS = Operation(
 )
 IDENTITY = Operation(
     "identity",
+    takes=(0,),
     axes=square,
     entry=lambda x, i, j: Term("delta", i, j),
     run=lambda x, sample: torch.eye(*sample.shape(x), dtype=torch.float64),
@@ -282,6 +314,7 @@ IDENTITY = Operation(
 )
 CAUSAL = Operation(
     "causal",
+    takes=(0,),
     axes=square,
     entry=lambda x, i, j: Term("le", j, i),
     run=lambda x, sample: torch.ones(sample.shape(x), dtype=torch.float64).tril(),
@@ -289,13 +322,15 @@ CAUSAL = Operation(
 )
 POSITIONS = Operation(
     "positions",
-    axes=column,
+    takes=(0,),
+    axes=lambda *given: (as_wanted(*given)[0], 1),
     entry=lambda x, i, j: Term("place", i),
     run=lambda x, sample: torch.arange(1, sample.shape(x)[0] + 1, dtype=torch.float64).unsqueeze(1),
     show=_show_positions,
 )
 PRODUCT_OF = Operation(
     "product",
+    takes=(None,),
     axes=of_product,
     entry=_product_entry,
     run=lambda x, sample: torch.linalg.multi_dot([y.run(sample) for y in x.args]),
@@ -303,6 +338,7 @@ PRODUCT_OF = Operation(
 )
 SUM_OF = Operation(
     "sum",
+    takes=(None,),
     axes=alike("+"),
     entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
@@ -310,7 +346,7 @@ SUM_OF = Operation(
 )
 SCALED = Operation(
     "scaled",
-    axes=of_scalar,
+    takes=(1, sp.Expr),
     entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
     run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample),
     show=_show_scaled,
@@ -319,7 +355,7 @@ SCALED = Operation(
 )  # fmt: skip
 TRANSPOSE = Operation(
     "transpose",
-    axes=lambda *given: of_one(*given)[::-1],
+    axes=lambda args, params, wanted: args[0].axes[::-1],
     entry=lambda x, i, j: x.args[0].entry(j, i),
     run=lambda x, sample: x.args[0].run(sample).T,
     show=lambda x, style, show: (
@@ -331,6 +367,7 @@ TRANSPOSE = Operation(
 )
 HADAMARD = Operation(
     "hadamard",
+    takes=(2,),
     axes=alike("⊙"),
     entry=lambda x, i, j: Term("mul", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: x.args[0].run(sample) * x.args[1].run(sample),
@@ -345,6 +382,7 @@ DIAG = Operation(
 )
 STACK = Operation(
     "stack",
+    takes=(2,),
     axes=of_stack,
     entry=lambda x, i, j: Term("case", i, *[_block(y, j) for y in x.args]),
     run=lambda x, sample: torch.cat([y.run(sample) for y in x.args]),
@@ -352,21 +390,21 @@ STACK = Operation(
 )  # fmt: skip
 LAST_ROW = Operation(
     "last row",
-    axes=lambda *given: (1, of_one(*given)[1]),
+    axes=lambda args, params, wanted: (1, args[0].axes[1]),
     entry=lambda x, i, j: x.args[0].entry(_last(x.args[0].axes[0]), j),
     run=lambda x, sample: x.args[0].run(sample)[-1:],
     show=_show_function("last"),
 )
 OVER = Operation(
     "over",
-    axes=binding(Index, "a sum runs over an index made by head(name, count)"),
+    takes=(1, Index),
     entry=_over_entry,
     run=_run_over,
     show=_show_over,
 )
 DERIVATIVE = Operation(
     "derivative",
-    axes=binding(sp.Symbol, "a derivative is taken along a scalar"),
+    takes=(1, sp.Symbol),
     entry=_derivative_entry,
     run=_run_derivative,
     show=_show_derivative,
@@ -379,14 +417,16 @@ EXPECTATION = Operation(
 )
 TABULATED = Operation(
     "index form",
-    axes=of_table,
+    takes=(0, Table),
+    axes=lambda args, params, wanted: params[0].axes,
     entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
     run=lambda x, sample: sample.table(x),
     show=_show_tabulated,
 )
 SIZED = Operation(
     "sized",
-    axes=lambda args, params, wanted: args[0].axes,
+    takes=None,
+    axes=of_one,
     entry=lambda x, i, j: x.args[0].entry(i, j),
     run=lambda x, sample: x.args[0].run(sample),
     show=_show_sized,
@@ -400,6 +440,7 @@ def free_letter(free):
 
 HOLE = Operation(  # marks where one side of an equation is replaced by the other
     "hole",
+    takes=None,
     axes=lambda args, params, wanted: params[0].sizes[-2:],
     entry=lambda x, i, j: Term("app", x.params[0].term, *map(free_letter, x.params[1:]), i, j),
     run=None, show=None,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import itertools
 
+import sympy as sp
+
 from ..kernel import terms as k
 from ..kernel.sorts import KNOWN
 from ..kernel.terms import ProofError, Term
@@ -35,9 +37,9 @@ class Word:
     places = 0  # how many leading parameters select a row and are printed outside the call
 
     def __init__(self, name, takes, shape, written, **parts):
-        self.name, self._takes, self._shape_of, self._written = name, takes, shape, written
+        self.name, self._takes, self._written = name, takes, written
         self._operation = Operation(
-            name, axes=self._axes, entry=lambda x, i, j: self._definition.applied(x, i, j), word=self, **parts
+            name, axes=shape, takes=(takes[0], *[sp.Expr] * takes[1]), entry=lambda x, i, j: self._definition.applied(x, i, j), word=self, **parts
         )  # fmt: skip
 
     @functools.cached_property
@@ -53,13 +55,6 @@ class Word:
 
     def __call__(self, *arguments):
         return Expression(self._operation, *taken_by(self.name, arguments))
-
-    def _axes(self, args, params, wanted):
-        if (len(args), len(params)) != self._takes:
-            expressions, scalars = self._takes
-            told = f"{expressions} expression" + "s" * (expressions > 1) + " and a scalar" * scalars
-            raise ProofError(f"{self.name} takes {told}")
-        return self._shape_of(args)
 
     def always_shows(self, k, slot):
         """Whether the k-th argument of a call is always printed."""
@@ -220,7 +215,7 @@ softmax = word(
 softmax.__doc__ = "Softmax along each row: exp(s_ij) / sum_k exp(s_ik)."
 
 
-def _masked(args):
+def _masked(args, params, wanted):
     if not is_mask(args[0]):
         raise ProofError(
             f"masked softmax takes a mask first, zeros and ones by its form, not {args[0]!r}"
