@@ -484,8 +484,6 @@ def test_an_expression_accepts_no_imitations_of_letters_or_numbers():
 
 
 def test_unfold_accepts_no_imitation_of_a_word():
-    forged = SimpleNamespace(
-        name="softmax", terms=layer_norm.terms, operations=layer_norm.operations
-    )
+    forged = SimpleNamespace(name="softmax", terms=layer_norm.terms)
     refuse(lambda: type(unfold(softmax))(forged), "a word that has a definition")
     refuse(lambda: unfold(log), "a word that has a definition")

@@ -60,7 +60,7 @@ class World:
         if x.operation.expand is not None:
             return self(x.operation.expand(x))
         row = None
-        for before, after in x.operation.rows(x, self.size(x.params[0])):
+        for before, after in x.operation.word.rows(x, self.size(x.params[0])):
             row = self.having({}, {} if before is None else {before: row})(after)
         return row
 

@@ -12,9 +12,18 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ..kernel import terms as k
-from ..kernel.terms import ProofError, Term
+from ..kernel.terms import ProofError, Term, must
 from ..printing.notation import heads_in, in_the_book
-from .letters import Formula, as_size, exact, scalar_term, size_of, size_term, written
+from .letters import (
+    Formula,
+    as_size,
+    exact,
+    kernel_letter,
+    scalar_term,
+    size_of,
+    size_term,
+    written,
+)
 
 #: The sorts of letters whose kind must be printed.
 KINDS_TOLD = ("FUN", "NUM", "SIZE")
@@ -108,8 +117,8 @@ def root_of(x):
 
 def delta(p, q):
     """1 if two positions of one range coincide, else 0."""
-    if not (isinstance(p, Position) and isinstance(q, Position)):
-        raise ProofError("delta takes two positions of an index form")
+    both = isinstance(p, Position) and isinstance(q, Position)
+    must(both, "delta takes two positions of an index form")
     return Number(Term("delta", p.place, q.place), frozenset())
 
 
@@ -139,24 +148,17 @@ def tabled(body, shape):
         raise ProofError("the index form is nested too deeply") from None
 
 
-def _term_of(letter):
-    """The kernel's letter for an object that an index form uses."""
-    if isinstance(letter, sp.Symbol):
-        return size_term(letter) if letter.is_integer else scalar_term(letter)
-    return getattr(letter, "term", None)  # a word has no letter of its own
-
-
 def _tabled(marks, found):
-    if any(x.args[1].op == "POS" for x in found.term.letters - set(marks)):
-        raise ProofError("an index form may use only its own two indices and those of its sums")
-    own = {term for term in map(_term_of, found.uses) if term is not None} | set(marks)
+    leaked = any(x.args[1].op == "POS" for x in found.term.letters - set(marks))
+    must(not leaked, "an index form may use only its own two indices and those of its sums")
+    operations = {x for x in found.uses if hasattr(x, "word")}  # these have no letters of their own
+    own = set(map(kernel_letter, found.uses - operations)) | set(marks)
     sizes = frozenset().union(*[term.letters for term in own])
     letters = [x for x in found.term.letters - own - sizes if x.args[1].op in KINDS_TOLD]
     forgotten = [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]
-    told = {term for x in found.uses for term in getattr(getattr(x, "word", None), "terms", ())}
+    told = {term for x in operations if x.word for term in x.word.terms}
     forgotten += [in_the_book(t.args[0])[0] for t in heads_in(found.term) - told]
-    if forgotten:
-        raise ProofError(f"an index form forgets what {forgotten[0]} is")
-    if any(x.args[1].op == "DRAW" for x in found.term.letters):
-        raise ProofError("an index form cannot contain draws: write the mean outside it")
+    must(not forgotten, "an index form forgets what {} is", (*forgotten, "")[0])
+    drawn = any(x.args[1].op == "DRAW" for x in found.term.letters)
+    must(not drawn, "an index form cannot contain draws: write the mean outside it")
     return Table(k.abstract(marks, found.term), found.uses)

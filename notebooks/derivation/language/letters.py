@@ -455,6 +455,13 @@ def eta(letter):
     return k.abstract(marks, Term("app", letter, *marks))
 
 
+def kernel_letter(basic):
+    """The kernel's letter for a size, a scalar, an index, a permutation or a family."""
+    if isinstance(basic, sp.Symbol):
+        return size_term(basic) if basic.is_integer else scalar_letter(basic)
+    return basic.term
+
+
 # ── Printed scalars and positions ─────────────────────────────────────────────────────────
 
 

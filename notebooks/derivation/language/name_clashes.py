@@ -8,7 +8,7 @@ from ..kernel.terms import ProofError
 from ..printing.notation import heads_in, in_the_kernel, words_in
 from ..printing.styles import Latex
 from . import operations as ops
-from .letters import Bijection, Family, scalar_letter, size_term
+from .letters import Bijection, Family, kernel_letter
 from .matrices import operations_in
 
 #: Names that the book's own operations print, in either style.
@@ -89,10 +89,8 @@ def _check_letters(where, expressions, hypotheses):
 def kernels_letters(x):
     """The kernel's letters that an expression prints, or shows in a shape."""
     families = x.atoms(Family)
-    laws = {f.law for f in families if f.random}
-    numbers = {size_term(s) if s.is_integer else scalar_letter(s) for s in x.free_scalars()}
-    others = families | x.atoms(Bijection) | x.free_positions()
-    return laws | numbers | {basic.term for basic in others}
+    others = families | x.atoms(Bijection) | x.free_positions() | x.free_scalars()
+    return {f.law for f in families if f.random} | set(map(kernel_letter, others))
 
 
 def _cut(name):

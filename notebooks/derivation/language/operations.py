@@ -17,8 +17,8 @@ from ..kernel.terms import ONE, ONLY, ZERO, Term, abstract, must
 from ..printing.notation import show_table
 from ..printing.styles import ATOM, POWER, PRODUCT, SIGNED, SUM, beside
 from .index_forms import Table
-from .letters import Bijection, Index
-from .letters import scalar_letter, scalar_term, show_number, show_place, size_term
+from .letters import Bijection, Index, kernel_letter, scalar_letter
+from .letters import scalar_term, show_number, show_place, size_term
 from .shapes import alike, as_wanted, of_diag, of_letter, of_one, of_product, of_sequence, of_stack
 from .shapes import square
 
@@ -433,15 +433,10 @@ SIZED = Operation(
 )
 
 
-def free_letter(free):
-    """The kernel's letter for a free scalar or index."""
-    return scalar_letter(free) if isinstance(free, sp.Symbol) else free.term
-
-
 HOLE = Operation(  # marks where one side of an equation is replaced by the other
     "hole",
     takes=None,
     axes=lambda args, params, wanted: params[0].sizes[-2:],
-    entry=lambda x, i, j: Term("app", x.params[0].term, *map(free_letter, x.params[1:]), i, j),
+    entry=lambda x, i, j: Term("app", x.params[0].term, *map(kernel_letter, x.params[1:]), i, j),
     run=None, show=None,
 )  # fmt: skip

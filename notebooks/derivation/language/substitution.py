@@ -13,7 +13,7 @@ from ..kernel.normal import Normal
 from ..kernel.terms import ProofError, Term
 from . import operations as ops
 from .index_forms import Table
-from .letters import Bijection, End, Family, Index, Join, as_size, exact, number, scalar_letter
+from .letters import Bijection, End, Family, Index, Join, as_size, exact, kernel_letter, number
 from .letters import scalar_term, size_term, unsealed
 from .matrices import Expression, derivative, expression, free_names, is_mask, is_permutation
 from .matrices import made_of
@@ -157,10 +157,8 @@ class Substitution:
         ]  # means bind the letters of draws, but not their laws
         found |= {f.law: self.family(f).law for f in drawn}
         for symbol, value in self.symbols.items():
-            if symbol.is_integer:
-                found[size_term(symbol)] = size_term(value)
-            else:
-                found[scalar_letter(symbol)] = scalar_term(value)
+            as_term = size_term if symbol.is_integer else scalar_term
+            found[kernel_letter(symbol)] = as_term(value)
         for bijection, value in self.permutations.items():
             found[bijection.term] = permuting(value)
         return found | {index.term: value.term for index, value in self.indices.items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import sympy as sp
 from sympy import S
 
-from ..kernel.terms import ProofError
-from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, unsealed
+from ..kernel.terms import ProofError, must
+from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, exact, unsealed
 from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
@@ -128,3 +130,29 @@ class Sequence(Sealed):
 
 
 sequence = Sequence
+
+
+# ── The arguments of a word, as a reader writes them and as they are stored ───────────────
+
+
+def taken_by(name, arguments):
+    """The arguments of a word: the expressions, which come first, and the parameters."""
+    args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
+    return args, [parameter_of(name, a) for a in arguments[len(args) :]]
+
+
+def parameter_of(name, a):
+    """An argument that is not an expression, in the form in which it is stored."""
+    late = isinstance(a, Expression)
+    must(not late, "{} takes its expressions first and its parameters after them", name)
+    if isinstance(a, (Heads, Sequence)):
+        return a.family
+    a = unsealed(a)
+    return a if isinstance(a, (Join, Index, End, Family)) else exact(a)
+
+
+def argument_of(parameter):
+    """The reader's object for a stored parameter."""
+    if isinstance(parameter, Family):
+        return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
+    return Scalar(parameter)

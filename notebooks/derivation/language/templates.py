@@ -19,11 +19,12 @@ from .matrices import Expression, free_names, is_mask, read_blindly, same
 from .operations import DERIVATIVE, EXPECTATION, OVER
 from .shapes import shape_text
 from .substitution import Substitution
-from .symbols import mask, matrix
-from .vocabulary import argument_of
-from .words import BEFORE, STEP
+from .symbols import argument_of, mask, matrix
 
 MOST_READINGS = 100
+#: The letters for the step of a recursion and for the previous row, while its body is read.
+STEP = sp.Symbol("stepʼnumber", integer=True, positive=True)
+BEFORE = "rowʼbefore"
 
 
 class Template:

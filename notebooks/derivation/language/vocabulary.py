@@ -6,121 +6,17 @@ each query and one column for each key; tokens are rows.
 
 from __future__ import annotations
 
-import functools
-import itertools
-
-import sympy as sp
-
 from ..kernel import terms as k
 from ..kernel.sorts import KNOWN
-from ..kernel.terms import ProofError, Term
+from ..kernel.terms import Term, must
 from ..printing.styles import ATOM, POWER
-from .omitted_arguments import show_call
-from .index_forms import Number, Position, exp_of, root_of, total
-from .letters import End, Family, Index, Join, Scalar, check_word, exact, letter, number, unsealed
+from .definitions import Word, word  # noqa: F401  (a reader's words and the book's are of one class)
+from .index_forms import Number, exp_of, root_of, total
+from .letters import check_word, letter, number
 from .matrices import Expression, expression, hadamard, is_mask, ones
 from .nonzero import NonZero
 from .operations import Operation, known, torch
 from .shapes import alike
-from .symbols import Heads, Sequence
-from .words import Definition, Generic
-
-
-class Word:
-    """An operation with a definition: call it to build an expression, or unfold it in a line.
-
-    Expressions come first in a call, then parameters (scalars, positions, heads, sequences).
-    Each word has its own identity: a second word with the same name does not affect earlier proofs.
-    """
-
-    shown = None  # the number of arguments that are always printed; None for all
-    places = 0  # how many leading parameters select a row and are printed outside the call
-
-    def __init__(self, name, takes, shape, written, **parts):
-        self.name, self._takes, self._written = name, takes, written
-        self._operation = Operation(
-            name, axes=shape, takes=(takes[0], *[sp.Expr] * takes[1]), entry=lambda x, i, j: self._definition.applied(x, i, j), word=self, **parts
-        )  # fmt: skip
-
-    @functools.cached_property
-    def _definition(self):
-        generic = Generic(*self._takes)
-        x = Expression(self._operation, generic.args, generic.params)
-        return Definition(self.name, generic, x.axes, lambda i, j: self._written(x, i, j))
-
-    def __setattr__(self, name, value):
-        if "_operation" in vars(self) and not name.startswith("_"):
-            raise AttributeError(f"the word {self.name} keeps its {name}")
-        super().__setattr__(name, value)
-
-    def __call__(self, *arguments):
-        return Expression(self._operation, *taken_by(self.name, arguments))
-
-    def always_shows(self, k, slot):
-        """Whether the k-th argument of a call is always printed."""
-        return isinstance(slot, Expression) and (self.shown is None or k < self.shown)
-
-    @property
-    def operations(self):
-        """The operations that ``unfold(self)`` unfolds."""
-        return frozenset({self._operation})
-
-    @property
-    def terms(self):
-        """The words of the kernel that ``unfold(self)`` unfolds."""
-        return [self._definition.term]
-
-    def __repr__(self):
-        return f"<the word {self.name}>"
-
-
-def taken_by(name, arguments):
-    """The arguments of a word: the expressions, which come first, and the parameters."""
-    args = list(itertools.takewhile(lambda a: isinstance(a, Expression), arguments))
-    return args, [parameter_of(name, a) for a in arguments[len(args) :]]
-
-
-def parameter_of(name, a):
-    """An argument that is not an expression, in the form in which it is stored."""
-    if isinstance(a, Expression):
-        raise ProofError(f"{name} takes its expressions first and its parameters after them")
-    if isinstance(a, (Heads, Sequence)):
-        return a.family
-    a = unsealed(a)
-    if isinstance(a, (Join, Index, End, Family)):
-        return a
-    return exact(a)
-
-
-def argument_of(parameter):
-    """The reader's object for a stored parameter."""
-    if isinstance(parameter, Family):
-        return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
-    return Scalar(parameter)
-
-
-def _call(x, style, show):
-    return show_call(x, style, show), ATOM
-
-
-def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=None):
-    """Return a word with its entry and its torch code; readers have to check that these agree.
-
-    ``entry(x, i, j, *entries)`` receives the expression x and the entries of its arguments as
-    functions of two positions, and returns a ``Number``; ``run(*tensors, *scalars)`` computes in
-    torch; ``takes`` gives the numbers of expressions and of scalars in a call.
-    """
-
-    def written(x, i, j):
-        entries = [lambda p, q, y=y: Number(y.entry(p.place, q.place), frozenset()) for y in x.args]
-        return entry(x, Position.of(i), Position.of(j), *entries).term
-
-    def run_on(x, sample):
-        return run(*[y.run(sample) for y in x.args], *[sample.scalar(p) for p in x.params])
-
-    return Word(
-        name, takes, shape or alike("and"), written, run=run_on, show=show or _call, needs=needs
-    )
 
 
 # ── Functions of one entry ────────────────────────────────────────────────────────────────
@@ -215,11 +111,9 @@ softmax = word(
 softmax.__doc__ = "Softmax along each row: exp(s_ij) / sum_k exp(s_ik)."
 
 
-def _masked(args, params, wanted):
-    if not is_mask(args[0]):
-        raise ProofError(
-            f"masked softmax takes a mask first, zeros and ones by its form, not {args[0]!r}"
-        )
+def _masked(args, params, sizes):
+    wanted = "masked softmax takes a mask first, zeros and ones by its form, not {!r}"
+    must(is_mask(args[0]), wanted, args[0])
     return alike("and")(args)
 
 

@@ -10,14 +10,13 @@ import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
-import sympy as sp
 from sympy import S
 
 from ..kernel import rules
 from ..kernel import terms as k
 from ..kernel.conditions import EXISTS, SMOOTH
 from ..kernel.terms import ProofError, Term
-from ..language.letters import scalar_letter
+from ..language.letters import kernel_letter
 from ..language.nonzero import NonZero
 from ..language.operations import DERIVATIVE, OVER, SCALED, SUM_OF
 from ..language.substitution import Substitution
@@ -102,7 +101,7 @@ def _said(phrase):
     body, marks = k.looked_into(phrase.expression.function)
     root = Term("sqrt", body) if phrase.positive else body
     divided = k.abstract(marks, Term("inv", root))
-    bound = [scalar_letter(b) if isinstance(b, sp.Symbol) else b.term for b in phrase.bound]
+    bound = [*map(kernel_letter, phrase.bound)]
     theorem = rules.by_normal_form(divided, divided)
     conditions = (rules.for_every(theorem, bound) if bound else theorem).conditions
     return frozenset(c for c in conditions if c[0] not in (SMOOTH, EXISTS))

@@ -10,9 +10,9 @@ from ..kernel import terms as k
 from ..kernel.normal import Normal
 from ..kernel.polynomials import MOST_STEPS
 from ..kernel.sums import REINDEX
-from ..language.letters import Family, letter, size_term
+from ..language.letters import Family, kernel_letter, letter, size_term
 from ..language.matrices import Expression, product, same
-from ..language.operations import DERIVATIVE, HOLE, OVER, PRODUCT_OF, SUM_OF, TRANSPOSE, free_letter
+from ..language.operations import DERIVATIVE, HOLE, OVER, PRODUCT_OF, SUM_OF, TRANSPOSE
 
 
 def rewritten_as(theorem, lhs, rhs):
@@ -126,7 +126,7 @@ def _cited(before, after, lhs, rhs, proved):
     sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
     family = Family("theʼhole", "matrix", [*sizes, *lhs.axes])
     context = rewritten(before, lhs, Expression(HOLE, params=[family, *free]))
-    general = rules.for_every(proved, map(free_letter, free)) if free else proved
+    general = rules.for_every(proved, map(kernel_letter, free)) if free else proved
     step = rules.congruence(general, context.function, family.term)
     return rewritten_as(step, before.function, after.function)
 

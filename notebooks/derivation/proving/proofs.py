@@ -19,7 +19,7 @@ from ..language.name_clashes import check_indices, check_names, kernels_letters
 from ..language.operations import NotRun
 from ..language.substitution import Substitution
 from ..language.symbols import join
-from ..language.vocabulary import Word
+from ..language.definitions import Word
 from ..printing.notation import readable, words_in
 from ..printing.styles import Latex, Text, check_words
 from ..refuting.torch_runs import run_in_torch, torch_is_here

@@ -11,7 +11,7 @@ from ..language.letters import Law
 from ..language.matrices import Expression
 from ..language.shapes import shape_text
 from ..language.shown_sizes import telling_sizes
-from ..language.vocabulary import Word
+from ..language.definitions import Word
 from ..printing.styles import check_words, in_words
 from . import proof_search
 

@@ -10,7 +10,7 @@ from ..language.letters import LAWS, Family, Law
 from ..language.nonzero import NonZero
 from ..language.operations import OVER
 from ..language.shown_sizes import telling_sizes
-from ..language.vocabulary import Word
+from ..language.definitions import Word
 from ..printing.notation import readable
 from ..printing.styles import Text
 from ..refuting.counterexamples import counterexample

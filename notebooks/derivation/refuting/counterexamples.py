@@ -18,7 +18,7 @@ from sympy.printing.str import StrPrinter
 from ..kernel import terms as k
 from ..kernel.terms import ProofError
 from ..language.omitted_arguments import brief_words, kept_back_in
-from ..language.letters import Bijection, Family, Index, number, scalar_letter, size_term
+from ..language.letters import Bijection, Family, Index, kernel_letter, number
 from ..language.matrices import expression
 from ..language.name_clashes import check_names
 from ..language.line_breaks import aligned, equation_rows
@@ -194,9 +194,8 @@ class _Search:
         self.families = _sorted(families)
         self.permutations = _sorted(lhs.atoms(Bijection) | rhs.atoms(Bijection))
         self.indices = _sorted(lhs.free_positions() | rhs.free_positions())
-        self.terms = {s: size_term(s) for s in self.sizes}
-        self.terms |= {s: scalar_letter(s) for s in self.scalars}
-        self.terms |= {x: x.term for x in (*self.families, *self.permutations, *self.indices)}
+        chosen = *symbols, *self.families, *self.permutations, *self.indices
+        self.terms = {x: kernel_letter(x) for x in chosen}
         unknown = {x for x in letters if x.args[1] == k.fun(k.NUM)}
         self.unknown = sorted(unknown, key=lambda x: x.args[0])
 

@@ -17,7 +17,7 @@ import sympy as sp
 
 from ..kernel import terms as k
 from ..kernel.sorts import KNOWN
-from ..language.letters import Bijection, End, Family, Index, number, scalar_letter, size_term
+from ..language.letters import Bijection, End, Family, Index, kernel_letter, number
 from ..language.operations import DERIVATIVE, EXPECTATION, NotRun, Operation, torch
 from .evaluation import FLOAT, PRECISE, Instance, TooLong
 
@@ -201,30 +201,28 @@ class Sample:
         """The value of a term of the kernel, computed with ``evaluation``."""
         meant, number_of = {}, mpmath.mpf if functions is PRECISE else float
         for used in self._basics | self._symbols if uses is None else uses:
-            if isinstance(used, Operation):
-                continue  # the term contains the definition of the operation
-            if isinstance(used, Family):
-                meant[used.term] = _lookup(self, used, number_of)
-            elif isinstance(used, Bijection):
-                meant[used.term] = tuple(int(p) + 1 for p in self.permutation(used).argmax(1))
-            elif isinstance(used, Index):
-                meant[used.term] = self.position(used) + 1
-            elif used.is_integer:
-                meant[size_term(used)] = self.size(used)
-            else:
-                meant[scalar_letter(used)] = number_of(self.scalar(used))
+            if not isinstance(used, Operation):  # the term contains an operation's definition
+                meant[kernel_letter(used)] = self._drawn(used, number_of)
         for letter in term.letters - meant.keys():
             if letter.args[1] == k.fun(k.NUM):
                 meant[letter] = self._number_function(letter.args[0])
         return Instance(meant, functions).value(term)
 
+    def _drawn(self, letter, number_of):
+        """The value of a letter, as an `Instance` needs it."""
+        if isinstance(letter, Family):
+            return lambda *at: number_of(self._entry(letter, at))
+        if isinstance(letter, Bijection):
+            return tuple(int(p) + 1 for p in self.permutation(letter).argmax(1))
+        if isinstance(letter, Index):
+            return self.position(letter) + 1
+        return self.size(letter) if letter.is_integer else number_of(self.scalar(letter))
+
+    def _entry(self, family, at):
+        return self.family(family).detach()[tuple(int(p) - 1 for p in at)].item()
+
     def _number_function(self, name):
         return lambda x: float(self.function(name)(torch.tensor(x, dtype=torch.float64)))
-
-
-def _lookup(sample, family, number_of):
-    entry = lambda *at: sample.family(family).detach()[tuple(int(p) - 1 for p in at)].item()
-    return lambda *at: number_of(entry(*at))
 
 
 def run_in_torch(lhs, rhs, hypotheses=()):
