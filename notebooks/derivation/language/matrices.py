@@ -16,7 +16,7 @@ from sympy.core.symbol import Str
 from ..kernel import terms as k
 from ..kernel.normal import Normal
 from ..kernel.sorts import range_of
-from ..kernel.terms import ProofError, abstract
+from ..kernel.terms import ProofError, abstract, must
 from ..printing.styles import Latex, Text
 from . import operations as ops
 from .index_forms import Number, Position, Table, tabled
@@ -48,6 +48,13 @@ def read_blindly(blindly=True):
         _blind.pop()
 
 
+def _refusing(message):
+    def method(self, *others):
+        raise ProofError(message)
+
+    return method
+
+
 class Expression:
     """An operation applied to expressions; immutable, compared by structure.
 
@@ -62,17 +69,14 @@ class Expression:
 
     def __init__(self, operation, args=(), params=(), wanted=None):
         ops.demand_known(operation)
-        if not all(type(x) is Expression for x in args):
-            raise ProofError("an expression is made of expressions")
+        must({*map(type, args)} <= {Expression}, "an expression is made of expressions")
         params = tuple(map(_parameter, params))
         wanted = wanted and tuple(map(as_size, wanted))
         operation.check(args, params)
         axes = tuple(map(as_size, operation.axes(args, params, wanted)))
         depth = 1 + max((x.depth for x in args), default=0)
-        if depth > DEEPEST:
-            raise ProofError(
-                "the expression is nested too deeply: abbreviate its parts with define"
-            )
+        too_deep = "the expression is nested too deeply: abbreviate its parts with define"
+        must(depth <= DEEPEST, too_deep)
         values = (operation, tuple(args), params, axes)
         for name, value in zip(self.__slots__, values):
             object.__setattr__(self, name, value)
@@ -101,9 +105,6 @@ class Expression:
         return (self.operation, self.params, self.axes, self.args) == (
             other.operation, other.params, other.axes, other.args)  # fmt: skip
 
-    def __bool__(self):
-        raise ProofError("an expression is neither true nor false: use proves(theorem, …)")
-
     # -- algebra
 
     def __matmul__(self, other):
@@ -128,28 +129,18 @@ class Expression:
     def __truediv__(self, scalar):
         return scaled(1 / exact(scalar), self)
 
-    # Methods of numeric matrices that an expression lacks: their errors say what to write instead.
-    def __pow__(self, exponent):
-        raise ProofError("an expression has no powers: write A @ A, A * A, or an index form")
+    # Python calls these only if the left side is not an expression, so they always refuse.
+    __radd__ = lambda self, other: expression(other, "+")
+    __rsub__ = lambda self, other: expression(other, "-")
+    __rmatmul__ = lambda self, other: expression(other, "@")
 
-    def __rtruediv__(self, other):
-        raise ProofError("an expression cannot be a divisor: write an index form, see tabulate")
-
-    def __getitem__(self, at):
-        raise ProofError(
-            "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
-        )
-
-    # Python calls these only if the left side is not an expression; the errors say what to write.
-    def __rmatmul__(self, other):
-        return expression(other, "@")
-
-    def __radd__(self, other):
-        return expression(other, "+")
-
-    def __rsub__(self, other):
-        return expression(other, "-")
-
+    # Methods of numeric matrices that an expression lacks.
+    __bool__ = _refusing("an expression is neither true nor false: use proves(theorem, …)")
+    __pow__ = _refusing("an expression has no powers: write A @ A, A * A, or an index form")
+    __rtruediv__ = _refusing("an expression cannot be a divisor: write an index form, see tabulate")
+    __getitem__ = _refusing(
+        "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
+    )
     __array_ufunc__ = None  # NumPy must not broadcast over an expression
 
     @property
@@ -210,23 +201,28 @@ class Expression:
         """All objects of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
         return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.axes)])
 
+    @property
+    def binds(self):
+        """The set of what the operation itself binds: the index of a sum, a slope's scalar."""
+        return {self.params[0]} if self.operation in (ops.OVER, ops.DERIVATIVE) else set()
+
+    def bound(self):
+        """All indices and scalars that something in the expression binds."""
+        return set().union(*[x.binds for x in self.walk()])
+
+    def free(self, kind):
+        """The objects of a kind that nothing in the expression binds."""
+        inside = [x.free(kind) for x in self.args]
+        own = [_atoms(basic, kind) for basic in (*self.params, *self.axes)]
+        return set().union(*inside, *own) - self.binds
+
     def free_scalars(self):
         """The scalar and size symbols that no derivative binds."""
-        found = set().union(*[x.free_scalars() for x in self.args], set())
-        for basic in (*self.params, *self.axes):
-            found |= _atoms(basic, sp.Symbol)
-        return found - {self.params[0]} if self.operation is ops.DERIVATIVE else found
-
-    def index_names(self):
-        """The indices in the expression, such as a head's, free or bound."""
-        return self.atoms(Index)
+        return self.free(sp.Symbol)
 
     def free_positions(self):
-        """The indices that nothing binds."""
-        found = set().union(*[x.free_positions() for x in self.args], set())
-        for basic in self.params:
-            found |= _atoms(basic, Index)
-        return found - {self.params[0]} if self.operation is ops.OVER else found
+        """The indices that no sum binds."""
+        return self.free(Index)
 
     # -- printing
 
@@ -270,9 +266,8 @@ def expression(x, sign):
     """Return x if it is an expression; otherwise raise ProofError: ``sign`` needs an expression."""
     if isinstance(x, Expression):
         return x
-    if x is ...:
-        raise ProofError(f"the operand beside {sign} is still to be written, in place of ...")
-    raise ProofError(f"{sign} needs an expression of the book, not {x!r}")
+    must(x is not ..., "the operand beside {} is still to be written, in place of ...", sign)
+    raise ProofError("{} needs an expression of the book, not {!r}", sign, x)
 
 
 @functools.lru_cache(maxsize=None)
@@ -305,16 +300,12 @@ def is_mask(x):
         return x.params[0].kind == "mask"
     if x.operation in (ops.ONES, ops.ZEROS, ops.CAUSAL, ops.HOLE) or is_permutation(x):
         return True
-    if x.operation in (ops.TRANSPOSE, ops.HADAMARD, ops.STACK, ops.LAST_ROW, ops.SIZED):
-        return all(map(is_mask, x.args))
-    if (
-        x.operation is ops.PRODUCT_OF
-    ):  # one mask with permuted rows and columns, or an outer product
+    if x.operation is ops.PRODUCT_OF:  # a mask with permuted rows and columns, or an outer product
         outer = all(y.axes[1] == 1 for y in x.args[:-1])
-        return all(map(is_mask, x.args)) and (
-            outer or sum(not is_permutation(y) for y in x.args) == 1
-        )
-    return False
+        if not outer and sum(not is_permutation(y) for y in x.args) != 1:
+            return False
+    kept = ops.TRANSPOSE, ops.HADAMARD, ops.STACK, ops.LAST_ROW, ops.SIZED, ops.PRODUCT_OF
+    return x.operation in kept and all(map(is_mask, x.args))
 
 
 @functools.lru_cache(maxsize=None)
@@ -413,8 +404,8 @@ def last_row(x):
 def derivative(x, scalar):
     """The derivative of x with respect to a scalar symbol, at 0; it binds the symbol."""
     scalar = unsealed(scalar)
-    if not isinstance(scalar, sp.Symbol) or scalar.is_integer or scalar.is_positive:
-        raise ProofError(f"a derivative is taken along a real scalar symbol, not {scalar}")
+    real = isinstance(scalar, sp.Symbol) and not scalar.is_integer and not scalar.is_positive
+    must(real, "a derivative is taken along a real scalar symbol, not {}", scalar)
     return Expression(ops.DERIVATIVE, [expression(x, "derivative")], [scalar])
 
 
@@ -436,8 +427,8 @@ def entry_of(x, i=None, j=None):
 
     Raises ProofError if a position is missing although its range has more than one.
     """
-    if not all(p is None or isinstance(p, Position) for p in (i, j)):
-        raise ProofError("entry_of takes positions from tabulate or total")
+    positions = all(p is None or isinstance(p, Position) for p in (i, j))
+    must(positions, "entry_of takes positions from tabulate or total")
     axes = expression(x, "entry_of").axes
     ranges = [S.One if p is None else size_of(range_of(p.place)) for p in (i, j)]
     conform(axes, ranges, lambda: (

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 
+import sympy as sp
+
 from ..kernel.terms import ProofError
 from ..printing.notation import heads_in, in_the_kernel, words_in
 from ..printing.styles import Latex
 from . import operations as ops
-from .letters import Bijection, Family, kernel_letter
+from .letters import Bijection, Family, Index, kernel_letter
 from .matrices import operations_in
 
 #: Names that the book's own operations print, in either style.
-_PRINTED = {
-    ops.CAUSAL: "L",
-    ops.IDENTITY: "I",
-    ops.EXPECTATION: "E",
-    ops.DIAG: "diag",
-    ops.LAST_ROW: "last",
-}
+_PRINTED = {ops.CAUSAL: "L", ops.IDENTITY: "I", ops.EXPECTATION: "E",
+            ops.DIAG: "diag", ops.LAST_ROW: "last"}  # fmt: skip
 #: Names that no letter may have, even where the book's own matrix of that name does not occur.
 _NO_MATRIX = {"L", "I"}
 
@@ -115,18 +112,13 @@ def _meanings(expressions, nodes, entries):
     another = "the name {} is used with two shapes or kinds, or prints like another"
     own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
-        bound = {y.params[0] for y in x.walk() if y.operation is ops.DERIVATIVE}
-        for basic in x.atoms(Family) | x.atoms(Bijection):
+        scalars = {s for s in x.free_scalars() | x.bound() if isinstance(s, sp.Symbol)}
+        for basic in x.atoms(Family) | x.atoms(Bijection) | scalars:
             if basic.name in _NO_MATRIX:
                 yield basic.name, "the book's own", ""
             complaint = own if basic.name in _NO_MATRIX else another
             yield basic.name, basic, complaint.format(basic.name)
-        for basic in x.free_scalars() | bound:
-            if basic.name in _NO_MATRIX:
-                yield basic.name, "the book's own", ""
-            complaint = own if basic.name in _NO_MATRIX else another
-            yield basic.name, basic, complaint.format(basic.name)
-        for index in x.index_names():
+        for index in x.atoms(Index):
             complaint = f"the name {index.name} of an index is used for something else as well"
             yield index.name, index, complaint
     if entries:
@@ -150,13 +142,9 @@ def _of_operation(operation):
 
 def check_indices(where, expressions):
     """Check that no index or scalar is both free and bound, or bound twice."""
-    binders = {
-        y for x in expressions for y in x.walk() if y.operation in (ops.OVER, ops.DERIVATIVE)
-    }
-    for outer in binders:
-        if any(y in binders and y.params == outer.params for y in outer.args[0].walk()):
-            raise ProofError(f"{where}: {outer.params[0].name} is bound within itself")
-    bound = {y.params[0] for y in binders}
-    free = set().union(*[x.free_positions() | x.free_scalars() for x in expressions])
-    if bound & free:
-        raise ProofError(f"{where}: {next(iter(bound & free)).name} is used free and bound")
+    for outer in {y for x in expressions for y in x.walk() if y.binds}:
+        for binder in outer.binds & outer.args[0].bound():
+            raise ProofError(f"{where}: {binder.name} is bound within itself")
+    bound = set().union(*[x.bound() for x in expressions])
+    for name in bound & set().union(*[x.free_positions() | x.free_scalars() for x in expressions]):
+        raise ProofError(f"{where}: {name.name} is used free and bound")

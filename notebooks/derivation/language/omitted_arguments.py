@@ -47,8 +47,7 @@ def brief_words(expressions):
         for y in x.walk():
             if y.operation.word is not None:
                 found.setdefault(y.operation.word, set()).add(slots(y))
-    slopes = [y for x in expressions for y in x.walk() if y.operation.name == "derivative"]
-    bound = {y.params[0] for y in slopes if y.operation.word is None}
+    bound = set().union(*[x.bound() for x in expressions])
     return {word: _kept(word, taken, bound) for word, taken in found.items()}
 
 

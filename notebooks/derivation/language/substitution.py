@@ -47,7 +47,7 @@ class Substitution:
             return self._letter(x)
         if operation is ops.PERMUTATION:
             return self._permutation(x)
-        if operation in (ops.OVER, ops.DERIVATIVE):
+        if x.binds:
             binder, inner = self.bind(x.params[0], free_names(x.args[0]))
             body = inner(x.args[0])
             return _sum(binder, body) if operation is ops.OVER else derivative(body, binder)
@@ -188,7 +188,7 @@ def over(index, body):
     index = unsealed(index)
     if not isinstance(index, (Index, End)):
         raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
-    bound = {x.params[0] for x in expression(body, "over").walk() if x.operation is ops.OVER}
+    bound = expression(body, "over").bound()
     while index in bound:
         renamed = Index(index.name + "'", index.size)
         index, body = renamed, Substitution(indices={index: renamed})(body)

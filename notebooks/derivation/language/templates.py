@@ -11,12 +11,12 @@ import itertools
 import sympy as sp
 from sympy import S
 
-from ..kernel.terms import ProofError
+from ..kernel.terms import ProofError, must
 from ..printing.styles import Text
 from .letters import End, Family, Index, Mismatch, Sealed, as_size, conform, is_size, show_number
 from .letters import written
 from .matrices import Expression, free_names, is_mask, read_blindly, same
-from .operations import DERIVATIVE, EXPECTATION, OVER
+from .operations import EXPECTATION
 from .shapes import shape_text
 from .substitution import Substitution
 from .symbols import argument_of, mask, matrix
@@ -87,10 +87,8 @@ class Template:
             )
             if self._step is not None:
                 self._read_step(meant)
-        if Sealed.looks > looks:
-            raise ProofError(
-                f"the definition of {self.name} catches the refusal to branch: a definition is one formula"
-            )
+        caught = "the definition of {} catches the refusal to branch: a definition is one formula"
+        must(Sealed.looks == looks, caught, self.name)
         self._refuse_what_it_hides()
 
     def _read_step(self, data):
@@ -105,23 +103,19 @@ class Template:
             f"{self.name} must stay a row of one shape: its step makes {shape_text(self.after.axes)}"))  # fmt: skip
 
     def _checked(self, made):
-        if not isinstance(made, Expression):
-            raise ProofError(f"the definition of {self.name} makes {made!r}, not an expression")
+        fits = isinstance(made, Expression)
+        must(fits, "the definition of {} makes {!r}, not an expression", self.name, made)
         return made
 
     def _refuse_what_it_hides(self):
         results = [self.result] if self._step is None else [self.result, self.after]
         nodes = [x for result in results for x in result.walk()]
-        if any(x.operation is EXPECTATION for x in nodes):
-            raise ProofError(
-                f"the definition of {self.name} takes a mean of an unknown argument: write E outside it"
-            )
-        bound = {x.params[0] for x in nodes if x.operation in (OVER, DERIVATIVE)}
+        mean = "the definition of {} takes a mean of an unknown argument: write E outside it"
+        must(all(x.operation is not EXPECTATION for x in nodes), mean, self.name)
+        bound = set().union(*[x.binds for x in nodes])
         self._bound = {x.name for x in bound}
-        if bound & set(self.params):
-            raise ProofError(
-                f"the definition of {self.name} binds its own parameter: bind another letter"
-            )
+        own = "the definition of {} binds its own parameter: bind another letter"
+        must(bound.isdisjoint(self.params), own, self.name)
         own = [*self.args] + ([] if self._step is None else [self.before])
         known = self.sizes.union({STEP}, *map(free_names, own), *map(_names_of, self.params))
         hidden = set().union(*map(free_names, results)) - known
@@ -183,18 +177,18 @@ class Template:
     def _meant(self, args, params):
         """What replaces families, sizes, numbers and indices; raises ProofError for a misfit."""
         given = [*args, *params]
-        if len(given) != len(self._kinds):
-            raise ProofError(f"{self.name} takes {len(self._kinds)} arguments, not {len(given)}")
+        wanted, count = len(self._kinds), len(given)
+        must(wanted == count, "{} takes {} arguments, not {}", self.name, wanted, count)
         self._refuse_what_it_binds(given)
         families, symbols, indices, later = {}, {}, {}, []
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
-            if _kind(x) != kind:
-                raise ProofError(
-                    f"{self.name} was first used with another kind of argument in place of "
-                    f"{x!r}: define two words"
-                )
+            other = (
+                "{} was first used with another kind of argument in place of {!r}: define two words"
+            )
+            must(_kind(x) == kind, other, self.name, x)
             if kind is Expression:
-                self._want_mask(mine, x)
+                mask = "{} takes a mask first, zeros and ones by its form, not {!r}"
+                must(is_mask(x) or not is_mask(mine), mask, self.name, x)
                 families[mine.params[0]] = x
             elif isinstance(kind, tuple):
                 families[mine] = argument_of(x)
@@ -216,12 +210,6 @@ class Template:
                 "bind a letter of another name"
             )
 
-    def _want_mask(self, mine, x):
-        if is_mask(mine) and not is_mask(x):
-            raise ProofError(
-                f"{self.name} takes a mask first, zeros and ones by its form, not {x!r}"
-            )
-
     def _put_sizes(self, symbols, pairs):
         """First match the sizes that are letters; then all sizes have to agree."""
         for mine, size in pairs:
@@ -241,8 +229,7 @@ def _kind(x):
     if isinstance(x, Expression):
         return Expression
     if isinstance(x, Family):
-        if x.random:
-            raise ProofError(f"{x.name} is a draw, which cannot be a parameter of a definition")
+        must(not x.random, "{} is a draw, which cannot be a parameter of a definition", x.name)
         return x.kind, len(x.sizes)
     return Index if isinstance(x, (Index, End)) else sp.Symbol
 

@@ -14,7 +14,6 @@ from ..kernel.terms import SIZE
 from ..language.omitted_arguments import brief_words, kept_back_in
 from ..language.letters import Bijection, Family, Index, size_symbol
 from ..language.matrices import operations_in
-from ..language.operations import DERIVATIVE
 from ..language.line_breaks import WIDEST, aligned, broken, length, width
 from ..language.shown_sizes import telling_sizes
 from ..printing.notation import names_in
@@ -184,7 +183,7 @@ def _names(lines, sides, style, taken):
             for y, n in counts.items()
             if n > 1 and y.args and width(y, names, style) >= WORTH_NAMING
         ]
-        bound = {y.params[0] for x, *_ in lines for y in x.walk() if y.operation is DERIVATIVE}
+        bound = set().union(*[x.bound() for x, *_ in lines])
         worth = [
             y for y in worth if all(y != x for x, *_ in lines) and not y.free_scalars() & bound
         ]

@@ -12,7 +12,7 @@ from ..kernel.polynomials import MOST_STEPS
 from ..kernel.sums import REINDEX
 from ..language.letters import Family, kernel_letter, letter, size_term
 from ..language.matrices import Expression, product, same
-from ..language.operations import DERIVATIVE, HOLE, OVER, PRODUCT_OF, SUM_OF, TRANSPOSE
+from ..language.operations import HOLE, PRODUCT_OF, SUM_OF, TRANSPOSE
 
 
 def rewritten_as(theorem, lhs, rhs):
@@ -120,9 +120,8 @@ def _cited(before, after, lhs, rhs, proved):
 
     Variables bound around the hole that occur in the equation are generalised first.
     """
-    binders = {x.params[0] for x in before.walk() if x.operation in (OVER, DERIVATIVE)}
     spoken_of = set().union(*[x.free_positions() | x.free_scalars() for x in (lhs, rhs)])
-    free = sorted(binders & spoken_of, key=str)
+    free = sorted(before.bound() & spoken_of, key=str)
     sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
     family = Family("theʼhole", "matrix", [*sizes, *lhs.axes])
     context = rewritten(before, lhs, Expression(HOLE, params=[family, *free]))
