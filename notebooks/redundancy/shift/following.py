@@ -18,16 +18,9 @@ from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 from .living import dead, name_of
 from .moves import Block, Group, Moves, Shift
-from .rules import RULES, SHAPES_ONLY, factored, scaled
+from .rules import RULES, SHAPES_ONLY, factored
 from .solving import UnclearShift
 from .uses import VIEWS
-
-#: Operations that pass on the cosines and sines of rotary positions.
-ANGLES = set(
-    "mul _to_copy unsqueeze expand view slice select cat stack repeat index clone copy permute "
-    "transpose repeat_interleave reshape split alias detach unbind squeeze gather index_select "
-    "embedding split_with_sizes".split()
-)
 
 
 @dataclass(frozen=True)
@@ -66,10 +59,9 @@ class Call:
         leaves = tree_leaves((self.args, self.kwargs))
         return list({id(a): a for a in leaves if id(a) in self.shifts}.values())
 
-    def rerun(self, place, value):
-        """The result of the operation with another value for the argument at ``place``."""
-        args = list(self.args)
-        args[place] = value
+    def rerun(self, others):
+        """The result of the operation with other arguments, {place: argument}."""
+        args = [others.get(place, a) for place, a in enumerate(self.args)]
         return self.op(*args, **self.kwargs)
 
 
@@ -92,7 +84,7 @@ class Following(TorchDispatchMode):
         self.moves, self.labels, self.products, self.used = Moves(), {}, [], {}
         self.exact, self.failed = along is not None, False
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
-        self.aliases, self.angles = {}, WeakTensorKeyDictionary()  # angles: cosines and sines
+        self.aliases = {}
         self.faint, only, self.pending, self.doubts = False, Group(1), [], []
         self.plan, self.idle = iter(()), False  # plan: what `dead` returns
         for name, p in parameters.items():
@@ -164,6 +156,8 @@ class Following(TorchDispatchMode):
 
     def _use(self, shift):
         """Record which numbers reach a result: these are used, even if they cancel later."""
+        if shift.factor:
+            self._use(shift.factor)
         for group, block in shift.blocks.items():
             if group.index is not None and not self.used[group.parameter][group.index].all():
                 self.used[group.parameter][group.index[block.touched()]] = True
@@ -215,8 +209,6 @@ class Following(TorchDispatchMode):
             self._know(out)
         name = name_of(op)
         idle = next(self.plan, ()) == (name, True)
-        if name in ("cos", "sin") or (name in ANGLES and any(a in self.angles for a in leaves)):
-            self.angles.update(dict.fromkeys(outs, True))
         if shifts:
             call = Call(name, op, *before, outs, shifts)
             with torch._C._ForceDispatchKeyGuard(*self.keys):  # so that a rule can use vmap
@@ -232,7 +224,7 @@ class Following(TorchDispatchMode):
     def _rule(self, call):
         """The shift of each result; if the rule fails, the operation counts as unknown."""
         try:
-            made = self._ruled(call)
+            made = self.ruled(call)
         except Exception as problem:  # PyTorch may raise anything for unforeseen arguments
             made = self.unknown(call, f"the rule for {call.name} failed: {problem}".splitlines()[0])
         made = [made] if isinstance(made, Shift) else list(made)
@@ -243,13 +235,11 @@ class Following(TorchDispatchMode):
             self.see(call.shift(tensor), call, words, kind="unknown")
         return Shift()
 
-    def _ruled(self, call):
+    def ruled(self, call):
         if call.name in SHAPES_ONLY or call.name.startswith("new_"):
             return Shift()
         if any(s.factor for s in call.shifts.values()):
             return factored(self, call)
-        if any(s.scaled for s in call.shifts.values()):
-            return scaled(self, call)
         if call.name in RULES:
             return RULES[call.name](self, call)
         return self.unknown(call, f"no rule covers {call.name}")
@@ -276,8 +266,6 @@ class Following(TorchDispatchMode):
         if tensor not in self.known:
             self._know(tensor)
             others = [(o, self._sum(o)) for o in self._beside(tensor)]
-            if _is_table_of_rotations(tensor):
-                self.angles[tensor] = True
             self._put(tensor, _read(_memory(others, tensor), tensor))
 
     def write(self, tensor, shift):
@@ -292,10 +280,10 @@ class Following(TorchDispatchMode):
     def _sum(self, tensor):
         """A tensor's shift without its factor; parameters in that factor become unknown."""
         shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
-        factor = shift if shift.scaled else shift.factor
-        if factor:
-            self.see(factor, call, "exponentials are stored in the same memory", kind="unknown")
-        return Shift() if shift.scaled else self.moves.now(Shift(shift.blocks))
+        if shift.factor:
+            words = "exponentials are stored in the same memory"
+            self.see(shift.factor, call, words, kind="unknown")
+        return self.moves.now(Shift(shift.blocks))
 
     def forbid(self):
         """Fix a factor of the first product whose factors both move; False if there is none."""
@@ -318,19 +306,6 @@ def _vanishes(one, other, product):
     peak = max(b.peak for b in one.blocks.values()) * max(b.peak for b in other.blocks.values())
     made = product(at(one), at(other))
     return made.abs().max() <= 1e-9 * peak
-
-
-def _is_table_of_rotations(tensor):
-    """Whether a tensor looks like cosines or sines: 0s and 1s at position 0, and no number above 1.
-
-    Only the wording of a report depends on the answer.
-    """
-    if tensor.dim() < 2 or not tensor.is_floating_point() or len(tensor) < 2:
-        return False
-    first, rest = tensor[0].flatten(), tensor[1:]
-    return bool(
-        ((first == 0) | (first == 1)).all() and 0 < rest.abs().max() <= 1 and (rest % 1).any()
-    )
 
 
 def _memory(tensors, like):

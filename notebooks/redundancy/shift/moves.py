@@ -88,12 +88,10 @@ def narrow(values):
 class Shift:
     """How a tensor x responds to t: a `Block` G for each group.  x becomes x + sum G t.
 
-    If ``scaled``, x becomes x exp(sum G t) instead.  With a ``factor``, which is a scaled shift of
-    blocks F, x becomes (x + sum G t) exp(sum F t).
+    With a ``factor``, which is a shift with blocks F, x becomes (x + sum G t) exp(sum F t).
     """
 
     blocks: dict = field(default_factory=dict)
-    scaled: bool = False
     factor: Shift | None = None
 
     def __bool__(self):
@@ -106,15 +104,13 @@ class Shift:
         at most ``carried`` times as large (by default, ``gain`` times).
         """
         peak = lambda b: max(b.peak * carried, b.largest() * gain) if carried else b.peak * gain
-        return Shift(
-            {g: Block(function(b.values), peak(b)) for g, b in self.blocks.items()}, self.scaled
-        )
+        return Shift({g: Block(function(b.values), peak(b)) for g, b in self.blocks.items()})
 
     def __add__(self, other):
         made = dict(self.blocks)
         for group, block in other.blocks.items():
             made[group] = made[group] + block if group in made else block
-        return Shift(made, self.scaled)
+        return Shift(made)
 
     def __neg__(self):
         return self.map(lambda g: (-narrow(g)).expand(g.shape))
@@ -149,9 +145,9 @@ class Moves:
                 for new, how in group.became if group.became is not None else [(group, None)]:
                     part = block if how is None else block.at(how)
                     made[new] = made[new] + part if new in made else part
-            shift = Shift(made, shift.scaled)
+            shift = Shift(made)
         left = {g: b for g, b in shift.blocks.items() if not b.vanishes()}
-        return Shift(left, shift.scaled, factor or None)
+        return Shift(left, factor or None)
 
     def require(self, shift, clear=True):
         """Keep the t for which a shift vanishes; return {group: mask of restricted coordinates}.
@@ -159,7 +155,8 @@ class Moves:
         Raises UnclearShift if rounding leaves it unclear which t to keep; without ``clear``, keeps
         the unclear t.
         """
-        shift, found = self.now(shift), {}
+        shift = self.now(shift)
+        found = self.require(shift.factor, clear) if shift.factor else {}
         for group in [g for g in shift.blocks if g.source is not None]:
             group.became = []
             found |= self.require(group.source, clear)

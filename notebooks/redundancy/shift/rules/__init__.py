@@ -3,11 +3,14 @@
 A rule receives the run and the call, records what is cancelled (`note`), and returns the shift of
 each result.  Where the response is nonlinear, the rule poses a condition (`see`).  A rule may name
 a theorem.  An operation without a rule makes the answer unknown.
+
+Read the modules in this order: ``common`` (the list of rules, and what they share), ``seeing``,
+``passing``, ``products``, ``norms``, ``scaled``.
 """
 
 from . import norms, passing, products, seeing  # noqa: F401, each registers its rules
-from .common import RULES, TABLE, Rule
-from .scaled import factored, scaled
+from .common import RULES
+from .scaled import factored
 
 #: Operations that read only the shape, dtype or device of a tensor.
 SHAPES_ONLY = set(
@@ -15,4 +18,4 @@ SHAPES_ONLY = set(
     "isnan isinf isfinite".split()
 )
 
-__all__ = ["RULES", "SHAPES_ONLY", "TABLE", "Rule", "factored", "scaled"]
+__all__ = ["RULES", "SHAPES_ONLY", "factored"]

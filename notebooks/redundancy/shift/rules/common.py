@@ -1,8 +1,6 @@
-"""What the rules share: their list, and how to broadcast, scale, and average a shift along axes."""
+"""What the rules share: their list, and how to broadcast, scale and average a shift."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 
@@ -13,29 +11,15 @@ from ..moves import NOISE, Block, Shift, narrow
 SWALLOWED = 2.0**53
 #: What a report says about softmax, whether it is one operation or written out.
 SOFTMAX = "softmax cancels only what is constant along its axis"
+#: {operation: its rule, a function of (run, call) that returns the shifts of the results}.
+RULES = {}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What some operations do to a shift, in words, and the number of the theorem that says so."""
-
-    operations: tuple[str, ...]
-    does: str
-    theorem: str | None
-    function: object
-
-
-#: All `Rule`s, and {operation: the function of its rule}.
-TABLE, RULES = [], {}
-
-
-def rule(operations, does, theorem=None):
-    """A decorator for a rule: a function of (run, call) that returns the shifts of the results."""
+def rule(operations):
+    """A decorator that makes a function the rule of some operations."""
 
     def made(function):
-        names = tuple(operations.split())
-        TABLE.append(Rule(names, does, theorem, function))
-        RULES.update(dict.fromkeys(names, function))
+        RULES.update(dict.fromkeys(operations.split(), function))
         return function
 
     return made
@@ -67,36 +51,21 @@ def aligned(values, axes):
 
 
 def times(shift, factor, shape):
-    if not isinstance(factor, torch.Tensor):
-        return spread(shift.map(lambda g: narrow(g) * factor, abs(factor)), shape)
-    factor = factor.double() if not factor.is_complex() else factor
+    """The shift of a tensor that is multiplied by a factor and broadcast to a shape."""
+    if not shift or isinstance(factor, int) and factor == 1:
+        return spread(shift, shape)
+    factor = torch.as_tensor(factor)
+    factor = factor if factor.is_complex() else factor.double()
     factors = narrow(factor.expand(shape)[None])
     gain = factor.abs().max().item() if factor.numel() else 1.0
-    made = shift.map(lambda g: aligned(g, len(shape)) * factors, gain)
-    return spread(made, shape)
-
-
-def thin(t):
-    """A tensor cut to one entry along each axis on which it is constant, up to rounding."""
-    for axis in range(t.dim()):
-        if same(t, axis):
-            t = t.narrow(axis, 0, 1)
-    return t
+    return spread(shift.map(lambda g: aligned(g, len(shape)) * factors, gain), shape)
 
 
 def same(t, axis):
+    """Whether a tensor is constant along an axis of more than one entry, up to rounding."""
     if t.shape[axis] < 2:
         return False
     return bool((t - t.narrow(axis, 0, 1)).abs().max() <= NOISE * t.abs().max())
-
-
-def mean_along(g, axes, visible=None):
-    """The mean of a response along some axes, over all numbers or the ``visible`` ones."""
-    axes = [a + 1 if a >= 0 else a for a in axes]
-    if visible is None:
-        return g.mean(axes, keepdim=True)
-    visible = visible[None]
-    return (g * visible).sum(axes, keepdim=True) / visible.sum(axes, keepdim=True).clamp(min=1)
 
 
 def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
@@ -108,25 +77,40 @@ def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
     axes = [a % call.args[0].dim() for a in axes]
     differs, alike = {}, {}
     for group, block in shift.blocks.items():
-        thin = block.values
-        if all(thin.stride(a + 1) == 0 or thin.shape[a + 1] == 1 for a in axes):
-            for a in axes:
-                thin = thin.narrow(a + 1, 0, 1)
-            alike[group] = Block(thin, block.peak)
-            continue
-        for a in range(1, thin.dim()):  # keep one entry along constant axes that are not in `axes`
-            if thin.stride(a) == 0 and a - 1 not in axes and visible is None:
-                thin = thin.narrow(a, 0, 1)
-        mean = mean_along(thin, axes, visible)
-        rest = thin - mean if visible is None else (thin - mean) * visible
-        shape = [1 if a in axes else n for a, n in enumerate(block.values.shape[1:])]
-        differs[group] = Block(rest.expand(block.values.shape), block.peak)
+        g, shape = block.values, block.values.shape[1:]
+        still = all(g.stride(a + 1) == 0 or g.shape[a + 1] == 1 for a in axes)
+        g = narrow(g) if still or visible is None else g
+        mean = g if still else _mean(g, [a + 1 for a in axes], visible)
+        if not still:
+            rest = g - mean if visible is None else (g - mean) * visible
+            differs[group] = Block(rest.expand(block.values.shape), block.peak)
+        shape = [1 if a in axes else n for a, n in enumerate(shape)]
         alike[group] = Block(mean.expand(len(mean), *shape), block.peak)
     run.see(Shift(differs), call, words, theorem)
     return run.moves.now(Shift(alike))
 
 
+def _mean(g, axes, visible):
+    """The mean of a response along some axes, over all numbers or the ``visible`` ones."""
+    if visible is None:
+        return g.mean(axes, keepdim=True)
+    visible = visible[None]
+    return (g * visible).sum(axes, keepdim=True) / visible.sum(axes, keepdim=True).clamp(min=1)
+
+
+def cancelled(run, call, axes, name, theorem, only="the mean", **how):
+    """Record that a norm cancels what is constant along some axes; return that constant.
+
+    ``name`` and ``only`` say in words which norm this is and what it cancels; ``how`` is passed to
+    `alike`.
+    """
+    rest = alike(run, call, axes, f"{name} cancels only {only}", theorem, **how)
+    run.note("erased", rest, call, f"{name} cancels it", theorem)
+    return rest
+
+
 def fitted(g, shape, axes, dim):
+    """A response with the ``axes``, of size one, removed unless the result keeps them."""
     if g.dim() - 1 != len(shape):
         for a in sorted((a % dim for a in axes), reverse=True):
             g = g.squeeze(a + 1)

@@ -7,7 +7,31 @@ import torch
 from ..moves import Shift
 from .common import SWALLOWED, alike, fitted, rule, spread, times
 
-SEEN = (
+#: How a report names the argument on which some operations depend.
+SAID = {
+    "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length",
+    "rsqrt": "a reciprocal root", "_to_copy": "a conversion to another dtype", "prelu": "a PReLU",
+    "_prelu_kernel": "a PReLU", "div": "a denominator",
+}  # fmt: skip
+#: Piecewise linear operations: for these it matters on which side of a corner a number lies.
+CORNERS = set(
+    "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
+)
+#: At most this many numbers of a tensor may move in an unknown way (`Moves.unfollowed`).
+UNFOLLOWED = 2048
+
+
+def depend(run, call, tensors, kind="seen"):
+    """Require that these arguments do not move."""
+    said = SAID.get(call.name, call.name)
+    if call.name == "pow" and isinstance(call.args[1], int | float) and call.args[1] == 2:
+        said = "a square (as in RMSNorm)"
+    for tensor in tensors:
+        if shift := call.shift(tensor):
+            run.see(shift, call, f"{said} depends on it", kind=kind)
+
+
+@rule(
     "relu leaky_relu elu celu selu gelu silu mish hardtanh hardswish hardsigmoid sigmoid tanh log_sigmoid_forward "
     "log_sigmoid softplus threshold clamp clamp_min clamp_max prelu _prelu_kernel rrelu_with_noise abs square sqrt "
     "rsqrt reciprocal log log1p log2 log10 expm1 sin cos tan asin acos atan atan2 sinh cosh erf erfc "
@@ -18,22 +42,29 @@ SEEN = (
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
 )
-#: The names that a report gives to some operations.
-SAID = {
-    "pow": "a power", "linalg_vector_norm": "a length", "norm": "a length",
-    "rsqrt": "a reciprocal root", "_to_copy": "a conversion to another dtype", "prelu": "a PReLU",
-    "_prelu_kernel": "a PReLU",
-}  # fmt: skip
-#: Piecewise linear operations: for these it matters on which side of a corner a number lies.
-CORNERS = set(
-    "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
-)
+def sees(run, call):
+    """Require a zero shift: at a generic point, any other shift changes the result."""
+    if call.name.startswith("clamp") and _far(call):
+        return call.shift(call.args[0])
+    kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
+    depend(run, call, call.moving, kind)
+    return Shift()
 
 
-@rule(
-    "amax amin max min logsumexp topk sort median kthvalue argmax argmin argsort",
-    "pass on what is the same along the axis",
-)
+def _far(call):
+    """Whether the limits of a clamp are so far away that no number comes near them."""
+    limits = [a for a in (*call.args[1:], *call.kwargs.values()) if a is not None]
+    x = call.args[0]
+    return all(not isinstance(a, torch.Tensor) and (x - a).abs().min() >= SWALLOWED for a in limits)
+
+
+def _one_sided(call):
+    """Whether a function with corners acts like the identity, or is constant, on its arguments."""
+    out = call.outs[0]
+    return bool((out == call.args[0]).all() or (out == out.flatten()[0]).all())
+
+
+@rule("amax amin max min logsumexp topk sort median kthvalue argmax argmin argsort")
 def equivariant(run, call):
     """Pass on a shift that is constant along the axis: it keeps the order and shifts the result."""
     x = call.args[0]
@@ -55,10 +86,7 @@ def equivariant(run, call):
     return rest.map(lambda g: fitted(g, shape, axes, x.dim()))
 
 
-@rule(
-    "max_pool1d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d",
-    "pass on what is the same at all places",
-)
+@rule("max_pool1d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d")
 def pooled(run, call):
     """Pass on a shift that is the same at every place: it is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
@@ -66,35 +94,35 @@ def pooled(run, call):
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
 
 
-@rule("maximum minimum fmax fmin", "pass on what is the same in both")
+def _two(call):
+    """The shifts of the first two arguments, either of which may be a number, at the result's shape."""
+    return [spread(call.shift(a), call.outs[0].shape) for a in call.args[:2]]
+
+
+@rule("maximum minimum fmax fmin")
 def larger(run, call):
     """Pass on a shift that both arguments share, as the larger number then stays larger."""
     one, other = call.args[:2]
-    shape = call.outs[0].shape
-    a, b = (spread(call.shift(t), shape) for t in (one, other))
-    first = one >= other if call.name.endswith("max") or call.name == "maximum" else one <= other
+    shape, (a, b) = call.outs[0].shape, _two(call)
+    first = one >= other if call.name in ("fmax", "max", "maximum") else one <= other
     lost = (one <= -SWALLOWED) & (other <= -SWALLOWED)
     near = ~((one - other).abs() >= SWALLOWED) & ~lost
     kind = "corner" if near.any() and len(first[near].unique()) == 1 else "seen"
-    run.see(times(a + -b, near.double(), shape), call, "a maximum depends on it", kind=kind)
-    if near.all():
-        return run.moves.now(a)
-    return times(a, first.double(), shape) + times(b, (~first).double(), shape)
+    run.see(times(a + -b, near, shape), call, "a maximum depends on it", kind=kind)
+    return run.moves.now(a) if near.all() else times(a, first, shape) + times(b, ~first, shape)
 
 
-@rule("gt lt ge le eq ne __and__ __or__ logical_and logical_or", "depend on the difference")
+@rule("gt lt ge le eq ne __and__ __or__ logical_and logical_or")
 def compared(run, call):
-    one, other = call.args[:2]
-    shape = call.outs[0].shape
-    a, b = (spread(call.shift(t), shape) if isinstance(t, torch.Tensor) else Shift()
-            for t in (one, other))  # fmt: skip
+    """Require that both arguments move alike."""
+    a, b = _two(call)
     constant = call.outs[0].dtype == torch.bool and len(call.outs[0].unique()) == 1
     kind = "corner" if constant else "seen"
     run.see(a + -b, call, "a comparison depends on it", kind=kind)
     return Shift()
 
 
-@rule("_cdist_forward _euclidean_dist", "depend on the difference of what they compare")
+@rule("_cdist_forward _euclidean_dist")
 def distance(run, call):
     """Require that all rows of both arguments move alike, so that distances stay the same."""
     one, other = (call.shift(t) for t in call.args[:2])
@@ -105,60 +133,18 @@ def distance(run, call):
     return Shift()
 
 
-@rule(SEEN, "depend on all of it")
-def sees(run, call):
-    """Require a zero shift: at a generic point, any other shift changes the result."""
-    if call.name.startswith("clamp") and _far(call):
-        return call.shift(call.args[0])
-    kind = "corner" if call.name in CORNERS and _one_sided(call) else "seen"
-    said, by = SAID.get(call.name, call.name), call.args[1:2]
-    if call.name == "pow" and isinstance(by[0], int | float) and by[0] == 2:
-        said = "a square (as in RMSNorm)"
-    for tensor in call.moving:
-        words = f"{said} depends on it"
-        run.see(call.shift(tensor), call, words, kind=kind)
-    return Shift()
-
-
-#: At most this many numbers of a tensor may move in an unknown way (`Moves.unfollowed`).
-UNFOLLOWED = 2048
-
-
-@rule("ceil floor round trunc", "turn it into jumps, which a later operation may cancel")
+@rule("ceil floor round trunc")
 def rounded(run, call):
+    """Turn a shift into jumps, which a later operation may cancel."""
     x, out, shift = call.args[0], call.outs[0], call.shift(call.args[0])
     if run.exact:
-        return shift.map(lambda g: call.rerun(0, x + g[0])[None] - out)
+        return shift.map(lambda g: call.rerun({0: x + g[0]})[None] - out)
     if out.numel() > UNFOLLOWED:
         return sees(run, call)
     return run.moves.unfollowed(shift, out.shape)
 
 
-def _far(call):
-    """Whether the limits of a clamp are so far away that no number comes near them."""
-    limits = [a for a in (*call.args[1:], *call.kwargs.values()) if a is not None]
-    x = call.args[0]
-    return all(not isinstance(a, torch.Tensor) and (x - a).abs().min() >= SWALLOWED for a in limits)
-
-
-def _one_sided(call):
-    """Whether a function with corners acts like the identity, or is constant, on its arguments."""
-    if not isinstance(call.args[0], torch.Tensor) or call.args[0].shape != call.outs[0].shape:
-        return False
-    slope = (call.outs[0] - call.args[0]).abs().max() == 0
-    return bool(slope or (call.outs[0] == call.outs[0].flatten()[0]).all())
-
-
-@rule(
-    "_local_scalar_dense item equal is_nonzero allclose",
-    "unknown: Python gets a number and may do anything with it",
-)
+@rule("_local_scalar_dense item equal is_nonzero allclose")
 def read_by_python(run, call):
-    for tensor in call.moving:
-        run.see(
-            call.shift(tensor),
-            call,
-            "the Python code reads a number that depends on it",
-            kind="unknown",
-        )
-    return Shift()
+    """Python gets a number and may do anything with it."""
+    return run.unknown(call, "the Python code reads a number that depends on it")
