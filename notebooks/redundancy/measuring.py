@@ -14,7 +14,7 @@ import math
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .nullity import CUT, MARGIN, demand_gap, singular_directions
+from .nullity import CUT, MARGIN, demand_gap, gradients, svd
 
 #: How many rows of the Jacobian are computed at a time.
 CHUNK = 128
@@ -69,7 +69,7 @@ class Measurement:
     def __init__(self, subject, calls, parameters, ranks=True):
         self.subject, self.calls, self.parameters = subject, iter(calls), parameters
         self.size = sum(p.numel() for p in self.parameters.values())
-        self.drawn, self.kept, self.stuck, self.batched, self.heard = [], TRIED, True, True, {}
+        self.drawn, self.kept, self.stuck, self.heard = [], TRIED, True, {}
         if not ranks:
             with torch.no_grad():
                 for _ in range(TRIED):
@@ -101,10 +101,9 @@ class Measurement:
             mine = slice(start, start := start + parameter.numel())
             if (largest := norms[mine].max().item()) > noise * whole:
                 self.units[mine], self.heard[name] = largest, largest / whole
-        self.values, self.right = singular_directions(triangle / self.units)
-        self.largest = max(
-            self.values[0].item(), 1.0
-        )  # the first value is below 1 only if no output depends on any parameter
+        _, self.values, self.right = svd(triangle / self.units)
+        # the first value is below 1 only if no output depends on any parameter
+        self.largest = max(self.values[0].item(), 1.0)
         self.cut = CUT * self.largest
         self.null = self.right[int((self.values > self.cut).sum()) :]
 
@@ -113,10 +112,10 @@ class Measurement:
         return torch.cat([t.flatten() for t in self.subject.run(call)])
 
     def _more(self, wanted):
-        found, count = [], 0
-        while count < wanted:
-            found += self._rows(wanted - count)
-            count = sum(map(len, found))
+        """Further rows of the Jacobian; one input makes at most half as many as parameters."""
+        found = []
+        while (left := wanted - sum(map(len, found))) > 0:
+            found += self._rows(min(left, math.ceil(self.size / 2)))
         return torch.cat(found)
 
     def _at(self):
@@ -139,58 +138,26 @@ class Measurement:
         return outputs
 
     def _rows(self, wanted):
-        """Yield blocks of rows of the Jacobian at one input.
-
-        There are at most ``wanted`` rows, and at most half as many rows as parameters."""
-        for parameter in self.parameters.values():
+        """Blocks of at most ``wanted`` rows of the Jacobian at one input."""
+        parameters = self.parameters.values()
+        for parameter in parameters:
             parameter.requires_grad_()
         try:
-            with (
-                DifferentiableStatistics()
-            ):  # active in the backward pass too, which reruns checkpointed parts
-                yield from self._mixed(wanted)
+            with DifferentiableStatistics():  # also in a backward pass, which may rerun a part
+                outputs = self._at()
+                count = min(wanted, len(outputs))
+                if not outputs.requires_grad:  # the outputs depend on no parameter
+                    return [outputs.new_zeros(count, self.size)]
+                sizes = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
+                mixtures = (self._random(size, len(outputs)) for size in sizes)
+                return [gradients(outputs, parameters, m.to(outputs)) for m in mixtures]
         finally:
-            for parameter in self.parameters.values():
+            for parameter in parameters:
                 parameter.requires_grad_(False)
 
-    def _mixed(self, wanted):
-        outputs = self._at()
-        count = min(math.ceil(self.size / 2), len(outputs), wanted)
-        if not outputs.requires_grad:  # the outputs depend on no parameter
-            yield outputs.new_zeros(count, self.size)
-            return
-        for start in range(0, count, CHUNK):
-            mixture = torch.randn(
-                min(CHUNK, count - start), len(outputs),
-                generator=self.generator, dtype=torch.float64,
-            )  # fmt: skip
-            yield self._pulled_back(outputs, mixture.to(outputs) / len(outputs) ** 0.5)
-
-    def _pulled_back(self, outputs, mixture):
-        """The rows for these mixtures of the outputs, computed one by one if batching fails."""
-        if self.batched:
-            try:
-                return self._gradients(outputs, mixture, is_grads_batched=True)
-            except (RuntimeError, NotImplementedError):  # some function has no batched derivative
-                self.batched = False
-        return torch.cat([self._gradients(outputs, row)[None].flatten(0, 1)
-                          for row in mixture]).view(len(mixture), -1)  # fmt: skip
-
-    def _gradients(self, outputs, mixture, **how):
-        found = torch.autograd.grad(
-            [outputs],
-            list(self.parameters.values()),
-            [mixture],
-            allow_unused=True,
-            retain_graph=True,
-            **how,
-        )
-        many = mixture.shape[:-1]
-        parts = zip(self.parameters.values(), found, strict=True)
-        made = [
-            p.new_zeros(*many, p.numel()) if f is None else f.reshape(*many, -1) for p, f in parts
-        ]
-        return torch.cat(made, -1).detach()
+    def _random(self, rows, columns):
+        numbers = torch.randn(rows, columns, generator=self.generator, dtype=torch.float64)
+        return numbers / columns**0.5
 
     @functools.cached_property
     def sensitivity(self):

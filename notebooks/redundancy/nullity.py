@@ -133,7 +133,7 @@ class Jacobian:
         """An orthonormal basis of the redundant directions: (dimension x chosen), float64."""
         found = self.nullity(*chosen)
         matrix = self.triangle[:, self.columns(*chosen)]
-        return singular_directions(matrix)[1][found.rank :]
+        return svd(matrix)[2][found.rank :]
 
 
 def jacobian(function, draw, parameters=None, chunk=256):
@@ -146,11 +146,16 @@ def jacobian(function, draw, parameters=None, chunk=256):
     Raises ValueError if a parameter is not float64 or if the drawn inputs produce no output.
     """
     if isinstance(function, nn.Module):
-        function, parameters = functional(function, parameters)
-    parameters = {name: value.detach() for name, value in parameters.items()}
-    _demand_float64(parameters)
-    size = sum(value.numel() for value in parameters.values())
-    inputs = map(draw, count())
+        parameters = dict(function.named_parameters()) if parameters is None else parameters
+        function = functools.partial(_called, function)
+    for name, value in parameters.items():
+        if value.dtype != torch.float64:
+            raise ValueError(
+                f"the parameter {name!r} is {value.dtype}: a rank needs float64, so call "
+                ".double() on the module first"
+            )
+    parameters = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    size, inputs = sum(value.numel() for value in parameters.values()), map(draw, count())
 
     def folded(triangle, wanted):
         """The triangle after adding at least ``wanted`` rows."""
@@ -165,7 +170,7 @@ def jacobian(function, draw, parameters=None, chunk=256):
     nothing = next(iter(parameters.values())).new_empty(0, size)
     shapes = {name: value.shape for name, value in parameters.items()}
     found, before = Jacobian(folded(nothing, math.ceil((1 + MARGIN) * size)), shapes), None
-    while (rank := _rank(found)) != before:
+    while (rank := int((found.values > CUT * found.scale).sum())) != before:
         before = rank
         found = Jacobian(folded(found.triangle, math.ceil(MARGIN * size)), shapes)
     return found
@@ -177,11 +182,6 @@ def singular_values(matrix):
     Raises the error of `torch.linalg.svdvals` if that fails even for rotated matrices.
     """
     return _converged(torch.linalg.svdvals, matrix)[0]
-
-
-def singular_directions(matrix):
-    """(singular values, right singular vectors as rows) of a square or tall matrix."""
-    return svd(matrix)[1:]
 
 
 def svd(matrix, full=False):
@@ -220,18 +220,11 @@ def _converged(decompose, matrix):
     return decompose(product), turned
 
 
-def functional(module, parameters=None):
-    """(the module as a function of its parameters, these parameters); tied ones occur once.
-
-    If the module returns more than one tensor, the function returns the first.
-    """
-
-    def function(values, *inputs):
-        keywords = inputs[0] if inputs and isinstance(inputs[0], dict) else {}
-        found = torch.func.functional_call(module, values, () if keywords else inputs, keywords)
-        return found if isinstance(found, torch.Tensor) else found[0]
-
-    return function, dict(module.named_parameters()) if parameters is None else parameters
+def _called(module, values, *inputs):
+    """The output of a module with other parameters; the first tensor if there are several."""
+    keywords = inputs[0] if inputs and isinstance(inputs[0], dict) else {}
+    found = torch.func.functional_call(module, values, () if keywords else inputs, keywords)
+    return found if isinstance(found, torch.Tensor) else found[0]
 
 
 def row_blocks(function, parameters, inputs, chunk):
@@ -239,49 +232,48 @@ def row_blocks(function, parameters, inputs, chunk):
 
     If memory is too small for a chunk, a printed line says so, and half as many rows are tried.
     """
-
-    def outputs(values):
-        return function(values, *inputs).flatten()
-
     # The fused attention kernels have no batched derivative; the plain formula has one.
-    with sdpa_kernel(SDPBackend.MATH):
-        found, pull_back = torch.func.vjp(outputs, parameters)
-        if not len(found):
+    with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
+        outputs, start = function(parameters, *inputs).flatten(), 0
+        if not len(outputs):
             raise ValueError("the function has no outputs for the inputs drawn")
-        start = 0
-        while start < len(found):
+        while start < len(outputs):
+            some = outputs.new_zeros(min(chunk, len(outputs) - start), len(outputs))
+            some[:, start : start + chunk].fill_diagonal_(1)
             try:
-                rows = _rows(found, pull_back, parameters, start, min(start + chunk, len(found)))
+                yield gradients(outputs, parameters.values(), some)
             except torch.OutOfMemoryError:
                 if chunk == 1:
                     raise
                 chunk //= 2
                 print(f"Out of memory: {chunk} rows at a time from here on.", file=sys.stderr)
                 continue
-            yield rows
-            start += len(rows)
+            start += len(some)
 
 
-def _rows(found, pull_back, parameters, start, stop):
-    some = torch.zeros(stop - start, len(found), dtype=found.dtype, device=found.device)
-    some[:, start:stop].fill_diagonal_(1)
-    gradients = torch.func.vmap(lambda row: pull_back(row)[0])(some)
-    return torch.cat([gradients[name].reshape(len(some), -1) for name in parameters], 1)
+def gradients(outputs, parameters, mixtures):
+    """The gradients (mixtures x all parameters) of ``mixtures`` (mixtures x outputs) of the outputs.
+
+    They are computed one by one if an operation has no batched derivative.
+    """
+    parameters = list(parameters)
+
+    def gradient(mixture, **how):
+        found = torch.autograd.grad(
+            [outputs], parameters, [mixture], allow_unused=True, retain_graph=True, **how
+        )
+        flat = [torch.zeros_like(p).expand(*mixture.shape[:-1], *p.shape) if f is None else f
+                for p, f in zip(parameters, found, strict=True)]  # fmt: skip
+        return torch.cat([f.reshape(*mixture.shape[:-1], -1) for f in flat], -1)
+
+    try:
+        return gradient(mixtures, is_grads_batched=True)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, NotImplementedError):
+        return torch.stack([gradient(mixture) for mixture in mixtures])
 
 
 def _with_rows(triangle, rows):
     """The triangle R with R^T R = T^T T + A^T A, for the old triangle T and the new rows A."""
     return torch.linalg.qr(torch.cat([triangle, rows]), mode="r").R
-
-
-def _rank(found):
-    return int((found.values > CUT * found.scale).sum())
-
-
-def _demand_float64(parameters):
-    for name, value in parameters.items():
-        if value.dtype != torch.float64:
-            raise ValueError(
-                f"the parameter {name!r} is {value.dtype}: a rank needs float64, so call "
-                ".double() on the module first"
-            )

@@ -8,7 +8,7 @@ import torch
 from architectures import ARCHITECTURES
 from architectures.cases import GAINS, drawn
 from redundancy.fold.equality import BOUND
-from redundancy.nullity import Jacobian
+from redundancy.nullity import Jacobian, gradients
 from redundancy.precision import double_precision
 from redundancy.shift.following import follow
 from torch import nn
@@ -73,17 +73,14 @@ def moved(case, mode, module):
 
     The change is divided by the output's largest number and by 1 + the length of the move.
     """
-    basis, parameters = mode.moves.basis(), case.added(module)
-    groups = dict.fromkeys(group for parts in basis.values() for group in parts)
-    t = {group: drawn(i, group.size) for i, group in enumerate(groups)}
+    move, parameters = mode.moves.drawn(0), case.added(module)
     before = [run(case, module, OTHER + i) for i in range(2)]
-    for name, parts in basis.items():
-        for group, matrix in parts.items():
-            parameters[name].data += (matrix @ t[group]).view_as(parameters[name])
+    for name, t in move.items():
+        parameters[name].data += t.view_as(parameters[name])
     after = [run(case, module, OTHER + i) for i in range(2)]
     apart = [(a - b).abs().max() / b.abs().max()
              for a, b in zip(tree_leaves(after), tree_leaves(before), strict=True)]  # fmt: skip
-    return max(apart).item() / (1 + max([0.0, *(v.norm().item() for v in t.values())]))
+    return max(apart).item() / (1 + max(t.norm().item() for t in move.values()))
 
 
 def measured(case):
@@ -94,28 +91,14 @@ def measured(case):
     rows = torch.zeros(0, size, dtype=torch.float64)
     for inputs in (LEAST * 2**doubling for doubling in range(DOUBLINGS)):
         for seed in islice(seeds, max(LEAST, inputs // 2)):
-            more = derivatives(run(case, module, seed), list(case.added(module).values()))
+            outputs = torch.cat([o.flatten() for o in run(case, module, seed)])
+            more = gradients(outputs, case.added(module).values(), torch.eye(len(outputs)).double())
             rows = torch.cat([rows, more])
         found = Jacobian(torch.linalg.qr(rows, mode="r").R, shapes).nullity().dimension
         if found == last and len(rows) > 1.25 * size:
             return found
         last = found
     raise AssertionError(f"the nullity is not settled after {inputs} inputs: {last}")
-
-
-def derivatives(outputs, parameters):
-    """The Jacobian, with a row for each number in outputs and a column for each in parameters."""
-    flat = torch.cat([o.flatten() for o in outputs])
-    options, rows = {"allow_unused": True, "retain_graph": True}, torch.eye(len(flat)).double()
-    try:
-        found = torch.autograd.grad(flat, parameters, rows, is_grads_batched=True, **options)
-    except RuntimeError:  # an operation has no batched derivative, so compute row by row
-        each = [torch.autograd.grad(flat, parameters, row, **options) for row in rows]
-        found = [
-            None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)
-        ]
-    return torch.cat([p.new_zeros(len(flat), p.numel()) if f is None else f.flatten(1)
-                      for f, p in zip(found, parameters, strict=True)], 1)  # fmt: skip
 
 
 @pytest.fixture(autouse=True, scope="module")

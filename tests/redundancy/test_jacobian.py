@@ -82,15 +82,15 @@ def test_a_jacobian_that_cannot_be_measured_is_refused():
 def test_a_jacobian_takes_fewer_rows_at_a_time_when_memory_runs_out(monkeypatch, capsys):
     layer = nn.Linear(4, 5, dtype=torch.float64)
     expected = jacobian(layer, drawn(6, 4)).nullity()
-    real, most = nullity._rows, []
+    real, most = nullity.gradients, []
 
-    def rows(found, pull_back, parameters, start, stop):
-        most.append(stop - start)
-        if stop - start > 8:
+    def rows(outputs, parameters, mixtures):
+        most.append(len(mixtures))
+        if len(mixtures) > 8:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(found, pull_back, parameters, start, stop)
+        return real(outputs, parameters, mixtures)
 
-    monkeypatch.setattr(nullity, "_rows", rows)
+    monkeypatch.setattr(nullity, "gradients", rows)
     assert jacobian(layer, drawn(6, 4)).nullity() == expected
     assert max(most) == 30 and "Out of memory: 8 rows at a time from here on." in (
         capsys.readouterr().err
