@@ -25,8 +25,8 @@ from .matrices import Expression
 from .omitted_arguments import show_call, shown_slots
 from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, known
 from .shapes import alike
-from .symbols import mask, parameter_of, taken_by
-from .templates import STEP, Template, sizes_in
+from .symbols import mask, parameter_of, sizes_in, taken_by
+from .templates import STEP, Template
 
 
 class Word:

@@ -10,14 +10,14 @@ import sympy as sp
 
 from ..kernel import terms as k
 from ..kernel.normal import Normal
-from ..kernel.terms import ProofError, Term
+from ..kernel.terms import ProofError, Term, must
 from . import operations as ops
 from .index_forms import Table
 from .letters import Bijection, End, Family, Index, Join, as_size, exact, kernel_letter, number
 from .letters import scalar_term, size_term, unsealed
 from .matrices import Expression, derivative, expression, free_names, is_mask, is_permutation
 from .matrices import made_of
-from .symbols import Heads, Sequence
+from .symbols import Heads, Sequence, sizes_in
 
 
 class Substitution:
@@ -34,10 +34,8 @@ class Substitution:
     def values(self):
         """The expressions that are substituted; a scalar becomes a 1 × 1 matrix."""
         letters = [*self.families.values(), *self.permutations.values()]
-        numbers = [s for old, s in self.symbols.items() if not old.is_integer]
-        return [v for v in letters if isinstance(v, Expression)] + [
-            Expression.number(s) for s in numbers
-        ]
+        numbers = [Expression.number(s) for old, s in self.symbols.items() if not old.is_integer]
+        return [v for v in letters if isinstance(v, Expression)] + numbers
 
     # -- applying
 
@@ -99,9 +97,8 @@ class Substitution:
         if meant is not None:
             return meant.params[0] if isinstance(meant, Expression) else meant.family
         sizes = [s if s is sp.S.Naturals else self.size(s) for s in family.sizes]
-        return Family(
-            family.name, family.kind, sizes, *[_rebuilt(e, self.symbols) for e in family.args[3:]]
-        )
+        variance = [_rebuilt(v, self.symbols) for v in family.args[3:]]
+        return Family(family.name, family.kind, sizes, *variance)
 
     def _permutation(self, x):
         old = x.params[0]
@@ -117,8 +114,8 @@ class Substitution:
 
     def _parameter(self, p):
         if isinstance(p, Family):
-            if isinstance(self.families.get(p), Expression):
-                raise ProofError(f"{p.name} occurs inside a definition as a family of matrices")
+            whole = not isinstance(self.families.get(p), Expression)
+            must(whole, "{} occurs inside a definition as a family of matrices", p.name)
             return self.family(p)
         if isinstance(p, Index):
             return self._position(p)
@@ -149,13 +146,9 @@ class Substitution:
 
     def meant(self):
         """The substitution for the kernel: {letter: term}."""
-        found = {
-            f.term: self._function(f, value) for f, value in self.families.items() if not f.random
-        }
-        drawn = [
-            f for f in self.families if f.random
-        ]  # means bind the letters of draws, but not their laws
-        found |= {f.law: self.family(f).law for f in drawn}
+        drawn = {f for f in self.families if f.random}
+        found = {f.term: self._function(f, self.families[f]) for f in self.families.keys() - drawn}
+        found |= {f.law: self.family(f).law for f in drawn}  # a mean binds the draw, not its law
         for symbol, value in self.symbols.items():
             as_term = size_term if symbol.is_integer else scalar_term
             found[kernel_letter(symbol)] = as_term(value)
@@ -186,8 +179,8 @@ def over(index, body):
     If an inner sum has an index of the same name, this index gets a prime.
     """
     index = unsealed(index)
-    if not isinstance(index, (Index, End)):
-        raise ProofError(f"over needs an index made by head(name, count), not {index!r}")
+    fits = isinstance(index, (Index, End))
+    must(fits, "over needs an index made by head(name, count), not {!r}", index)
     bound = expression(body, "over").bound()
     while index in bound:
         renamed = Index(index.name + "'", index.size)
@@ -236,26 +229,20 @@ class _Matching:
     """Reads the keywords that replace the letters of a theorem."""
 
     def __init__(self, theorem):
-        self.title = theorem.title
-        self.letters = {}
-        sides = [theorem.lhs, theorem.rhs]
-        for h in theorem.hypotheses:
-            sides += h.sides()
-        for x in sides:
-            for basic in free_names(x):
-                self.letters[basic.name] = basic
+        self.title, self._later = theorem.title, []
+        sides = [theorem.lhs, theorem.rhs, *[x for h in theorem.hypotheses for x in h.sides()]]
+        self.letters = {basic.name: basic for x in sides for basic in free_names(x)}
         families = set().union(*[x.atoms(Family) for x in sides])
         self.draws = sorted((f for f in families if f.kind == "random"), key=str)
         self.families, self.permutations, self.symbols, self.indices = {}, {}, {}, {}
-        self._later = []
 
     def match(self, meant):
         for name, value in meant.items():
-            letter = self.letters.get(name)
-            if letter is None:
-                names = ", ".join(sorted(self.letters))
-                raise ProofError(f"{self.title} has no free letter {name}; it has {names}")
-            self._put(letter, value)
+            names = ", ".join(sorted(self.letters))
+            must(
+                name in self.letters, "{} has no free letter {}; it has {}", self.title, name, names
+            )
+            self._put(self.letters[name], value)
         for letter, pattern, size in self._later:
             if pattern.xreplace(self.symbols) != size:
                 raise ProofError(
@@ -266,78 +253,60 @@ class _Matching:
         return Substitution(self.families, self.permutations, self.symbols, self.indices)
 
     def _put(self, letter, value):
-        if isinstance(letter, Bijection):
-            self._want(
-                isinstance(value, Expression) and is_permutation(value),
-                letter,
-                "a permutation matrix",
-                value,
-            )
-            self._sizes(letter, (letter.size,), value.axes[:1])
-            self.permutations[letter] = value
-        elif isinstance(letter, Family):
-            self._put_family(letter, value)
-        elif isinstance(letter, Index):
-            self._want(isinstance(value, (Index, End)), letter, "an index", value)
-            self._sizes(letter, (letter.size,), (value.size,))
-            self.indices[letter] = value
-        elif letter.is_integer:
-            self._sizes(letter, (letter,), (as_size(value),))
-        else:
-            value = exact(value)
-            if letter.is_positive:
-                self._want(value.is_positive, letter, "a provably positive scalar", value)
+        if isinstance(letter, sp.Symbol):
+            value = as_size(value) if letter.is_integer else exact(value)
+        for wanted, fits in _demands(letter):
+            complaint = "{}: {} stands for {}, not for {!r}"
+            must(fits(value), complaint, self.title, letter.name, wanted, value)
+        for pattern, size in zip(sizes_in(letter), sizes_in(value)):
+            self._put_size(letter, pattern, size)
+        if isinstance(letter, Family):
+            self.families[letter] = value
+        elif isinstance(letter, sp.Symbol):
             self.symbols[letter] = value
-
-    def _put_family(self, letter, value):
-        if letter.kind == "sequence":
-            self._want(isinstance(value, Sequence), letter, "a sequence", value)
-            self._sizes(letter, letter.sizes[1:], value.family.sizes[1:])
-        elif len(letter.sizes) > 2:
-            fits = isinstance(value, Heads) and len(value.family.sizes) == len(letter.sizes)
-            self._want(fits, letter, "a family of heads", value)
-            self._want(
-                value.family.kind == letter.kind, letter, f"heads of the kind {letter.kind}", value
-            )
-            self._sizes(letter, letter.sizes, value.family.sizes)
         else:
-            self._want(isinstance(value, Expression), letter, "an expression", value)
-            if letter.kind == "mask":
-                self._want(is_mask(value), letter, "a mask (zeros and ones by its form)", value)
-            if letter.kind == "random":
-                random = value.operation is ops.LETTER and value.params[0].kind == "random"
-                self._want(random, letter, "a random matrix", value)
-            else:
-                drawn = _is_drawn(value)
-                self._want(not drawn, letter, "something that is not random", value)
-            self._sizes(letter, letter.sizes, value.axes)
-        self.families[letter] = value
+            (self.permutations if isinstance(letter, Bijection) else self.indices)[letter] = value
 
-    def _want(self, fits, letter, wanted, value):
-        if not fits:
-            raise ProofError(f"{self.title}: {letter.name} stands for {wanted}, not for {value!r}")
-
-    def _sizes(self, letter, patterns, sizes):
-        for pattern, size in zip(patterns, sizes):
-            if isinstance(pattern, sp.Symbol):
-                if self.symbols.setdefault(pattern, size) != size:
-                    raise ProofError(
-                        f"{self.title}: {letter.name} makes {pattern} = {number(size)}, "
-                        f"but it is {number(self.symbols[pattern])} already"
-                    )
-            else:
-                self._later.append((letter, pattern, size))
+    def _put_size(self, letter, pattern, size):
+        if not isinstance(pattern, sp.Symbol):
+            self._later.append((letter, pattern, size))
+        elif self.symbols.setdefault(pattern, size) != size:
+            raise ProofError(
+                f"{self.title}: {letter.name} makes {pattern} = {number(size)}, "
+                f"but it is {number(self.symbols[pattern])} already"
+            )
 
     def _refuse_dependent_draws(self):
         """Check that independent letters stay independent and keep their variances."""
         draws = self.draws
         images = [self.families[f].params[0] if f in self.families else f for f in draws]
-        if len({i.name for i in images}) < len(images):
-            raise ProofError(
-                f"{self.title}: independent letters cannot be replaced by the same letter"
-            )
+        distinct = len({i.name for i in images}) == len(images)
+        must(distinct, "{}: independent letters cannot be replaced by the same letter", self.title)
         for f, image in zip(draws, images):
-            if image is not f and image.variance != _rebuilt(f.variance, self.symbols):
-                raise ProofError(
-                    f"{self.title}: {f.name} has variance {f.variance}, {image.name} another"
-                )
+            kept = image is f or image.variance == _rebuilt(f.variance, self.symbols)
+            parts = self.title, f.name, f.variance, image.name
+            must(kept, "{}: {} has variance {}, {} another", *parts)
+
+
+def _demands(letter):
+    """Yield (what may replace a letter, in words, and a test of a value)."""
+    if isinstance(letter, Bijection):
+        yield "a permutation matrix", lambda x: isinstance(x, Expression) and is_permutation(x)
+    elif isinstance(letter, Index):
+        yield "an index", lambda x: isinstance(x, (Index, End))
+    elif isinstance(letter, sp.Symbol):
+        yield "a provably positive scalar", lambda x: x.is_positive or not letter.is_positive
+    elif letter.kind == "sequence":
+        yield "a sequence", lambda x: isinstance(x, Sequence)
+    elif len(letter.sizes) > 2:
+        count, kind = len(letter.sizes), letter.kind
+        yield "a family of heads", lambda x: isinstance(x, Heads) and len(x.family.sizes) == count
+        yield f"heads of the kind {kind}", lambda x: x.family.kind == kind
+    else:
+        yield "an expression", lambda x: isinstance(x, Expression)
+        if letter.kind == "mask":
+            yield "a mask (zeros and ones by its form)", is_mask
+        if letter.kind == "random":
+            yield "a random matrix", lambda x: x.operation is ops.LETTER and x.params[0].random
+        else:
+            yield "something that is not random", lambda x: not _is_drawn(x)

@@ -7,8 +7,20 @@ import itertools
 import sympy as sp
 from sympy import S
 
-from ..kernel.terms import ProofError, must
-from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, exact, unsealed
+from ..kernel.terms import must
+from .letters import (
+    Bijection,
+    End,
+    Family,
+    Index,
+    Join,
+    Scalar,
+    Sealed,
+    as_size,
+    exact,
+    is_size,
+    unsealed,
+)
 from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
@@ -29,8 +41,8 @@ def scalars(names, positive=False):
 
 
 def _symbols(names, **assumptions):
-    if not (isinstance(names, str) and names.strip(" ,")):
-        raise ProofError(f'give the names in one string, as in sizes("n d"), not {names!r}')
+    written = isinstance(names, str) and names.strip(" ,")
+    must(written, 'give the names in one string, as in sizes("n d"), not {!r}', names)
     return sp.symbols(names, **assumptions)
 
 
@@ -68,10 +80,8 @@ class Heads(Sealed):
     """
 
     def __init__(self, name, *shape):
-        if len(shape) < 3:
-            raise ProofError(
-                f"{name} needs a number of heads, rows and columns: heads({name!r}, h, k, 1)"
-            )
+        wanted = "{0} needs a number of heads, rows and columns: heads({0!r}, h, k, 1)"
+        must(len(shape) >= 3, wanted, name)
         self.family = Family(name, "matrix", shape)
 
     @classmethod
@@ -81,8 +91,8 @@ class Heads(Sealed):
 
     def __getitem__(self, heads):
         heads = [unsealed(a) for a in (heads if isinstance(heads, tuple) else (heads,))]
-        if not all(isinstance(a, (Index, End)) for a in heads):
-            raise ProofError(f"{self.family.name} takes indices made by head(name, count)")
+        fits = all(isinstance(a, (Index, End)) for a in heads)
+        must(fits, "{} takes indices made by head(name, count)", self.family.name)
         return _letter(self.family, *heads)
 
     @property
@@ -156,3 +166,15 @@ def argument_of(parameter):
     if isinstance(parameter, Family):
         return (Sequence if parameter.kind == "sequence" else Heads).of(parameter)
     return Scalar(parameter)
+
+
+def sizes_in(x):
+    """The sizes that the shape of an argument or of a letter contains."""
+    x = x.family if isinstance(x, (Heads, Sequence)) else x
+    if isinstance(x, Expression):
+        return x.axes
+    if isinstance(x, Family):
+        return tuple(s for s in x.sizes if s is not S.Naturals)
+    if isinstance(x, (Index, End, Bijection)):
+        return (x.size,)
+    return (x,) if is_size(x) else ()

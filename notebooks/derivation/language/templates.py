@@ -19,7 +19,7 @@ from .matrices import Expression, free_names, is_mask, read_blindly, same
 from .operations import EXPECTATION
 from .shapes import shape_text
 from .substitution import Substitution
-from .symbols import argument_of, mask, matrix
+from .symbols import argument_of, mask, matrix, sizes_in
 
 MOST_READINGS = 100
 #: The letters for the step of a recursion and for the previous row, while its body is read.
@@ -239,13 +239,3 @@ def _names_of(x):
     if isinstance(x, Expression):
         return free_names(x)
     return {x for x in (x, *x.free_symbols) if isinstance(x, (sp.Symbol, Index, Family))}
-
-
-def sizes_in(x):
-    if isinstance(x, Expression):
-        return x.axes
-    if isinstance(x, Family):
-        return tuple(s for s in x.sizes if s is not S.Naturals)
-    if isinstance(x, (Index, End)):
-        return (x.size,)
-    return (x,) if is_size(x) else ()
