@@ -33,91 +33,141 @@ def latex_of(proof):
 
     A reason is printed beside its line, or below it if both together are wider than a phone.
     """
-    lines = _lines(proof)
-    style, names = _style_and_names(proof, lines, Latex)
-    start, below = lines[0][0], _reasons_stand_below(lines, names, style)
-    if len(lines) > 1 and width(start, names, style) <= SHORT_START and not below:
-        rows, opening = [], start.show(style, SUM, names) + " "
+    page = _Page(proof, Latex)
+    (start, *_), *lines = page.lines
+    below = page.reasons_stand_below()
+    if lines and page.width(start) <= SHORT_START and not below:
+        rows, opening = [], page.shown(start) + " "
     else:
-        rows, opening = [f"& {row}" for row in broken(start, names, style)], ""
-    for expression, reasons, note in lines[1:]:
-        first, *rest = broken(expression, names, style)
+        rows, opening = [f"& {row}" for row in page.broken(start)], ""
+    for expression, reasons, note in lines:
+        first, *rest = page.broken(expression)
         reason = _reason(reasons, note)
         rows.append(f"{opening}&= {first}" + ("" if below else f" && {QUAD.join(reason)}"))
         rows += [rf"&\qquad {row}" for row in rest]
         rows += _rows_below(reason, len(note)) if below else []
         opening = ""
-    for x, n in names.items():
-        first, *rest = broken(x, _inner(names, x), style)
-        rows += [
-            rf"& \text{{where }} {x.show(style, 0, {x: n})} = {first}",
-            *[rf"&\qquad {row}" for row in rest],
-        ]
-    printed = " ".join(x.show(style.plain, SUM, names) for x in (*[x for x, *_ in lines], *names))
-    rows += [f"& {row}" for row in _told(proof, style, names, printed)]
+    for x, name in page.names.items():
+        first, *rest = page.broken(x, page.names_below(x))
+        rows.append(rf"& \text{{where }} {x.show(page.style, 0, {x: name})} = {first}")
+        rows += [rf"&\qquad {row}" for row in rest]
+    printed = " ".join(map(page.plain, [x for x, *_ in page.lines] + [*page.names]))
+    rows += [f"& {row}" for row in page.told(printed)]
     return f"$${aligned(rows)}$$"
-
-
-def _lines(proof):
-    """The lines of a proof as they are printed: with the sizes that nothing else shows."""
-    hypotheses = getattr(proof, "hypotheses", ())
-    beside = [side for h in hypotheses for side in h.sides()]
-    letters = {x for h in hypotheses if not h.sides() for x in h.about.letters}
-    sizes = [size_symbol(x) for x in letters if x.args[1] == SIZE]
-    told = telling_sizes(*[x for x, *_ in proof.lines], beside=beside, spoken_of=sizes)
-    return [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
-
-
-def _style_and_names(proof, lines, style):
-    """The style for everything that a proof prints, and names for expressions that recur."""
-    sides = [side for h in getattr(proof, "hypotheses", ()) for side in h.sides()]
-    style = style(brief_words([*[x for x, *_ in lines], *sides]))
-    conditions = [h.about for h in getattr(proof, "hypotheses", ()) if hasattr(h, "about")]
-    taken = set().union(*map(names_in, conditions))
-    taken |= {f.name for f in getattr(proof, "random", ())}
-    style.reserved = style.plain.reserved = taken | {
-        x.name for y in [*[x for x, *_ in lines], *sides] for x in _named_in(y)
-    }
-    return style, _names(lines, sides, style, taken)
-
-
-def _named_in(x):
-    """The names that a printed expression contains: letters, indices, sizes, words."""
-    kinds = Family, Bijection, Index, sp.Symbol
-    words = {y.operation.word for y in x.walk()} - {None}
-    return words.union(*[x.atoms(kind) for kind in kinds], *[s.free_symbols for s in x.axes])
-
-
-def _reasons_stand_below(lines, names, style):
-    """Whether the widest line and the longest reason together are too wide for a phone."""
-    rows = [max(map(len, broken(x, names, style.plain))) for x, *_ in lines]
-    if rows[0] <= SHORT_START:
-        rows = [rows[0] + 3 + width for width in rows[1:]]  # later lines are indented
-    reasons = [length(", ".join(r.latex for r in rs) + note) for _, rs, note in lines[1:]]
-    return max(rows, default=0) + max(reasons, default=0) > WIDEST_WITH_REASON
 
 
 def text_of(proof):
     """The proof as plain text, for a terminal."""
-    lines = _lines(proof)
-    style, names = _style_and_names(proof, lines, Text)
-    rows = [f"{getattr(proof, 'title', proof.name)}:"]
-    rows += [f"    {row}" for row in broken(lines[0][0], names, style)]
-    for expression, reasons, note in lines[1:]:
-        first, *rest = broken(expression, names, style)
+    page = _Page(proof, Text)
+    (start, *_), *lines = page.lines
+    rows = [f"{proof.title}:", *[f"    {row}" for row in page.broken(start)]]
+    for expression, reasons, note in lines:
+        first, *rest = page.broken(expression)
         reason = ", ".join(r.text for r in reasons) + (f" ({note})" if note else "")
         rows.append(f"  = {first}".ljust(WIDEST + 6) + f"  -- {reason}")
         rows += [f"      {row}" for row in rest]
-    rows += [
-        f"  where {x.show(style, 0, {x: n})} = {x.show(style, 0, _inner(names, x))}"
-        for x, n in names.items()
-    ]
-    rows += [f"  {row}" for row in _told(proof, style, names, "\n".join(rows))]
+    for x, name in page.names.items():
+        left, right = (x.show(page.style, 0, n) for n in ({x: name}, page.names_below(x)))
+        rows.append(f"  where {left} = {right}")
+    rows += [f"  {row}" for row in page.told("\n".join(rows))]
     return "\n".join(rows)
 
 
-def _inner(names, x):
-    return {y: n for y, n in names.items() if y != x}
+class _Page:
+    """What a proof prints in one style: its lines, and names for expressions that recur in them."""
+
+    def __init__(self, proof, style):
+        self.proof, self.hypotheses = proof, proof.hypotheses
+        self.sides = [side for h in self.hypotheses for side in h.sides()]
+        self.conditions = [h.about for h in self.hypotheses if not h.sides()]
+        letters = set().union(*[about.letters for about in self.conditions])
+        sizes = [size_symbol(x) for x in letters if x.args[1] == SIZE]
+        told = telling_sizes(*[x for x, *_ in proof.lines], beside=self.sides, spoken_of=sizes)
+        self.lines = [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
+        self.expressions = [*told, *self.sides]
+        self.style, self.names = style(brief_words(self.expressions)), {}
+        taken = set().union(*map(names_in, self.conditions)) | {f.name for f in proof.random}
+        named = {basic.name for x in self.expressions for basic in _named_in(x)}
+        self.style.reserved = self.style.plain.reserved = taken | named
+        self._name_what_recurs(taken)
+
+    def shown(self, x):
+        """An expression that stands in a line."""
+        return x.show(self.style, SUM, self.names)
+
+    def plain(self, x):
+        """An expression in plain text."""
+        return x.show(self.style.plain, SUM, self.names)
+
+    def width(self, x):
+        """The number of characters of an expression in plain text."""
+        return width(x, self.names, self.style)
+
+    def broken(self, x, names=None):
+        """An expression in one or more rows."""
+        return broken(x, self.names if names is None else names, self.style)
+
+    def names_below(self, x):
+        """The names that may stand in the explanation of the name of x."""
+        return {y: n for y, n in self.names.items() if y != x}
+
+    def reasons_stand_below(self):
+        """Whether the widest line and the longest reason together are too wide for a phone."""
+        rows = [max(map(len, broken(x, self.names, self.style.plain))) for x, *_ in self.lines]
+        if rows[0] <= SHORT_START:
+            rows = [rows[0] + 3 + width for width in rows[1:]]  # later lines are indented
+        reasons = [length(", ".join(r.latex for r in rs) + note) for _, rs, note in self.lines[1:]]
+        return max(rows, default=0) + max(reasons, default=0) > WIDEST_WITH_REASON
+
+    def told(self, printed):
+        """The rows below the lines: left-out arguments, conditions, letters, draws."""
+        style = self.style
+        yield from kept_back_in(style)
+        yield from (style.text("needs ") + h for h in self._needed(style))
+        printed = " ".join([printed, *self._needed(style.plain)])
+        yield from where_rows(self.expressions, self.conditions, style, printed)
+        yield from draws_rows(self.proof.random, style)
+        yield from map(style.text, self.proof.not_run)
+
+    def _needed(self, style):
+        """A row for each hypothesis; conditions of the kernel that print alike share a row."""
+        rows = [(h.show(style, self.names), tuple(h.sides())) for h in self.hypotheses]
+        return [row for row, _ in dict.fromkeys(rows)]
+
+    def _name_what_recurs(self, taken):
+        """Name expressions that recur in lines too wide for a page, the widest first.
+
+        No name is a letter of a line or of a hypothesis, or in ``taken``.
+        """
+        operations = {o for x in self.expressions for y in x.walk() for o in operations_in(y)}
+        taken |= {operation.name.removeprefix("entrywise ") for operation in operations}
+        taken |= {basic.name for x in self.expressions for kind in KINDS for basic in x.atoms(kind)}
+        taken |= {letter.args[0] for x in self.expressions for letter in x.function.letters}
+        free = [n for n in NAMES if n not in {name.partition("_")[0] for name in taken}]
+        lines = [x for x, *_ in self.lines]
+        bound = set().union(*[x.bound() for x in lines])
+        while free and any(self.width(x) > WIDEST for x in lines):
+            counts = Counter(y for x in lines for y in _visible(x, self.names))
+            worth = [
+                y
+                for y, n in counts.items()
+                if n > 1 and y.args and self.width(y) >= WORTH_NAMING and y not in lines
+            ]
+            worth = [y for y in worth if not y.free_scalars() & bound]
+            if not worth:
+                break
+            gain = lambda y, counts=counts: ((counts[y] - 1) * self.width(y), repr(y))
+            self.names[max(worth, key=gain)] = free.pop(0)
+        self.names = _in_order_of_appearance(self.names, lines)
+
+
+KINDS = Family, Bijection, Index, sp.Symbol
+
+
+def _named_in(x):
+    """The names that a printed expression contains: letters, indices, sizes, words."""
+    words = {y.operation.word for y in x.walk()} - {None}
+    return words.union(*[x.atoms(kind) for kind in KINDS], *[s.free_symbols for s in x.axes])
 
 
 def _reason(reasons, note):
@@ -141,62 +191,9 @@ def _definitions_together(reasons):
     return [start + " and ".join(words), *others] if words else others
 
 
-def _hypotheses(proof, style, names):
-    """A row for each hypothesis; conditions of the kernel that print alike share a row."""
-    hypotheses = getattr(proof, "hypotheses", ())
-    rows = [(h.show(style, names), h.sides() and h) for h in hypotheses]
-    return [row for row, _ in dict.fromkeys((row, tuple(h and [h])) for row, h in rows)]
-
-
-def _told(proof, style, names, printed):
-    """The rows below a printed proof's lines: left-out arguments, conditions, letters, draws."""
-    yield from kept_back_in(style)
-    needed = _hypotheses(proof, style, names)
-    yield from (style.text("needs ") + h for h in needed)
-    yield from where_rows(
-        proof, style, " ".join([printed, *_hypotheses(proof, style.plain, names)])
-    )
-    yield from draws_rows(getattr(proof, "random", ()), style)
-    yield from (style.text(words) for words in getattr(proof, "not_run", ()))
-
-
-# ── Names ───────────────────────────────────────────────────────────────
-
-
-def _names(lines, sides, style, taken):
-    """{expression: name} for expressions that recur in lines too wide for a page, the widest first.
-
-    No name is a letter of a line or of a hypothesis (``sides``), or in ``taken``.
-    """
-    names = {}
-    expressions = [*[x for x, *_ in lines], *sides]
-    operations = set().union(*[operations_in(y) for x in expressions for y in x.walk()])
-    used = {operation.name.removeprefix("entrywise ") for operation in operations}
-    used |= {basic.name for x in expressions for kind in (Family, Bijection, Index, sp.Symbol)
-            for basic in x.atoms(kind)}  # fmt: skip
-    used |= {letter.args[0] for x in expressions for letter in x.function.letters}
-    free = [n for n in NAMES if n not in {name.partition("_")[0] for name in used | taken}]
-    while free and any(width(x, names, style) > WIDEST for x, *_ in lines):
-        counts = Counter(y for x, *_ in lines for y in _visible(x, names))
-        worth = [
-            y
-            for y, n in counts.items()
-            if n > 1 and y.args and width(y, names, style) >= WORTH_NAMING
-        ]
-        bound = set().union(*[x.bound() for x, *_ in lines])
-        worth = [
-            y for y in worth if all(y != x for x, *_ in lines) and not y.free_scalars() & bound
-        ]
-        if not worth:
-            break
-        chosen = max(worth, key=lambda y: ((counts[y] - 1) * width(y, names, style), repr(y)))
-        names[chosen] = free.pop(0)
-    return _in_order_of_appearance(names, lines)
-
-
 def _in_order_of_appearance(names, lines):
     letters, shown = sorted(names.values(), key=NAMES.index), {}
-    seen = [y for x, *_ in lines for y in _visible(x, names) if y in names]
+    seen = [y for x in lines for y in _visible(x, names) if y in names]
     for y in [*seen, *names]:
         if y not in shown:
             shown[y] = letters[len(shown)]

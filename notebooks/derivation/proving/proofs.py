@@ -49,7 +49,8 @@ class Derivation:
         self._proved, self._offered, self._random, self._local = None, [], [], ()
         self._not_run = []
 
-    name = property(lambda self: self._name)
+    not_run = ()  # a theorem says which of its lines were not run in torch
+    name = title = property(lambda self: self._name)
     lines = property(lambda self: self._lines, doc="The lines so far: (expression, reasons, note).")
 
     @property

@@ -19,10 +19,10 @@ from ..printing.styles import Latex
 WIDEST, WIDEST_IN_TEXT = 26, 40
 
 
-def where_rows(proof, style, printed):
+def where_rows(expressions, conditions, style, printed):
     """Rows that explain a proof's letters, and the sizes that occur in its text, ``printed``."""
     groups = {}
-    for name, what in sorted(_kinds(proof, style, printed).items()):
+    for name, what in sorted(_kinds(expressions, conditions, style, printed).items()):
         groups.setdefault(what, []).append(style.name(name))
     pieces = [", ".join(names) + _of_several(what, names) for what, names in groups.items()]
     rows, widest = [], WIDEST if isinstance(style, Latex) else WIDEST_IN_TEXT
@@ -48,12 +48,9 @@ def draws_rows(families, style):
         yield style.text("of mean 0 and of variance ") + style.text(", ").join(told)
 
 
-def _kinds(proof, style, printed):
+def _kinds(expressions, conditions, style, printed):
     """{name: its shape or kind, as printed text}."""
-    hypotheses = getattr(proof, "hypotheses", ())
-    expressions = [x for x, *_ in proof.lines] + [x for h in hypotheses for x in h.sides()]
-    letters = set().union(*map(kernels_letters, expressions))
-    letters |= {x for h in hypotheses if not h.sides() for x in h.about.letters}
+    letters = set().union(*map(kernels_letters, expressions), *[x.letters for x in conditions])
     draws = {f for x in expressions for f in x.atoms(Family) if f.random}
     found = {f.name: _shape(style, f.sizes, " random") for f in draws}
     found |= {x.args[0]: what for x in letters if (what := _kind(x.args[1], style))}
