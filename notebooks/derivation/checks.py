@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Sequence
 
 from .versions import require
 
@@ -56,7 +57,7 @@ class NoRoom(RuntimeError):
         return [str(self)]
 
 
-def start(seed=0, device=None):
+def start(seed: int = 0, device: str | None = None) -> torch.device:
     """Return the device to use; seed torch, and turn off reduced precision of matrix products.
 
     The device is the accelerator that torch reports, of any maker, if it computes in float64 and
@@ -113,7 +114,7 @@ def _first_line(error):
     return lines[0].partition(". ")[0]  # some of torch's messages are a page long
 
 
-def normal(*shape, dtype=torch.float64, device="cpu", seed=0):
+def normal(*shape: int, dtype=torch.float64, device="cpu", seed: int = 0) -> torch.Tensor:
     """Standard normal numbers, the same on every device and, up to rounding, in every dtype."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
@@ -134,7 +135,7 @@ def with_random_biases(module, dtype=torch.float64, device="cpu", seed=0):
     return module.to(device, dtype).eval()
 
 
-def error(measured, expected):
+def error(measured: torch.Tensor, expected: torch.Tensor) -> float:
     """max |measured - expected| / max |expected|, in float64.
 
     Raises ValueError if the shapes differ or the expected values are all zero.
@@ -148,7 +149,7 @@ def error(measured, expected):
     return (measured - expected).abs().max().item() / scale
 
 
-def tolerance(dtype, sums, shift=0.0):
+def tolerance(dtype: torch.dtype, sums: Sequence[int], shift: float = 0.0) -> float:
     """The bound on a relative error, by the formula in this module's docstring.
 
     ``sums`` are the lengths of the sums that an output passes through; ``shift`` is the largest
@@ -162,7 +163,9 @@ def tolerance(dtype, sums, shift=0.0):
     return CONFIDENCE * (unit * len(sums) + accumulated * sum(map(math.sqrt, sums)) + unit * shift)
 
 
-def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
+def judge(
+    theorem: Theorem, measure: Callable, sums: Sequence[int], shift: float = 0.0, dtypes=DTYPES
+) -> None:
     """Check that ``measure(dtype)`` stays within the tolerance for every dtype, and print PASS.
 
     The printed line names the ``theorem``.  Raises CheckFailed with the error and the bound.
@@ -180,7 +183,9 @@ def judge(theorem, measure, sums, shift=0.0, dtypes=DTYPES):
     print(f"PASS  {theorem.title}: error within the bound of {within}")
 
 
-def control(claim, measure, sums, shift=0.0, dtypes=DTYPES):
+def control(
+    claim: str, measure: Callable, sums: Sequence[int], shift: float = 0.0, dtypes=DTYPES
+) -> None:
     """Check that the error of a false claim far exceeds the tolerance in every dtype; print PASS.
 
     The least factor is 10^6 in float64, 10^3 in float32 and 2 in bfloat16.  Raises CheckFailed.

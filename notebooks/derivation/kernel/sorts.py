@@ -90,7 +90,7 @@ def _move(op, perm, way, p):
     return sort.args[1]
 
 
-_words = set()  # words checked before: a word cannot change, so one check is enough
+_words: set = set()  # words checked before: a word cannot change, so one check is enough
 
 
 def check_word(head):

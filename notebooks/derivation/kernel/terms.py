@@ -90,8 +90,8 @@ class Term(Frozen):
         return self.key
 
 
-_made = WeakValueDictionary()  # all terms in use, by operator and parts
-NOTHING = frozenset()
+_made: WeakValueDictionary = WeakValueDictionary()  # all terms in use, by operator and parts
+NOTHING: frozenset = frozenset()
 
 
 def _plain(a):

@@ -9,6 +9,7 @@ every argument.  Nothing here is trusted.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import sympy as sp
 from sympy import S
@@ -99,7 +100,7 @@ def _show_call(x, style, show):
 # ── What a reader defines ─────────────────────────────────────────────────────────────────
 
 
-def define(name, body, shown=None):
+def define(name: str, body: Callable, shown: int | None = None) -> Word:
     """A word that abbreviates an expression: ``define("attention", lambda Q, K, V, tau: …)``.
 
     The body must be closed: every letter, scalar, permutation and free index in it is an argument
@@ -145,7 +146,7 @@ class _Abbreviation(Word):
         )  # fmt: skip
 
 
-def recursion(name, first, step):
+def recursion(name: str, first: Callable, step: Callable) -> Word:
     """Define rows by recursion: the row at 1, and the row at t + 1 from the row at t.
 
     ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or

@@ -7,6 +7,7 @@ objects in the term: families, permutations, scalars, sizes.  A ``Position`` ind
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import sympy as sp
@@ -14,16 +15,8 @@ import sympy as sp
 from ..kernel import terms as k
 from ..kernel.terms import ProofError, Term, must
 from ..printing.notation import heads_in, in_the_book
-from .letters import (
-    Formula,
-    as_size,
-    exact,
-    kernel_letter,
-    scalar_term,
-    size_of,
-    size_term,
-    written,
-)
+from .letters import ExactNumber, Size, Formula, as_size, exact, kernel_letter, scalar_term, size_of
+from .letters import size_term, written
 
 #: The sorts of letters whose kind must be printed.
 KINDS_TOLD = ("FUN", "NUM", "SIZE")
@@ -60,6 +53,8 @@ class Number(Formula):
 class Position(Number):
     """A position; used as a number, it counts from 1."""
 
+    place: Term
+
     def __init__(self, term, place):
         super().__init__(Term("place", place), frozenset())
         object.__setattr__(self, "place", place)
@@ -91,7 +86,7 @@ def _uses(parts):
     return frozenset().union(*[p.uses for p in parts])
 
 
-def total(body, size):
+def total(body: Callable, size: Size) -> Number:
     """The sum of ``body(k)`` over all positions k of a range."""
     size = as_size(size)
     mark = k.fresh(k.pos(size_term(size)))
@@ -100,17 +95,17 @@ def total(body, size):
     return Number(Term("sum", k.abstract([mark], found.term)), uses)
 
 
-def exp_of(x):
+def exp_of(x: Number | ExactNumber) -> Number:
     """The exponential of a number, in an index form."""
     return made("exp", x)
 
 
-def log_of(x):
+def log_of(x: Number | ExactNumber) -> Number:
     """The natural logarithm of a number > 0, in an index form."""
     return made("log", x)
 
 
-def root_of(x):
+def root_of(x: Number | ExactNumber) -> Number:
     """The square root of a number, in an index form."""
     return made("sqrt", x)
 

@@ -97,6 +97,11 @@ class Scalar(Formula):
         return self._op(operator.pow, self, other)
 
 
+#: A size or a scalar as a reader writes it.
+Size = int | Expr | Scalar
+ExactNumber = int | Fraction | Expr | Scalar
+
+
 def unsealed(x):
     """The object inside x if x is sealed; otherwise x itself."""
     return x._inside if type(x) is Scalar else x

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Callable
 
 import sympy as sp
 from sympy import S
@@ -20,7 +21,8 @@ from ..kernel.terms import ProofError, abstract, must
 from ..printing.styles import Latex, Text
 from . import operations as ops
 from .index_forms import Number, Position, Table, tabled
-from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, as_size, conform, exact
+from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, Size, as_size, conform
+from .letters import exact
 from .letters import size_of, size_term, unsealed
 from .shapes import shape_text
 from .shown_sizes import telling_sizes
@@ -320,27 +322,27 @@ def same(a, b):
 # ── Well-known matrices ───────────────────────────────────────────────────────────────────
 
 
-def ones(rows, columns=1):
+def ones(rows: Size, columns: Size = 1) -> Expression:
     """The matrix of ones."""
     return Expression(ops.ONES, wanted=(rows, columns))
 
 
-def zeros(rows, columns=1):
+def zeros(rows: Size, columns: Size = 1) -> Expression:
     """The matrix of zeros."""
     return Expression(ops.ZEROS, wanted=(rows, columns))
 
 
-def identity(n):
+def identity(n: Size) -> Expression:
     """The identity matrix."""
     return Expression(ops.IDENTITY, wanted=(n, n))
 
 
-def causal(n):
+def causal(n: Size) -> Expression:
     """The causal mask: 1 if the column does not come after the row, else 0."""
     return Expression(ops.CAUSAL, wanted=(n, n))
 
 
-def position_numbers(n):
+def position_numbers(n: Size) -> Expression:
     """The column (1, 2, …, n)."""
     return Expression(ops.POSITIONS, wanted=(n, 1))
 
@@ -381,27 +383,27 @@ def scaled(scalar, x):
     return Expression(ops.SCALED, [expression(x, "*")], [exact(scalar)])
 
 
-def hadamard(a, b):
+def hadamard(a: Expression, b: Expression) -> Expression:
     """The entrywise product."""
     return Expression(ops.HADAMARD, [expression(a, "⊙"), expression(b, "⊙")])
 
 
-def diag(v):
+def diag(v: Expression) -> Expression:
     """The diagonal matrix of a column."""
     return Expression(ops.DIAG, [expression(v, "diag")])
 
 
-def stack(first, second):
+def stack(first: Expression, second: Expression) -> Expression:
     """The rows of ``first`` above the rows of ``second``."""
     return Expression(ops.STACK, [expression(first, "stack"), expression(second, "stack")])
 
 
-def last_row(x):
+def last_row(x: Expression) -> Expression:
     """The last row, of shape 1 × columns."""
     return Expression(ops.LAST_ROW, [expression(x, "last_row")])
 
 
-def derivative(x, scalar):
+def derivative(x: Expression, scalar: sp.Symbol | Scalar) -> Expression:
     """The derivative of x with respect to a scalar symbol, at 0; it binds the symbol."""
     scalar = unsealed(scalar)
     real = isinstance(scalar, sp.Symbol) and not scalar.is_integer and not scalar.is_positive
@@ -409,12 +411,12 @@ def derivative(x, scalar):
     return Expression(ops.DERIVATIVE, [expression(x, "derivative")], [scalar])
 
 
-def expectation(x):
+def expectation(x: Expression) -> Expression:
     """The mean over the random letters in x."""
     return Expression(ops.EXPECTATION, [expression(x, "expectation")])
 
 
-def tabulate(body, rows=1, columns=1):
+def tabulate(body: Callable, rows: Size = 1, columns: Size = 1) -> Expression:
     """The matrix whose entries are written in index form: ``tabulate(lambda i, j: term, n, m)``.
 
     The terms are built from ``entry_of``, ``exp_of``, ``root_of``, ``total`` and arithmetic.
@@ -422,7 +424,7 @@ def tabulate(body, rows=1, columns=1):
     return Expression(ops.TABULATED, params=[tabled(body, (rows, columns))])
 
 
-def entry_of(x, i=None, j=None):
+def entry_of(x: Expression, i: Position | None = None, j: Position | None = None) -> Number:
     """An entry of an expression, for use in an index form; a missing position means the only one.
 
     Raises ProofError if a position is missing although its range has more than one.

@@ -39,8 +39,8 @@ class NotRun(Exception):
     """No sample could be made; the message says why."""
 
 
-_complete = []  # not empty once all of the book's own operations exist
-_known = weakref.WeakSet()
+_complete: list = []  # not empty once all of the book's own operations exist
+_known: weakref.WeakSet = weakref.WeakSet()
 
 
 def complete():
@@ -87,9 +87,9 @@ class Operation:
     """
 
     name: str
-    entry: Callable
-    run: Callable
-    show: Callable
+    entry: Callable | None
+    run: Callable | None
+    show: Callable | None
     axes: Callable = of_one
     takes: tuple | None = (1,)
     needs: Callable = lambda x: ()

@@ -13,7 +13,8 @@ from ..kernel.normal import Normal
 from ..kernel.terms import ProofError, Term, must
 from . import operations as ops
 from .index_forms import Table
-from .letters import Bijection, End, Family, Index, Join, as_size, exact, kernel_letter, number
+from .letters import Bijection, End, Family, Index, Join, Scalar, as_size, exact, kernel_letter
+from .letters import number
 from .letters import scalar_term, size_term, unsealed
 from .matrices import Expression, derivative, expression, free_names, is_mask, is_permutation
 from .matrices import made_of
@@ -173,19 +174,19 @@ class Substitution:
         return _Matching(theorem).match(meant)
 
 
-def over(index, body):
+def over(index: Index | End | Scalar, body: Expression) -> Expression:
     """The sum of ``body`` over an index made by ``head``, as in multi-head attention.
 
     If an inner sum has an index of the same name, this index gets a prime.
     """
-    index = unsealed(index)
-    fits = isinstance(index, (Index, End))
-    must(fits, "over needs an index made by head(name, count), not {!r}", index)
+    runs = unsealed(index)
+    fits = isinstance(runs, (Index, End))
+    must(fits, "over needs an index made by head(name, count), not {!r}", runs)
     bound = expression(body, "over").bound()
-    while index in bound:
-        renamed = Index(index.name + "'", index.size)
-        index, body = renamed, Substitution(indices={index: renamed})(body)
-    return _sum(index, body)
+    while runs in bound:
+        renamed = Index(runs.name + "'", runs.size)
+        runs, body = renamed, Substitution(indices={runs: renamed})(body)
+    return _sum(runs, body)
 
 
 def _sum(index, body):

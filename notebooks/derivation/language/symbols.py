@@ -8,34 +8,23 @@ import sympy as sp
 from sympy import S
 
 from ..kernel.terms import must
-from .letters import (
-    Bijection,
-    End,
-    Family,
-    Index,
-    Join,
-    Scalar,
-    Sealed,
-    as_size,
-    exact,
-    is_size,
-    unsealed,
-)
+from .letters import ExactNumber, Bijection, End, Family, Index, Join, Scalar, Sealed, Size, as_size
+from .letters import exact, is_size, unsealed
 from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
 
-def sizes(names):
+def sizes(names: str):
     """Symbolic sizes, each at least 1: ``n, d = sizes("n d")``."""
     return _symbols(names, integer=True, positive=True)
 
 
-def join(first, second):
+def join(first: Size, second: Size) -> Join | Scalar:
     """The size of a range made of a first block followed by a second block."""
     return _sealed_like(Join(first, second), first, second)
 
 
-def scalars(names, positive=False):
+def scalars(names: str, positive: bool = False):
     """Real scalars; a positive scalar may be a divisor, and only positive scalars may replace it."""
     return _symbols(names, positive=True) if positive else _symbols(names, real=True)
 
@@ -46,17 +35,17 @@ def _symbols(names, **assumptions):
     return sp.symbols(names, **assumptions)
 
 
-def matrix(name, rows, columns=1):
+def matrix(name: str, rows: Size, columns: Size = 1) -> Expression:
     """An arbitrary real matrix of symbolic shape, or a column vector if ``columns`` is missing."""
     return _letter(Family(name, "matrix", (rows, columns)))
 
 
-def mask(name, rows, columns):
+def mask(name: str, rows: Size, columns: Size) -> Expression:
     """A matrix of zeros and ones."""
     return _letter(Family(name, "mask", (rows, columns)))
 
 
-def random_matrix(name, rows, columns, variance):
+def random_matrix(name: str, rows: Size, columns: Size, variance: ExactNumber) -> Expression:
     """A matrix of independent entries with mean 0 and the given variance.
 
     Random matrices with different names are independent of each other.
@@ -64,7 +53,7 @@ def random_matrix(name, rows, columns, variance):
     return _letter(Family(name, "random", (rows, columns), variance))
 
 
-def permutation(name, n):
+def permutation(name: str, n: Size) -> Expression:
     """The matrix of an arbitrary permutation: row i of ``P @ X`` is row π(i) of X."""
     return Expression(PERMUTATION, params=[Bijection(name, n)])
 
@@ -79,7 +68,7 @@ class Heads(Sealed):
     ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
     """
 
-    def __init__(self, name, *shape):
+    def __init__(self, name: str, *shape: Size):
         wanted = "{0} needs a number of heads, rows and columns: heads({0!r}, h, k, 1)"
         must(len(shape) >= 3, wanted, name)
         self.family = Family(name, "matrix", shape)
@@ -89,7 +78,7 @@ class Heads(Sealed):
         """The `Heads` object for a stored family."""
         return _wrapped(cls, family)
 
-    def __getitem__(self, heads):
+    def __getitem__(self, heads) -> Expression:
         heads = [unsealed(a) for a in (heads if isinstance(heads, tuple) else (heads,))]
         fits = all(isinstance(a, (Index, End)) for a in heads)
         must(fits, "{} takes indices made by head(name, count)", self.family.name)
@@ -110,7 +99,7 @@ def _wrapped(cls, family):
     return made
 
 
-def head(name, count):
+def head(name: str, count: Size) -> Index | End | Scalar:
     """An index that runs over ``count`` heads; ``over`` sums over it."""
     return _sealed_like(Index(name, count), count)
 
@@ -123,7 +112,7 @@ def _sealed_like(made, *parts):
 class Sequence(Sealed):
     """A sequence of rows, one for each natural number: ``z[t]`` is row t, of shape 1 × width."""
 
-    def __init__(self, name, width=1):
+    def __init__(self, name: str, width: Size = 1):
         self.family = Family(name, "sequence", (S.Naturals, width))
 
     @classmethod
@@ -131,10 +120,10 @@ class Sequence(Sealed):
         """The `Sequence` object for a stored family."""
         return _wrapped(cls, family)
 
-    def __getitem__(self, t):
+    def __getitem__(self, t: Size) -> Expression:
         return Expression(TERM, params=[self.family, as_size(t)])
 
-    def prefix(self, t):
+    def prefix(self, t: Size) -> Expression:
         """The first t rows, a matrix of shape t × width."""
         return Expression(PREFIX, params=[self.family], wanted=(t, self.family.sizes[1]))
 

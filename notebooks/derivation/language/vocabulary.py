@@ -6,6 +6,8 @@ each query and one column for each key; tokens are rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..kernel import terms as k
 from ..kernel.sorts import KNOWN
 from ..kernel.terms import Term, must
@@ -22,7 +24,7 @@ from .shapes import alike
 # ── Functions of one entry ────────────────────────────────────────────────────────────────
 
 
-def entrywise(name):
+def entrywise(name: str) -> Callable:
     """A function of one number, applied to each entry; an unknown name means an arbitrary function.
 
     tanh, relu, cos and sin are known.
@@ -53,7 +55,7 @@ def _value(name, argument):
     return Term("app", letter(name, k.fun(k.NUM)), argument)
 
 
-_ENTRYWISE = {}
+_ENTRYWISE: dict[str, Callable] = {}
 tanh, relu, cos, sin = map(entrywise, ("tanh", "relu", "cos", "sin"))
 
 _EXP = Operation(
@@ -74,12 +76,12 @@ _LOG = Operation(
 )
 
 
-def exp(x):
+def exp(x: Expression) -> Expression:
     """The exponential of each entry."""
     return Expression(_EXP, [expression(x, "exp")])
 
 
-def log(x):
+def log(x: Expression) -> Expression:
     """The natural logarithm of each entry; every entry must be positive."""
     return Expression(_LOG, [expression(x, "log")])
 

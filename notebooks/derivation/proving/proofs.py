@@ -7,6 +7,8 @@ Only ``qed`` makes a theorem.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sympy as sp
 from sympy.core.cache import clear_cache
 
@@ -14,7 +16,7 @@ from ..kernel import rules, sorts
 from ..kernel.terms import NUM, SIZE, ProofError
 from ..language import matrices
 from ..language.letters import Bijection, Family, written
-from ..language.matrices import operations_in
+from ..language.matrices import Expression, operations_in
 from ..language.name_clashes import check_indices, check_names, kernels_letters
 from ..language.operations import NotRun
 from ..language.substitution import Substitution
@@ -40,14 +42,16 @@ class Derivation:
     Raises ProofError at the first line that is not justified.
     """
 
-    def __init__(self, name, start):
+    def __init__(self, name: str, start: Expression):
         self._name = name = checked_title("the name of a proof", name)
         check_expression(name, start)
         check_names(name, [start])
         check_indices(name, [start])
-        self._lines = ((start, (), ""),)
-        self._proved, self._offered, self._random, self._local = None, [], [], ()
-        self._not_run = []
+        self._lines: tuple = ((start, (), ""),)
+        self._proved, self._local = None, ()
+        self._offered: list = []
+        self._random: list = []
+        self._not_run: list = []
 
     not_run = ()  # a theorem says which of its lines were not run in torch
     name = title = property(lambda self: self._name)
@@ -64,7 +68,7 @@ class Derivation:
         """The random letters of the lines so far."""
         return tuple(dict.fromkeys(self._random))
 
-    def by(self, claim, *reasons, note=""):
+    def by(self, claim: Expression, *reasons, note: str = "") -> Derivation:
         """Append the next expression of the chain, with its reasons; no reason means plain algebra.
 
         A reason is a law, ``unfold(word)``, a theorem called with the objects that replace its
@@ -112,7 +116,7 @@ class Derivation:
         if complaint:
             raise ProofError(f"{where}: {complaint}, though the line passed the checker")
 
-    def qed(self, label=""):
+    def qed(self, label: str = "") -> Theorem:
         """The theorem that the first expression equals the last; ``label`` becomes its number."""
         if len(self.lines) < 2:
             raise ProofError(f"{self.name}: a proof needs at least one line")
@@ -151,21 +155,21 @@ class Induction:
     does the same at t + 1, and may give the claim at t as a reason.
     """
 
-    def __init__(self, name, t, lhs, rhs):
+    def __init__(self, name: str, t: sp.Symbol, lhs: Expression, rhs: Expression):
         name = checked_title("the name of a proof", name)
         if not (isinstance(t, sp.Symbol) and t.is_integer and t.is_positive):
             raise ProofError(f"{name}: induction runs over a size symbol, not {t}")
         check_shapes(name, lhs, rhs)
         self._name, self._t, self._lhs, self._rhs = name, t, lhs, rhs
-        self._parts = {}
+        self._parts: dict[str, Derivation] = {}
 
-    def base(self, write):
+    def base(self, write: Callable) -> Induction:
         """Prove the claim at 1; ``write`` receives the derivation to continue."""
         at_one = Substitution(symbols={self._t: sp.S.One})
         self._parts["base"] = self._part("base", at_one, write)
         return self
 
-    def step(self, write):
+    def step(self, write: Callable) -> Induction:
         """Prove the claim at t + 1; ``write`` receives the derivation and the claim at t."""
         hypothesis = Given(self._lhs, self._rhs, INDUCTION)
         after = Substitution(symbols={self._t: join(self._t, 1)})
@@ -188,7 +192,7 @@ class Induction:
             raise ProofError(f"{self._name}, {part}: ends with {last!r}, not with {goal!r}")
         return derivation
 
-    def qed(self, label=""):
+    def qed(self, label: str = "") -> Theorem:
         """The theorem for every t, once base and step are proved."""
         if set(self._parts) != {"base", "step"}:
             raise ProofError(f"{self._name}: an induction needs a base and a step")
@@ -220,7 +224,7 @@ class Refusal:
         return self.message
 
 
-def refusal(write):
+def refusal(write: Callable) -> Refusal:
     """The checker's refusal of what ``write()`` derives; raises AssertionError if there is none."""
     if not callable(write):
         raise TypeError(f"refusal takes a function, as in refusal(lambda: ...), not {write!r}")
@@ -231,7 +235,7 @@ def refusal(write):
     raise AssertionError("the checker accepted what it should refuse")
 
 
-def attempt(write):
+def attempt(write: Callable):
     """The checker's answer to an unfinished proof: what ``write()`` returns, or a refusal.
 
     >>> attempt(lambda: Derivation("twice", S + S).by(...).qed())
@@ -245,7 +249,7 @@ def attempt(write):
         return Refusal(f"this is not a proof that can be read: {error}")
 
 
-def proves(theorem, lhs, rhs, needs=()):
+def proves(theorem: Theorem, lhs: Expression, rhs: Expression, needs=()) -> bool:
     """Whether this checker proved ``theorem``, and the theorem states lhs = rhs.
 
     A side may be written differently from the theorem's if plain algebra shows both to be equal.

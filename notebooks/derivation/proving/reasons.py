@@ -30,7 +30,7 @@ class Definition:
         return f"definition of {self.word.name}"
 
 
-def unfold(word):
+def unfold(word: Word) -> Definition:
     """The definition of a word, as a reason."""
     return Definition(word)
 
@@ -81,7 +81,7 @@ class Given:
     random = ()
 
 
-def given(lhs, rhs):
+def given(lhs: Expression, rhs: Expression) -> Given:
     """The hypothesis that two expressions are equal, to be used as a reason."""
     return Given(lhs, rhs)
 

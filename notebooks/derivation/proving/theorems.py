@@ -7,6 +7,7 @@ from itertools import chain
 from ..kernel import rules
 from ..kernel.terms import LAW, ProofError
 from ..language.letters import Family
+from ..language.matrices import Expression
 from ..language.name_clashes import check_indices, check_names
 from ..language.nonzero import NonZero
 from ..language.substitution import Substitution
@@ -27,6 +28,16 @@ class Theorem:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
+    proved: rules.Proved
+    name: str
+    label: str
+    lhs: Expression
+    rhs: Expression
+    hypotheses: tuple
+    random: tuple
+    lines: tuple
+    proof: tuple
+    not_run: tuple
     __slots__ = ("proved", "name", "label", "lhs", "rhs", "hypotheses", "random", "lines",
                  "proof", "not_run", "__weakref__")  # fmt: skip
 
@@ -63,7 +74,7 @@ class Theorem:
         """The words by which a line names a theorem: the label, and the name in quotation marks."""
         return f"{self.label} (“{self.name}”)" if self.label else f"“{self.name}”"
 
-    def __call__(self, /, *unnamed, **meant):
+    def __call__(self, /, *unnamed, **meant) -> Instance:
         """Return an instance: each keyword replaces a letter, permutation, scalar or size."""
         if unnamed:
             raise ProofError(
@@ -103,7 +114,7 @@ class Instance(Theorem):
     __slots__ = ()
     title = cited = property(lambda self: self.name)
 
-    def reversed(self):
+    def reversed(self) -> Instance:
         """The instance read from right to left."""
         return _instance(
             rules.reverse(self.proved),

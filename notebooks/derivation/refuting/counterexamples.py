@@ -19,7 +19,7 @@ from ..kernel import terms as k
 from ..kernel.terms import ProofError
 from ..language.omitted_arguments import brief_words, kept_back_in
 from ..language.letters import Bijection, Family, Index, kernel_letter, number
-from ..language.matrices import expression
+from ..language.matrices import Expression, expression
 from ..language.name_clashes import check_names
 from ..language.line_breaks import aligned, equation_rows
 from ..language.shown_sizes import telling_sizes
@@ -136,7 +136,9 @@ def _show_value(style, value):
     return rows[0] if value.rows == 1 else "(" + ", ".join(rows) + ")"
 
 
-def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
+def counterexample(
+    lhs: Expression, rhs: Expression, most_instances: int = MOST_INSTANCES, without: str = ""
+) -> Counterexample | NoCounterexample:
     """A smallest exact instance in which ``lhs`` and ``rhs`` differ.
 
     ``without`` says in words which hypothesis the claim lacks, and is printed.  Returns a
@@ -149,13 +151,13 @@ def counterexample(lhs, rhs, most_instances=MOST_INSTANCES, without=""):
     check_names("a claim", [lhs, rhs])
     if _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES:
         raise ProofError("its matrices are too large to look for a counterexample")
-    search, tried, begun = _Search(lhs, rhs), 0, time.monotonic()
+    search, tried, begun, waiting = _Search(lhs, rhs), 0, time.monotonic(), sys.stderr.isatty()
     for instance in itertools.islice(search.instances(), most_instances):
         if search.steps > MOST_STEPS:
             break
-        if begun and time.monotonic() - begun > 1 and sys.stderr.isatty():
+        if waiting and time.monotonic() - begun > 1:
             print("Still looking for a counterexample …", file=sys.stderr)
-            begun = None
+            waiting = False
         try:
             at = search.differ(instance)
         except (ZeroDivisionError, OverflowError, TooLong):
