@@ -17,7 +17,7 @@ INLINE := MPLBACKEND=module://matplotlib_inline.backend_inline
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --durations=10
 NBVAL := --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 \
   -p tests.notebook_kernels
-STAGES := tests site fuzz judge mutants versions processors device rocq
+STAGES := tests site fuzz mutants versions processors device rocq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -34,7 +34,7 @@ help:
 	@echo "                (SEED=\"autumn 27\" draws exercises that no other class has)"
 	@echo "make release    archive a version: pages, PDF, notebooks, course, checksums"
 	@echo "make test-site  a page of each kind in Chromium, copies for Colab, an assignment"
-	@echo "make nightly    what takes hours: everything else that is tested  (ONLY=\"fuzz judge\")"
+	@echo "make nightly    what takes hours: everything else that is tested  (ONLY=\"fuzz site\")"
 	@echo "make clean      remove what was built, the environment and the caches"
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with."
@@ -102,10 +102,6 @@ nightly-site:
 # Random lines, true and false; evaluate each line that the checker accepts.
 nightly-fuzz:
 	FUZZ_LINES=50000 FUZZ_SEED=1 $(PYTEST) tests/test_fuzz.py
-
-# Every theorem at all combinations of small sizes, in many random worlds each.
-nightly-judge:
-	JUDGE_WORLDS=700 $(PYTEST) tests/derivation/test_the_book.py
 
 # Deliberate mistakes in the notebooks and in the checker.
 nightly-mutants:

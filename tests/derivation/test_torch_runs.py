@@ -136,3 +136,12 @@ def test_a_condition_is_checked_at_every_position():
     zero_at_last = sample.family(family) * (torch.arange(len(sample.family(family))) == 0)[:, None]
     assert condition.met_in(sample)
     assert not condition.met_in(sample.fixing({family: zero_at_last}))
+
+
+def test_a_line_without_a_value_is_not_refuted():
+    m, n = sizes("m n")
+    S, every_key = matrix("S", m, n), matrix("s", m) @ ones(n).T
+    without = lambda x: normalise(
+        layer_norm(softmax(x), scalars("ε", positive=True))
+    )  # divides by 0
+    assert run_in_torch(without(S), without(S + every_key)) is None

@@ -18,6 +18,7 @@ from ..kernel.terms import Term
 
 MOST_RANDOM_ENTRIES = 6
 MOST_STEPS = 2_000_000
+ROUNDING = 1e-40  # with many digits, a smaller |divisor| is zero
 STEP = 1e-3  # the step of a fourth-order central difference, in floats
 
 _NAMED = ("exp", "log", "tanh", "cos", "sin")
@@ -104,7 +105,7 @@ class Instance:
 
     def _inv(self, env, x):
         value = self.any(x, env)
-        if value == 0:
+        if value == 0 or self.functions is PRECISE and abs(value) < ROUNDING:
             raise Undefined
         return 1 / (self.functions["number"](value) if isinstance(value, int) else value)
 
