@@ -30,8 +30,7 @@ def _note_turns(run, call, shift, factor):
     """
     factor = factor.double() if factor.dtype == torch.bool else factor
     axes = [a for a in range(-factor.dim(), 0) if factor.shape[a] > 1 and not same(factor, a)]
-    turns = -1 in axes and any(_is_rotation(factor.movedim(a, 0)) for a in axes[:-1])
-    rotates = factor.is_complex() or turns
+    rotates = factor.is_complex() or any(_is_rotation(factor.movedim(a, 0)) for a in axes)
     words, theorem = "it is multiplied by a factor that differs from place to place", None
     if rotates:
         words, theorem = "rotary positions rotate it, differently for each token", "5.4"
@@ -42,13 +41,13 @@ def _note_turns(run, call, shift, factor):
 
 
 def _is_rotation(factor):
-    """Whether a factor has the cosines 1 or sines 0 of position 0, up to a scale, then smaller ones.
+    """Whether a factor has the cosines 1 or sines 0 of position 0, up to a scale, at its start.
 
     Only the wording of a report depends on the answer.
     """
-    first, rest, largest = factor[0], factor[1:], factor.abs().max()
+    first, largest = factor[0], factor.abs().max()
     whole = ((first == 0) | (first == largest)).all()
-    return bool(whole and (rest / largest % 1).any())
+    return factor.shape[-1] > 1 and bool(whole and (factor / largest % 1).any())
 
 
 @rule("mm bmm addmm baddbmm mv dot addmv addbmm")
