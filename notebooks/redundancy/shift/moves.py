@@ -19,8 +19,8 @@ import torch
 
 from .solving import NOISE, solutions
 
-#: A basis with at most this many entries (unknowns x solutions) is stored as (places, factors).
-SPARSE = 16
+#: A matrix is stored densely if more than this share of its entries may be nonzero.
+DENSE = 0.1
 
 
 @dataclass(eq=False)
@@ -28,8 +28,7 @@ class Group:
     """Coordinates of t that move freely: numbers (``index``) of one ``parameter``, or mixtures.
 
     After a condition, ``became`` lists the new groups as (group, how): ``how`` is a matrix (old x
-    new coordinates), or (places, factors) if each new coordinate moves one old coordinate by its
-    factor.  A group whose movement is not followed has a ``source``: the shift that must vanish if
+    new coordinates), sparse if most of it is zero.  A group whose movement is not followed has a ``source``: the shift that must vanish if
     anything depends on the group.
     """
 
@@ -52,13 +51,10 @@ class Block:
 
     def at(self, how):
         """The block in the coordinates of a new group; ``how`` is as in `Group`."""
-        thin, shape = self.narrow(), self.values.shape[1:]
-        if isinstance(how, tuple):
-            places, factors = how
-            made = thin[places] * factors.view(-1, *[1] * len(shape))
-        else:
-            made = torch.tensordot(how.T.to(thin.dtype), thin, 1)
-        return Block(made.expand(len(made), *shape), self.peak)
+        thin = self.narrow()
+        made = how.T.to(thin.dtype) @ thin.reshape(len(thin), -1)
+        made = made.view(-1, *thin.shape[1:])
+        return Block(made.expand(len(made), *self.values.shape[1:]), self.peak)
 
     def largest(self):
         return self.narrow().abs().max().item() if self.values.numel() else 0.0
@@ -175,32 +171,24 @@ class Moves:
                 rest = (~touched).nonzero()[:, 0]
                 index = None if group.index is None else group.index[rest]
                 kept = Group(len(rest), group.parameter, index)
-                group.became.append((kept, (rest, torch.ones(len(rest)).double())))
+                group.became.append((kept, _matrix(group, kept, rest, torch.arange(len(rest)))))
         for unknowns, basis in solved:
             self._enter(where, unknowns, basis)
         return found | bound
 
     @staticmethod
     def _enter(where, unknowns, basis):
-        """Turn the solutions for components of the same kind into new groups."""
+        """Turn the solutions for components of the same kind into a new group."""
         many, size, free = basis.shape
-        if many > 1 and size * free <= SPARSE:
-            for k in range(free):
-                new = Group(many)
-                for p in range(size):
-                    group = where[unknowns[0, p]][0]
-                    places = torch.tensor([where[u][1] for u in unknowns[:, p].tolist()])
-                    group.became.append((new, (places, basis[:, p, k])))
-        elif free:
-            new, matrices = Group(many * free), {}
-            for c, row in enumerate(unknowns.tolist()):
-                for u, values in zip(row, basis[c]):
-                    group, place = where[u]
-                    if group not in matrices:
-                        matrices[group] = torch.zeros(group.size, new.size, dtype=torch.float64)
-                    matrices[group][place, c * free : (c + 1) * free] = values
-            for group, how in matrices.items():
-                group.became.append((new, how))
+        new, entries = Group(many * free), {}
+        columns = torch.arange(new.size)
+        for u in range(size if free else 0):  # the same unknown of every component
+            group = where[unknowns[0, u]][0]
+            places = torch.tensor([where[c][1] for c in unknowns[:, u].tolist()])
+            entry = places.repeat_interleave(free), columns, basis[:, u].flatten()
+            entries.setdefault(group, []).append(entry)
+        for group, parts in entries.items():
+            group.became.append((new, _matrix(group, new, *map(torch.cat, zip(*parts)))))
 
     def basis(self):
         """A basis of all remaining t, as {parameter: {group: (numbers x coordinates)}}."""
@@ -220,10 +208,7 @@ class Moves:
             elif group not in known:
                 known[group] = torch.zeros(group.size, dtype=torch.float64)
                 for new, how in group.became:
-                    if isinstance(how, tuple):
-                        known[group].index_add_(0, how[0], how[1] * numbers(new))
-                    else:
-                        known[group] += how @ numbers(new)
+                    known[group] += how @ numbers(new)
             return known[group]
 
         return {name: numbers(group) for name, group in self.parameters.items()}
@@ -233,6 +218,14 @@ class Moves:
         for group in left:
             left += [new for new, _ in group.became or () if not (new in seen or seen.add(new))]
         return sum(group.size for group in left if group.became is None)
+
+
+def _matrix(old, new, rows, columns, values=None):
+    """The matrix (old x new coordinates) with these entries, by default ones."""
+    values = torch.ones(len(rows), dtype=torch.float64) if values is None else values
+    places, shape = torch.stack([rows, columns]), (old.size, new.size)
+    made = torch.sparse_coo_tensor(places, values, shape, check_invariants=False).coalesce()
+    return made.to_dense() if len(rows) > DENSE * old.size * new.size else made
 
 
 def _side_by_side(shift):
