@@ -7,7 +7,6 @@ If an operation has no rule, every parameter whose shift arrives there becomes u
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from .living import dead, name_of
+from .living import dead, memory_of, name_of
 from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, factored
 from .solving import UnclearShift
@@ -249,16 +248,15 @@ class Following(TorchDispatchMode):
     def _know(self, tensor):
         """Record which memory a tensor uses."""
         self.known[tensor] = True
-        with contextlib.suppress(NotImplementedError):  # raised for a tensor without memory
-            place = tensor.untyped_storage()._cdata
+        if (place := memory_of(tensor)) is not None:
             self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
 
     def _beside(self, tensor):
         """The other tensors that share this tensor's memory."""
-        place = tensor.untyped_storage()._cdata
+        place = memory_of(tensor)
         others = [r() for r in self.aliases.get(place, ())]
         # a tensor may have moved to other memory, and its old address may have been reused
-        there = [o for o in others if o is not None and o.untyped_storage()._cdata == place]
+        there = [o for o in others if o is not None and memory_of(o) == place]
         return list({id(o): o for o in there if o is not tensor}.values())
 
     def _meet(self, tensor):

@@ -78,18 +78,10 @@ class Family:
         made = cls.__new__(cls)
         made.places = {n: torch.arange(size) + starts[n] for n, size in sizes.items()}
         shape = sum(sizes.values()), sum(g.size for g in groups)
-        blocks = [(starts[n], columns[g], m) for n in matrices for g, m in matrices[n].items()]
-        many = sum(int(m.count_nonzero()) for *_, m in blocks)
-        if 4 * many > shape[0] * shape[1] or shape[0] <= CHUNK:
-            basis = torch.zeros(shape, dtype=torch.float64)
-            for row, column, m in blocks:
-                basis[row : row + len(m), column : column + m.shape[1]] = m
-            made.__init__(basis, made.places)
-            return made
-        entries = [(i + row, j + column, m[i, j]) for row, column, m in blocks
-                   for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
+        entries = [(i + starts[n], j + columns[g], m[i, j]) for n in matrices
+                   for g, m in matrices[n].items() for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
         made.parts = []
-        if many:
+        if entries:
             made.parts = list(_parts(*map(torch.cat, zip(*entries)), shape, starts, sizes))
         return made
 
@@ -144,11 +136,12 @@ class Freedom:
     @classmethod
     def of(cls, moves):
         """The redundant directions that ``moves`` still contains."""
-        matrices = moves.basis()
+        matrices, made = moves.basis(), {}
         shapes = {n: moves.parameters[n].size for n in matrices}
-        return cls({n: f for names in _families(matrices)
-                    for f in [Family.of({n: matrices[n] for n in names}, {n: shapes[n] for n in names})]
-                    for n in names}, shapes)  # fmt: skip
+        for names in _families(matrices):
+            mine, sizes = ({n: of[n] for n in names} for of in (matrices, shapes))
+            made.update(dict.fromkeys(names, Family.of(mine, sizes)))
+        return cls(made, shapes)
 
     @classmethod
     def whole(cls, basis, shapes):
@@ -197,7 +190,7 @@ class Freedom:
 
     def move(self, name, index=...):
         """A random move {parameter: numbers} along all redundant directions of these numbers."""
-        family, largest = self.families[name], 0.0
+        family = self.families[name]
         move = {n: torch.zeros(len(p), dtype=torch.float64) for n, p in family.places.items()}
         for seed, part in enumerate(family.parts):
             _, values, right = svd(part.rows(name, index))

@@ -11,20 +11,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 #: Python may read the shapes of these operations' results, so they always count as used.
-SHAPES = {
-    "nonzero",
-    "masked_select",
-    "unique",
-    "_unique2",
-    "unique_dim",
-    "unique_consecutive",
-    "index",
-}
+SHAPES = set("nonzero masked_select unique _unique2 unique_dim unique_consecutive index".split())
 
 
 def name_of(op):
+    """The name of an operation, without the underscore of its in-place form."""
     name = op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else op.__name__
     return name.rstrip("_") if not name.startswith("__") else name
+
+
+def memory_of(tensor):
+    """An identifier of a tensor's memory; None for a tensor without memory of its own."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except NotImplementedError:
+        return None
 
 
 class Record(TorchDispatchMode):
@@ -46,14 +47,7 @@ class Record(TorchDispatchMode):
 
 
 def _memory(values):
-    found = set()
-    for tensor in tree_leaves(values):
-        if isinstance(tensor, torch.Tensor):
-            try:
-                found.add(tensor.untyped_storage()._cdata)
-            except NotImplementedError:  # a tensor without memory may depend on everything
-                found.add(None)
-    return found
+    return {memory_of(t) for t in tree_leaves(values) if isinstance(t, torch.Tensor)}
 
 
 def dead(run):
@@ -63,12 +57,9 @@ def dead(run):
         outputs = run()
     live, found = _memory(outputs), []
     for name, read, written, new in reversed(record.calls):
-        idle = (
-            bool(written)
-            and None not in read | written
-            and not written & live
-            and name not in SHAPES
-        )
+        # a tensor without memory (None) may depend on everything
+        known = None not in read | written and name not in SHAPES
+        idle = bool(written) and known and not written & live
         found.append((name, idle))
         if not idle:
             live = (live - new) | read

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-from .living import name_of
+from .living import memory_of, name_of
 
 #: {operation: the position of the bias among the arguments}.
 ADDED = {
@@ -39,8 +39,6 @@ VIEWS = set(
 #: A parameter with more numbers than this counts as a table if only a part of it is added.
 LONGEST = 2048
 GATHERS = {"embedding", "index", "index_select", "gather"}
-
-
 #: Numbers are followed only in parameters of at most this size; a larger parameter is no bias.
 FEW = 2**16
 
@@ -69,7 +67,7 @@ class Uses(TorchDispatchMode):
     attention layer.
     """
 
-    def __init__(self, tensors, inputs, places=None):
+    def __init__(self, tensors, inputs):
         super().__init__()
         self.names = WeakTensorKeyDictionary()
         for name, tensor in tensors.items():
@@ -85,7 +83,7 @@ class Uses(TorchDispatchMode):
                 self.images[tensor] = {name: _numbered(tensor.shape)}
         self.kinds = WeakTensorKeyDictionary()  # {tensor: (its role in attention, …)}
         self.aliases, self.added, self.tables, self.parts = {}, {}, {}, {}
-        self.layers, self.places, self.bent = [], places, {}
+        self.layers, self.bent = [], {}
         self.unused = [name for name, tensor in tensors.items() if tensor.dim() == 1]
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
@@ -139,13 +137,11 @@ class Uses(TorchDispatchMode):
         table = bool(names) and wide and (beside or not spread)
         for name in sorted(names):
             table = table or self.tensors[name].numel() > max(LONGEST, tensor.numel())
-            where = self.places.now() if self.places else ""
-            (self.tables if table else self.added).setdefault(name, where)
+            (self.tables if table else self.added)[name] = True
 
     def _mark(self, out, depends):
         self.data[out] = depends
-        place = _place(out)
-        known = self.aliases.setdefault(place, [])
+        known = self.aliases.setdefault(memory_of(out) or id(out), [])
         for other in known:
             if (tensor := other()) is not None:
                 self.data[tensor] = depends or self._depends(tensor)
@@ -327,10 +323,3 @@ def _sizes(tensor):
     """The size of each axis along which a tensor varies, and 1 for each other axis."""
     same = lambda axis: bool((tensor == tensor.narrow(axis, 0, 1)).all())
     return [1 if n == 0 or same(axis) else n for axis, n in enumerate(tensor.shape)]
-
-
-def _place(tensor):
-    try:
-        return tensor.untyped_storage()._cdata
-    except NotImplementedError:
-        return id(tensor)

@@ -1,7 +1,5 @@
 """Attention layers as published projects write them; comments say which biases can go."""
 
-import math
-
 import torch
 import torch.nn.functional as F_
 from torch import nn
@@ -25,12 +23,11 @@ def linears(names, bias=True):
 # b_K can go (D), and b_V moves into b_O (D)
 @case("nanoGPT: attention", numbers(), 2 * D)
 class CausalSelfAttention(nn.Module):
-    def __init__(self, flash: bool = True):
+    def __init__(self):
         super().__init__()
         self.c_attn, self.c_proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
-        self.attn_dropout, self.resid_dropout = nn.Dropout(0.1), nn.Dropout(0.1)
-        self.n_head, self.n_embd, self.flash = H, D, flash
-        self.register_buffer("bias", torch.tril(torch.ones(N, N)).view(1, 1, N, N))
+        self.resid_dropout = nn.Dropout(0.1)
+        self.n_head, self.n_embd = H, D
 
     def forward(self, x):
         B, T, C = x.size()
@@ -38,32 +35,9 @@ class CausalSelfAttention(nn.Module):
         k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
         q = q.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
         v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
-        if self.flash:
-            y = F_.scaled_dot_product_attention(q, k, v, attn_mask=None, is_causal=True)
-        else:
-            att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-            att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
-            y = self.attn_dropout(F_.softmax(att, dim=-1)) @ v
+        y = F_.scaled_dot_product_attention(q, k, v, attn_mask=None, is_causal=True)
         y = y.transpose(1, 2).contiguous().view(B, T, C)
         return self.resid_dropout(self.c_proj(y))
-
-
-case("nanoGPT: attention by hand", numbers(), 2 * D)(lambda: CausalSelfAttention(flash=False))
-
-
-# b_K can go, and b_V moves into b_O.  Here `h` is a number of heads, but GPT-2's `h` holds blocks
-@case("former: attention", numbers(), 2 * D)
-@made(lambda: dict(linears("tokeys toqueries tovalues unifyheads"), h=H))
-def former(self, x):
-    b, t, e = x.size()
-    h, s = self.h, e // self.h
-    keys, queries, values = (
-        f(x).view(b, t, h, s).transpose(1, 2).contiguous().view(b * h, t, s)
-        for f in (self.tokeys, self.toqueries, self.tovalues)
-    )
-    dot = torch.bmm(queries / s**0.25, (keys / s**0.25).transpose(1, 2))
-    out = torch.bmm(F_.softmax(dot, dim=2), values).view(b, h, t, s)
-    return self.unifyheads(out.transpose(1, 2).contiguous().view(b, t, h * s))
 
 
 @made(lambda bias: dict(
@@ -81,31 +55,6 @@ def to_q(self, x):
 case("lucidrains: attention with its norm", numbers(), 0)(lambda: to_q(False))
 # b_Q absorbs W_Q β, so the norm's shift β can go (D)
 case("a bias of the queries alone", numbers(), D)(lambda: to_q(True))
-
-
-# b_K can go (H * K), and b_V moves into b_O (H * K)
-@case("einsum with parameters", numbers(), 2 * D, also=("bq", "bk", "bv"))
-@made(lambda: {f"w{n}": zeros(D, H, K) for n in "qkv"} | {f"b{n}": zeros(H, K) for n in "qkv"}
-      | {"wo": zeros(H, K, D), "bo": zeros(D)})  # fmt: skip
-def einsum(self, x):
-    q = torch.einsum("bqd,dhk->bqhk", x, self.wq) + self.bq
-    k = torch.einsum("bsd,dhk->bshk", x, self.wk) + self.bk
-    v = torch.einsum("bsd,dhk->bshk", x, self.wv) + self.bv
-    weights = torch.softmax(torch.einsum("bqhk,bshk->bhqs", q, k) / K**0.5, -1)
-    return torch.einsum("bhqs,bshk,hkd->bqd", weights, v, self.wo) + self.bo
-
-
-# b_K can go if mem_k changes with it; b_V can move into b_O if mem_v changes with it
-@case("x-transformers: null keys and values", numbers(), 2 * D, also=("mem_k", "mem_v"))
-@made(lambda: linears("to_q to_k to_v to_out") | dict(mem_k=zeros(H, 2, K), mem_v=zeros(H, 2, K)))
-def null_keys(self, x):
-    q, k, v = heads(self.to_q(x)), heads(self.to_k(x)), heads(self.to_v(x))
-    mem_k, mem_v = (m.expand(len(x), -1, -1, -1) for m in (self.mem_k, self.mem_v))
-    k, v = torch.cat((mem_k, k), dim=-2), torch.cat((mem_v, v), dim=-2)
-    dots, (i, j) = torch.einsum("bhid,bhjd->bhij", q, k) * K**-0.5, (q.shape[-2], k.shape[-2])
-    mask = torch.ones((i, j), dtype=torch.bool).triu(j - i + 1)
-    dots = dots.masked_fill(mask, -torch.finfo(dots.dtype).max)
-    return self.to_out(joined(dots.softmax(dim=-1) @ v))
 
 
 @made(lambda **options: dict(mha=nn.MultiheadAttention(D, H, batch_first=True, **options)))
@@ -200,25 +149,14 @@ def reformer(self, x):
     return self.to_out(joined(dot.softmax(dim=-1) @ v))
 
 
-@made(lambda masked: dict(qkv=nn.Linear(D, 3 * D, bias=masked), proj=nn.Linear(D, D)) | (
-    dict(mask=torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(D)) if masked
-    else dict(q_bias=zeros(D), v_bias=zeros(D))))  # fmt: skip
-def biases(self, x):
-    if self.qkv.bias is not None:  # DINOv3 multiplies a part of the bias by zero
-        bias = self.qkv.bias * self.mask
-    else:
-        still = torch.zeros_like(self.v_bias, requires_grad=False)
-        bias = torch.cat((self.q_bias, still, self.v_bias))
-    qkv = F_.linear(x, self.qkv.weight, bias)
-    q, k, v = qkv.reshape(*x.shape[:2], 3, H, -1).permute(2, 0, 3, 1, 4)
-    attn = ((q * K**-0.5) @ k.transpose(-2, -1)).softmax(dim=-1)
-    return self.proj((attn @ v).transpose(1, 2).reshape(*x.shape[:2], -1))
-
-
-# b_V moves into b_O
-case("BEiT: biases put together with zeros", numbers(), D)(lambda: biases(False))
 # b_V moves into b_O, and the part of the bias that the mask multiplies by zero can go
-case("DINOv3: a masked key bias", numbers(), 2 * D)(lambda: biases(True))
+@case("DINOv3: a masked key bias", numbers(), 2 * D)
+@made(lambda: dict(qkv=nn.Linear(D, 3 * D), proj=nn.Linear(D, D),
+                   mask=torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(D)))  # fmt: skip
+def masked_bias(self, x):
+    q, k, v = F_.linear(x, self.qkv.weight, self.qkv.bias * self.mask).chunk(3, -1)
+    weights = (heads(q) @ heads(k).mT * K**-0.5).softmax(-1)
+    return self.proj(joined(weights @ heads(v)))
 
 
 # phi makes the keys, so its bias can go (3); g makes the values, so its bias moves into o's (4)
@@ -231,17 +169,6 @@ def sagan(self, x):
     g = F_.max_pool2d(self.g(x), 2, 1).view(-1, 4, 4)
     beta = F_.softmax(torch.bmm(theta.transpose(1, 2), phi), -1)
     return self.gamma * self.o(torch.bmm(g, beta.transpose(1, 2)).view(-1, 4, h, w)) + x
-
-
-# b_K can go, b_V moves into proj_out's bias, and the norm's shift into b_Q and b_V (D each)
-@case("VAE: attention block", numbers((2, D, 3, 3)), 3 * D)
-@made(lambda: {n: nn.Conv2d(D, D, 1) for n in ("q", "k", "v", "proj_out")}
-      | {"norm": nn.GroupNorm(2, D, eps=1e-6)})  # fmt: skip
-def vae_attention(self, x):
-    h_, (b, c, h, w) = self.norm(x), x.shape
-    q, k, v = (f(h_).reshape(b, c, h * w) for f in (self.q, self.k, self.v))
-    w_ = F_.softmax(torch.bmm(q.permute(0, 2, 1), k) * int(c) ** -0.5, dim=2)
-    return x + self.proj_out(torch.bmm(v, w_.permute(0, 2, 1)).reshape(b, c, h, w))
 
 
 def attend(self, x, layer_past):

@@ -1,4 +1,4 @@
-"""Sequence models and their blocks: GPT, BERT, DETR, Perceiver, Conformer, mixture of experts."""
+"""Sequence models and their blocks: GPT, Conformer, mixture of experts."""
 
 import torch
 import torch.nn.functional as F_
@@ -47,122 +47,16 @@ class Block(nn.Module):
         return x + self.mlp(self.ln_2(x))
 
 
-@made(lambda tied: dict(
+# In each block, 4 D directions can go as above, and so can the means of both c_proj biases (2).
+# ln_f's shift moves into the head's bias (D), whose mean can go, as softmax cancels it (1)
+@case("nanoGPT: loss, the head with a bias", words(), 2 * (4 * D + 2) + D + 1)
+@made(lambda: dict(
     wte=nn.Embedding(V, D), wpe=nn.Embedding(N, D), drop=nn.Dropout(0.1), ln_f=LayerNorm(),
-    h=nn.ModuleList([Block(), Block()]), lm_head=nn.Linear(D, V, bias=not tied)))  # fmt: skip
+    h=nn.Sequential(Block(), Block()), lm_head=nn.Linear(D, V)))  # fmt: skip
 def gpt(self, idx):
-    pos = torch.arange(0, idx.size(1), dtype=torch.long, device=idx.device)
-    x = self.drop(self.wte(idx) + self.wpe(pos))
-    for block in self.h:
-        x = block(x)
-    if self.lm_head.bias is None:
-        return self.lm_head(self.ln_f(x)[:, [-1], :]), None
+    x = self.h(self.drop(self.wte(idx) + self.wpe(torch.arange(idx.size(1)))))
     logits, targets = self.lm_head(self.ln_f(x)), idx.roll(-1, 1)
     return F_.cross_entropy(logits.view(-1, V), targets.view(-1), reduction="none")
-
-
-# in each block, 4 D directions can go as above, and so can the means of both c_proj biases (2)
-@case("nanoGPT: model", words(), 2 * (4 * D + 2))
-def tied_gpt():
-    model = gpt(True)
-    model.wte.weight = model.lm_head.weight
-    return model
-
-
-# ln_f's shift also moves into the head's bias (D), whose mean can go, as softmax cancels it (1)
-case("nanoGPT: loss, the head with a bias", words(), 2 * (4 * D + 2) + D + 1)(lambda: gpt(False))
-
-
-@made(lambda: linears("query key value dense") | norms("LayerNorm output_norm")
-      | dict(intermediate=nn.Linear(D, F), output=nn.Linear(F, D)))  # fmt: skip
-def bert_layer(self, x, mask):
-    q, k, v = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-    scores = torch.matmul(q, k.transpose(-1, -2)) / K**0.5 + mask
-    x = self.LayerNorm(self.dense(joined(torch.matmul(scores.softmax(-1), v))) + x)
-    return self.output_norm(self.output(F_.gelu(self.intermediate(x))) + x)
-
-
-# In each layer, b_K can go, b_V moves into b_O, the preceding norm's shift into b_Q, b_V and b_O,
-# and LayerNorm's shift into both biases of the MLP (D each); norms cancel the means of two biases
-@case("BERT with its embedding norm", words(), 2 * (4 * D + 2))
-@made(lambda: dict(
-    word=nn.Embedding(V, D), position=nn.Embedding(N, D), token_type=nn.Embedding(2, D),
-    LayerNorm=nn.LayerNorm(D, eps=1e-12), layer=nn.ModuleList([bert_layer(), bert_layer()]),
-    pooler=nn.Linear(D, D)))  # fmt: skip
-def bert(self, ids):
-    mask = (ids == 3).to(torch.float64)[:, None, None, :] * torch.finfo(torch.float64).min
-    x = self.word(ids) + self.token_type(torch.zeros_like(ids))
-    x = self.LayerNorm(x + self.position(torch.arange(ids.size(1))))
-    for layer in self.layer:
-        x = layer(x, mask)
-    return x, torch.tanh(self.pooler(x[:, 0]))
-
-
-@made(lambda: norms("norm1 norm2 norm3") | dict(
-    self_attn=nn.MultiheadAttention(D, H), multihead_attn=nn.MultiheadAttention(D, H),
-    linear1=nn.Linear(D, F), linear2=nn.Linear(F, D)))  # fmt: skip
-def detr_layer(self, tgt, memory, pos, query_pos):
-    q = k = tgt + query_pos
-    tgt = self.norm1(tgt + self.self_attn(q, k, value=tgt)[0])
-    tgt2 = self.multihead_attn(query=tgt + query_pos, key=memory + pos, value=memory)[0]
-    tgt = self.norm2(tgt + tgt2)
-    return self.norm3(tgt + self.linear2(F_.relu(self.linear1(tgt))))
-
-
-# In each layer, both b_K and both b_V can go (4 D), norm1's shift moves into b_Q and b_O of the
-# cross-attention, norm2's into linear1 and linear2 (2 D), and three means can go (3).  The
-# decoder's norm cancels the mean of each norm3's shift (2); its own shift moves into both heads (D)
-@case("DETR: decoder", numbers((4, 2, D), (4, 2, D), (3, 2, D)), 2 * (6 * D + 3) + 2 + D)
-@made(lambda: norms("norm") | linears("bbox") | dict(
-    layers=nn.ModuleList([detr_layer(), detr_layer()]), query_embed=nn.Embedding(3, D),
-    class_embed=nn.Linear(D, 4), out=nn.Linear(D, 4)))  # fmt: skip
-def detr(self, memory, pos, tgt):
-    query_pos, found = self.query_embed.weight.unsqueeze(1).repeat(1, memory.shape[1], 1), []
-    for layer in self.layers:
-        tgt = layer(tgt, memory, pos, query_pos)
-        found.append(self.norm(tgt))
-    hs = torch.stack(found).transpose(1, 2)
-    return self.class_embed(hs), self.out(F_.relu(self.bbox(hs))).sigmoid()
-
-
-@made(lambda fn, context=None: norms("norm") | dict(
-    fn=fn, norm_context=nn.LayerNorm(context) if context else None))  # fmt: skip
-def pre_norm(self, x, **kwargs):
-    if self.norm_context is not None:
-        kwargs["context"] = self.norm_context(kwargs["context"])
-    return self.fn(self.norm(x), **kwargs)
-
-
-@made(lambda context=D: linears("to_out") | linears("to_q", False) | dict(
-    to_kv=nn.Linear(context, 2 * D, bias=False)))  # fmt: skip
-def perceiver_attention(self, x, context=None):
-    k, v = self.to_kv(x if context is None else context).chunk(2, dim=-1)
-    q, k, v = (heads(t).flatten(0, 1) for t in (self.to_q(x), k, v))
-    attn = (torch.einsum("bid,bjd->bij", q, k) * K**-0.5).softmax(dim=-1)
-    return self.to_out(joined(torch.einsum("bij,bjd->bid", attn, v).unflatten(0, (-1, H))))
-
-
-@made(lambda: dict(inner=nn.Linear(D, 2 * F), outer=nn.Linear(F, D)))
-def geglu(self, x):
-    x, gates = self.inner(x).chunk(2, dim=-1)
-    return self.outer(x * F_.gelu(gates))
-
-
-# The shift of the context's norm moves through the values into to_out (6), the shifts of both MLPs'
-# norms move into the MLPs' first biases, and the last norm's into the head (3 D).  The means of
-# four biases and of three latents can go, as norms cancel them (7)
-@case("Perceiver", numbers((2, 7, 6)), 6 + 3 * D + 4 + 3, also=("latents",))
-@made(lambda: dict(
-    latents=zeros(3, D), cross=pre_norm(perceiver_attention(6), 6), cross_ff=pre_norm(geglu()),
-    own=pre_norm(perceiver_attention()), own_ff=pre_norm(geglu()),
-    to_logits=nn.Sequential(nn.LayerNorm(D), nn.Linear(D, 4))))  # fmt: skip
-def perceiver(self, data):
-    x = self.latents.unsqueeze(0).repeat(len(data), 1, 1)
-    x = self.cross(x, context=data) + x
-    x = self.cross_ff(x) + x
-    x = self.own(x) + x
-    x = self.own_ff(x) + x
-    return self.to_logits(x.mean(dim=-2))
 
 
 def feed_forward():

@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import torch
+import torch.nn.functional as F_
 from torch import nn
 
 from .attention import heads, joined, linears
-from .cases import D, K, case, made, numbers
+from .cases import D, K, N, case, made, numbers
 
 
 @made(lambda keys=None, weights=None, values=None: linears("q k v o") | dict(
@@ -92,6 +93,20 @@ def hooked():
     return module
 
 
+@made(lambda: linears("q k v o") | dict(norm=nn.LayerNorm(D)))
+def hidden_padding(self, x):
+    """Attention after padding with zeros; as in Swin, a mask of -100 hides the padding."""
+    x, mask = F_.pad(self.norm(x), (0, 0, 0, 2)), torch.zeros(N + 2)
+    mask[N:] = -100.0
+    weights = (heads(self.q(x)) @ heads(self.k(x)).mT / K**0.5 + mask).softmax(-1)
+    return self.o(joined(weights @ heads(self.v(x))))[:, :N]
+
+
+# b_K can go and b_V moves into b_O.  The norm's shift would move into b_Q and b_V, but the padding
+# lacks the shift: its effect is of the order e^-100, which the Jacobian cannot show
+case("padding masked by -100", numbers(), 2 * D, counts=3 * D)(hidden_padding)
+
+
 def trap(title, through, **options):
     case(f"keys: {title}", numbers(), D, **options)(lambda: sly(through))
 
@@ -164,7 +179,7 @@ case("a view made before", numbers(), D + D // 2, counts=2 * D)(
 )
 # b_K can go; b_V stays, as the weights that dropout leaves do not sum to one
 case("dropout of the weights in evaluation", numbers(), D)(
-    lambda: sly(weights=lambda w: nn.functional.dropout(w, 0.3, training=True))
+    lambda: sly(weights=lambda w: F_.dropout(w, 0.3, training=True))
 )
 # b_K can go and b_V can move into b_O, as the noise is only added; the calculus has no rule for
 # noise with a shifted mean
