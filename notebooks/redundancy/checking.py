@@ -44,38 +44,35 @@ class Check:
             names = [*self.uses.added, *(self.uses.tables if tables else ())]
             self.parameters = {n: subject.tensors[n] for n in names}
             self.large = sum(p.numel() for p in self.parameters.values()) > LARGE
-            self.rows = self._judged() if names else []
+            self.rows = []
+            if names:
+                self._predict()
+                self._measure()
+                self.rows = [self._row(*one) for one in progress(self._questions(), "biases")]
         self.patch = patch
 
-    def _judged(self):
-        self._predict()
-        self._measure()
-        return [self._row(*one) for one in progress(self._questions(), "biases")]
+    def _calls(self):
+        return variations(self.subject.model, self.call, self.subject.seed)
 
     def _predict(self):
-        self.run = follow(self._runs(), self.parameters)
+        with torch.no_grad():
+            runs = (lambda call=call: self.subject.run(call) for call in self._calls())
+            self.run = follow(runs, self.parameters)
         self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
         self.doubts = self.run.doubts
 
-    def _runs(self):
-        with torch.no_grad():
-            for call in variations(self.subject.model, self.call, self.subject.seed):
-                yield lambda call=call: self.subject.run(call)
-
     def _measure(self):
-        calls = variations(self.subject.model, self.call, self.subject.seed)
         self.measured = self.flat = self.refused = None
         try:
-            self.measurement = Measurement(self.subject, calls, self.parameters, not self.large)
+            ranks = not self.large
+            self.measurement = Measurement(self.subject, self._calls(), self.parameters, ranks)
         except torch.OutOfMemoryError:
             raise
-        except (
-            RuntimeError,
-            NotImplementedError,
-        ) as problem:  # from autograd, for example because of an in-place operation
+        except RuntimeError as problem:  # from autograd, for example for an in-place operation
             self.large, self.refused = True, first_line(problem)
-            calls = variations(self.subject.model, self.call, self.subject.seed)
-            self.measurement = Measurement(self.subject, calls, self.parameters, ranks=False)
+            self.measurement = Measurement(
+                self.subject, self._calls(), self.parameters, ranks=False
+            )
         if self.large:
             return
         basis, predicted = self.measurement.basis().T, self.predicted.dense()
@@ -91,7 +88,7 @@ class Check:
         redundant = 0
         if self.rows:
             unused = [int((~used).sum()) for n, used in self.used.items() if n not in other]
-            redundant = len(self._fixing("predicted", other)) - sum(unused)
+            redundant = len(self._fixing(self.predicted, other)) - sum(unused)
         mode = "training" if self.subject.training else "evaluation"
         return Audit(type(self.subject.model).__name__, mode, tuple(self.rows),
                      tuple(self._notes(self.rows)), sum(row.size for row in own), redundant)  # fmt: skip
@@ -120,7 +117,8 @@ class Check:
                   name in self.subject.injected)  # fmt: skip
         try:
             predicted, measured, flat = (
-                self._fixing(way, others, name) for way in ("predicted", "measured", "flat")
+                self._fixing(freedom, others, name)
+                for freedom in (self.predicted, self.measured, self.flat)
             )
             row = replace(
                 row, alone=predicted.alone(name, index), together=predicted.together(name, index),
@@ -138,12 +136,11 @@ class Check:
         """Whether the shift of some bias reaches an operation for which there is no rule."""
         return any(event.kind == "unknown" for event in self.run.labels)
 
-    def _fixing(self, way, others, name=None):
+    def _fixing(self, freedom, others, name=None):
         """Redundant directions that keep ``others`` fixed; with ``name``, those of its `Family`."""
-        freedom = getattr(self, way)
         if not others or freedom is None:
             return freedom
-        key = way, others, id(freedom.families.get(name))
+        key = id(freedom), others, id(freedom.families.get(name))
         if key not in self.known:
             self.known[key] = freedom.fixing(others, name)
         return self.known[key]

@@ -22,6 +22,8 @@ CHUNK = 128
 TRIED, MANY = 2, 60
 #: A move is visible if it changes an output by more than this share of the largest output.
 SEEN = 1e-7
+#: Parameters change by about this share to test how much a model amplifies small errors.
+SMALL = 2.0**-30
 
 
 def unseen(move):
@@ -33,10 +35,6 @@ def unseen(move):
     return 2.0**-40 * (1 + max(t.abs().max().item() for t in move.values()))
 
 
-#: Parameters change by about this share to test how much a model amplifies small errors.
-SMALL = 2.0**-30
-
-
 class DifferentiableStatistics(TorchFunctionMode):
     """Computes batch norm in evaluation mode so that autograd reaches the running means."""
 
@@ -45,16 +43,13 @@ class DifferentiableStatistics(TorchFunctionMode):
         if function is torch.nn.functional.batch_norm:
             named = inspect.signature(function).bind(*args, **kwargs)
             named.apply_defaults()
-            if not named.arguments["training"]:
-                return _normalised(**named.arguments)
+            given = named.arguments
+            if not given["training"]:  # subtract the mean first, where autograd sees it
+                mean = given["running_mean"]
+                given["input"] = given["input"] - mean.view(-1, *[1] * (given["input"].dim() - 2))
+                given["running_mean"] = torch.zeros_like(mean)
+                return function(*named.args, **named.kwargs)
         return function(*args, **kwargs)
-
-
-def _normalised(input, running_mean, running_var, weight, bias, training, momentum, eps):
-    wide = lambda t: t.view(1, -1, *[1] * (input.dim() - 2))
-    normed = (input - wide(running_mean)) * wide((running_var + eps).rsqrt())
-    normed = normed if weight is None else normed * wide(weight)
-    return normed if bias is None else normed + wide(bias)
 
 
 class Measurement:
@@ -80,7 +75,7 @@ class Measurement:
         while True:
             self._decompose(rows)
             more = self._more(math.ceil(MARGIN * self.size))
-            if not (more / self.units @ self.null.T).abs().gt(self.cut).any():
+            if not (more / self.units @ self.null.T).abs().gt(CUT * self.largest).any():
                 break
             rows = torch.cat([rows, more])
 
@@ -92,20 +87,17 @@ class Measurement:
         explains that length: up to n 2^-52 times the longest of n columns or the largest output.
         """
         triangle = torch.linalg.qr(rows, mode="r").R
-        norms, largest = triangle.norm(dim=0), self.drawn[0][1].abs().max()
-        self.units, whole = torch.ones(self.size, dtype=torch.float64), norms.max().item()
-        whole = max(whole, largest.item())
-        noise = max(triangle.shape) * torch.finfo(triangle.dtype).eps
-        start = 0
+        norms, noise, start = triangle.norm(dim=0), max(triangle.shape) * 2.0**-52, 0
+        whole = max(norms.max().item(), self.drawn[0][1].abs().max().item())
+        self.units = torch.ones(self.size, dtype=torch.float64)
         for name, parameter in self.parameters.items():
             mine = slice(start, start := start + parameter.numel())
             if (largest := norms[mine].max().item()) > noise * whole:
                 self.units[mine], self.heard[name] = largest, largest / whole
-        _, self.values, self.right = svd(triangle / self.units)
+        _, self.values, right = svd(triangle / self.units)
         # the first value is below 1 only if no output depends on any parameter
         self.largest = max(self.values[0].item(), 1.0)
-        self.cut = CUT * self.largest
-        self.null = self.right[int((self.values > self.cut).sum()) :]
+        self.null = right[int((self.values > CUT * self.largest).sum()) :]
 
     def outputs(self, call):
         """All outputs at these inputs, as one long vector."""
@@ -129,9 +121,7 @@ class Measurement:
         except Exception:  # a model may raise anything, for example for a misplaced image
             outputs = None
         if outputs is None or not outputs.isfinite().all():
-            if not self.drawn:
-                return self.outputs(call)
-            return self.outputs(self.drawn[0][0])
+            return self.outputs(self.drawn[0][0] if self.drawn else call)
         self.stuck = not self.drawn
         if len(self.drawn) < self.kept:
             self.drawn.append((call, outputs.detach()))

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 #: A model with fewer numbers than this is small.
 FEW_NUMBERS = 5_000_000
@@ -35,8 +36,9 @@ def demand_values(model):
     """Raise CannotRead unless every parameter is a plain floating-point tensor with values."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
+    again = "load it in float32 or bfloat16, then ask again"
     if getattr(model, "is_quantized", False) or getattr(model, "hf_quantizer", None):
-        raise CannotRead("the model is quantised: load it in float32 or bfloat16, then ask again")
+        raise CannotRead(f"the model is quantised: {again}")
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise CannotRead(
@@ -45,15 +47,13 @@ def demand_values(model):
             )
         plain = parameter.is_floating_point() and parameter.dtype.itemsize >= 2
         if not (plain or parameter.is_complex()):
-            raise CannotRead(
-                f"{name} is stored as {str(parameter.dtype).removeprefix('torch.')}: the model is "
-                "quantised; load it in float32 or bfloat16, then ask again"
-            )
+            kind = str(parameter.dtype).removeprefix("torch.")
+            raise CannotRead(f"{name} is stored as {kind}: the model is quantised; {again}")
         if parameter.sum().isnan() and parameter.isnan().any():  # the sum is a quick first test
             raise CannotRead(f"{name} holds NaN: the weights were not loaded, or training diverged")
     for name, module in model.named_modules():
         if "quantized" in type(module).__module__ or hasattr(module, "_packed_params"):
-            raise CannotRead(f"{name or 'the model'} is quantised: load it in float32, then ask")
+            raise CannotRead(f"{name or 'the model'} is quantised: {again}")
 
 
 class double_precision(TorchFunctionMode):  # noqa: N801, used like a function
@@ -144,11 +144,8 @@ def with_every_bias_random(model, seed=0):
     If biases are zero and gains are one, as initialised, a check may pass that should fail.
     """
     generator = torch.Generator().manual_seed(seed)
-    tables = {
-        id(module.weight)
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Embedding) and "bias" in name
-    }
+    tables = {id(module.weight) for name, module in model.named_modules()
+              if isinstance(module, nn.Embedding) and "bias" in name}  # fmt: skip
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim < 2 or id(parameter) in tables or _is_vector(parameter):
@@ -196,15 +193,11 @@ def floor(model, *positional, **named):
 
     ``model`` is in float64 (`float64_copy`).  The error is 0 if nothing inside requests fewer bits.
     """
-    with torch.no_grad(), plain_kernels():
-        rounded = _first(model(*positional, **named))
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        rounded = tree_leaves(model(*positional, **named))[0]
         with double_precision():
-            exact = _first(model(*positional, **named))
+            exact = tree_leaves(model(*positional, **named))[0]
     return ((rounded - exact).abs().max() / exact.abs().max()).item()
-
-
-def _first(outputs):
-    return outputs if isinstance(outputs, torch.Tensor) else outputs[0]
 
 
 @contextlib.contextmanager
@@ -217,8 +210,3 @@ def one_thread_if_small(model):
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def plain_kernels():
-    """A context in which scaled_dot_product_attention runs as matmul, softmax, matmul."""
-    return sdpa_kernel(SDPBackend.MATH)
