@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .uses import BESIDE, SUMS, Uses, _factors, _numbered, _slots
+from .uses import BESIDE, SUMS, Uses, added_places, factors_of, numbered
 
 
 class Factors(Uses):
@@ -29,7 +29,7 @@ class Factors(Uses):
 
     def _meet(self, name, args, leaves):
         """Record the parameters that this operation adds, and the factors that it multiplies by."""
-        adds = [args[i] for i in _slots(name, args)]
+        adds = [args[i] for i in added_places(name, args)]
         fixed, matrix, _ = self._matrix(name, args)
         for a in leaves:
             if any(a is one for one in adds) or (name in SUMS | BESIDE and a in self.names):
@@ -45,7 +45,7 @@ class Factors(Uses):
 
     def _matrix(self, name, args):
         """(the fixed factor, its matrix, which row makes each result), or (None, None, None)."""
-        one, other = _factors(name, args)
+        one, other = factors_of(name, args)
         if one is None or self._fixed(one) == self._fixed(other):
             return None, None, None
         left = self._fixed(one)
@@ -53,10 +53,10 @@ class Factors(Uses):
             if args[6] and args[8] > 1:  # a grouped transposed convolution is not one matrix
                 return None, None, None
             rows = other.transpose(0, 1) if args[6] else other
-            return other, rows.flatten(1), _numbered((1, len(rows), *[1] * (one.dim() - 2)))
+            return other, rows.flatten(1), numbered((1, len(rows), *[1] * (one.dim() - 2)))
         matrix = one if left else other.mT if other.dim() > 1 else other[None]
         matrix = matrix[:1] if matrix.dim() == 3 and matrix.stride(0) == 0 else matrix
-        image = _numbered(matrix.shape[:-1])
+        image = numbered(matrix.shape[:-1])
         if min(one.dim(), other.dim()) > 1:
             image = image.unsqueeze(-1 if left else -2)
         return one if left else other, matrix.flatten(0, -2), image

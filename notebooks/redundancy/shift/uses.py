@@ -80,7 +80,7 @@ class Uses(TorchDispatchMode):
         self.images = WeakTensorKeyDictionary()  # {tensor: {parameter: places in this parameter}}
         for name, tensor in tensors.items():
             if tensor.numel() <= FEW:
-                self.images[tensor] = {name: _numbered(tensor.shape)}
+                self.images[tensor] = {name: numbered(tensor.shape)}
         self.kinds = WeakTensorKeyDictionary()  # {tensor: (its role in attention, …)}
         self.aliases, self.added, self.tables, self.parts = {}, {}, {}, {}
         self.layers, self.bent = [], {}
@@ -101,7 +101,7 @@ class Uses(TorchDispatchMode):
     # --- added parameters
 
     def _own(self, name, args, leaves, outs, data, depends):
-        for slot in _slots(name, args):
+        for slot in added_places(name, args):
             self._add(args[slot])
         own = {n for a in leaves for n in self.names.get(a, ())}
         if own and name not in VIEWS:
@@ -167,7 +167,7 @@ class Uses(TorchDispatchMode):
                     found = self.images.get(a, {}) | found
                 elif a in self.names and name in SUMS:
                     found |= {n: self._image(n, a, outs[0]) for n in self.names[a]}
-        for slot in _slots(name, args)[:1]:
+        for slot in added_places(name, args)[:1]:
             for n in self.names.get(args[slot], ()):
                 if n in self.added:
                     found[n] = self._image(n, args[slot], outs[0], name)
@@ -179,7 +179,7 @@ class Uses(TorchDispatchMode):
         image = self.images.get(tensor, {}).get(name)
         if image is None and tensor.numel() != self.tensors[name].numel():
             return None
-        image = _numbered(tensor.shape) if image is None else image
+        image = numbered(tensor.shape) if image is None else image
         if op in ("convolution", "native_group_norm", "native_batch_norm"):
             image = image.reshape(1, -1, *[1] * (out.dim() - 2))
         return image.expand(out.shape)
@@ -211,8 +211,8 @@ class Uses(TorchDispatchMode):
             return
         if name in ("_softmax", "_safe_softmax"):
             self._softmax(args, outs[0])
-        elif _factors(name, args)[0] is not None:
-            self._product(name, *_factors(name, args), outs[0])
+        elif factors_of(name, args)[0] is not None:
+            self._product(name, *factors_of(name, args), outs[0])
         elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
             first = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]
             kinds = [self.kinds[a] for a in first if a in self.kinds]
@@ -282,7 +282,7 @@ class Uses(TorchDispatchMode):
                 self.parts.setdefault(name, {}).setdefault(part, none)[there] = True
 
 
-def _slots(name, args):
+def added_places(name, args):
     """The positions of the arguments that an operation adds: a bias, and a norm's stored mean."""
     places = [ADDED[name]] if name in ADDED else []
     if name in ("native_batch_norm", "_native_batch_norm_legit") and not args[5]:
@@ -290,14 +290,14 @@ def _slots(name, args):
     return [p for p in places if len(args) > p and isinstance(args[p], torch.Tensor)]
 
 
-def _factors(name, args):
+def factors_of(name, args):
     """The two factors of a product or a convolution; for other operations, None, None."""
     if name == "convolution":
         return args[:2]
     return args[-2:] if name in PRODUCTS - {"dot"} else (None, None)
 
 
-def _numbered(shape):
+def numbered(shape):
     """A tensor of the given shape with the entries 1, 2, 3, …."""
     return torch.arange(1.0, math.prod(shape) + 1, dtype=torch.float64).view(shape)
 
