@@ -23,7 +23,6 @@ COMMANDS = {
     "slides": "tools.course.slides",
     "answers": "tools.records.answers",
     "atlas-cost": "tools.records.atlas_cost",
-    "audit-times": "tools.records.audit_times",
     "gpu-record": "tools.records.gpu_record",
     "rocq": "tools.records.rocq",
 }

@@ -12,6 +12,11 @@ def text_of(path):
     return "\n\n".join(c.source for c in read_notebook(path).cells if c.cell_type == "markdown")
 
 
+def title_of(text):
+    """The title of a page in Markdown: its first heading of the first level, or ""."""
+    return next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
+
+
 def has_tag(cell, tag):
     return tag in cell.metadata.get("tags", ())
 

@@ -10,7 +10,6 @@ EXTENSIONS = (
     "formulas",
     "register",
     "theorem_boxes",
-    "hover",
     "claims",
     "publishing",
     "downloads",

@@ -18,7 +18,7 @@ import yaml
 from docutils import nodes
 
 from tools.files import demand
-from tools.site.register import BookDirective, Entry, read_statements
+from tools.site.register import BookDirective, read_statements
 from tools.site.theorem_boxes import check_anchor
 
 VERDICTS = ("true", "true only if", "false", "not checkable")
@@ -68,8 +68,7 @@ def links(settled, theorems, notebooks="../notebooks"):
     demand(settled in theorems, f"no notebook states a theorem {settled}")
     entry = theorems[settled]
     page = f"{notebooks}/{entry.notebook.name}"
-    measured = isinstance(entry, Entry) and entry.kind == "Theorem"
-    check = f" ([check]({page}#{check_anchor(entry.slug)}))" * measured
+    check = f" ([check]({page}#{check_anchor(entry.slug)}))" * (entry.kind == "Theorem")
     return f"[{entry.label}]({page}#{entry.slug}){check}"
 
 

@@ -1,6 +1,7 @@
 """Typeset formulas with KaTeX while the book is built, so that its pages need no script for this.
 
-KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.
+KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.  When the pointer
+rests on the symbol of a parameter, its meaning appears: `$b_K$` shows “key bias”.
 """
 
 import functools
@@ -29,6 +30,12 @@ lines.createInterface({ input: process.stdin }).on("line", (line) => {
   console.log(JSON.stringify(answer));
 });
 """
+#: {symbol: what it means}
+MEANINGS = {
+    f"{letter}_{map}": f"{words} {what}"
+    for map, words in {"Q": "query", "K": "key", "V": "value", "O": "output"}.items()
+    for letter, what in {"b": "bias", "W": "weight"}.items()
+}
 #: Signs that belong to the word or the formula before them.
 SIGNS = re.compile(r"[.,;:!?)]+")
 logger = logging.getLogger(__name__)
@@ -63,13 +70,22 @@ class PunctuationBehindFormulas(SphinxTransform):
 
     def apply(self):
         for formula in list(self.document.findall(nodes.math)):
-            explained = isinstance(formula.parent, nodes.abbreviation)  # by hover.py
-            whole = formula.parent if explained else formula
-            place = whole.parent.index(whole) + 1
-            behind = whole.parent[place] if place < len(whole.parent) else None
+            behind = formula.next_node(descend=False, siblings=True)
             if isinstance(behind, nodes.Text) and (signs := SIGNS.match(behind)):
+                formula["meaning"] = meaning(formula)
                 formula[:] = [nodes.Text(rf"{formula.astext()}\text{{{signs[0]}}}")]
-                whole.parent[place] = nodes.Text(behind[signs.end() :])
+                behind.parent.replace(behind, nodes.Text(behind[signs.end() :]))
+
+
+def meaning(formula):
+    """The words that explain a formula which is only the symbol of a parameter, or ""."""
+    symbol = re.sub(r"\\(?:mathbf|mathrm)\s*\{?\s*(\w+)\}?", r"\1", formula.astext())
+    symbol = re.sub(r"_\{(\w+)\}", r"_\1", symbol).strip()
+    return formula.get("meaning") or MEANINGS.get(symbol, "")
+
+
+def within(node, kinds):
+    return node is not None and (isinstance(node, kinds) or within(node.parent, kinds))
 
 
 def visit(self, node, tag, display):
@@ -78,7 +94,11 @@ def visit(self, node, tag, display):
     except NoFormula as why:
         html = ""
         logger.warning("A formula cannot be typeset: %s", why, location=node)
-    self.body += [self.starttag(node, tag, "", CLASS="math"), html, f"</{tag}>"]
+    html = "".join([self.starttag(node, tag, "", CLASS="math"), html, f"</{tag}>"])
+    words = (
+        "" if display or within(node, (nodes.row, nodes.title, nodes.reference)) else meaning(node)
+    )
+    self.body.append(f'<abbr class="symbol" title="{words}">{html}</abbr>' if words else html)
     raise nodes.SkipNode
 
 

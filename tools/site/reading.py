@@ -15,7 +15,7 @@ from math import ceil
 import yaml
 from sphinx.util.docutils import SphinxDirective
 
-from tools.cells import FENCE, text_of
+from tools.cells import FENCE, text_of, title_of
 from tools.files import NOTEBOOKS, ROOT, demand
 
 TEACHING = ROOT / "book" / "teaching"
@@ -108,7 +108,7 @@ def link(page, short=False):
 
 
 def title(page):
-    return text_of(NOTEBOOKS / f"{page}.ipynb").partition("\n")[0].removeprefix("# ")
+    return title_of(text_of(NOTEBOOKS / f"{page}.ipynb"))
 
 
 # ---- the pages: HTML --------------------------------------------------------------------

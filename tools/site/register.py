@@ -41,23 +41,19 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from tools.cells import FENCE, printed_in, text_of
+from tools.cells import FENCE, printed_in, text_of, title_of
 from tools.files import Fault, demand, naming
 
 FACTS = ("hypotheses", "proved for", "measured against", "breaks when")
 
 NUMBER = r"(?P<number>\d+[a-z]?\.\d+)"
-LABEL = rf"(?P<kind>Theorem|Lemma) {NUMBER}"
-HEADING = re.compile(rf"### {LABEL} · (?P<name>.+)")
-BOX_TITLE = re.compile(rf"{LABEL} \((?P<name>.+)\)\.?")
-REMARK_TITLE = re.compile(rf"(?P<kind>Remark) {NUMBER} \((?P<name>.+)\)\.?")
+HEADING = re.compile(rf"### (?P<kind>Theorem|Lemma) {NUMBER} · (?P<name>.+)")
+BOX_TITLE = re.compile(rf"(?P<kind>Theorem|Lemma|Remark) {NUMBER} \((?P<name>.+)\)\.?")
 BOX = re.compile(
     rf"\*\*{BOX_TITLE.pattern}\*\*\s*(?P<statement>.+?)"
-    r"\n\s*\n\*Needs:\*\s*(?P<needs>.+?)\n\s*\n\*Evidence:\*\s*(?P<evidence>.+)",
+    r"(?:\n\s*\n\*Needs:\*\s*(?P<needs>.+?)\n\s*\n\*Evidence:\*\s*(?P<evidence>.+))?",
     re.DOTALL,
 )
-
-REMARK = re.compile(rf"\*\*{REMARK_TITLE.pattern}\*\*\s*(?P<statement>.+)", re.DOTALL)
 
 MARKS = ("checked", "by hand", "measured")
 FEWEST_WORDS = 5  # in an argument by hand
@@ -70,7 +66,10 @@ Clause = namedtuple("Clause", "words mark rests_on")
 
 @dataclass(frozen=True)
 class Statement:
-    """A theorem, a lemma or a remark: a statement with a number, a name and an anchor."""
+    """A numbered statement: the contents of its box, and the last four cells of its summary row.
+
+    A remark has neither hypotheses nor evidence nor a row.
+    """
 
     notebook: Path
     chapter: str
@@ -78,6 +77,9 @@ class Statement:
     number: str
     name: str
     statement: str
+    needs: str
+    evidence: tuple
+    facts: dict
 
     @property
     def label(self):
@@ -89,58 +91,49 @@ class Statement:
         return nodes.make_id(self.name)
 
 
-@dataclass(frozen=True)
-class Entry(Statement):
-    """A theorem or lemma: the contents of its box, and the last four cells of its summary row."""
-
-    needs: str
-    evidence: tuple
-    facts: dict
-
-
-@cache
-def read_register(folder):
-    """Every theorem of the notebooks in `folder`, in the order of the chapters.
-
-    Raises Fault for a notebook whose boxes, headings, summary and evidence do not agree.
-    """
-    entries = []
-    for path in sorted(Path(folder).glob("*.ipynb")):
-        with naming(path.name):
-            entries += read_notebook(path)
-    for path, own in groupby(entries, key=lambda entry: entry.notebook):
-        said = printed_in(path)
-        elsewhere = [entry.label for entry in entries if entry.notebook != path]
-        for entry in own:
-            with naming(path.name), naming(entry.label):
-                check_evidence(entry.evidence, said, elsewhere)
-    return tuple(entries)
-
-
 @cache
 def read_statements(folder):
-    """{number: theorem, lemma or remark}.  Raises Fault if two of them share a number or a name."""
-    found = list(read_register(folder))
+    """{number: theorem, lemma or remark} of the notebooks in `folder`, chapter by chapter.
+
+    Raises Fault for a notebook whose boxes, headings, summary and evidence do not agree, and for
+    two statements with the same number or name.
+    """
+    found = []
     for path in sorted(Path(folder).glob("*.ipynb")):
         with naming(path.name):
-            found += read_remarks(path)
+            found += read_notebook(path)
+    for path, own in groupby(found, key=lambda statement: statement.notebook):
+        said = printed_in(path)
+        elsewhere = [one.label for one in found if one.notebook != path and one.kind != "Remark"]
+        for one in own:
+            with naming(path.name), naming(one.label):
+                title = f"{one.label} ({one.name})"
+                derived = one.kind != "Remark" or f"{title}:" in said
+                demand(derived, f"the page prints no derivation of {title}")
+                check_evidence(one.evidence, said, elsewhere)
     for keys in ([s.number for s in found], [s.slug for s in found]):
         for key, times in Counter(keys).items():
             demand(times == 1, f"“{key}” is of {times} theorems")
     return {statement.number: statement for statement in found}
 
 
+def read_register(folder):
+    """Every theorem and lemma of the notebooks in `folder`, in the order of the chapters."""
+    return tuple(one for one in read_statements(folder).values() if one.kind != "Remark")
+
+
 def read_notebook(path):
-    """The Entries of a notebook, each from a box and its row of the summary."""
+    """The Statements of a notebook, each theorem from its box and its row of the summary."""
     text = FENCE.sub("", text_of(path))
-    lines, title = [line.rstrip() for line in text.splitlines()], chapter_of(text)
+    lines = [line.rstrip() for line in text.splitlines()]
     boxes, rows = list(read_boxes(lines)), summary_rows(lines)
-    headings = [f"### {kind} {number} · {name}" for kind, number, name, *_ in boxes]
-    firsts = [f"[{number}](#{nodes.make_id(name)}) {name}" for _, number, name, *_ in boxes]
+    stated = [(kind, number, name) for kind, number, name, *_ in boxes if kind != "Remark"]
+    headings = [f"### {kind} {number} · {name}" for kind, number, name in stated]
+    firsts = [f"[{number}](#{nodes.make_id(name)}) {name}" for _, number, name in stated]
     compare("heading", headings, list(filter(HEADING.fullmatch, lines)))
     compare("row of the summary", firsts, [row[0] for row in rows])
-    facts = {first: dict(zip(FACTS, cells)) for first, *cells in rows}
-    return [Entry(path, title, *box, facts[first]) for box, first in zip(boxes, firsts)]
+    facts = {first.partition("]")[0][1:]: dict(zip(FACTS, cells)) for first, *cells in rows}
+    return [Statement(path, title_of(text), *box, facts.get(box[1], {})) for box in boxes]
 
 
 def compare(what, wanted, found):
@@ -152,19 +145,13 @@ def compare(what, wanted, found):
 
 def read_boxes(lines):
     """Yield the contents of each box: kind, number, name, statement, needs, clauses."""
-    for text in quotes(lines):
-        if re.match(rf"\*\*{LABEL} \(", text):
-            found = BOX.fullmatch(text)
-            demand(found, f"a box without “*Needs:* …” and “*Evidence:* …”: {text[:50]}")
-            *parts, evidence = found.groups()
-            yield *parts, read_clauses(evidence)
-
-
-def quotes(lines):
-    """Yield the block quotes in lines of Markdown, without the `>` at the start of each line."""
     for quoted, block in groupby(lines, key=lambda line: line.startswith(">")):
-        if quoted:
-            yield "\n".join(re.sub("^> ?", "", line) for line in block)
+        text = "\n".join(re.sub("^> ?", "", line) for line in block)
+        if quoted and (found := BOX.fullmatch(text)):
+            *parts, evidence = found.groups()
+            whole = evidence or found["kind"] == "Remark"
+            demand(whole, f"a box without “*Needs:* …” and “*Evidence:* …”: {text[:50]}")
+            yield *parts, read_clauses(evidence or "")
 
 
 def read_clauses(bullets):
@@ -194,22 +181,6 @@ def check_evidence(clauses, text, elsewhere=()):
             there = quotation in proved or quotation in instances
             there = quotation in text if mark == "measured" else there
             demand(there, f"“{words}” rests on “{quotation}”, which the page does not print")
-
-
-def read_remarks(path):
-    """Yield the remarks of a notebook.  Raises Fault for one whose derivation is not printed."""
-    said, text = printed_in(path), FENCE.sub("", text_of(path))
-    for block in quotes(text.splitlines()):
-        if found := REMARK.fullmatch(block):
-            remark = Statement(path, chapter_of(text), *found.groups())
-            title = f"{remark.label} ({remark.name})"
-            demand(f"{title}:" in said, f"the page prints no derivation of {title}")
-            yield remark
-
-
-def chapter_of(text):
-    """The title of a notebook, from its Markdown."""
-    return next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
 
 
 def summary_rows(lines):

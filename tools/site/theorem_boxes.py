@@ -15,7 +15,7 @@ from itertools import groupby
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from tools.site.register import BOX_TITLE, REMARK_TITLE
+from tools.site.register import BOX_TITLE
 
 HOW_JUDGED = "00-how-this-book-proves-things.html#how-a-number-is-judged"
 
@@ -28,7 +28,7 @@ class TheoremBoxes(SphinxTransform):
         for quote in list(self.document.findall(nodes.block_quote)):
             title = opening(quote)
             theorem = title and title.astext().replace("’", "'").rstrip(".")  # with straight quotes
-            found = theorem and (BOX_TITLE.fullmatch(theorem) or REMARK_TITLE.fullmatch(theorem))
+            found = theorem and BOX_TITLE.fullmatch(theorem)
             if not found:
                 continue
             slug = nodes.make_id(found["name"])
