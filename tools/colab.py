@@ -21,7 +21,7 @@ import nbformat
 
 from tools.addresses import site_address
 from tools.cells import FENCE, has_tag
-from tools.files import NOTEBOOKS, ROOT, read_notebook, write
+from tools.files import NOTEBOOKS, ROOT, as_text, read_notebook, write
 
 COPIES = ROOT / "_build" / "colab" / "notebooks"
 
@@ -39,7 +39,6 @@ import base64, io, tarfile
 code = io.BytesIO(base64.b64decode("{}"))
 tarfile.open(fileobj=code).extractall(filter="data")"""
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
-COLAB = {"colab": {"provenance": []}}
 
 
 def main(folder=COPIES):
@@ -66,11 +65,16 @@ def colab_copy(path, site=""):
             cell.source = "".join(parts)
         elif has_tag(cell, "hide-cell"):  # the solution of an exercise
             cell.metadata.update(FOLDED)
+    return as_text(with_opening(notebook))
+
+
+def with_opening(notebook, place=1):
+    """Add a cell that writes what the notebook needs, by default below its title; return it."""
     source = writing_cell(companions(notebook))
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
-    notebook.cells.insert(1, opening)  # below the title
-    notebook.metadata.update(COLAB)
-    return nbformat.writes(notebook).rstrip("\n") + "\n"
+    notebook.cells.insert(place, opening)
+    notebook.metadata.update({"colab": {"provenance": []}})
+    return notebook
 
 
 def companions(notebook):
@@ -88,8 +92,7 @@ def companions(notebook):
             todo |= files_of([*imported(tree), *named])
     while todo := todo - found:
         found |= todo
-        sources = [p.read_text(encoding="utf-8") for p in todo if p.suffix == ".py"]
-        todo = files_of(name for source in sources for name in imported_by(source))
+        todo = files_of(name for path in todo if path.suffix == ".py" for name in imported_by(path))
     return sorted(found)
 
 
@@ -103,9 +106,9 @@ def files_of(names):
 
 
 @cache
-def imported_by(source):
-    """The modules that a file imports, as a tuple."""
-    return tuple(imported(ast.parse(source)))
+def imported_by(path):
+    """The modules that a file imports, as a set."""
+    return {*imported(ast.parse(path.read_text(encoding="utf-8")))}
 
 
 def imported(tree):

@@ -10,12 +10,11 @@ import sys
 import uuid
 from pathlib import Path
 
-import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from tools.files import read_notebook, write
+from tools.files import as_text, read_notebook, write
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 #: The errors that `run` raises if a cell fails; their messages name the cell and the failure.
@@ -39,7 +38,7 @@ def run_in_place(path):
     notebook = read_notebook(path)
     run(notebook, path.resolve().parent, os.environ | {"UNTRIED_VERSIONS": "quiet"})
     normalise(notebook)
-    after = nbformat.writes(notebook).rstrip("\n") + "\n"
+    after = as_text(notebook)
     changed = after != path.read_text(encoding="utf-8")
     if changed:
         write(path, after)

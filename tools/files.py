@@ -67,6 +67,11 @@ def whole(path):
         draft.unlink(missing_ok=True)
 
 
+def as_text(notebook):
+    """A notebook as the text of its file."""
+    return nbformat.writes(notebook).rstrip("\n") + "\n"
+
+
 def write_zip(path, root, files):
     """Write {name: bytes} as an archive, in the folder ``root``; equal files give equal bytes."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:

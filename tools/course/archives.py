@@ -22,7 +22,7 @@ from tools.addresses import site_address
 from tools.cells import has_tag
 from tools.course import assignments, quizzes, slides
 from tools.course.students_book import students_book
-from tools.files import ROOT, demand, write_zip
+from tools.files import ROOT, as_text, demand, write_zip
 
 COURSE = ROOT / "_build" / "course"
 SITE = ROOT / "_build" / "html"
@@ -54,9 +54,14 @@ def pack(folder):
     """Write both archives into ``folder``, which already contains the slides."""
     assignments.write_assignments(folder / "assignments")
     quizzes.write_quizzes(folder / "quizzes")
-    both = for_both()
-    for name, own in (("student", for_students(folder)), ("instructor", for_teachers(folder))):
-        files = both | own
+    copies = colab.copies(site_address(ROOT))
+    sheets = {f"exercises/{name}": data for name, data in copies.items() if "exercises" in name}
+    both = {f"chapters/{name}": data for name, data in copies.items() if "exercises" not in name}
+    both |= {name: (ROOT / name).read_bytes() for name in ("LICENSE", "LICENSE-TEXT")}
+    both["requirements.txt"] = requirements().encode()
+    for name, contents in {"student": for_students, "instructor": for_teachers}.items():
+        files = both | contents(folder, sheets)
+        files["README.md"] = (HANDOUTS / f"README-{name}.md").read_bytes()
         write_zip(folder / f"{name}.zip", name, files)
         print(f"{folder / name}.zip: {len(files)} files", flush=True)
 
@@ -64,32 +69,16 @@ def pack(folder):
 # ---- contents: {name in the archive: bytes} ---------------------------------------------
 
 
-def for_both():
-    """Files for both archives: chapters as notebooks, requirements, licences."""
-    files = {f"chapters/{path.name}": as_bytes(alone(path)) for path in notebooks("chapters")}
-    files |= {name: (ROOT / name).read_bytes() for name in ("LICENSE", "LICENSE-TEXT")}
-    return files | {"requirements.txt": requirements().encode()}
+def for_students(folder, sheets):
+    files = {name: without_solutions(sheet) for name, sheet in sheets.items()}
+    files |= inside("assignments/", folder / "assignments" / "student")
+    return files | {f"book/{name}": data for name, data in students_book(inside("", SITE)).items()}
 
 
-def book():
-    """The files of the built book."""
-    pages = [(name, path) for name, path in files_of(SITE) if not name.startswith(LEFT_OUT)]
-    return {name: path.read_bytes() for name, path in pages}
-
-
-def for_students(folder):
-    sheets = {path.name: without_solutions(alone(path)) for path in notebooks("exercises")}
-    files = {f"exercises/{name}": as_bytes(sheet) for name, sheet in sheets.items()}
-    files |= inside("assignments", folder / "assignments" / "student")
-    files |= {f"book/{name}": data for name, data in students_book(book()).items()}
-    return files | {"README.md": (HANDOUTS / "README-student.md").read_bytes()}
-
-
-def for_teachers(folder):
-    files = {f"exercises/{path.name}": as_bytes(alone(path)) for path in notebooks("exercises")}
-    files |= {f"book/{name}": data for name, data in book().items()}
+def for_teachers(folder, sheets):
+    files = sheets | inside("book/", SITE)
     for name in ("assignments", "quizzes", "slides"):
-        files |= inside(name, folder / name)
+        files |= inside(f"{name}/", folder / name)
     for name, path in files_of(folder / "assignments" / "source"):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
@@ -97,13 +86,14 @@ def for_teachers(folder):
     for name in (*GRADER, "rubric.md", "Containerfile"):
         files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
     for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
-        files[f"live/{plan.stem}.ipynb"] = as_bytes(live(plan.read_text(encoding="utf-8")))
-    return files | {"README.md": (HANDOUTS / "README-instructor.md").read_bytes()}
+        files[f"live/{plan.stem}.ipynb"] = live(plan.read_text(encoding="utf-8"))
+    return files
 
 
-def inside(name, folder):
-    """The files of ``folder``, as they appear in an archive's folder called ``name``."""
-    return {f"{name}/{inner}": path.read_bytes() for inner, path in files_of(folder)}
+def inside(prefix, folder):
+    """The files of ``folder`` that are not for Sphinx alone, with the prefix before their names."""
+    found = [(name, path) for name, path in files_of(folder) if not name.startswith(LEFT_OUT)]
+    return {f"{prefix}{name}": path.read_bytes() for name, path in found}
 
 
 def files_of(folder):
@@ -121,39 +111,23 @@ def requirements():
 # ---- notebooks ----------------------------------------------------------------------------
 
 
-def notebooks(which):
-    """The paths of the book's chapters, or of its exercise sheets."""
-    paths = sorted(colab.NOTEBOOKS.glob("*.ipynb"))
-    return [path for path in paths if ("exercises" in path.stem) == (which == "exercises")]
-
-
-def alone(path):
-    return nbformat.reads(colab.colab_copy(path, site_address(ROOT)), as_version=4)
-
-
-def as_bytes(notebook):
-    return (nbformat.writes(notebook).rstrip("\n") + "\n").encode()
-
-
 def without_solutions(sheet):
-    """Remove the solutions, which are folded text and folded code, from a sheet; return it."""
+    """A sheet, as bytes, without its solutions, which are folded text and folded code."""
+    sheet = nbformat.reads(sheet, as_version=4)
     sheet.cells = [cell for cell in sheet.cells if not has_tag(cell, "hide-cell")]
     for cell in sheet.cells:
         if cell.cell_type == "markdown":
             cell.source = FOLDED_ANSWER.sub("\n\n", cell.source).strip()
     sheet.cells = [cell for cell in sheet.cells if cell.source]
-    return sheet
+    return as_text(sheet).encode()
 
 
 def live(plan):
-    """A notebook of the cells to type in class, each below the sentence that introduces it."""
+    """A notebook, as bytes, of the cells to type in class, each below its introduction."""
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     title = f"{plan.splitlines()[0]}\n\nThe live derivation, as planned."
     cells = [markdown(title, id="title")]
     for number, (before, typed) in enumerate(TYPED.findall(plan), 1):
         cells.append(markdown(before.strip().rpartition("\n\n")[2], id=f"step-{number}"))
         cells.append(code(typed.rstrip("\n"), id=f"code-{number}"))
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    opening = colab.writing_cell(colab.companions(notebook))
-    notebook.cells.insert(1, code(opening, metadata=colab.FOLDED, id="the-checker"))
-    return notebook
+    return as_text(colab.with_opening(nbformat.v4.new_notebook(cells=cells))).encode()

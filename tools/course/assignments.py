@@ -25,8 +25,8 @@ from string import Template
 import nbformat
 import yaml
 
-from tools.colab import COLAB, FOLDED, companions, writing_cell
-from tools.files import ROOT, demand, read_notebook, write
+from tools.colab import with_opening
+from tools.files import ROOT, as_text, demand, read_notebook, write
 
 SOURCES = ROOT / "book" / "teaching" / "assignments"
 COPIES = ROOT / "_build" / "course" / "assignments"
@@ -64,22 +64,14 @@ def write_assignments(folder):
 
 def versions(name, notebook):
     """{"source", "student" or "solution": text}; raises Fault if a ### BEGIN has no ### END."""
-    source = with_opening(notebook)
+    source = with_opening(notebook, 0)
+    source.cells[0].metadata.update(marked("the-checker"))
     student = changed(source, for_students)
     for cell in student.cells:
         whole = not MARKER.search(cell.source)
         demand(whole, f"{name}: cell {cell.id}: each ### BEGIN needs its ### END")
     made = {"source": source, "student": student, "solution": changed(source, solved)}
-    return {name: nbformat.writes(one).rstrip("\n") + "\n" for name, one in made.items()}
-
-
-def with_opening(notebook):
-    """Add a first cell that writes the book's code; return the notebook."""
-    opening = code("the-checker", writing_cell(companions(changed(notebook, solved))))
-    opening.metadata.update(FOLDED)
-    notebook.cells.insert(0, opening)
-    notebook.metadata.update(COLAB)
-    return notebook
+    return {name: as_text(one) for name, one in made.items()}
 
 
 def changed(notebook, change):
@@ -165,30 +157,20 @@ def listed(names):
 def cell_of(made, id, points=None, **source):
     """A cell from its entry in sheet.yml."""
     ((kind, text),) = source.items()
-    text = Template(text).substitute(made)
+    text = Template(text).substitute(made).rstrip("\n")
     if kind == "markdown":
-        return markdown(id, text)
+        return nbformat.v4.new_markdown_cell(text, id=id, metadata=marked(id, cell_type=kind))
+    answer = kind in ("answer", "formulas")
+    mark = marked(id, solution=answer, locked=not answer)
     if points:
-        return code(id, text, grade=True, points=points)
-    if kind == "code":
-        return code(id, text)
-    cell = code(id, text, solution=True, locked=False)
+        mark["nbgrader"] |= {"grade": True, "points": points}
     if kind == "formulas":  # the process that tests them reads these answers, and runs no code
-        cell.metadata["answer"] = kind
-    return cell
+        mark["answer"] = kind
+    return nbformat.v4.new_code_cell(text, id=id, metadata=mark)
 
 
-def code(name, source, **mark):
-    return nbformat.v4.new_code_cell(source.rstrip("\n"), id=name, metadata=marked(name, mark))
-
-
-def markdown(name, source):
-    metadata = marked(name, {"cell_type": "markdown"})
-    return nbformat.v4.new_markdown_cell(source.rstrip("\n"), id=name, metadata=metadata)
-
-
-def marked(name, mark):
-    """The metadata that nbgrader needs for a cell."""
+def marked(name, **mark):
+    """The metadata that nbgrader needs for a cell; without ``mark``, for code that is not graded."""
     usual = {"schema_version": 3, "cell_type": "code", "locked": True}
     usual |= {"grade_id": name, "grade": False, "solution": False, "task": False}
     return {"nbgrader": usual | mark}
