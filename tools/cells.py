@@ -1,4 +1,4 @@
-"""Read from a notebook what tools and tests need: its Markdown, and what its cells print."""
+"""Read from a notebook its Markdown and what its cells print; write tables in Markdown."""
 
 import re
 
@@ -15,6 +15,12 @@ def text_of(path):
 def title_of(text):
     """The title of a page in Markdown: its first heading of the first level, or ""."""
     return next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
+
+
+def table(head, rows):
+    """A table in Markdown, from the cells of its head and of its rows."""
+    lines = [" ".join(["|", *(f"{cell} |".lstrip() for cell in row)]) for row in [head, *rows]]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
 def has_tag(cell, tag):

@@ -5,9 +5,9 @@ which the platforms typeset.  A link leads to the site, or is plain text if the 
 """
 
 import re
+from collections import namedtuple
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
 
 import jinja2
 from markdown_it import MarkdownIt
@@ -33,24 +33,9 @@ TEMPLATES = jinja2.Environment(
 )
 
 
-class Answer(NamedTuple):
-    name: str
-    text: str
-    right: bool
-    why: str
-
-
-class Question(NamedTuple):
-    name: str
-    title: str
-    stem: str
-    answers: list
-
-
-class Quiz(NamedTuple):
-    name: str
-    title: str
-    questions: list
+Answer = namedtuple("Answer", "name text right why")
+Question = namedtuple("Question", "name title stem answers")
+Quiz = namedtuple("Quiz", "name title questions")
 
 
 def write_quizzes(folder):

@@ -20,6 +20,7 @@ from redundancy.what_can_go.answers import symbol
 from redundancy.what_can_go.rows_blocks import MODELS
 from redundancy.what_can_go.theorems import LINKS
 
+from tools.cells import table
 from tools.files import NOTEBOOKS, ROOT, demand, read_notebook, write
 
 PAGE = ROOT / "book/which-bias-can-go.md"
@@ -44,7 +45,7 @@ def written(text, folder=""):
 def group(name, folder, sections):
     """A table of a group's rows: the title, what can go by which theorem, and what stays."""
     demand(name in GROUPS, f"the table has no group {name!r}")
-    lines = ["| around your layer | can go | stays |", "|---|---|---|"]
+    rows = []
     for row in GROUPS[name]:
         title = lettered(row.title)
         goes, stays = row.can_go(cited(folder)), row.staying(cited(folder))
@@ -52,16 +53,8 @@ def group(name, folder, sections):
             title = f"[{title}](#{slug(row.title)})"
         elif row.breaks:  # no section of the page gives the row's conditions
             goes += f". {row.not_when(cited(folder))}"
-        lines.append(f"| {title} | {goes} | {stays} |")
-    return "\n".join(lines)
-
-
-def line(title, folder, sections):
-    return _row(title).line()
-
-
-def not_when(title, folder, sections):
-    return _row(title).not_when(cited(folder), bullets=True)
+        rows.append((title, goes, stays))
+    return table(["around your layer", "can go", "stays"], rows)
 
 
 def moves(_, folder, sections):
@@ -74,12 +67,12 @@ def moves(_, folder, sections):
                 change = answer.changes() or "nothing"
                 key = answer.bias, f"{answer.named()}", change + cited(folder)(answer)
                 found.setdefault(key, []).append(PLACEMENTS[row.title])
-    lines = ["| to zero | where | changes in return |", "|---|---|---|"]
     order = ("b_K", "b_V", "b_Q", "b_2")
-    for (_, named, change), places in sorted(found.items(), key=lambda f: order.index(f[0][0])):
-        everywhere = len(places) == len(PLACEMENTS)
-        lines.append(f"| {named} | {'everywhere' if everywhere else listed(places)} | {change} |")
-    return "\n".join(lines)
+    rows = [
+        (named, "everywhere" if len(places) == len(PLACEMENTS) else listed(places), change)
+        for (_, named, change), places in sorted(found.items(), key=lambda f: order.index(f[0][0]))
+    ]
+    return table(["to zero", "where", "changes in return"], rows)
 
 
 #: {title of a row: its name in chapter 8b}, for whole blocks that differ in where the norms are.
@@ -108,18 +101,25 @@ ASKED = (
 
 def asked(_, folder, sections):
     """A table with a row for each entry of `ASKED`, which links to the decision page."""
-    lines = ["| your model: its biases | can go, if present | stays |", "|---|---|---|"]
+    rows = []
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     for models, biases, title, *section in ASKED:
-        row = _row(title)
+        row = row_of(title)
         own = [title] if title in headings else [g for g in GROUPS if row in GROUPS[g]]
         place = (section or own)[0]
         link = f"[{models}]({PAGE.name}#{slug(place)})"
-        lines.append(f"| {link}: {biases} | {row.can_go()} | {row.staying()} |")
-    return "\n".join(lines)
+        rows.append((f"{link}: {biases}", row.can_go(), row.staying()))
+    return table(["your model: its biases", "can go, if present", "stays"], rows)
 
 
-RENDERED = {"group": group, "line": line, "not": not_when, "moves": moves, "asked": asked}
+#: {word of a marking comment: the function that writes what stands below it}
+RENDERED = {
+    "group": group,
+    "line": lambda title, *_: row_of(title).line(),
+    "not": lambda title, folder, _: row_of(title).not_when(cited(folder), bullets=True),
+    "moves": moves,
+    "asked": asked,
+}
 
 
 def cited(folder):
@@ -142,7 +142,7 @@ def lettered(title):
     return re.sub(r"\bb_[A-Z\d]", lambda found: symbol(found[0]), title)
 
 
-def _row(title):
+def row_of(title):
     demand(title in ROWS, f"the table has no row {title!r}")
     return ROWS[title]
 

@@ -28,6 +28,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.benchmark import timer
 
+from tools.cells import table
 from tools.files import ROOT, Fault, write
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
@@ -181,11 +182,6 @@ def grid(what, results, cell):
         for size, row in rows.items()
     )
     return table(["format", what, *KERNELS], lines)
-
-
-def table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def main(*arguments):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import yaml
 from docutils import nodes
 
+from tools.cells import table
 from tools.files import demand
 from tools.site.register import BookDirective, read_statements
 from tools.site.theorem_boxes import check_anchor
@@ -88,12 +89,11 @@ class Claims(BookDirective):
 
     def summary(self, texts, claims):
         """A table of how many claims have each verdict, in total and in each text."""
-        table = [f"| text | claims | {' | '.join(VERDICTS)} |", "|---" * (len(VERDICTS) + 2) + "|"]
+        rows = []
         for name in ["**all**", *texts]:
             verdicts = [claim.verdict for claim in claims if name in ("**all**", claim.text)]
-            cells = [name, len(verdicts), *map(verdicts.count, VERDICTS)]
-            table.append(f"| {' | '.join(map(str, cells))} |")
-        return self.parse("\n".join(table), "claims-summary")
+            rows.append([name, len(verdicts), *map(verdicts.count, VERDICTS)])
+        return self.parse(table(["text", "claims", *VERDICTS], rows), "claims-summary")
 
     def sections(self, texts, claims):
         for number, text in texts.items():
@@ -130,13 +130,11 @@ class ClaimsInShort(BookDirective):
     def written(self):
         by_id = {claim.id: claim for claim in read_claims(self.folder / self.arguments[0])[1]}
         counts = Counter(claim.verdict for claim in by_id.values())
-        rows = [by_id[id] for id in " ".join(self.content).split()]
+        shown = [by_id[id] for id in " ".join(self.content).split()]
+        rows = table(["a claim", "verdict", "why"], [(c.claim, c.verdict, c.why) for c in shown])
         count = f"all {len(by_id)}: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS)
-        table = ["| a claim | verdict | why |", "|---|---|---|"]
-        table += [f"| {c.claim} | {c.verdict} | {c.why} |" for c in rows]
-        page = PAGE.rpartition("/")[2]
-        table += ["", f"These are some of the claims that five texts make; [{count}]({page}.md)."]
-        return [self.parse("\n".join(table), "claims-in-short")]
+        rest = f"These are some of the claims that five texts make; [{count}](claims.md)."
+        return [self.parse(f"{rows}\n\n{rest}", "claims-in-short")]
 
 
 def link_cited_claims(app, doctree, docname):

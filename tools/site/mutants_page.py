@@ -9,6 +9,7 @@ The argument names a part of `book/records/mutants.json`, which `tests/mutants/r
 import json
 from collections import Counter
 
+from tools.cells import table
 from tools.files import ROOT
 from tools.site.register import BookDirective
 
@@ -33,9 +34,8 @@ def shown(part, there):
     yield f"Of {there['possible']:,} possible mistakes, in {there['places']} files, the program made {made:,},"
     yield f"drawn with seed {there['seed']} on {there['taken']}."
     yield f"**{share:g} % were noticed**, {survived.total()} were not. {there.get('note', '')}\n"
-    yield "| mistake | made | noticed | not |\n| --- | --- | --- | --- |"
-    for kind, count in there["made"].items():
-        yield f"| {kind} | {count} | {count - survived[kind]} | {survived[kind] or ''} |"
+    made = [(k, n, n - survived[k], survived[k] or "") for k, n in there["made"].items()]
+    yield table(["mistake", "made", "noticed", "not"], made)
     for one in there["survivors"]:
         name = one["place"]
         # the notebook may since have been merged into another

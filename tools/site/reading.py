@@ -15,6 +15,7 @@ from math import ceil
 import yaml
 from sphinx.util.docutils import SphinxDirective
 
+from tools import cells
 from tools.cells import FENCE, text_of, title_of
 from tools.files import NOTEBOOKS, ROOT, demand
 
@@ -78,23 +79,19 @@ def reading_list(number):
 
 def table():
     """A table with a row for each session, and the sums."""
-    lines = [
-        "| session | core reading | minutes | then hand in | its minutes |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for number, session in sessions().items():
         plan = (TEACHING / f"session-{number}.md").read_text("utf-8").partition("\n")[0]
         pages = ", ".join(link(page, short=True) for page in session["core"])
         name = session.get("assignment")
-        work = f"`{name}` | {assignment_minutes(name)}" if name else "nothing | "
-        plan = plan.removeprefix("# Session ")
-        lines.append(
-            f"| [{plan}](session-{number}.md) | {pages} | {core_minutes(number)} | {work} |"
-        )
+        work = (f"`{name}`", assignment_minutes(name)) if name else ("nothing", "")
+        plan = f"[{plan.removeprefix('# Session ')}](session-{number}.md)"
+        rows.append((plan, pages, core_minutes(number), *work))
     names = [session["assignment"] for session in sessions().values() if "assignment" in session]
     reading, work = sum(map(core_minutes, sessions())), sum(map(assignment_minutes, names))
     sums = [f"{total} ({total / 60:.1f} hours)" for total in (reading, work)]
-    return "\n".join([*lines, f"| all four | | {sums[0]} | | {sums[1]} |"])
+    head = ["session", "core reading", "minutes", "then hand in", "its minutes"]
+    return cells.table(head, [*rows, ("all four", "", sums[0], "", sums[1])])
 
 
 def core_minutes(number):
