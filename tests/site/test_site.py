@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from site_files import SITE, anchors, links_of, soup
 
 from tools.files import NOTEBOOKS
-from tools.site.lighter import lighter
+from tools.site.lighter import icons_of
 
 START = "index.html"  # only redirects to the first page
 PAGES = sorted(
@@ -84,11 +84,10 @@ def test_a_page_is_light(page):
     assert weight(SITE / page) <= HEAVIEST
 
 
-def test_only_styles_that_no_page_uses_are_removed():
-    kept = [".shown b{c:d}", ".lost,.shown{c:d}", "a:not(.lost){c:d}", ".bs-tooltip-top{c:d}",
-            "@media print{", ".shown:hover{c:d}", "}", "from{c:d}"]  # fmt: skip
-    gone = [".lost{c:d}", ".shown .lost{c:d}"]
-    assert lighter("".join(kept + gone), {"shown"}) == "".join(kept)
+def test_only_icons_that_no_page_shows_are_removed():
+    css = '.fa-a:before,.fa-b:before{content:"\\f001"}.fa-c:before{content:"\\f002"}'
+    css += '@media print{.menu:after{content:"\\f003"}}'
+    assert icons_of(css, {"fa-b"}) == {0xF001, 0xF003}
 
 
 # ---- in Chromium ------------------------------------------------------------------

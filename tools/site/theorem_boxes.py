@@ -17,6 +17,7 @@ from sphinx.transforms import SphinxTransform
 
 from tools.site.register import BOX_TITLE
 
+#: What the first check of a page links to.
 HOW_JUDGED = "00-how-this-book-proves-things.html#how-a-number-is-judged"
 
 
@@ -24,36 +25,38 @@ class TheoremBoxes(SphinxTransform):
     default_priority = 870  # before MyST resolves links inside a page, at 879
 
     def apply(self):
-        anchors = {}
-        for quote in list(self.document.findall(nodes.block_quote)):
-            title = opening(quote)
-            theorem = title and title.astext().replace("’", "'").rstrip(".")  # with straight quotes
-            found = theorem and BOX_TITLE.fullmatch(theorem)
-            if not found:
-                continue
-            slug = nodes.make_id(found["name"])
-            anchors[slug] = (quote.line, slug, f"{found['kind']} {found['number']}")
-            quote["ids"].append(slug)
-            quote["classes"].append("theorem-box")
-            title["classes"].append("theorem-box-title")
-            mark_parts(quote)
-            for cell in list(self.document.findall(is_cell)):
-                if f"PASS  {theorem}:" in printed(cell) and check_anchor(slug) not in anchors:
-                    cell["ids"].append(check_anchor(slug))
-                    check = (cell.line, check_anchor(slug), f"Check of {theorem}")
-                    anchors[check_anchor(slug)] = check
-            place = title.parent.index(title) + 1
-            title.parent.insert(place, permalink(slug, "Link to this theorem"))
-        self.publish(anchors)
+        checks = list(checks_in(self.document))
+        quotes = list(self.document.findall(nodes.block_quote))
+        anchors = {anchor[1]: anchor for quote in quotes for anchor in boxed(quote, checks)}
+        for cell, _ in checks[:1]:
+            link = nodes.reference("", "How a number is judged", refuri=HOW_JUDGED)
+            explained = nodes.paragraph("", "", link, classes=["how-judged"])
+            cell.parent.insert(cell.parent.index(cell) + 1, explained)
         anchor_equations(self.document)
-        explain_first_check(self.document)
-
-    def publish(self, anchors):
-        """Register the anchors with MyST, for links within this page and from other pages."""
+        # register the anchors with MyST, for links within this page and from other pages
         within = getattr(self.document, "myst_slugs", {})
         self.document.myst_slugs = {**within, **anchors}
         metadata = self.env.metadata[self.env.docname]
         metadata["myst_slugs"] = {**metadata.get("myst_slugs", {}), **anchors}
+
+
+def boxed(quote, checks):
+    """Make a box of a quote that states a theorem; yield its anchor, and the anchor of its check."""
+    title = opening(quote)
+    theorem = title and title.astext().replace("’", "'").rstrip(".")  # with straight quotes
+    found = theorem and BOX_TITLE.fullmatch(theorem)
+    if not found:
+        return
+    slug = nodes.make_id(found["name"])
+    yield quote.line, slug, f"{found['kind']} {found['number']}"
+    quote["ids"].append(slug)
+    quote["classes"].append("theorem-box")
+    title["classes"].append("theorem-box-title")
+    mark_parts(quote)
+    title.parent.insert(title.parent.index(title) + 1, permalink(slug, "Link to this theorem"))
+    for cell in [cell for cell, said in checks if f"PASS  {theorem}:" in said][:1]:
+        cell["ids"].append(check_anchor(slug))
+        yield cell.line, check_anchor(slug), f"Check of {theorem}"
 
 
 def check_anchor(slug):
@@ -61,17 +64,15 @@ def check_anchor(slug):
     return f"{slug}-check"
 
 
-def is_cell(node):
-    return isinstance(node, nodes.container) and "cell" in node["classes"]
-
-
-def printed(cell):
-    return "".join(
-        block.astext()
-        for output in cell.findall(nodes.container)
-        if "cell_output" in output["classes"]
-        for block in output.findall(nodes.literal_block)
-    )
+def checks_in(document):
+    """Yield (cell, what it prints) for each cell of a page that prints a passed check."""
+    for cell in document.findall(nodes.container):
+        if "cell" in cell["classes"]:
+            outputs = [c for c in cell.findall(nodes.container) if "cell_output" in c["classes"]]
+            blocks = [block for output in outputs for block in output.findall(nodes.literal_block)]
+            said = "".join(block.astext() for block in blocks)
+            if "PASS  " in said:
+                yield cell, said
 
 
 def opening(quote):
@@ -93,15 +94,6 @@ def mark_parts(quote):
         elif part.astext() == "Evidence:":
             part["classes"].append("theorem-box-evidence")
             part.next_node(siblings=True, descend=False)["classes"].append("theorem-box-evidence")
-
-
-def explain_first_check(document):
-    """Below the first check of a page, link to the section that says how a number is judged."""
-    checks = [cell for cell in document.findall(is_cell) if "PASS  " in printed(cell)]
-    for cell in checks[:1]:
-        link = nodes.reference("", "How a number is judged", refuri=HOW_JUDGED)
-        place = cell.parent.index(cell) + 1
-        cell.parent.insert(place, nodes.paragraph("", "", link, classes=["how-judged"]))
 
 
 def anchor_equations(document):
