@@ -16,7 +16,6 @@ EXTENSIONS = (
     "reading",
     "live_proofs",
     "mutants_page",
-    "search_words",
     "lighter",
 )
 
