@@ -26,6 +26,7 @@ import nbformat
 import yaml
 
 from tools.colab import with_opening
+from tools.execute_notebooks import KERNEL
 from tools.files import ROOT, as_text, demand, read_notebook, write
 
 SOURCES = ROOT / "book" / "teaching" / "assignments"
@@ -110,10 +111,9 @@ def sheet(chapter, seed):
     """The source version of a chapter's sheet."""
     made = drawn(families()[chapter], random.Random(f"{seed}, {chapter}"))
     title = {"id": f"sheet-{chapter:02}", "title": f"Chapter {chapter}"}
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return nbformat.v4.new_notebook(
         cells=[cell_of({**made, "chapter": chapter}, **cell) for cell in read_yaml("sheet.yml")],
-        metadata={"assignment": title, "kernelspec": kernel},
+        metadata={"assignment": title, "kernelspec": KERNEL},
     )
 
 

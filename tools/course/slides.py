@@ -61,8 +61,6 @@ MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 #: A row of the table “Plan”, and the question at the end of a plan.
 ROW = re.compile(r"^\| (?P<minutes>\d+) \| (?P<what>.+?) \| (?P<how>.+?) \|", re.MULTILINE)
 EXIT = re.compile(r"^## Exit question\s+(.+?)\s+<details>", re.MULTILINE | re.DOTALL)
-#: A letter with an index, as programs print it: b_K, Σ_k≤d.
-INDEXED = re.compile(r"\b([^\W\d_])_([^\W_](?:≤\w)?)(?![a-z0-9_])")
 #: An exercise of a sheet: the text between its heading and its solution.
 EXERCISE = re.compile(
     r"^### Exercise (?P<number>\d+[A-Z]) · (?P<name>.+?)\s*$\s*"
@@ -93,8 +91,7 @@ def write_pages(folder):
     """Write the pages and the files that they share; return {name: deck}."""
     copy_assets(folder / "assets")
     sources, template = read_sources(), TEMPLATES.get_template("template.html")
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DECKS.glob("*.yml"))}
-    decks = {name: yaml.safe_load(text) for name, text in texts.items()}
+    decks = {path.stem: yaml.safe_load(path.read_bytes()) for path in sorted(DECKS.glob("*.yml"))}
     for name, deck in decks.items():
         slides = slides_of(name, deck["sections"], sources)
         write(folder / f"{name}.html", template.render(deck=deck, slides=slides))
@@ -195,10 +192,9 @@ def cell_part(cell, part):
     """A cell as HTML: the marked excerpts of a text, or all of it; for code, what `as` names."""
     if cell.cell_type == "markdown":
         texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
-        number = part.get("excerpt")
-        return block(
-            "text", markdown("\n\n".join(texts if number is None else [texts[number - 1]]))
-        )
+        if "excerpt" in part:
+            texts = [texts[part["excerpt"] - 1]]
+        return block("text", markdown("\n\n".join(texts)))
     return KINDS[part["as"]](cell, part)
 
 
@@ -214,13 +210,8 @@ def printed(cell, part):
     values = [output.data for output in cell.outputs if "data" in output]
     said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
     lines = chosen_lines("\n".join(text.strip("\n") for text in said), part).split("\n")
-    shown = (block("line", f"<span>{typeset_letters(line) or '&nbsp;'}</span>") for line in lines)
+    shown = (block("line", f"<span>{escape(line) or '&nbsp;'}</span>") for line in lines)
     return block("print columns" if part.get("columns") else "print", "".join(shown))
-
-
-def typeset_letters(line):
-    """A printed line as HTML, in which b_K has an index."""
-    return INDEXED.sub(r'<span class="indexed">\1<sub>\2</sub></span>', escape(line))
 
 
 def chosen_lines(text, part):

@@ -25,13 +25,7 @@ OFFERED = {
     "instructor.zip": ("_build/course", "For its teacher: also solutions, slides and a grader"),
 }
 #: No file is offered that is older than one of these sources.
-SOURCES = (
-    "_*.yml",
-    "notebooks/*.ipynb",
-    "book/**/*.*",
-    "tools/site/print_pdf.*",
-    "tools/site/one_page.*",
-)
+SOURCES = ("_*.yml", "notebooks/*.ipynb", "book/**/*.*", "tools/site/*.*")
 
 
 def made(root, name):
