@@ -39,15 +39,12 @@ class Condition:
         """Whether the condition holds in a sample, by a margin."""
         if self.relation in (SMOOTH, EXISTS):
             return True  # the functions of a sample are smooth, and its draws take two values
-        places = self.about.args[1:]
-        try:  # a letter that the line lacks raises KeyError
+        size = lambda p: range(1, sample.value(p.args[0]) + 1)
+        try:
             entry = sample.value(self.about)
-            ranges = [
-                range(1, sample.value(p.args[0]) + 1) if p.op == "POS" else (0.0, 0.7)
-                for p in places
-            ]
+            ranges = [size(p) if p.op == "POS" else (0.0, 0.7) for p in self.about.args[1:]]
             values = [entry(*at) for at in itertools.product(*ranges)]
-        except KeyError:
+        except KeyError:  # the line lacks a letter of the condition
             return True
         return all(v >= 0 if self.relation == "≥ 0" else abs(v) > 1e-3 for v in values)
 
@@ -63,7 +60,7 @@ class Condition:
 def in_words(conditions, offered):
     """The kernel's conditions as printed: as offered phrases where these fit, else unchanged."""
     left, chosen = set(conditions), []
-    known = {phrase: says(phrase) or frozenset() for phrase in set(offered)}
+    known = {phrase: says(phrase) for phrase in set(offered)}
     for phrase in sorted(known, key=lambda h: (-len(known[h]), *_by_print(h))):
         said = known[phrase]
         if said <= conditions and said & left:
@@ -79,12 +76,14 @@ def _by_print(hypothesis):
 
 
 @lru_cache(maxsize=None)
-def says(phrase):
-    """The kernel's conditions that a phrase expresses, or None."""
+def says(hypothesis):
+    """The kernel's conditions that a printed hypothesis expresses; none if they never hold."""
+    if isinstance(hypothesis, Condition):
+        return frozenset({(hypothesis.relation, hypothesis.about)})
     try:
-        return _said(phrase)
+        return _said(hypothesis) if isinstance(hypothesis, NonZero) else frozenset()
     except ProofError:
-        return None
+        return frozenset()
 
 
 def never_holds(phrase):

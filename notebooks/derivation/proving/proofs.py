@@ -13,7 +13,7 @@ import sympy as sp
 from sympy.core.cache import clear_cache
 
 from ..kernel import rules, sorts
-from ..kernel.terms import NUM, SIZE, ProofError
+from ..kernel.terms import NUM, SIZE, ProofError, must
 from ..language import matrices
 from ..language.letters import Bijection, Family, written
 from ..language.matrices import Expression, operations_in
@@ -118,10 +118,8 @@ class Derivation:
 
     def qed(self, label: str = "") -> Theorem:
         """The theorem that the first expression equals the last; ``label`` becomes its number."""
-        if len(self.lines) < 2:
-            raise ProofError(f"{self.name}: a proof needs at least one line")
-        if self._local:
-            raise ProofError(f"{self.name}: a part of an induction is not a theorem by itself")
+        must(len(self.lines) > 1, "{}: a proof needs at least one line", self.name)
+        must(not self._local, "{}: a part of an induction is not a theorem by itself", self.name)
         return _theorem(self.name, label, self.lines, self._proved, (self,))
 
     def _repr_latex_(self):
@@ -157,54 +155,40 @@ class Induction:
 
     def __init__(self, name: str, t: sp.Symbol, lhs: Expression, rhs: Expression):
         name = checked_title("the name of a proof", name)
-        if not (isinstance(t, sp.Symbol) and t.is_integer and t.is_positive):
-            raise ProofError(f"{name}: induction runs over a size symbol, not {t}")
+        size = isinstance(t, sp.Symbol) and t.is_integer and t.is_positive
+        must(size, "{}: induction runs over a size symbol, not {}", name, t)
         check_shapes(name, lhs, rhs)
         self._name, self._t, self._lhs, self._rhs = name, t, lhs, rhs
         self._parts: dict[str, Derivation] = {}
 
     def base(self, write: Callable) -> Induction:
         """Prove the claim at 1; ``write`` receives the derivation to continue."""
-        at_one = Substitution(symbols={self._t: sp.S.One})
-        self._parts["base"] = self._part("base", at_one, write)
-        return self
+        return self._part("base", sp.S.One, write)
 
     def step(self, write: Callable) -> Induction:
         """Prove the claim at t + 1; ``write`` receives the derivation and the claim at t."""
-        hypothesis = Given(self._lhs, self._rhs, INDUCTION)
-        after = Substitution(symbols={self._t: join(self._t, 1)})
-        self._parts["step"] = self._part("step", after, write, hypothesis)
-        return self
+        return self._part("step", join(self._t, 1), write, Given(self._lhs, self._rhs, INDUCTION))
 
-    def _part(self, part, at, write, *hypothesis):
-        start, goal = at(self._lhs), at(self._rhs)
+    def _part(self, part, value, write, *hypothesis):
+        start, goal = map(Substitution(symbols={self._t: value}), (self._lhs, self._rhs))
         derivation = Derivation(f"{self._name}, {part}", start)
         derivation._local = hypothesis
         line = written(f"{self._name}, {part}", write, derivation, *hypothesis)
-        if line is None:
-            raise ProofError(
-                f"{self._name}, {part}: the function returned nothing: return the line"
-            )
-        if len(derivation.lines) < 2:
-            raise ProofError(f"{self._name}, {part}: a proof needs at least one line")
-        if line is not derivation or not proof_search.same(derivation.lines[-1][0], goal):
-            last = derivation.lines[-1][0]
-            raise ProofError(f"{self._name}, {part}: ends with {last!r}, not with {goal!r}")
-        return derivation
+        where, last = f"{self._name}, {part}", derivation.lines[-1][0]
+        must(line is not None, "{}: the function returned nothing: return the line", where)
+        must(len(derivation.lines) > 1, "{}: a proof needs at least one line", where)
+        ends = line is derivation and proof_search.same(last, goal)
+        must(ends, "{}: ends with {!r}, not with {!r}", where, last, goal)
+        self._parts[part] = derivation
+        return self
 
     def qed(self, label: str = "") -> Theorem:
         """The theorem for every t, once base and step are proved."""
-        if set(self._parts) != {"base", "step"}:
-            raise ProofError(f"{self._name}: an induction needs a base and a step")
+        both = set(self._parts) == {"base", "step"}
+        must(both, "{}: an induction needs a base and a step", self._name)
         base, step, t = self._parts["base"], self._parts["step"], self._t.name
-        lines = (
-            (self._lhs, (), ""),
-            (
-                self._rhs,
-                (Reason(f"induction on ${Latex().name(t)}$", f"induction on {Text().name(t)}"),),
-                "",
-            ),
-        )
+        by = Reason(f"induction on ${Latex().name(t)}$", f"induction on {Text().name(t)}")
+        lines = (self._lhs, (), ""), (self._rhs, (by,), "")
         try:
             proved = proof_search.induction(
                 self._t, self._lhs, self._rhs, base._proved, step._proved
@@ -259,8 +243,8 @@ def proves(theorem: Theorem, lhs: Expression, rhs: Expression, needs=()) -> bool
     for side in (lhs, rhs):
         check_expression("proves", side)
     needs = (needs,) if isinstance(needs, str) else needs or ()
-    if not (isinstance(needs, (tuple, list, set)) and all(isinstance(x, str) for x in needs)):
-        raise ProofError("proves: hypotheses are given in plain text, as a theorem prints them")
+    fits = isinstance(needs, (tuple, list, set)) and all(isinstance(x, str) for x in needs)
+    must(fits, "proves: hypotheses are given in plain text, as a theorem prints them")
     return (
         type(theorem) in (Theorem, Instance)
         and {h.show(Text()) for h in theorem.hypotheses} <= set(needs)
@@ -276,18 +260,14 @@ def _needs_are_about(theorem, sides):
 
     A text in ``needs`` does not show a letter's shape or kind, so another letter could be meant.
     """
+    kinds = Family, Bijection, sp.Symbol
+    letters = lambda xs: set().union(*[x.free(kind) for x in xs for kind in kinds])
+    used = lambda xs: {o for x in xs for y in x.walk() for o in operations_in(y)}
+    words = lambda xs: {o for o in used(xs) if type(o.word) not in _BOOKS}
     assumed = [x for h in theorem.hypotheses for x in h.sides()]
-    letters = lambda xs: set().union(
-        *[x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() for x in xs]
-    )
-    words = lambda xs: {
-        o for x in xs for y in x.walk() for o in operations_in(y) if type(o.word) not in _BOOKS
-    }
-    return (
-        words(assumed) <= words(sides)
-        and letters(assumed) <= letters(sides)
-        and all(_condition_is_about(h.about, sides) for h in theorem.hypotheses if not h.sides())
-    )
+    in_index_form = [h.about for h in theorem.hypotheses if not h.sides()]
+    known = words(assumed) <= words(sides) and letters(assumed) <= letters(sides)
+    return known and all(_condition_is_about(about, sides) for about in in_index_form)
 
 
 def _condition_is_about(about, sides):

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from ..kernel.terms import ProofError
+from ..kernel.terms import ProofError, must
 from ..language.letters import Law
 from ..language.matrices import Expression
 from ..language.shapes import shape_text
@@ -23,8 +23,8 @@ class Definition:
     word: Word
 
     def __post_init__(self):
-        if not isinstance(self.word, Word):
-            raise ProofError(f"unfold takes a word that has a definition, not {self.word!r}")
+        fits = isinstance(self.word, Word)
+        must(fits, "unfold takes a word that has a definition, not {!r}", self.word)
 
     def __str__(self):
         return f"definition of {self.word.name}"
@@ -109,8 +109,8 @@ def title_of(reason):
 
 def check_expression(where, x):
     check_written(where, "the expression", x)
-    if type(x) is not Expression:  # a subclass could print anything
-        raise ProofError(f"{where}: expected an expression of the book, not {x!r}")
+    fits = type(x) is Expression  # a subclass could print anything
+    must(fits, "{}: expected an expression of the book, not {!r}", where, x)
 
 
 def checked_title(what, title):
@@ -120,21 +120,20 @@ def checked_title(what, title):
     """
     check_words(what, title)
     letters = [unicodedata.name(c, "").split()[:1] for c in title if c.isalpha()]
-    if any(script not in (["LATIN"], ["GREEK"]) for script in letters) or set("“”") & {*title}:
-        raise ProofError(f"{what} must be in Latin and Greek letters, without quotation marks")
+    fits = all(script in (["LATIN"], ["GREEK"]) for script in letters) and not set("“”") & {*title}
+    must(fits, "{} must be in Latin and Greek letters, without quotation marks", what)
     return " ".join(title.split())
 
 
 def check_label(label):
     """Refuse a label that is neither empty nor numbered like "Theorem 3.2"."""
     check_words("the label of a theorem", label)
-    if label and not re.fullmatch(r"[A-Z][a-z]+ [0-9A-Z]+(\.[0-9]+)*[a-z]?", label):
-        raise ProofError(f'the label of a theorem must be like "Theorem 3.2", not {label!r}')
+    fits = not label or re.fullmatch(r"[A-Z][a-z]+ [0-9A-Z]+(\.[0-9]+)*[a-z]?", label)
+    must(fits, 'the label of a theorem must be like "Theorem 3.2", not {!r}', label)
 
 
 def check_written(where, what, x):
-    if x is ...:
-        raise ProofError(f"{where}: {what} is still to be written, in place of ...")
+    must(x is not ..., "{}: {} is still to be written, in place of ...", where, what)
 
 
 def check_shapes(where, a, b):

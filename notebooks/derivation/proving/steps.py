@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..kernel import rules
 from ..kernel.polynomials import MOST_STEPS, NotWorkedOut
-from ..kernel.terms import ProofError
+from ..kernel.terms import ProofError, must
 from ..language.omitted_arguments import brief_words, kept_back_in
 from ..language.letters import LAWS, Family, Law
 from ..language.nonzero import NonZero
@@ -71,10 +71,9 @@ class Step:
     def _in_words(self, error):
         """The text of a kernel error; a condition that never holds is put in a reader's words."""
         phrases = [h for h in self.offered() if isinstance(h, NonZero)]
-        never = next(filter(hypotheses.never_holds, phrases), None)
-        return (
-            f"it needs that {never.show(Text())}, which never holds" if never else readable(error)
-        )
+        for never in filter(hypotheses.never_holds, phrases):
+            return f"it needs that {never.show(Text())}, which never holds"
+        return readable(error)
 
     @staticmethod
     def _words(reasons):
@@ -149,14 +148,12 @@ def checked_reason(where, reason):
     check_written(where, "a reason", reason)
     if type(reason) is Theorem:
         reason = reason()
-    if isinstance(reason, Law) and not any(reason is law for law in LAWS):
-        raise ProofError(f"{where}: {reason.name!r} is not a law of this checker")
+    forged = isinstance(reason, Law) and not any(reason is law for law in LAWS)
+    must(not forged, "{}: {!r} is not a law of this checker", where, reason)
     if isinstance(reason, Word):
         raise ProofError(f"{where}: write unfold({reason.name}) to use its definition")
-    if type(reason) not in (Law, Definition, Instance, Given):
-        raise ProofError(
-            f"{where}: {reason!r} is not a reason: name a law, unfold(word), a theorem or a given"
-        )
+    complaint = "{}: {!r} is not a reason: name a law, unfold(word), a theorem or a given"
+    must(type(reason) in (Law, Definition, Instance, Given), complaint, where, reason)
     return reason
 
 

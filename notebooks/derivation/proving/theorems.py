@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import chain
 
 from ..kernel import rules
-from ..kernel.terms import LAW, ProofError
+from ..kernel.terms import LAW, ProofError, must
 from ..language.letters import Family
 from ..language.matrices import Expression
 from ..language.name_clashes import check_indices, check_names
 from ..language.nonzero import NonZero
 from ..language.substitution import Substitution
 from ..printing.notation import readable
-from . import hypotheses, proof_search
+from . import proof_search
 from .display import latex_of, text_of
-from .hypotheses import in_words, offered_by
+from .hypotheses import in_words, offered_by, says
 from .reasons import Given, Reason
 
 
@@ -76,10 +76,8 @@ class Theorem:
 
     def __call__(self, /, *unnamed, **meant) -> Instance:
         """Return an instance: each keyword replaces a letter, permutation, scalar or size."""
-        if unnamed:
-            raise ProofError(
-                f"{self.title}: name the letter that it replaces, as in theorem(X=...)"
-            )
+        complaint = "{}: name the letter that it replaces, as in theorem(X=...)"
+        must(not unnamed, complaint, self.title)
         put = Substitution.checked(self, meant)
         lhs, rhs = put(self.lhs), put(self.rhs)
         offered = [(h, h.substituted(put)) for h in self.hypotheses]
@@ -87,9 +85,8 @@ class Theorem:
         try:
             proved = proof_search.instance(self.proved, put, lhs, rhs, assumed)
         except rules.Differ:
-            raise ProofError(
-                f"{self.title} does not imply this: distinct draws must stay distinct, and 2 n is not the size 4"
-            ) from None
+            kept = "distinct draws must stay distinct, and 2 n is not the size 4"
+            raise ProofError(f"{self.title} does not imply this: {kept}") from None
         except ProofError as error:
             raise ProofError(f"{self.title}: {readable(error)}") from None
         needed = [h for value in put.values() for h in offered_by(value, ())]
@@ -116,14 +113,8 @@ class Instance(Theorem):
 
     def reversed(self) -> Instance:
         """The instance read from right to left."""
-        return _instance(
-            rules.reverse(self.proved),
-            self.name,
-            self.rhs,
-            self.lhs,
-            self.hypotheses,
-            self.random,
-        )
+        proved, name, sides = rules.reverse(self.proved), self.name, (self.rhs, self.lhs)
+        return _instance(proved, name, *sides, self.hypotheses, self.random)
 
 
 def _instance(proved, name, lhs, rhs, hypotheses, random):
@@ -151,28 +142,22 @@ def printed_hypotheses(proved, offered):
     return (*in_words(proved.conditions, phrases), *equations)
 
 
-def _conditions_of(hypothesis):
-    """The kernel's conditions that a printed hypothesis expresses."""
-    if isinstance(hypothesis, hypotheses.Condition):
-        return {(hypothesis.relation, hypothesis.about)}
-    return hypotheses.says(hypothesis) or set() if isinstance(hypothesis, NonZero) else set()
-
-
 def _check_that_it_prints(theorem):
     """Refuse a theorem that would print something other than what the kernel has proved."""
     proved, printed = theorem.proved, {(theorem.lhs.function, theorem.rhs.function)}
     assumed = {(h.lhs.function, h.rhs.function) for h in theorem.hypotheses if isinstance(h, Given)}
-    said = set().union(*[_conditions_of(h) for h in theorem.hypotheses])
+    said = set().union(*[says(h) for h in theorem.hypotheses])
     terms = [proved.lhs, proved.rhs, *[x for _, x in proved.conditions], *chain(*assumed)]
     laws = {x.args[0] for t in terms for x in t.letters if x.args[1] == LAW}
     sides = [x for h in theorem.hypotheses for x in h.sides()]
     drawn = {f for x in (theorem.lhs, theorem.rhs, *sides) for f in _draws_in(x)}
-    if (
-        {(proved.lhs, proved.rhs)} != printed
-        or assumed != set(proved.hypotheses)
-        or not proved.conditions <= said
-        or not laws <= {f.name for f in theorem.random}
-        or not drawn <= {*theorem.random}
-        or len({f.name for f in theorem.random}) < len(theorem.random)
-    ):
-        raise ProofError(f"{theorem.title} would print something other than what was proved")
+    names = [f.name for f in theorem.random]
+    prints = (
+        {(proved.lhs, proved.rhs)} == printed
+        and assumed == set(proved.hypotheses)
+        and proved.conditions <= said
+        and laws <= set(names)
+        and drawn <= {*theorem.random}
+        and len(set(names)) == len(names)
+    )
+    must(prints, "{} would print something other than what was proved", theorem.title)

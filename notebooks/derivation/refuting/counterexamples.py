@@ -16,9 +16,9 @@ import sympy as sp
 from sympy.printing.str import StrPrinter
 
 from ..kernel import terms as k
-from ..kernel.terms import ProofError
+from ..kernel.terms import must
 from ..language.omitted_arguments import brief_words, kept_back_in
-from ..language.letters import Bijection, Family, Index, kernel_letter, number
+from ..language.letters import Bijection, Family, kernel_letter, number
 from ..language.matrices import Expression, expression
 from ..language.name_clashes import check_names
 from ..language.line_breaks import aligned, equation_rows
@@ -64,56 +64,42 @@ class Counterexample:
         self.sizes, self.values, self.at, self.claim = sizes, values, at, claim
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
-    def _draws(self, style):
-        """Words that say how the claim's draws are distributed in this instance, or ""."""
+    def _parts(self, style):
+        """(the claim, the sizes, the values, how the sides differ, how draws are distributed)."""
+        claim = telling_sizes(*self.claim)
+        sizes = [f"{style.name(k)} = {v}" for k, v in self.sizes.items()]
+        values = [f"{style.name(k)} = {_show_value(style, v)}" for k, v in self.values.items()]
+        differ = style.unequal.join(_show_number(style, x) for x in (self.lhs, self.rhs))
+        if self.at != (1, 1):
+            differ += style.text(f" at row {self.at[0]}, column {self.at[1]}")
         families = set().union(*[x.atoms(Family) for x in self.claim])
         names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
-        words = style.text(": ± the deviation, by fair coins)")
-        return style.text("(") + names + words if names else ""
-
-    def _lines(self, style):
-        equals = " = "
-        yield ", ".join(style.name(k) + equals + str(v) for k, v in self.sizes.items())
-        yield ", ".join(
-            style.name(k) + equals + _show_value(style, v) for k, v in self.values.items()
-        )
-        yield style.unequal.join(self._both(style))
-
-    def _both(self, style):
-        if isinstance(style, Latex):
-            return sp.latex(self.lhs), sp.latex(self.rhs)
-        return [_Plain().doprint(x).replace("**", "^") for x in (self.lhs, self.rhs)]
+        coins = style.text("(") + names + style.text(": ± the deviation, by fair coins)")
+        return claim, ", ".join(sizes), ", ".join(values), differ, names and coins
 
     def _repr_latex_(self):
         style = Latex(brief_words(self.claim))
-        sizes, values, differ = self._lines(style)
+        claim, sizes, values, differ, draws = self._parts(style)
         without = self.without and wrap(f"without “{self.without}”:", WIDEST_WORDS)
-        claim = equation_rows(*telling_sizes(*self.claim), style)
-        where = "" if self.at == (1, 1) else rf"\text{{ at row {self.at[0]}, column {self.at[1]}}}"
+        stated = *map(style.text, without), *equation_rows(*claim, style), *kept_back_in(style)
         at = style.text("is false at " if sizes or values else "is false:") + (sizes or values)
-        draws = self._draws(style)
-        claim = (*map(style.text, without), *claim, *kept_back_in(style))
-        parts = (*claim, at, sizes and values, differ + where, draws)
-        return f"$${aligned([f'& {row}' for row in parts if row])}$$"
+        rows = *stated, at, sizes and values, differ, draws
+        return f"$${aligned([f'& {row}' for row in rows if row])}$$"
 
     def __str__(self):
-        return self._show_without() + self._show_instance()
+        return self._in_text("")
 
     def __repr__(self):
         """The text includes the claim, so that a notebook's output changes if the claim does."""
         style = Text(brief_words(self.claim))
-        claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
-        claim = "; ".join([claim, *kept_back_in(style)])
-        return f"{self._show_without()}{claim} is false: {self._show_instance()}"
+        claim = " = ".join(x.show(style) for x in self._parts(style)[0])
+        return self._in_text("; ".join([claim, *kept_back_in(style)]) + " is false: ")
 
-    def _show_without(self):
-        return f"without “{self.without}”: " if self.without else ""
-
-    def _show_instance(self):
-        sizes, values, differ = self._lines(Text())
-        where = "" if self.at == (1, 1) else f" at row {self.at[0]}, column {self.at[1]}"
-        where += f" {self._draws(Text())}".rstrip()
-        return f"{sizes + '; ' if sizes else ''}{values + ': ' if values else ''}{differ}{where}"
+    def _in_text(self, claim):
+        without = f"without “{self.without}”: " if self.without else ""
+        _, sizes, values, differ, draws = self._parts(Text())
+        at = (sizes and sizes + "; ") + (values and values + ": ")
+        return f"{without}{claim}{at}{differ} {draws}".rstrip()
 
 
 class _Plain(StrPrinter):
@@ -123,11 +109,15 @@ class _Plain(StrPrinter):
         return "e"
 
 
+def _show_number(style, x):
+    return sp.latex(x) if isinstance(style, Latex) else _Plain().doprint(x).replace("**", "^")
+
+
 def _show_value(style, value):
     if not isinstance(value, sp.MatrixBase):
         return str(value)
     if value.shape == (1, 1):
-        return sp.latex(value[0, 0]) if isinstance(style, Latex) else str(value[0, 0])
+        return str(value[0, 0])
     if value.cols == 1:
         return style.transposed(_show_value(style, value.T))
     if isinstance(style, Latex):
@@ -145,12 +135,12 @@ def counterexample(
     Counterexample, or a NoCounterexample, which is falsy and proves nothing.  Raises ProofError if
     the two shapes differ.
     """
-    if expression(lhs, "counterexample").axes != expression(rhs, "counterexample").axes:
-        raise ProofError("the two sides of a claim must have one shape")
+    shapes = {expression(x, "counterexample").axes for x in (lhs, rhs)}
+    must(len(shapes) == 1, "the two sides of a claim must have one shape")
     check_words("a hypothesis", without)
     check_names("a claim", [lhs, rhs])
-    if _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES:
-        raise ProofError("its matrices are too large to look for a counterexample")
+    large = _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES
+    must(not large, "its matrices are too large to look for a counterexample")
     search, tried, begun, waiting = _Search(lhs, rhs), 0, time.monotonic(), sys.stderr.isatty()
     for instance in itertools.islice(search.instances(), most_instances):
         if search.steps > MOST_STEPS:
@@ -165,22 +155,15 @@ def counterexample(
         tried += 1
         if at is not None and (found := search.exactly(instance, at)) is not None:
             found.without = without
-            if "e" in {*found.sizes, *found.values} and sp.Tuple(found.lhs, found.rhs).has(
-                sp.E, sp.exp
-            ):
-                raise ProofError("a letter e would print like Euler's number: choose another")
+            euler = sp.Tuple(found.lhs, found.rhs).has(sp.E, sp.exp)
+            clash = euler and "e" in {*found.sizes, *found.values}
+            must(not clash, "a letter e would print like Euler's number: choose another")
             return found
     return NoCounterexample(tried)
 
 
-def _letters(*sides):
-    kinds = Family, Bijection, Index
-    return set().union(*[x.atoms(kind) for x in sides for kind in kinds],
-                       *[x.free_scalars() for x in sides])  # fmt: skip
-
-
 def _entries_of_fixed_size(*sides):
-    families = [x for x in _letters(*sides) if isinstance(x, Family)]
+    families = set().union(*[x.atoms(Family) for x in sides])
     return sum(sp.prod(f.sizes) for f in families if all(s.is_Integer for s in f.sizes))
 
 
@@ -224,16 +207,13 @@ class _Search:
         for family in self.families:
             shape = [2 * max(SIZES) + 1 if s is sp.S.Naturals else size(s) for s in family.sizes]
             values = (1, 0) if family.kind == "mask" else ENTRIES
-            slots += [
-                (family, at, values) for at in itertools.product(*[range(1, n + 1) for n in shape])
-            ]
-        slots += [
-            (s, None, tuple(v for v in SCALARS if v > 0 or not s.is_positive)) for s in self.scalars
-        ]
+            places = itertools.product(*[range(1, n + 1) for n in shape])
+            slots += [(family, at, values) for at in places]
+        for s in self.scalars:
+            slots.append((s, None, tuple(v for v in SCALARS if v > 0 or not s.is_positive)))
         for p in self.permutations:
             slots.append((p, None, tuple(itertools.permutations(range(1, size(p.size) + 1)))))
-        slots += [(k, None, tuple(range(1, size(k.size) + 1))) for k in self.indices]
-        return slots
+        return slots + [(k, None, tuple(range(1, size(k.size) + 1))) for k in self.indices]
 
     def _instance(self, instance, functions):
         """(the `Instance`, its tables of entries, {sequence: the last place that was read})."""
