@@ -24,15 +24,14 @@ from torch import nn
 
 from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
 from .fold.choosing import LONGEST
-from .fold.equality import BOUND, HARMLESS, LOSS
+from .fold.equality import BOUND, HARMLESS, LOSS, apart
+from .fold.reading import OneMove
 from .inputs import WrongInputs, as_call, demand_runs, placed, tensors
 from .models.checkpoints import is_name, load
 from .models.guessing import problem_of
 from .precision import demand_values, one_thread_if_small
 from .shift.factors import Factors
-from .shift.following import Following
 from .shift.living import dead
-from .shift.moves import NOISE, Block, Shift
 from .subject import Subject, exactly, unwrapped
 from .tables import grouped, listed, starred
 
@@ -138,21 +137,9 @@ def _returned(model, call):
 
 
 def _apart(found, expected):
-    """The largest relative difference between outputs that have the same shape in both models."""
-    both = [
-        (a.cpu().double(), b.cpu().double()) for a, b in zip(found, expected) if a.shape == b.shape
-    ]
-    shares = [(a - b).abs().max() / (b.abs().max() or 1) for a, b in both if a.numel()]
-    return torch.stack(shares).max().nan_to_num(math.inf, math.inf).item() if shares else math.inf
-
-
-def _largest(values):
-    low, high = values.aminmax()
-    return max(-low.item(), high.item())
-
-
-def _signs(like):
-    return torch.randint(2, like.shape, generator=torch.Generator().manual_seed(0)) * 2.0 - 1
+    """`apart` of the outputs that have the same shape in both models; infinite if none has."""
+    both = [(a, b) for a, b in zip(found, expected) if a.shape == b.shape]
+    return apart(*zip(*both)) if both else math.inf
 
 
 def _rounded(tensor, dtype):
@@ -169,45 +156,6 @@ def _known(model, stored, others):
         if (at := next(same, None)) is not None:
             found[id(parameter)] = nn.Parameter(others.pop(at), requires_grad=False)
     return found
-
-
-class _Seen(BaseException):  # not caught by a model's `except Exception`
-    """An operation depends on the move being followed."""
-
-
-class Along(Following):
-    """Follows one move {parameter: numbers} up to the first operation that depends on the move.
-
-    Changes below ``rounding`` count as zero; ``plan`` is what `dead` returned for the same run;
-    ``erased`` lists the events in which an operation cancels the move.
-    """
-
-    def __init__(self, parameters, move, rounding, plan):
-        super().__init__(parameters, move)
-        self.erased, self.plan = [], iter(plan)
-        for tensor in parameters.values():
-            blocks = self.shifts[tensor].blocks.items()
-            peak = max(1.0, rounding / NOISE)
-            self._put(tensor, Shift({g: Block(b.values, peak) for g, b in blocks}))
-
-    def see(self, shift, call, words, theorem=None, kind="seen"):
-        super().see(shift, call, words, theorem, kind)
-        if self.failed:
-            raise _Seen
-
-    def _label(self, event, group, touched):
-        if event.kind == "erased" and event.theorem and touched.any():
-            self.erased.append(event)
-
-    def passes(self, run):
-        """Whether no operation of a run depends on the move."""
-        try:
-            with self:
-                outputs = run()
-            self.outputs(outputs)
-        except _Seen:
-            return False
-        return not self.failed
 
 
 class _Side:
@@ -258,17 +206,19 @@ class _Side:
         The move is exact up to ``rounding`` and is scaled to numbers near 1.  Returns None if
         an operation depends on the move, or if the move changes outputs more than rounding does.
         """
-        move, noise = {}, {}
+        move, noise, chance = {}, {}, torch.Generator().manual_seed(0)
         for numbers, by in moves:
             zeros = torch.zeros(self.generic.tensors[numbers.name].numel(), dtype=torch.float64)
+            signs = torch.randint(2, by.shape, generator=chance) * 2.0 - 1
             move.setdefault(numbers.name, zeros.clone())[numbers.index] += by
-            noise.setdefault(numbers.name, zeros)[numbers.index] = rounding * _signs(by)
-        run = Along({n: self.generic.tensors[n] for n in move}, move, rounding, self.plan)
+            noise.setdefault(numbers.name, zeros)[numbers.index] = rounding * signs
+        run = OneMove(self.generic.tensors, move, rounding, self.plan)
         if not run.passes(lambda: self.generic.run(self.call)):
             return None
         if self._changed(move) > max(2 * BOUND, LOSS * self._changed(noise)):
             return None
-        return "".join(f" ({e.words} [{e.theorem}])" for e in run.erased[:1])
+        erased = [e for e in run.events if e.kind == "erased" and e.theorem]
+        return "".join(f" ({e.words} [{e.theorem}])" for e in erased[:1])
 
     def _changed(self, move):
         with self.generic.moved(move):
@@ -363,7 +313,7 @@ class _Judge:
     @staticmethod
     def _moves(group, side, weight):
         """A group's weighted move from first model to second, divided by its largest number."""
-        largest = max(max(_largest(n.values) for n in p.both) for p in group)
+        largest = max(n.values.abs().max() for p in group for n in p.both)
         return [(p.both[side], weight * p.gap / largest) for p in group]
 
     def _what(self, pair):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..shift.following import Following
 from ..shift.moves import NOISE
 from .choosing import Outcome
 from .equality import Bench
@@ -30,20 +29,6 @@ class ShiftedRMSNorm(nn.RMSNorm):
 
     def forward(self, x):
         return super().forward(x) + self.bias
-
-
-class Reaching(Following):
-    """Finds whether some LayerNorm cancels a change (``reached``) and none sees it (``pure``)."""
-
-    reached, pure = False, True
-
-    def note(self, kind, shift, call, words, theorem=None):
-        if kind == "erased" and theorem == "7.1" and self.moves.now(shift):
-            self.reached = True
-
-    def see(self, shift, call, words, theorem=None, kind="seen"):
-        self.pure &= theorem != "7.1" or not self.moves.now(shift)
-        super().see(shift, call, words, theorem, kind)
 
 
 def as_rms_norm(model, inputs=None, *, add_bias=False):
@@ -72,10 +57,11 @@ def centre_writers(bench):
             shape = [1 if a == axis else n for a, n in enumerate(tensor.shape)]
             numbers = torch.randn(shape, generator=torch.Generator().manual_seed(0)).double()
             change = {name: numbers.expand(tensor.shape).contiguous()}
-            one = followed(bench.after, bench.calls, change, Reaching)
-            if one.reached and one.pure and (one.failed or one.unclear):
+            one = followed(bench.after, bench.calls, change, stop=False)
+            at_norms = {e.kind for e in one.events if e.theorem == "7.1"}
+            if at_norms == {"erased"} and one.failed:
                 heard.append(name)
-            elif one.reached and not one.failed:
+            elif at_norms and not one.failed:
                 tensor.data = tensor - tensor.mean(axis, keepdim=True)
                 text = "LayerNorms cancel it [14.2]"
                 bench.rows.append(Outcome("removed", name, "mean", text))

@@ -8,17 +8,20 @@ piece loses the part on which no output depends, such as the mean before a norm.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
 import torch
 
+from ..inputs import variations
 from ..nullity import svd
 from ..report import SYMBOLS
 from ..shift.following import follow
 from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
 from ..tables import listed
-from .reading import Steps, variants
+from .equality import runs
+from .reading import Steps
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
@@ -78,6 +81,16 @@ def split(name, mask, parts, kind="other"):
             mask = mask & ~its
 
 
+def variants(subject, calls):
+    """Yield runs without end: one on all ``calls``, then each on new inputs like one of them."""
+    yield lambda: [out for call in calls for out in subject.run(call)]
+    others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
+    for seed, like in enumerate(itertools.cycle(others), 1):
+        call = next(like)
+        call = call if runs(subject, call, seed) else calls[0]
+        yield lambda call=call, seed=seed: subject.run(call, seed=seed)
+
+
 class Choice:
     """Makes the biases of a subject zero, one piece after the other, as far as its runs allow.
 
@@ -99,20 +112,19 @@ class Choice:
         kinds = {n: "other" if n in own else "statistic" for n in names}
         kinds |= dict.fromkeys(shifts, "shifts") | dict.fromkeys(subject.injected, "made")
         self.pieces = [p for n in names for p in self._pieces(n, parts.get(n, {}), kinds[n])]
-        self.freedom = Freedom(dict(_apart(Freedom.of(self.run.moves), self.pieces)), {})
+        self.freedom = Freedom(_by_piece(Freedom.of(self.run.moves), self.pieces), {})
         first = {"statistic": 0, "made": 2}  # statistics compensate first, new biases last
         self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
 
     def _pieces(self, name, parts, kind):
-        """Yield pieces that contain the numbers of a parameter that some operation used.
+        """The pieces of a parameter that contain numbers which some operation used.
 
         A table of which only some rows were read has no pieces, so it does not move.  A norm's
         stored mean ("statistic") or a new bias ("made") only compensates for other pieces.
         """
         tensor = self.subject.tensors[name]
         met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
-        if tensor.squeeze().dim() < 2 or met.all():
-            yield from split(name, met, parts, kind)
+        return split(name, met, parts, kind) if tensor.squeeze().dim() < 2 or met.all() else ()
 
     def _met(self, name):
         """{event: a mask of those numbers of a parameter that the event directly involves}."""
@@ -278,14 +290,16 @@ def _demand_clear(values):
         raise Unclear("it moves another bias so little that this may be rounding")
 
 
-def _apart(freedom, pieces):
-    """Yield (piece, its `Family`); in these families, pieces stand in for parameter names."""
+def _by_piece(freedom, pieces):
+    """{piece: its `Family`}; in these families, pieces stand in for parameter names."""
+    made = {}
     for family in {id(f): f for f in freedom.families.values()}.values():
         mine = [p for p in pieces if freedom.families[p.name] is family]
+        places = {p: family.places[p.name][p.index] for p in mine}
+        still = torch.ones(len(family.basis), dtype=torch.bool)
+        for rows in places.values():
+            still[rows] = False
         if mine:
-            rows = [family.places[p.name][p.index] for p in mine]
-            order, still = torch.cat(rows), torch.ones(len(family.basis), dtype=torch.bool)
-            still[order] = False
-            basis = _meeting(family.basis, family.basis[still])[order]
-            made = Family(basis, dict(zip(mine, torch.arange(len(order)).split([*map(len, rows)]))))
-            yield from ((piece, made) for piece in mine)
+            basis = _meeting(family.basis, family.basis[still])
+            made |= dict.fromkeys(mine, Family(basis, places))
+    return made

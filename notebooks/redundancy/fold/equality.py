@@ -16,6 +16,7 @@ import contextlib
 import copy
 import inspect
 import itertools
+import math
 
 import torch
 from torch import nn
@@ -23,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ..inputs import as_call, first_line, in_float64, placed, tensors
 from ..subject import Subject, exactly, seeded, unwrapped
-from .reading import CannotFold, idle_matrices_see, runs
+from .reading import CannotFold, idle_matrices_see
 
 #: The relative error in float64 may be at most this times (1 + the length of the longest move).
 BOUND = 1e-12
@@ -52,10 +53,10 @@ class Bench:
                 raise ValueError(f"{type(self.model).__name__} has no parameters")
             call = placed(in_float64(as_call(self.model, inputs)), "cpu")
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
-            even_chances(self.before.model.cpu())
-            self.before.renew()
         except (ValueError, TypeError) as reason:  # the model is quantised, or no inputs were found
             raise CannotFold(str(reason)) from None
+        even_chances(self.before.model.cpu())
+        self.before.renew()
         self.rows, self.longest = [], 0.0
         with exactly(), torch.no_grad():
             demand_runs(self.before, call)
@@ -71,17 +72,18 @@ class Bench:
 
     def error(self):
         """(relative error in float64, its bound); raises NotEqual if the error is larger."""
-        bound, worst = BOUND * (1 + self.longest), torch.zeros(())
+        bound = BOUND * (1 + self.longest)
         with exactly(), torch.no_grad():
-            for call, seed in itertools.product(self.calls, self.seeds):
-                found, expected = (s.run(call, seed=seed) for s in (self.after, self.before))
-                worst = torch.maximum(worst, apart(found, expected))
+            worst = max(
+                apart(*(s.run(call, seed=seed) for s in (self.after, self.before)))
+                for call, seed in itertools.product(self.calls, self.seeds)
+            )
         if not worst <= bound:
             raise NotEqual(
                 f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} "
                 f"in float64, where rounding explains {bound:.1e}. No model is returned"
             )
-        return worst.item(), bound
+        return worst, bound
 
     def made(self):
         """A copy of the given model, in its own dtypes, with the modules and numbers of ``after``.
@@ -115,7 +117,7 @@ class Bench:
             return 0.0, 0.0
         with exactly(), torch.no_grad():
             expected = self.before.run(self.calls[0])
-        before, after = (apart(self._outputs(m), expected).item() for m in (self.model, made))
+        before, after = (apart(self._outputs(m), expected) for m in (self.model, made))
         if not after <= max(LOSS * before, HARMLESS):
             raise NotEqual(
                 f"equal in float64, but in {str(self.like.dtype).removeprefix('torch.')} the new "
@@ -135,19 +137,30 @@ class Bench:
 
 
 def demand_runs(subject, call):
-    """Raise CannotFold if a model does not run on its inputs, or if a run replaces a module."""
+    """Raise CannotFold unless a run returns tensors and replaces no module."""
     modules = dict(subject.model.named_modules())
     try:
-        subject.run(call)
+        outputs = subject.run(call)
     except Exception as problem:  # a model may raise anything
         reason = f"the model does not run on these inputs: {first_line(problem)}"
         raise CannotFold(reason) from problem
+    if not outputs:
+        raise CannotFold("the model returns no numbers on these inputs")
     for name, module in subject.model.named_modules():
         if modules.get(name) is not module:
             raise CannotFold(
                 f"a run replaces the module {name}: the model adapts itself to its inputs. "
                 "Put it into its final form, then fold"
             )
+
+
+def runs(subject, call, seed):
+    """Whether a model runs on these inputs and returns only finite numbers."""
+    try:
+        found = subject.run(call, seed=seed)
+    except Exception:  # a model need not accept our inputs, and may raise anything
+        return False
+    return bool(found) and all(out.isfinite().all() for out in found)
 
 
 def numbers_of(model):
@@ -166,19 +179,22 @@ def even_chances(model):
 
 
 def apart(found, expected):
-    """The largest relative difference, max |a - b| / max |b|, over all pairs of output tensors."""
-    if len(found) != len(expected) or not expected:
-        raise CannotFold(f"there are no outputs to compare: {len(found)} and {len(expected)}")
-    pairs = zip(found, expected, strict=True)
-    shares = [(a.cpu() - b).abs().max() / (b.abs().max() or 1) for a, b in pairs if b.numel()]
-    return torch.stack(shares).max()  # propagates NaN, unlike Python's max
+    """The largest relative difference, max |a - b| / max |b|, over all pairs of output tensors.
+
+    It is infinite if the shapes differ, or if an output is NaN or infinite.
+    """
+    if [a.shape for a in found] != [b.shape for b in expected]:
+        return math.inf
+    both = [(a.cpu().double(), b.cpu().double()) for a, b in zip(found, expected) if b.numel()]
+    shares = [(a - b).abs().max() / (b.abs().max() or 1) for a, b in both]
+    return max((s.nan_to_num(math.inf, math.inf).item() for s in shares), default=0.0)
 
 
 def difference(model, other, inputs):
     """The largest relative difference between the outputs of two models, both in float64."""
     call = in_float64(as_call(model, inputs))
     with exactly(), torch.no_grad():
-        return apart(*(Subject(m, own=True).run(call) for m in (model, other))).item()
+        return apart(*(Subject(m, own=True).run(call) for m in (model, other)))
 
 
 # --- other inputs -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Run a model to learn its operations, and whether any operation depends on a change.
+"""Run a model to learn its operations, and follow one move of its parameters through a run.
 
 A matrix that no run uses might be applied to anything in its module, so any move of what the
 module receives or contains counts as an effect.
@@ -7,8 +7,8 @@ module receives or contains counts as an effect.
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import namedtuple
+from functools import partial
 
 import torch
 from torch import nn
@@ -17,9 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ..inputs import variations
-from ..shift.following import Call, Following
+from ..shift.following import Call, Event, Following
 from ..shift.living import name_of
+from ..shift.moves import NOISE, Block, Shift
 from ..shift.uses import ADDED, VIEWS
 
 Step = namedtuple("Step", "name args")
@@ -75,41 +75,57 @@ class Steps(TorchDispatchMode):
                     yield self.named(step, place)
 
 
-def followed(subject, calls, change, kind=Following):
-    """A `Following` that has followed one change {parameter: numbers} exactly."""
+class _Stop(BaseException):  # not caught by a model's `except Exception`
+    """An operation depends on the move, which settles the question."""
+
+
+class OneMove(Following):
+    """Follows one move {parameter: numbers} exactly, by default up to the first effect.
+
+    ``events`` lists what operations do to the move.  Changes below ``rounding`` count as zero;
+    ``plan`` is what `dead` returns for the same run.
+    """
+
+    def __init__(self, tensors, move, rounding=0.0, plan=(), stop=True):
+        super().__init__({n: tensors[n] for n in move}, move)
+        self.events, self.plan, self.stop = [], iter(plan), stop
+        for name in move:
+            blocks = self.shifts[tensors[name]].blocks.items()
+            peak = max(1.0, rounding / NOISE)
+            self._put(tensors[name], Shift({g: Block(b.values, peak) for g, b in blocks}))
+
+    def note(self, kind, shift, call, words, theorem=None):
+        if self.moves.now(shift):
+            self.events.append(Event(kind, call.name, words, theorem))
+
+    def see(self, shift, call, words, theorem=None, kind="seen"):
+        super().see(shift, call, words, theorem, kind)
+        if not self.idle:
+            self.note(kind, shift, call, words, theorem)
+        if self.failed and self.stop:
+            raise _Stop
+
+    def passes(self, *runs):
+        """Whether no operation of these runs depends on the move."""
+        with contextlib.suppress(_Stop):
+            for run in runs:
+                with self:  # not `self.follow`, which runs twice in order to find idle operations
+                    outputs = run()
+                self.outputs(outputs)
+        return not self.failed
+
+
+def followed(subject, calls, change, stop=True):
+    """A `OneMove` that has followed a change {parameter: numbers}, scaled to numbers up to one."""
     largest = max(c.abs().max().item() for c in change.values())
-    given = {n: subject.tensors[n] for n in change}
-    one = kind(given, {n: c / largest for n, c in change.items()})
-    for call in calls:
-        with one:  # not `one.follow`, which runs twice in order to find idle operations
-            outputs = subject.run(call)
-        one.outputs(outputs)
+    one = OneMove(subject.tensors, {n: c / largest for n, c in change.items()}, stop=stop)
+    one.passes(*(partial(subject.run, call) for call in calls))
     return one
 
 
 def changes_nothing(subject, calls, change):
     """Whether no operation depends on a change {parameter: numbers}."""
-    one = followed(subject, calls, change)
-    return not (one.failed or one.unclear)
-
-
-def variants(subject, calls):
-    """Yield runs without end: one on all ``calls``, then each on new inputs like one of them."""
-    yield lambda: [out for call in calls for out in subject.run(call)]
-    others = [itertools.islice(variations(subject.model, c, subject.seed), 1, None) for c in calls]
-    for seed, like in enumerate(itertools.cycle(others), 1):
-        call = next(like)
-        call = call if runs(subject, call, seed) else calls[0]
-        yield lambda call=call, seed=seed: subject.run(call, seed=seed)
-
-
-def runs(subject, call, seed):
-    """Whether a model runs on these inputs and returns only finite numbers."""
-    try:
-        found = subject.run(call, seed=seed)
-    except Exception:  # a model need not accept our inputs, and may raise anything
-        return False
-    return bool(found) and all(out.isfinite().all() for out in found)
+    return not followed(subject, calls, change).failed
 
 
 @contextlib.contextmanager
