@@ -31,11 +31,8 @@ import torch  # noqa: E402  (after the version check)
 from .proving.theorems import Theorem  # noqa: E402
 
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8}
-ACCUMULATED_IN = {
-    torch.float64: torch.float64,
-    torch.float32: torch.float32,
-    torch.bfloat16: torch.float32,
-}
+#: The dtypes whose sums are accumulated in another dtype.
+ACCUMULATED_IN = {torch.bfloat16: torch.float32}
 DTYPES = tuple(UNIT_ROUNDOFF)
 #: The free memory in bytes that the notebooks require of an accelerator; a generous guess.
 ROOM = 2**30
@@ -129,9 +126,8 @@ def with_random_biases(module, dtype=torch.float64, device="cpu", seed=0):
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if "bias" in name:
-                parameter.copy_(
-                    torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-                )
+                shape = parameter.shape
+                parameter.copy_(torch.randn(shape, generator=generator, dtype=torch.float64))
     return module.to(device, dtype).eval()
 
 
@@ -156,10 +152,9 @@ def tolerance(dtype: torch.dtype, sums: Sequence[int], shift: float = 0.0) -> fl
     amount by which scores are shifted.  Raises ValueError for a dtype without a known unit roundoff.
     """
     if dtype not in UNIT_ROUNDOFF:
-        raise ValueError(
-            f"no tolerance is stated for {dtype}; use one of {', '.join(map(str, DTYPES))}"
-        )
-    unit, accumulated = UNIT_ROUNDOFF[dtype], UNIT_ROUNDOFF[ACCUMULATED_IN[dtype]]
+        known = ", ".join(map(str, DTYPES))
+        raise ValueError(f"no tolerance is stated for {dtype}; use one of {known}")
+    unit, accumulated = UNIT_ROUNDOFF[dtype], UNIT_ROUNDOFF[ACCUMULATED_IN.get(dtype, dtype)]
     return CONFIDENCE * (unit * len(sums) + accumulated * sum(map(math.sqrt, sums)) + unit * shift)
 
 
@@ -176,9 +171,8 @@ def judge(
     for dtype, bound in bounds.items():
         found = _measured(measure, dtype, theorem.title)
         if not found <= bound:
-            raise CheckFailed(
-                f"{theorem.title}: error {found:.1e} in {_name(dtype)}, tolerance {bound:.1e}"
-            )
+            measured = f"error {found:.1e} in {_name(dtype)}, tolerance {bound:.1e}"
+            raise CheckFailed(f"{theorem.title}: {measured}")
     within = ", ".join(f"{_rounded_up(b)} in {_name(dtype)}" for dtype, b in bounds.items())
     print(f"PASS  {theorem.title}: error within the bound of {within}")
 
@@ -194,9 +188,8 @@ def control(
         found = _measured(measure, dtype, claim)
         bound = SEEN[dtype] * tolerance(dtype, sums, shift)
         if not found >= bound:
-            raise CheckFailed(
-                f"the control {claim!r} did not fail in {_name(dtype)}: {found:.1e} < {bound:.1e}"
-            )
+            measured = f"in {_name(dtype)}: {found:.1e} < {bound:.1e}"
+            raise CheckFailed(f"the control {claim!r} did not fail {measured}")
     factors = ", ".join(f"{SEEN[dtype]:,.0f} in {_name(dtype)}" for dtype in dtypes)
     print(f"PASS  control: {claim}: error ≥ bound × {factors}")
 

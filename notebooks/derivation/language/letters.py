@@ -22,15 +22,14 @@ from ..kernel import sums
 from ..kernel import terms as k
 from ..kernel.polynomials import ANGLE, EXP
 from ..kernel.sorts import KNOWN
-from ..kernel.terms import ProofError, Term
+from ..kernel.terms import ProofError, Term, must
 from ..printing.notation import show_term
 from ..printing.styles import name_parts
 
 
 def written(what, body, *arguments):
     """Call a reader's function; raise ProofError if it does not take these arguments, or fails."""
-    if not callable(body):
-        raise ProofError(f"{what} must be a function, such as lambda x: ..., not {body!r}")
+    must(callable(body), "{} must be a function, such as lambda x: ..., not {!r}", what, body)
     try:
         inspect.signature(body).bind(*arguments)
     except TypeError:
@@ -176,19 +175,14 @@ def as_size(size):
         size = sp.sympify(unsealed(size), strict=True)
     except sp.SympifyError:
         size = None
-    if not isinstance(size, Expr):
-        raise ProofError("a size is an integer >= 1 or a letter made by sizes")
-    if isinstance(size, Join) or _is_size(size):
-        return size
-    if size.is_Mul and all(map(_is_size, size.args)):
+    must(isinstance(size, Expr), "a size is an integer >= 1 or a letter made by sizes")
+    product = size.is_Mul and all(map(_is_size, size.args))
+    if isinstance(size, Join) or _is_size(size) or product:
         return size
     if size.is_Add and len(size.args) == 2:
-        one, other = size.args
-        raise ProofError(
-            f"{size} is not a size: write join({other}, {one}) or join({one}, {other}), "
-            "which say which block comes first"
-        )
-    raise ProofError(f"{size} is not a size: it must be provably an integer >= 1")
+        ways = "write join({2}, {1}) or join({1}, {2}), which say which block comes first"
+        raise ProofError("{0} is not a size: " + ways, size, *size.args)
+    raise ProofError("{} is not a size: it must be provably an integer >= 1", size)
 
 
 def is_size(x):
@@ -201,9 +195,8 @@ def is_size(x):
 def _is_size(size):
     if not _is_sympys(size):
         return False
-    return (size.is_Integer and size > 0) or (
-        type(size) is sp.Symbol and size.is_integer and size.is_positive
-    )
+    letter = type(size) is sp.Symbol and size.is_integer and size.is_positive
+    return letter or size.is_Integer and size > 0
 
 
 def number(size):
@@ -219,21 +212,14 @@ def exact(scalar):
         scalar = sp.sympify(unsealed(scalar), strict=True)
     except sp.SympifyError:
         raise ProofError(f"{scalar!r} is not a scalar") from None
-    if scalar.atoms(Index, End):
-        raise ProofError(f"{scalar} is not a scalar: it depends on a position")
-    if scalar.atoms(sp.Float):
-        raise ProofError(
-            f"{scalar} is a float: a derivation takes exact numbers only, such as Rational(1, 2)"
-        )
-    if not isinstance(scalar, sp.Expr):
-        raise ProofError(f"{scalar} is not a scalar")
-    if scalar.has(Join):
-        scalar = number(scalar)
+    must(not scalar.atoms(Index, End), "{} is not a scalar: it depends on a position", scalar)
+    exact_only = "{} is a float: a derivation takes exact numbers only, such as Rational(1, 2)"
+    must(not scalar.atoms(sp.Float), exact_only, scalar)
+    must(isinstance(scalar, sp.Expr), "{} is not a scalar", scalar)
+    scalar = number(scalar) if scalar.has(Join) else scalar
     for part in sp.preorder_traversal(scalar):
-        if not _is_exact(part):
-            raise ProofError(
-                f"{part} is not a scalar of the book: use scalars(), rationals and whole powers"
-            )
+        foreign = "{} is not a scalar of the book: use scalars(), rationals and whole powers"
+        must(_is_exact(part), foreign, part)
     return _evaluated(scalar)
 
 
@@ -266,8 +252,7 @@ def _is_exact(part):
 
 def exact_number(q):
     """The kernel's term for a whole number or a Fraction."""
-    if type(q) not in (int, Fraction):
-        raise ProofError(f"{q!r} is not an exact number")
+    must(type(q) in (int, Fraction), "{!r} is not an exact number", q)
     return Term("num", Fraction(q))
 
 
@@ -420,10 +405,10 @@ class Family(Final, Basic):
         sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
         kind = kind if isinstance(kind, Basic) else Str(kind)
         variance = [exact(v) for v in variance]
-        if kind.name not in KINDS or len(variance) != (kind.name == "random"):
-            raise ProofError(f"a letter is one of {', '.join(KINDS)}; a random one has a variance")
-        if any(not v.is_nonnegative for v in variance):
-            raise ProofError(f"a variance must be provably >= 0, which {variance[0]} is not")
+        known = kind.name in KINDS and len(variance) == (kind.name == "random")
+        must(known, "a letter is one of {}; a random one has a variance", ", ".join(KINDS))
+        for v in variance:
+            must(v.is_nonnegative, "a variance must be provably >= 0, which {} is not", v)
         return Basic.__new__(cls, _named(name), kind, Tuple(*sizes), *variance)
 
     name = property(lambda self: self.args[0].name)
@@ -454,8 +439,8 @@ class Family(Final, Basic):
 def eta(letter):
     """A letter for a function f, written as the function x ↦ f(x)."""
     sort = letter.args[1]
-    if sort.op != "FUN":
-        raise ProofError(f"{letter.args[0]} is a draw: it may occur only inside a mean")
+    free = "{} is a draw: it may occur only inside a mean"
+    must(sort.op == "FUN", free, letter.args[0])
     marks = [k.fresh(s) for s in sort.args[2:]]
     return k.abstract(marks, Term("app", letter, *marks))
 

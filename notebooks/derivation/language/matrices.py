@@ -140,9 +140,7 @@ class Expression:
     __bool__ = _refusing("an expression is neither true nor false: use proves(theorem, …)")
     __pow__ = _refusing("an expression has no powers: write A @ A, A * A, or an index form")
     __rtruediv__ = _refusing("an expression cannot be a divisor: write an index form, see tabulate")
-    __getitem__ = _refusing(
-        "an expression cannot be indexed: write entry_of(A, i, j) in an index form"
-    )
+    __getitem__ = _refusing("an expression has no items: write entry_of(A, i, j) in an index form")
     __array_ufunc__ = None  # NumPy must not broadcast over an expression
 
     @property

@@ -6,7 +6,7 @@ import re
 
 import sympy as sp
 
-from ..kernel.terms import ProofError
+from ..kernel.terms import ProofError, must
 from ..printing.notation import heads_in, in_the_kernel, words_in
 from ..printing.styles import Latex
 from . import operations as ops
@@ -16,6 +16,7 @@ from .matrices import operations_in
 #: Names that the book's own operations print, in either style.
 _PRINTED = {ops.CAUSAL: "L", ops.IDENTITY: "I", ops.EXPECTATION: "E",
             ops.DIAG: "diag", ops.LAST_ROW: "last"}  # fmt: skip
+ANOTHER = "{}: a condition contains another {} than the printed one"
 #: Names that no letter may have, even where the book's own matrix of that name does not occur.
 _NO_MATRIX = {"L", "I"}
 
@@ -32,40 +33,36 @@ def check_names(where, expressions, hypotheses=(), words=()):
     """
     expressions = [*expressions, *[side for h in hypotheses for side in h.sides()]]
     nodes = {y for x in expressions for y in x.walk()}
-    in_index_form = any(not h.sides() for h in hypotheses)
-    entries = in_index_form or any(y.operation is ops.TABULATED for y in nodes)
+    tables = any(y.operation is ops.TABULATED for y in nodes)
+    entries = tables or any(not h.sides() for h in hypotheses)
     meaning, names = {}, []
     for name, what, complaint in _meanings(expressions, nodes, entries):
-        if meaning.setdefault(_look(name), what) != what:
-            raise ProofError(f"{where}: {complaint}")
+        must(meaning.setdefault(_look(name), what) == what, "{}: {}", where, complaint)
         names.append(name)
     _check_words(where, nodes, words, hypotheses, meaning)
     _check_letters(where, expressions, hypotheses)
     places = set().union(*map(_at_places, nodes))
     places |= {_look(f.name) for y in nodes for f in y.atoms(Family)} if entries else set()
     for name in names:
-        if any(_look(base) in places for base in _cut(name)):
-            raise ProofError(f"{where}: the name {name} prints like an entry of another letter")
+        own = all(_look(base) not in places for base in _cut(name))
+        must(own, "{}: the name {} prints like an entry of another letter", where, name)
 
 
 def _check_words(where, nodes, words, hypotheses, meaning):
     """Check that each name has one definition, also among words in conditions and reasons."""
-    words = {*words, *[o.word for y in nodes for o in operations_in(y) if o.word]}
-    known = {}
+    words, known = {*words, *[o.word for y in nodes for o in operations_in(y) if o.word]}, {}
     for word in words:
-        named = in_the_kernel(word.name)
-        if known.setdefault(named, word) is not word:
-            raise ProofError(f"{where}: the word {word.name} is used with two definitions")
+        alone = known.setdefault(in_the_kernel(word.name), word) is word
+        must(alone, "{}: the word {} is used with two definitions", where, word.name)
     abouts, alone = [h.about for h in hypotheses if not h.sides()], {}
     heads = set().union(*map(heads_in, abouts))
     for term in set().union(*map(words_in, abouts)):
         name = term.args[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning
-        if not own:
-            raise ProofError(f"{where}: a condition contains another {name} than the printed one")
+        must(own, ANOTHER, where, name)
         # if no line prints this name, readers cannot tell which of two meanings a condition uses
-        if name not in known and term in heads and alone.setdefault(name, term) != term:
-            raise ProofError(f"{where}: conditions contain two words {name}: rename one of them")
+        clear = name in known or term not in heads or alone.setdefault(name, term) == term
+        must(clear, "{}: conditions contain two words {}: rename one of them", where, name)
 
 
 def _check_letters(where, expressions, hypotheses):
@@ -74,13 +71,9 @@ def _check_letters(where, expressions, hypotheses):
     for x in expressions:
         for letter in kernels_letters(x):
             printed.setdefault(_look(letter.args[0]), set()).add(letter)
-    for about in [h.about for h in hypotheses if not h.sides()]:
-        for letter in about.letters:
-            if letter not in printed.setdefault(_look(letter.args[0]), {letter}):
-                name = letter.args[0]
-                raise ProofError(
-                    f"{where}: a condition contains another {name} than the printed one"
-                )
+    for letter in (x for h in hypotheses if not h.sides() for x in h.about.letters):
+        same = letter in printed.setdefault(_look(letter.args[0]), {letter})
+        must(same, ANOTHER, where, letter.args[0])
 
 
 def kernels_letters(x):

@@ -85,9 +85,8 @@ def of_sequence(args, params, wanted):
     """The shape of one row, if a parameter gives its place; else of the first ``wanted`` rows."""
     family, *at = params
     rows = type(family) is Family and family.kind == "sequence" and not args
-    must(
-        rows and (len(at) == 1 or wanted and not at), "rows are those of a sequence, not {}", params
-    )
+    some = len(at) == 1 or wanted and not at
+    must(rows and some, "rows are those of a sequence, not {}", params)
     if not at:
         return wanted[0], family.sizes[1]
     as_size(at[0])

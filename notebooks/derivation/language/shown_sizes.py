@@ -12,13 +12,8 @@ from ..kernel import terms as k
 from ..printing.notation import is_a_place_of_a_letter
 from . import operations as ops
 
-_SILENT = (
-    ops.ONES,
-    ops.ZEROS,
-    ops.IDENTITY,
-    ops.CAUSAL,
-    ops.TABULATED,
-)  # operations whose printed form is the same at every size
+#: Operations whose printed form is the same at every size.
+_SILENT = (ops.ONES, ops.ZEROS, ops.IDENTITY, ops.CAUSAL, ops.TABULATED)
 
 
 def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
@@ -34,8 +29,8 @@ def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
         axes.scalars |= {s for x in (*part.axes, *part.params) for s in x.atoms(sp.Symbol)}
     for root, x in enumerate(expressions):
         axes.read(x, (root,))
-        axes.same(((root,), 0), ((0,), 0))
-        axes.same(((root,), 1), ((0,), 1))
+        for axis in (0, 1):
+            axes.same(((root,), axis), ((0,), axis))
     told = axes.to_say()
     return tuple(_saying(x, (root,), told) for root, x in enumerate(expressions))
 
@@ -60,12 +55,10 @@ class _Axes:
 
     def read(self, x, path):
         """Record all axes of an expression and of its parts."""
-        for axis in (0, 1):
-            self.sizes[path, axis] = x.axes[axis]
-        for p in x.params:
-            self.scalars |= p.atoms(sp.Symbol)
+        self.sizes |= {(path, axis): size for axis, size in enumerate(x.axes)}
+        self.scalars.update(*[p.atoms(sp.Symbol) for p in x.params])
+        self.transposed |= {(*path, 0)} if x.operation is ops.TRANSPOSE else set()
         for at, y in enumerate(x.args):
-            self.transposed |= {(*path, at)} if x.operation is ops.TRANSPOSE else set()
             self.read(y, (*path, at))
         self._unite(x, path)
         if x.operation in _SILENT:
@@ -84,15 +77,11 @@ class _Axes:
             self.told |= {(path, 0), (path, 1)}  # a word's definition and arguments show its sizes
 
     def _read_silent(self, x, path):
-        if x.operation is ops.ONES and x.axes == (1, 1):
-            if path not in self.transposed:
-                return  # a 1 × 1 matrix of ones prints as the number 1
-            self.silent[path] = x  # without its size, 1ᵀ would be read as a row
+        single = x.operation is ops.ONES and x.axes == (1, 1)  # prints as the number 1
+        if single and path not in self.transposed:
             return
-        self.silent[path] = x
-        for axis in (0, 1):
-            if _shows_itself(x, axis):
-                self.told.add((path, axis))
+        self.silent[path] = x  # 1ᵀ without its size would be read as a row
+        self.told |= {(path, k) for k in (0, 1) if not single and _shows_itself(x, k)}
 
     def to_say(self):
         """{path: the axes whose size has to be printed at this path}."""
@@ -152,8 +141,5 @@ def _saying(x, path, told):
     if path in told:
         return type(x)(ops.SIZED, [x], [*map(sp.Integer, sorted(told[path]))])
     args = [_saying(y, (*path, at), told) for at, y in enumerate(x.args)]
-    return (
-        type(x)(x.operation, args, x.params, x.axes)
-        if any(y is not z for y, z in zip(args, x.args))
-        else x
-    )
+    unchanged = all(y is z for y, z in zip(args, x.args))
+    return x if unchanged else type(x)(x.operation, args, x.params, x.axes)

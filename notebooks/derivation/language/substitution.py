@@ -239,10 +239,8 @@ class _Matching:
 
     def match(self, meant):
         for name, value in meant.items():
-            names = ", ".join(sorted(self.letters))
-            must(
-                name in self.letters, "{} has no free letter {}; it has {}", self.title, name, names
-            )
+            known, names = name in self.letters, ", ".join(sorted(self.letters))
+            must(known, "{} has no free letter {}; it has {}", self.title, name, names)
             self._put(self.letters[name], value)
         for letter, pattern, size in self._later:
             if pattern.xreplace(self.symbols) != size:

@@ -82,9 +82,8 @@ class Template:
         meant = [*self.args, *map(argument_of, self.params)]
         looks = Sealed.looks
         with read_blindly():
-            self.result = self._checked(
-                written(f"the definition of {self.name}", self._body, *meant)
-            )
+            made = written(f"the definition of {self.name}", self._body, *meant)
+            self.result = self._checked(made)
             if self._step is not None:
                 self._read_step(meant)
         caught = "the definition of {} catches the refusal to branch: a definition is one formula"
@@ -182,9 +181,7 @@ class Template:
         self._refuse_what_it_binds(given)
         families, symbols, indices, later = {}, {}, {}, []
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
-            other = (
-                "{} was first used with another kind of argument in place of {!r}: define two words"
-            )
+            other = "{} was first used with another kind of argument than {!r}: define two words"
             must(_kind(x) == kind, other, self.name, x)
             if kind is Expression:
                 mask = "{} takes a mask first, zeros and ones by its form, not {!r}"

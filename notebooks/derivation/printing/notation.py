@@ -29,11 +29,8 @@ def show_position(style, term, names):
 
 def is_a_place_of_a_letter(mark, body):
     """Whether a position indexes a letter in ``body``; the letter's shape then shows the range."""
-    of_a_letter = body.op == "app" and body.args[0].op in (
-        "let",
-        "var",
-    )  # "var", because a draw is a bound variable
-    if of_a_letter and mark in body.args[1:]:
+    heads = "let", "var"  # a draw is a bound variable
+    if body.op == "app" and body.args[0].op in heads and mark in body.args[1:]:
         return True
     return any(type(t) is k.Term and is_a_place_of_a_letter(mark, t) for t in body.args)
 
@@ -71,25 +68,24 @@ def in_the_book(name):
     return name.removesuffix("'1").replace("'", " "), index
 
 
-def words_in(term):
-    """The kernel's words in a term and in the definitions of those words."""
+WORDS = "word", "rec"
+
+
+def words_in(term, in_definitions=True):
+    """The kernel's words in a term and, unless ``in_definitions`` is false, in their definitions."""
     found, todo = {term}, [term]
     while todo:
-        below = {a for a in todo.pop().args if type(a) is k.Term} - found
+        t = todo.pop()
+        closed = t.op in WORDS and not in_definitions
+        below = set() if closed else {a for a in t.args if type(a) is k.Term} - found
         found |= below
         todo += below
-    return {t for t in found if t.op in ("word", "rec")}
+    return {t for t in found if t.op in WORDS}
 
 
 def heads_in(term):
     """The kernel's words that occur in a term itself, not only in definitions of other words."""
-    found, todo = {term}, [term]
-    while todo:
-        t = todo.pop()
-        below = {a for a in t.args if type(a) is k.Term} if t.op not in ("word", "rec") else set()
-        todo += below - found
-        found |= below
-    return {t for t in found if t.op in ("word", "rec")}
+    return words_in(term, in_definitions=False)
 
 
 def names_in(term):
@@ -147,9 +143,8 @@ class _Printer:
         if s.op == "join":
             return self.style.joined(*map(self.size, s.args))
         parts = [self._size(p) for p in s.args]
-        return self.style.times.join(
-            piece if holds > PRODUCT else self.style.brackets(piece) for piece, holds in parts
-        )
+        shown = [p if holds > PRODUCT else self.style.brackets(p) for p, holds in parts]
+        return self.style.times.join(shown)
 
     def _size(self, s):
         return self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM)
@@ -217,26 +212,13 @@ class _Printer:
     def _pow(self, base, e):
         return self.style.power(self.tight(base, POWER + 1), str(e)), POWER
 
-    def _inv(self, x):
-        return self.style.fraction("1", self.tight(x)), PRODUCT
-
-    def _sqrt(self, x):
-        return self.style.root(self.tight(x)), ATOM
-
-    def _exp(self, x):
-        return self.style.exponential(self.tight(x)), POWER
-
-    def _log(self, x):
-        return self._call("log", x)
-
-    def _call(self, name, x):
-        return self.style.call(name, self.tight(x)), ATOM
-
-    def _delta(self, p, q):
-        return self.style.coincide(self.position(p), self.position(q)), ATOM
-
-    def _le(self, p, q):
-        return self.style.at_most(self.position(p), self.position(q)), ATOM
+    _inv = lambda self, x: (self.style.fraction("1", self.tight(x)), PRODUCT)
+    _sqrt = lambda self, x: (self.style.root(self.tight(x)), ATOM)
+    _exp = lambda self, x: (self.style.exponential(self.tight(x)), POWER)
+    _call = lambda self, name, x: (self.style.call(name, self.tight(x)), ATOM)
+    _log = lambda self, x: self._call("log", x)
+    _delta = lambda self, p, q: (self.style.coincide(self.position(p), self.position(q)), ATOM)
+    _le = lambda self, p, q: (self.style.at_most(self.position(p), self.position(q)), ATOM)
 
     # ── Entries and binders ──────────────────────────────────────────────────────────────────
 

@@ -213,11 +213,9 @@ def superscript(number):
 
 def check_words(what, words):
     """Refuse text that could print as more than words, such as a new row or a formula."""
-    must(
-        type(words) is str and words.isprintable() and not re.search(r"[\\{}$]", words),
-        "{} must be one line of words, without a backslash, a brace or a dollar sign",
-        what,
-    )
+    plain = type(words) is str and words.isprintable() and not re.search(r"[\\{}$]", words)
+    wanted = "{} must be one line of words, without a backslash, a brace or a dollar sign"
+    must(plain, wanted, what)
 
 
 def beside(style, pieces):

@@ -148,11 +148,8 @@ class _Page:
         bound = set().union(*[x.bound() for x in lines])
         while free and any(self.width(x) > WIDEST for x in lines):
             counts = Counter(y for x in lines for y in _visible(x, self.names))
-            worth = [
-                y
-                for y, n in counts.items()
-                if n > 1 and y.args and self.width(y) >= WORTH_NAMING and y not in lines
-            ]
+            recurring = [y for y, n in counts.items() if n > 1 and y.args and y not in lines]
+            worth = [y for y in recurring if self.width(y) >= WORTH_NAMING]
             worth = [y for y in worth if not y.free_scalars() & bound]
             if not worth:
                 break

@@ -28,11 +28,8 @@ def left_to_show(lhs, rhs, words=(), laws=(), known_false=False):
     try:
         found = _first_difference(lhs.function, rhs.function, words, laws)
     except (ProofError, RecursionError):
-        return (
-            ""
-            if known_false
-            else "What is left to show is too large to print: take a smaller step."
-        )
+        too_large = "What is left to show is too large to print: take a smaller step."
+        return "" if known_false else too_large
     return "" if known_false and " …" in found else found
 
 

@@ -80,9 +80,8 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
         proved = rules.chain(proved, step) if proved else step
         stages.append(after)
     terms = [term for word in words for term in word.terms]
-    last = _by_numbers(
-        stages[-1].function, claim.function, left, terms, [x.name for x in laws], most
-    )
+    named = [x.name for x in laws]
+    last = _by_numbers(stages[-1].function, claim.function, left, terms, named, most)
     return rules.chain(proved, last) if proved else last
 
 

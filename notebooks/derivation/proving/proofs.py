@@ -189,10 +189,9 @@ class Induction:
         base, step, t = self._parts["base"], self._parts["step"], self._t.name
         by = Reason(f"induction on ${Latex().name(t)}$", f"induction on {Text().name(t)}")
         lines = (self._lhs, (), ""), (self._rhs, (by,), "")
+        parts = base._proved, step._proved
         try:
-            proved = proof_search.induction(
-                self._t, self._lhs, self._rhs, base._proved, step._proved
-            )
+            proved = proof_search.induction(self._t, self._lhs, self._rhs, *parts)
         except ProofError as error:
             raise ProofError(f"{self._name}: {readable(error)}") from None
         return _theorem(self._name, label, lines, proved, (base, step))

@@ -51,14 +51,12 @@ class Step:
 
     def _justified(self, reasons, most=MOST_STEPS):
         equations = [(r.lhs, r.rhs, r.proved) for r in equations_among(reasons)]
-        laws = [r for r in reasons if isinstance(r, Law)]
+        laws, words = [r for r in reasons if isinstance(r, Law)], self._words(reasons)
         stages = [self.before]
         if reasons is self.reasons:
             self.stages = stages
         try:
-            proved = proof_search.line(
-                stages, self.claim, equations, self._words(reasons), laws, most
-            )
+            proved = proof_search.line(stages, self.claim, equations, words, laws, most)
         except (rules.Differ, NotWorkedOut) as error:
             self.too_large = isinstance(error, NotWorkedOut)
             return None

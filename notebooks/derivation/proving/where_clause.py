@@ -39,9 +39,7 @@ def draws_rows(families, style):
     of = {}
     for f in families:
         of.setdefault(show_number(style, f.variance), []).append(style.name(f.name))
-    told = [
-        f"{v}" + (style.text(" of ") + ", ".join(f) if len(of) > 1 else "") for v, f in of.items()
-    ]
+    told = [v + (style.text(" of ") + ", ".join(f) if len(of) > 1 else "") for v, f in of.items()]
     names = ", ".join(style.name(f.name) for f in families)
     if families:
         yield style.text("the entries of ") + names + style.text(" are independent,")
@@ -54,10 +52,8 @@ def _kinds(expressions, conditions, style, printed):
     draws = {f for x in expressions for f in x.atoms(Family) if f.random}
     found = {f.name: _shape(style, f.sizes, " random") for f in draws}
     found |= {x.args[0]: what for x in letters if (what := _kind(x.args[1], style))}
-    shapes = set().union(
-        *[x.args[1].letters for x in letters], *[f.sizes.free_symbols for f in draws]
-    )
-    known = {getattr(s, "name", None) or s.args[0] for s in shapes}
+    known = {size.args[0] for x in letters for size in x.args[1].letters}
+    known |= {size.name for f in draws for size in f.sizes.free_symbols}
     sizes = {x.args[0] for x in letters if x.args[1] == k.SIZE} - known
     told = [s for s in sizes if re.search(rf"(?<![\w\"]){re.escape(s)}(?![\w\"])", printed)]
     return found | {s: style.text(": a size") for s in told}
@@ -88,11 +84,8 @@ def _sizes(axes):
 
 
 def _shape(style, sizes, more):
-    return (
-        style.text(": ")
-        + style.by([_factor(style, s) for s in sizes])
-        + (more and style.text(more))
-    )
+    shape = style.by([_factor(style, s) for s in sizes])
+    return style.text(": ") + shape + (more and style.text(more))
 
 
 def _factor(style, size):

@@ -52,6 +52,10 @@ class NotSolved(HypothesesNotMet):
     """No letters were found that satisfy the equations of a line."""
 
 
+#: A hypothesis is violated, or a value is undefined or too large.
+UNSUITABLE = (HypothesesNotMet, ZeroDivisionError, OverflowError)
+
+
 class Sample:
     """Random sizes, and random values of these sizes for every letter."""
 
@@ -59,9 +63,8 @@ class Sample:
         self._random = random.Random(seed)
         self._generator = torch.Generator().manual_seed(seed)
         self._sign = 1 if seed % 2 else -1
-        self._sizes = self._drawn_sizes(
-            sorted((s for s in symbols if s.is_integer), key=str), seed, largest
-        )
+        sizes = sorted((s for s in symbols if s.is_integer), key=str)
+        self._sizes = self._drawn_sizes(sizes, seed, largest)
         self._symbols, self._basics = symbols, basics
         self._scalars, self._families, self._permutations, self._indices = {}, {}, {}, {}
         self._functions, self._fixed, self.values = {}, {}, {}
@@ -113,11 +116,9 @@ class Sample:
                 drawn = self._random.uniform(0.3, 1.5)
                 self._scalars[symbol] = drawn if symbol.is_positive else self._sign * drawn
                 self._sign = -self._sign
-        known = {**self._sizes, **self._scalars, **self._fixed_scalars()}
+        fixed = {k: v for k, v in self._fixed.items() if isinstance(k, sp.Symbol)}
+        known = {**self._sizes, **self._scalars, **fixed}
         return float(known[scalar] if scalar in known else number(scalar).subs(known))
-
-    def _fixed_scalars(self):
-        return {k: v for k, v in self._fixed.items() if isinstance(k, sp.Symbol)}
 
     def position(self, p):
         """A position as an int, counted from 0."""
@@ -163,10 +164,8 @@ class Sample:
         if name in KNOWN:
             return getattr(torch, name)
         if name not in self._functions:
-            a, b, c = (
-                random.Random(zlib.crc32(f"{name}{k}".encode())).uniform(0.5, 1.5) for k in range(3)
-            )
-            a, b, c = (x * self._random.uniform(0.5, 1.5) for x in (a, b, c))
+            own = [random.Random(zlib.crc32(f"{name}{k}".encode())) for k in range(3)]
+            a, b, c = [r.uniform(0.5, 1.5) * self._random.uniform(0.5, 1.5) for r in own]
             self._functions[name] = lambda x: torch.tanh(a * x) + b * x * x + c
         return self._functions[name]
 
@@ -233,9 +232,8 @@ def run_in_torch(lhs, rhs, hypotheses=()):
     """
     everything = [lhs, rhs, *[x for h in hypotheses for x in h.sides()]]
     symbols = set().union(*[x.free_scalars() for x in everything])
-    basics = set().union(
-        *[x.atoms(kind) for x in everything for kind in (Family, Bijection, Index)]
-    )
+    kinds = Family, Bijection, Index
+    basics = set().union(*[x.atoms(kind) for x in everything for kind in kinds])
     operations = {x.operation for e in everything for x in e.walk()}
     tolerance = 1e-7 if DERIVATIVE in operations else 1e-9
     runs = unsolved = 0
@@ -251,16 +249,10 @@ def run_in_torch(lhs, rhs, hypotheses=()):
             raise NotRun(f"sequences are run up to their term {LONGEST_SEQUENCE}") from None
         except TooLong:
             raise NotRun("it takes too long") from None
-        except NotSolved:
-            unsolved += 1
+        except UNSUITABLE as error:
+            unsolved += isinstance(error, NotSolved)
             if unsolved == MOST_UNSOLVED:
                 break
-            continue
-        except (
-            HypothesesNotMet,
-            ZeroDivisionError,
-            OverflowError,
-        ):  # a hypothesis is violated, or a value is undefined or too large
             continue
         if _differ(lhs, rhs, met, tolerance if met is sample else NEAR):
             sizes = ", ".join(f"{s} = {n}" for s, n in sample._sizes.items()) or "its only size"
