@@ -42,9 +42,8 @@ def main(arguments=None):
     except REFUSED as problem:
         print(f"bias-audit: {' '.join(str(problem).split())}", file=sys.stderr)
         return 2
-    text = report.as_json() if asked.json else report.as_csv().rstrip() if asked.csv else report
-    print(text)
-    said = differences(expected, json.loads(report.as_json())) if expected else []
+    print(report.as_json() if asked.json else report)
+    said = differences(expected, report.as_dict()) if expected else []
     said += [f"{row.name}: {row.answer}" for row in report.disagreements]
     for sentence in said:
         print(f"bias-audit: {sentence}", file=sys.stderr)
@@ -56,21 +55,12 @@ def _parser():
         prog="bias-audit", description="Say which biases of a model are redundant, and why."
     )
     add = parser.add_argument
-    add(
-        "model",
-        help="a config.json, a checkpoint's folder, its name on the hub; or file.py:function",
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the report as JSON")
-    form.add_argument("--csv", action="store_true", help="print the report as CSV")
+    add("model", help="a config.json, a checkpoint's folder or hub name, or file.py:function")
+    add("--json", action="store_true", help="print the report as JSON")
     add("--weights", action="store_true", help="load and audit the weights themselves")
     add("--training", action="store_true", help="audit the model in training mode")
     add("--inject", action="store_true", help="also audit biases that the model lacks")
-    add(
-        "--expect",
-        metavar="FILE",
-        help="an earlier --json report: exit with 1 if the answers differ",
-    )
+    add("--expect", metavar="FILE", help="exit with 1 if the answers in this JSON report differ")
     return parser
 
 
@@ -80,9 +70,9 @@ def _audited(asked):
     try:
         return audit(model, inputs, inject=asked.inject, weights=weights, training=asked.training)
     except WrongInputs as problem:
-        made = isinstance(model, nn.Module) and inputs is None
-        hint = "; let the function return (model, inputs)" if made else ""
-        raise WrongInputs(f"{problem}{hint}") from None
+        if isinstance(model, nn.Module) and inputs is None:
+            raise WrongInputs(f"{problem}; let the function return (model, inputs)") from None
+        raise
 
 
 def _model(name):

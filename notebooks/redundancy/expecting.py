@@ -1,73 +1,47 @@
-"""Describe in sentences, for CI, how a report differs from an earlier one.
+"""Say, for CI, how a report differs from an earlier one.
 
-Rows are matched by parameter and part of attention.  A bias that only the earlier model has counts
-as lost.  If the sizes of a bias differ, only "all", "a part" and "nothing" are compared.
+If the sizes of a bias differ, only "all", "a part" and "nothing" are compared.
 """
 
 from __future__ import annotations
 
 from .report import AGREE
-from .tables import grouped, listed, starred
+from .tables import starred
 
 
-def differences(former, report):
-    """Sentences on how a report differs from a former one; both come from `Audit.as_dict`."""
+def differences(former: dict, report: dict) -> list[str]:
+    """Sentences on how a report differs from a former one; both come from `Audit.as_dict`.
+
+    Layers that differ in the same way share a sentence, and injected biases are left out.
+    """
     if former["mode"] != report["mode"]:
         return [f"the earlier report is for {former['mode']}, this one for {report['mode']}"]
     before, after = (
         {(row["name"], row["part"]): row for row in r["rows"] if not row["injected"]}
         for r in (former, report)
     )
-    rows = dict.fromkeys([*before, *after])
-    said = [(_differs(before.get(row), after.get(row)), row[0]) for row in rows]
-    alike = grouped([one for one in said if one[0]], lambda one: one[0])
-    return [f"{some[0][0]} ({_places([name for _, name in some])})" for some in alike]
+    found = {}
+    for name, part in before | after:
+        old, new = before.get((name, part)), after.get((name, part))
+        exactly = bool(old and new and old["size"] == new["size"])
+        was, now = _answer(old, exactly), _answer(new, exactly)
+        if was != now:
+            bias = f"{starred(name)} ({part})" if part else starred(name)
+            found.setdefault((bias, was, now), []).append(name)
+    times = lambda names: f", {len(names)} times" if len(names) > 1 else ""
+    return [
+        f"{bias}{times(names)}: earlier, {was}; now, {now}"
+        for (bias, was, now), names in found.items()
+    ]
 
 
-def _differs(row, now):
-    """A sentence on how one bias differs between two reports, or None if both agree."""
-    if now is None:
-        return f"this model lost {_bias(row)}; {_mattered(row)}"
+def _answer(row, exactly):
+    """How much of a bias can go, in words; ``exactly`` gives the counts."""
     if row is None:
-        return f"this model has {_bias(now)} that the earlier one did not have"
-    if _answer(row, now) != _answer(now, row):
-        return f"{_bias(row)}: earlier, {_said(row)}; now, {_said(now)}"
-    return None
-
-
-def _bias(row):
-    return f"a{'n' * (row['part'] == 'output')} {row['part']} bias" if row["part"] else "a bias"
-
-
-def _mattered(row):
-    """A clause that says whether outputs depend on a lost bias."""
-    if row["verdict"] != AGREE:
-        return "outputs may depend on it"
-    if row["alone"] == row["size"]:
-        return "no output depends on it"
-    if row["together"] == row["size"]:
-        return f"outputs depend on it, unless {listed(row['into'])} absorbed it"
-    return f"outputs depend on {'a part of it' if row['together'] else 'it'}"
-
-
-def _answer(row, other):
-    """(verdict, counts); if sizes differ, a count is replaced by "all", "a part" or "nothing"."""
-    counts = row["alone"], row["together"]
-    if row["size"] != other["size"]:
-        counts = tuple({0: "nothing", row["size"]: "all"}.get(n, "a part") for n in counts)
-    return row["verdict"], counts
-
-
-def _said(row):
+        return "no such bias"
     if row["verdict"] != AGREE:
         return f"the verdict was {row['verdict']}"
-    return (
-        f"{row['alone']} of {row['size']} numbers could go alone and {row['together']} with others"
-    )
-
-
-def _places(names):
-    """The parameters as words; names that differ only in a layer number are listed once."""
-    if len(names) == 1:
-        return names[0]
-    return f"{len(names)} times: {', '.join(dict.fromkeys(map(starred, names)))}"
+    share = {0: "nothing", row["size"]: "all"}
+    alone, together = (n if exactly else share.get(n, "a part")
+                       for n in (row["alone"], row["together"]))  # fmt: skip
+    return f"{alone} could go alone and {together} with others"

@@ -6,6 +6,7 @@ import copy
 import itertools
 import re
 from collections.abc import Iterable
+from unittest.mock import patch
 
 import torch
 from torch.utils._pytree import tree_map
@@ -64,22 +65,9 @@ def _are_weights(value):
 
 def fresh(call):
     """Copies of the inputs, without autograd history, because a run may extend a cache."""
-    one = lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else _copied(x)
-    return tree_map(one, call)
-
-
-def _copied(thing):
-    """A deep copy of an object; its tensors are detached first, as `copy.deepcopy` requires."""
-    memo, held, seen = {}, [thing], set()
-    while held:
-        one = held.pop()
-        if isinstance(one, torch.Tensor) and not one.is_leaf:
-            memo[id(one)] = one.detach().clone()
-        elif id(one) not in seen:
-            seen.add(id(one))
-            inside = one if isinstance(one, dict) else getattr(one, "__dict__", {})
-            held += [*inside.values(), *(one if isinstance(one, list | tuple) else ())]
-    return copy.deepcopy(thing, memo)
+    detached = lambda tensor, memo: tensor.detach().clone()
+    with patch.object(torch.Tensor, "__deepcopy__", detached):  # which refuses computed tensors
+        return copy.deepcopy(call)
 
 
 def placed(call, device, dtype=None):

@@ -1,4 +1,4 @@
-"""The report of an audit: as text, as Markdown with links to theorems, as JSON or as CSV.
+"""The report of an audit: as text, as Markdown with links to theorems, or as JSON.
 
 Two counts say how many numbers of a bias are redundant: ``alone``, while all other parameters stay
 fixed, and ``together``, while others compensate.  Only the first may be added up over biases,
@@ -7,8 +7,6 @@ because b_O can absorb b_V and b_V can absorb b_O.  ``redundant`` counts each di
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import textwrap
 from collections import Counter
@@ -182,16 +180,6 @@ class Audit:
 
     def as_json(self):
         return json.dumps(self.as_dict(), indent=1, default=str)
-
-    def as_csv(self):
-        """The report as CSV, with one line for each bias."""
-        made = io.StringIO()
-        writer = csv.writer(made, lineterminator="\n")
-        writer.writerow("parameter part bias size alone together into verdict answer".split())
-        for row in self.rows:
-            writer.writerow((row.name, row.part, row.bias, row.size, row.alone, row.together,
-                             " ".join(row.into), row.verdict, row.answer))  # fmt: skip
-        return made.getvalue()
 
     def __repr__(self):
         """The report as a table; layers with the same answers share a line."""

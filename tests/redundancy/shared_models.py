@@ -74,6 +74,14 @@ def randomised(model):
     return with_every_bias_random(with_every_weight_random(model)).double().eval()
 
 
+def config(kind, **given):
+    """The default configuration of an architecture, with the given fields changed."""
+    with quiet():
+        from transformers import AutoConfig
+
+        return AutoConfig.for_model(kind, **given)
+
+
 @functools.cache
 def random_model(kind, **given):
     return randomised(tiny(kind, **(GIVEN.get(kind, {}) | given)))

@@ -3,8 +3,8 @@
     inputs = some_inputs(model)            # the usual ones: words, an image, or sound
     inputs = suitable_inputs(model)        # inputs on which the model runs, or NoInputs is raised
 
-The name of an argument (`ARGUMENTS`), the configuration, and the widths that the first layers read
-restrict what the argument may be.  Each way to draw it is tried, and arguments that the model's
+The name of an argument (`ARGUMENTS`) tells what it holds and which shapes it may have; sizes come
+from the configuration and from the widths that the first layers read.  Arguments that the model's
 error message asks for are added.
 """
 
@@ -16,6 +16,7 @@ import inspect
 import itertools
 import math
 import re
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import torch
@@ -30,7 +31,7 @@ COPIED = 50_000_000
 TRIALS, MANY = 160, 60
 #: Patterns in the names of arguments that hold the positions of patches.
 GRID = "grid_thw|spatial_shapes|target_sizes|pixel_position"
-#: {pattern in an argument's name: the method of `_Draw` that draws it}; the default is `sequence`.
+#: {pattern in an argument's name: what it holds}, a key of `SHAPES` or a method of `_Draw`.
 ARGUMENTS = {
     "input_ids$|task_inputs": "words",
     "mask|padding$": "mask",
@@ -39,6 +40,16 @@ ARGUMENTS = {
     "input_values|audio_values|wave": "sound",
     "bbox|boxes": "boxes",
     "_ids$|freq|timesteps|merge_sizes|position": "kinds",
+    "": "sequence",
+}
+#: {what an argument holds: groups of shapes}; a letter stands for sizes in `_Draw.sizes`.
+SEQUENCE, IMAGE = (("b d l", "b l d", "b 1 l d"), ("b 64",)), (("b c s", "b f c s"),)
+SHAPES = {
+    "words": (("b n",), ("b k",), ("b n q", "b q n")),
+    "image": IMAGE,
+    "patches": (("16 p", "b 16 p"), ("16 x", "1 y"), *IMAGE),
+    "sound": (("b w", "b 1 w"), *SEQUENCE),
+    "sequence": SEQUENCE,
 }
 #: Fields that hold the configuration of the part that reads images.
 VISION = ("vision_config", "image_config")
@@ -52,79 +63,74 @@ class NoInputs(ValueError):
 class _Draw:
     """Draws the arguments of a model by their names, with the same values in every run."""
 
-    def __init__(self, model, batch=2, tokens=7, seed=0):
+    def __init__(self, model, batch, tokens, seed):
         self.model, self.batch, self.tokens = model, batch, tokens
         self.generator = torch.Generator().manual_seed(seed)
         self.dtype = next(p.dtype for p in model.parameters() if p.is_floating_point())
-        config = model.config
-        self.parts = _parts(config)
-        self.text = getattr(config, "text_config", None) or config
-        self.vision = next((c for n in VISION if (c := getattr(config, n, None))), config)
+        self.parts = _parts(model.config)
+        self.text = getattr(model.config, "text_config", None) or model.config
 
-    # --- information from the configuration and the first layers
-
-    def field(self, names, *parts, default=None):
+    def field(self, names, *parts, default=()):
         """The first nonempty field in ``names``, sought in ``parts`` and then in all parts."""
         found = (getattr(p, n, None) for p in (*parts, *self.parts) for n in names.split())
         return next((value for value in found if value), default)
 
     @cached_property
-    def features(self):
-        """Up to eight input widths of the model's layers, read from the layers' attributes."""
+    def sizes(self):
+        """{letter in a shape: the sizes for which it may stand, the usual one first}."""
+        config, layers = self.model.config, [*self.model.modules()]
+        vision = next((c for n in VISION if (c := getattr(config, n, None))), config)
+        image = self.field("image_size", vision, default=16)
+        image = tuple(image) if isinstance(image, list | tuple) else (image, image)
+        books = self.field("num_codebooks n_codebooks num_channels", self.text, default=0)
+        convs = (m for m in layers if isinstance(m, nn.Conv2d | nn.Conv3d))
+        patch = next(((m.in_channels, *m.kernel_size) for m in convs), (3, 2, 2))
         read = ("in_channels", "in_features", "normalized_shape")
-        sizes = [getattr(m, n, None) for n in read for m in self.model.modules()]
-        sizes = [size[-1] if isinstance(size, tuple) else size for size in sizes]
-        return list(dict.fromkeys(size for size in sizes if isinstance(size, int)))[:8]
+        widths = [_flat(getattr(m, n, None))[-1] for n in read for m in layers]
+        widths = [*dict.fromkeys(w for w in widths if isinstance(w, int))][:8]
+        frame = math.prod(getattr(config, "conv_stride", None) or [1])
+        long = 2 * self.field("max_source_positions", default=32)
+        bins = self.field("num_mel_bins input_feat_per_channel feature_size")
+        return {
+            "b": (self.batch,),
+            "n": (self.tokens,),
+            "k": (self.field("task_seq_len", default=self.tokens),),
+            "q": (books, books + 1) if books else (),
+            "s": (image, (32, 32), (64, 64), (128, 128)),
+            "c": _flat(self.field("num_channels in_channels in_chans", vision, default=3))[:1],
+            "f": (self.field("num_frames frames_per_clip", vision, default=2), 1, 2),
+            "p": (math.prod(patch), *widths),
+            "x": (patch,),
+            "y": ((patch[0], patch[-1], 16 * patch[-1]),),
+            "w": (max(400, 8 * frame), 6000, 7680),
+            "l": (long, self.field("context_length max_length", default=64), self.tokens, 200),
+            "d": (*_flat(bins), *widths),
+        }
 
-    @cached_property
-    def patch(self):
-        """(channels, height, width) of a patch; if 3-D, (channels, time, height, width)."""
-        layers = (m for m in self.model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d))
-        first = next(layers, None)
-        return (first.in_channels, *first.kernel_size) if first else (3, 2, 2)
+    def shapes(self, groups):
+        """Yield the shapes in each group, for all sizes for which the letters may stand."""
+        for group in groups:
+            letters = [x for x in self.sizes if any(x in shape.split() for shape in group)]
+            found = {}
+            for sizes in itertools.product(*(dict.fromkeys(self.sizes[x]) for x in letters)):
+                known = dict(zip(letters, sizes))
+                for shape in group:
+                    found[sum((_flat(known.get(x) or int(x)) for x in shape.split()), ())] = None
+            yield from found
 
-    # --- ways to draw an argument, the usual one first
-
-    def numbers(self, *shape):
+    def numbers(self, shape):
         drawn = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
         return drawn.to(self.dtype)
 
-    def words(self, drawn):
+    def words(self, shape):
         size = self.field("vocab_size", self.text, default=48)
-        length = self.field("task_seq_len", default=self.tokens)
-        books = self.field("num_codebooks n_codebooks num_channels", self.text, default=0)
-        shapes = [(length,), (self.tokens, books), (books, self.tokens), (self.tokens, books + 1)]
-        places = places_of(self.model)
-        for shape in [(self.tokens,), *shapes[: 4 if books else 1]]:
-            found = torch.randint(
-                min(3, size - 1), size, (self.batch, *shape), generator=self.generator
-            )
-            for token in places:
-                found[found == token] = min(set(range(3, size)) - places, default=0)
-            end = getattr(self.text, "eos_token_id", None)
-            if isinstance(end, int) and 0 <= end < size:
-                found[:, -1] = end  # some models read the state at the end token
-            yield found
-
-    def image(self, drawn):
-        size = self.field("image_size", self.vision, default=16)
-        channels = self.field("num_channels in_channels in_chans", self.vision, default=3)
-        channels = channels if isinstance(channels, int) else channels[0]
-        frames = self.field("num_frames frames_per_clip", self.vision, default=2)
-        size = tuple(size) if isinstance(size, list | tuple) else (size, size)
-        for shape in dict.fromkeys((size, (32, 32), (64, 64), (128, 128))):
-            yield self.numbers(self.batch, channels, *shape)
-            for several in dict.fromkeys((frames, 1, 2)):
-                yield self.numbers(self.batch, several, channels, *shape)
-
-    def patches(self, drawn):
-        """Pixels that are already cut into a grid of 4 x 4 patches."""
-        for size in dict.fromkeys((math.prod(self.patch), *self.features)):
-            yield self.numbers(16, size)
-            yield self.numbers(self.batch, 16, size)
-        yield self.numbers(16, *self.patch)
-        yield self.numbers(1, self.patch[0], self.patch[-1], 16 * self.patch[-1])
-        yield from self.image(drawn)
+        places, end = places_of(self.model), getattr(self.text, "eos_token_id", None)
+        found = torch.randint(min(3, size - 1), size, shape, generator=self.generator)
+        for token in places:
+            found[found == token] = min(set(range(3, size)) - places, default=0)
+        if isinstance(end, int) and 0 <= end < size:
+            found[:, -1] = end  # some models read the state at the end token
+        return found
 
     def grid(self, drawn):
         """Layouts of patches: (time, height, width), (height, width), or all positions."""
@@ -133,25 +139,6 @@ class _Draw:
         yield torch.tensor([[4, 4]])
         places = torch.cartesian_prod(torch.arange(4), torch.arange(4))
         yield places.expand(self.batch, 16, 2)
-
-    def sound(self, drawn):
-        frame = math.prod(getattr(self.model.config, "conv_stride", None) or [1])
-        for size in (max(400, 8 * frame), 6000, 7680):
-            yield self.numbers(self.batch, size)
-            yield self.numbers(self.batch, 1, size)
-        yield from self.sequence(drawn)
-
-    def sequence(self, drawn):
-        """Features over time, for several widths and lengths, with the two axes in either order."""
-        bins = self.field("num_mel_bins input_feat_per_channel feature_size", default=())
-        sizes = dict.fromkeys([*([bins] if isinstance(bins, int) else bins), *self.features])
-        long = 2 * self.field("max_source_positions", default=32)
-        times = (long, self.field("context_length max_length", default=64), self.tokens, 200)
-        for length, size in itertools.product(dict.fromkeys(times), sizes):
-            yield self.numbers(self.batch, size, length)
-            yield self.numbers(self.batch, length, size)
-            yield self.numbers(self.batch, 1, length, size)
-        yield self.numbers(self.batch, 64)
 
     def mask(self, drawn):
         """Masks that hide nothing, for words, frames or pixels that are already drawn."""
@@ -176,18 +163,24 @@ class _Draw:
         if not names:
             yield drawn
             return
-        cut = any(re.search(GRID, other) for other in _takes(self.model))
-        way = next((w for like, w in ARGUMENTS.items() if re.search(like, names[0])), "sequence")
-        way = "patches" if cut and way in ("image", "sequence") else way
-        for value in getattr(self, way)(drawn):
+        what = next(held for like, held in ARGUMENTS.items() if re.search(like, names[0]))
+        if what in ("image", "sequence") and any(re.search(GRID, n) for n in _takes(self.model)):
+            what = "patches"
+        draw = self.words if what == "words" else self.numbers
+        shapes = self.shapes(SHAPES[what]) if what in SHAPES else ()
+        for value in map(draw, shapes) if shapes else getattr(self, what)(drawn):
             yield from self.ways(names[1:], drawn | {names[0]: value})
+
+
+def _flat(sizes):
+    return tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,)
 
 
 def _parts(config):
     return [config, *(p for p in vars(config).values() if hasattr(p, "model_type"))]
 
 
-def places_of(model):
+def places_of(model) -> set[int]:
     """The ids of the tokens that stand for images, videos and sounds."""
     config = getattr(model, "config", None)
     parts = _parts(config) if is_config(config) else ()
@@ -195,21 +188,19 @@ def places_of(model):
     return {v for n, v in named if re.search(r"(image|video|audio|vision)\w*_token_\w+$", n)}
 
 
-def some_inputs(model, batch=2, tokens=7, seed=0):
+def some_inputs(model, batch=2, tokens=7, seed=0) -> dict[str, torch.Tensor]:
     """A dict of random inputs of the kind that the model takes: words, an image, or sound."""
     return next(_Draw(model, batch, tokens, seed).ways(_usual(model), {}))
 
 
-def suitable_inputs(model, batch=2, tokens=7, seed=0):
+def suitable_inputs(model, batch=2, tokens=7, seed=0) -> dict[str, torch.Tensor]:
     """The first inputs on which the model runs, in eval mode.  Raises NoInputs."""
     small = sum(p.numel() for p in model.parameters()) < COPIED
     probe, reason = copy.deepcopy(model) if small else model, ""
-    device = next(model.parameters()).device
-    usual = _usual(model)
-    waiting, seen, trials = [usual, *_beside(model, usual), *_asked(model)], [], 0
+    device, takes = next(model.parameters()).device, _takes(model)
+    waiting, seen, trials = [*_sets(model)], [[]], 0
     while waiting and trials < TRIALS:
-        names = waiting.pop(0)
-        if names in seen or not names:
+        if (names := waiting.pop(0)) in seen:
             continue
         seen.append(names)
         for inputs in itertools.islice(_Draw(model, batch, tokens, seed).ways(names, {}), MANY):
@@ -222,12 +213,12 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0):
                     return longer
             problem = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             reason = problem if not reason or "missing" in reason else reason
-            missed = [n for n in _takes(model) if re.search(rf"\b{n}\b", problem, re.IGNORECASE)]
+            missed = [n for n in takes if re.search(rf"\b{n}\b", problem, re.IGNORECASE)]
             waiting[:0] = [[*names, more] for more in missed if more not in names][:2]
     raise NoInputs(
         f"no inputs can be made up for {type(model).__name__}"
         + (f" ({reason})" if reason else "")
-        + f": give inputs, a dict of some of {', '.join(_takes(model)[:6])}"
+        + f": give inputs, a dict of some of {', '.join(takes[:6])}"
     )
 
 
@@ -258,21 +249,20 @@ def _usual(model):
     return [name for name in names if name in takes or not takes]
 
 
-def _beside(model, usual):
-    """The usual names plus a mask for a sound's padding, once for each argument that may be one."""
-    beside = re.compile(r"(feature|audio)\w*_mask")
-    return [[*usual, name] for name in _takes(model) if len(usual) > 1 and beside.search(name)]
-
-
-def _asked(model):
-    """Sets of names to try next, such as the arguments without a default, or the first few."""
-    takes, arguments = _takes(model), inspect.signature(model.forward).parameters
+def _sets(model) -> Iterator[list[str]]:
+    """Yield sets of names to try: the usual ones, those without a default, or the first few."""
+    usual, takes = _usual(model), _takes(model)
+    yield usual
+    if len(usual) > 1:
+        yield from ([*usual, n] for n in takes if re.search(r"(feature|audio)\w*_mask", n))
+    arguments = inspect.signature(model.forward).parameters
     least = [n for n in takes if arguments[n].default is inspect.Parameter.empty]
     words = [n for n in takes if n == "input_ids" and n not in least]
     masks = [n for n in takes if "mask" in n][:1]
-    sets = [least, words, [*least, *words], [*least, *masks], *(takes[:i] for i in range(1, 6))]
     late = lambda name: bool(re.search(f"mask|padding|{GRID}", name))
-    return [sorted(names, key=late) for names in sets]
+    first = (takes[:i] for i in range(1, 6))
+    for names in (least, words, [*least, *words], [*least, *masks], *first):
+        yield sorted(names, key=late)
 
 
 def _takes(model):
@@ -280,7 +270,7 @@ def _takes(model):
     return [name for name in names if name not in ("self", "args", "kwargs")]
 
 
-def problem_of(model, args, kwargs, keep=lambda out: None):
+def problem_of(model, args, kwargs, keep: Callable = lambda out: None) -> Exception | None:
     """The model's error on these inputs in eval mode, or None; ``keep`` receives the outputs.
 
     A float64 model runs as in an audit: tensors that it creates itself, such as masks, are float64.

@@ -5,9 +5,9 @@
 
 Which biases are redundant depends on the operations that receive them and on a few ratios: how many
 queries share a key, how much of a head is rotated, and whether all heads together have more values
-than the stream has features.  None of this needs 4096 dimensions.  So every field with the name of
-a size becomes small, but groups of heads, parts of a head and equal widths keep their ratios.  Of
-the layers, only the first few are kept, just enough to include every kind of layer.
+than the stream has features.  None of this needs 4096 dimensions, so `sizes` makes every size small
+and keeps these ratios.  Of the layers, only the first few are kept, just enough to include every
+kind of layer.
 
 The result is verified.  The full model is built without numbers (on PyTorch's meta device), and its
 `signature` describes the classes of its modules, their switches, its parameters, which of these are
@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
-import itertools
 import re
 from dataclasses import dataclass
 
@@ -33,18 +32,15 @@ from .guessing import NoInputs, suitable_inputs
 from .sizes import CannotShrink, depths, fewer_layers, is_config, narrower, ratios, replaced
 from .tiny import quiet
 
-#: A model with fewer numbers than this is not shrunk.
-SMALL_ENOUGH = 300_000
-#: A shrunk model must have fewer numbers than this.
-STILL_SMALL = 5_000_000
+#: A model with fewer numbers than the first is not shrunk; a shrunk model has fewer than the second.
+SMALL_ENOUGH, STILL_SMALL = 300_000, 5_000_000
 #: Every number of layers below this is tried before all layers are kept.
 DEEPEST = 16
 #: The search ends when no inputs were found for this number of small models.
 MISSES = 8
-#: Plans: (least number of heads, least width of a part of a head), from small to large.
-PLANS = ((2, 8), (3, 8), (4, 8), (2, 16), (2, 32))
-#: If no plan succeeds, the fields of one of these kinds at a time stay unchanged.
-LEFT = ("other", "positions", "image", "places")
+#: Plans: (least number of heads, least width of a part of a head), from small to large.  With all
+#: heads, all widths are divided by the same number.
+PLANS = ((2, 8), (4, 8), (64, 8), (2, 16), (2, 32))
 #: Attributes of a module that describe its position or how it is run, not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
 #: Matrices whose names match this are maps; other matrices are tables.
@@ -64,24 +60,22 @@ class Shrunk:
     changes: tuple[tuple[str, object, object], ...]
     unlike: tuple[str, ...] = ()
 
-    def account(self):
+    def account(self) -> str:
         """A note that says what was shrunk."""
-        fields = ", ".join(f"{n} {_short(a)} to {_short(b)}" for n, a, b in self.changes)
-        return (
+        short = lambda value: str(value) if len(str(value)) < 40 else f"{str(value)[:36]} ..."
+        fields = ", ".join(f"{n} {short(a)} to {short(b)}" for n, a, b in self.changes)
+        note = (
             "audited on a small model of the same structure; answers of all, none or the mean hold "
-            "at full size too, and a part of a head keeps its share. Shrunk: "
-            + fields
-            + "; proportions differ from those of the full model in " * bool(self.unlike)
-            + ", ".join(self.unlike)
+            f"at full size too, and a part of a head keeps its share. Shrunk: {fields}"
+        )
+        if not self.unlike:
+            return note
+        return (
+            f"{note}; proportions differ from those of the full model in {', '.join(self.unlike)}"
         )
 
 
-def _short(value):
-    text = str(value)
-    return text if len(text) < 40 else text[:36] + " ..."
-
-
-def shrink(config, seed=0, full=None):
+def shrink(config, seed: int = 0, full: torch.nn.Module | None = None) -> Shrunk:
     """Shrink the model of a transformers configuration; the `Shrunk` is the same in every run.
 
     ``full`` is the full model, if it exists; the small one then shares its class and structure.
@@ -91,109 +85,93 @@ def shrink(config, seed=0, full=None):
         kind = type(full) if full is not None else class_of(config)
         if full is None:
             full = _full(config, kind)
-            _write_sections(full)
             config = full.config
         if sum(p.numel() for p in full.parameters()) < SMALL_ENOUGH:
             return Shrunk(_made(config, kind, seed), ())
-        return _Search(config, kind, full, seed).smallest()
+        return _smallest(config, kind, full, seed)
 
 
 def _full(config, kind):
     """The full model without numbers; raises CannotShrink if the library cannot make it."""
     try:
-        return built(config, kind, "meta")
+        full = built(config, kind, "meta")
     except Exception as problem:  # a configuration or a missing package may raise anything
         raise CannotShrink(
             f"transformers cannot build a model from {type(config).__name__}: {first_line(problem)}"
         ) from None
-
-
-def _write_sections(full):
-    """Add to the configuration how rotary positions divide a head, if only modules contain this."""
-    for module in full.modules():
+    for module in full.modules():  # some divide a head for rotary positions without a field
         if hasattr(module, "mrope_section") and hasattr(module, "config"):
             module.config.rope_parameters.setdefault("mrope_section", list(module.mrope_section))
+    return full
 
 
-class _Search:
-    """Searches for a small model that has the structure of the full one."""
+def _smallest(config, kind, full, seed):
+    """The first small model that runs and has the null spaces of the full one, or the closest.
 
-    def __init__(self, config, kind, full, seed):
-        self.config, self.kind, self.seed = config, kind, seed
-        self.fields, self.wanted = plain_fields(config), signature(full)
-        self.maps, self.sizes = null_spaces(full), {n for p in full.parameters() for n in p.shape}
-
-    def smallest(self):
-        """The first model that runs and has the null spaces of the full one, or else the closest.
-
-        A model that does not run may need inputs that cannot be drawn; `audit` then reports that.
-        """
-        tried, best, reason, misses = [], (), "", 0
-        for fields, changes in self._plans():
-            narrow = replaced(fields, {path: value for path, (_, value) in changes.items()})
-            if narrow in tried:
+    A model that does not run may need inputs that cannot be drawn; `audit` then reports that.
+    """
+    fields, wanted, maps = plain_fields(config), signature(full), null_spaces(full)
+    sizes = {n for p in full.parameters() for n in p.shape}
+    tried, best, reason, misses = [], (), "", 0
+    for narrow in _plans(config, kind, fields, wanted, sizes):
+        if narrow in tried:
+            continue
+        tried.append(narrow)
+        try:
+            small = _config_like(config, narrow)
+            bare = built(small, kind, "meta")
+            _demand_same(signature(bare), wanted)
+            if sum(p.numel() for p in bare.parameters()) > STILL_SMALL:
+                raise CannotShrink("some of its sizes are unknown, so it stays too large")
+            unlike = tuple(sorted({name for name, *_ in null_spaces(bare) ^ maps}))
+            if best and (True, not unlike) <= best[:2]:  # no better, even if `small` runs
                 continue
-            tried.append(narrow)
-            try:
-                small = _config_like(self.config, narrow)
-                unlike = self._unlike(built(small, self.kind, "meta"))
-                if best and (True, not unlike) <= best[:2]:  # no better, even if `small` runs
-                    continue
-                model = _made(small, self.kind, self.seed)
-                rank = _runs(model), not unlike
-            except Exception as problem:  # a configuration or a model may raise anything
-                reason = reason or first_line(problem)
-                continue
-            if rank > best[:2]:
-                best = (*rank, Shrunk(model, tuple(_changes("", self.fields, narrow)), unlike))
-            misses += not rank[0]
-            if all(rank) or misses == MISSES:
-                break
-        if best:
-            return best[-1]
-        raise CannotShrink(
-            f"found no small model with the structure of this {type(self.config).__name__} "
-            f"({reason}): build a small one yourself, and audit that"
-        )
+            model = _made(small, kind, seed)
+            rank = _runs(model), not unlike
+        except Exception as problem:  # a configuration or a model may raise anything
+            reason = reason or first_line(problem)
+            continue
+        if rank > best[:2]:
+            best = (*rank, Shrunk(model, tuple(_changes("", fields, narrow)), unlike))
+        misses += not rank[0]
+        if all(rank) or misses == MISSES:
+            break
+    if best:
+        return best[-1]
+    raise CannotShrink(
+        f"found no small model with the structure of this {type(config).__name__} "
+        f"({reason}): build a small one yourself, and audit that"
+    )
 
-    def _plans(self):
-        """Yield (fields, changes): the smallest sizes, then larger ones, then fewer changes."""
-        shallow, (smallest, *wider) = self._shallow(), PLANS
-        made = narrower(shallow, self.sizes, *smallest)
-        yield shallow, made
-        yield shallow, narrower(shallow, self.sizes, *smallest, greedy=True)
-        for plan in wider:
-            yield shallow, narrower(shallow, self.sizes, *plan)
-        for left in LEFT:
-            yield shallow, {path: new for path, new in made.items() if new[0] != left}
-        yield self.fields, narrower(self.fields, self.sizes, *smallest)
 
-    def _unlike(self, model):
-        """The names of the maps that have a null space in only one of the two models.
+def _plans(config, kind, fields, wanted, sizes):
+    """Yield the fields of small models, from small to large; the last ones shrink fewer fields."""
+    shallow = _shallow(config, kind, fields, wanted)
+    smallest, *wider = PLANS
+    for some in (sizes, None):
+        yield replaced(shallow, narrower(shallow, some, *smallest))
+    for plan in wider:
+        yield replaced(shallow, narrower(shallow, sizes, *plan))
+    yield replaced(shallow, narrower(shallow, set(), *smallest))
+    yield replaced(fields, narrower(fields, sizes, *smallest))
 
-        Raises CannotShrink, with a reason, if the model loses or gains structure, or stays large.
-        """
-        found = signature(model)
-        for missing in sorted(map(str, self.wanted - found)):
-            raise CannotShrink(f"it would lose {missing}")
-        for added in sorted(map(str, found - self.wanted)):
-            raise CannotShrink(f"it would gain {added}")
-        if sum(p.numel() for p in model.parameters()) > STILL_SMALL:
-            raise CannotShrink("some of its sizes are unknown, so it stays too large")
-        return tuple(sorted({name for name, *_ in null_spaces(model) ^ self.maps}))
 
-    def _shallow(self):
-        """The fields, cut to the fewest layers that still include every kind of layer."""
-        deepest = max(depths(self.fields), default=0)
-        for layers, spread in itertools.product(range(2, min(deepest, DEEPEST)), (False, True)):
-            cut = fewer_layers(self.fields, layers, spread)
-            try:
-                found = signature(built(_config_like(self.config, cut), self.kind, "meta"))
-            except Exception:  # the configuration needs more layers
-                continue
-            if found == self.wanted:
+def _shallow(config, kind, fields, wanted):
+    """The fields, cut to the fewest layers that still include every kind of layer."""
+    deepest = min(max(depths(fields), default=0), DEEPEST)
+    for layers in range(2, deepest):
+        cut = fewer_layers(fields, layers)
+        with contextlib.suppress(Exception):  # the configuration may need more layers
+            if signature(built(_config_like(config, cut), kind, "meta")) == wanted:
                 return cut
-        return self.fields
+    return fields
+
+
+def _demand_same(found, wanted):
+    """Raise CannotShrink, with a reason, if a model loses or gains structure."""
+    for what, difference in (("lose", wanted - found), ("gain", found - wanted)):
+        for one in sorted(map(str, difference)):
+            raise CannotShrink(f"it would {what} {one}")
 
 
 # --- models and what shrinking must preserve ----------------------------------------------------

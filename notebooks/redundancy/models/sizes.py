@@ -1,20 +1,23 @@
-"""Find which numbers of a configuration are sizes, and choose their values in a small model.
+"""Choose small values for the sizes in a configuration.
 
-A number is judged by its field's name (heads, parts of a head, …) and by whether the full model
-has parameters of that size.  The small values keep some relations: the width of all heads is
-their number times the width of a head, equal sizes stay equal, and wider streams stay wider.
-`shrinking` checks the result and, if it does not fit, tries other changes.
+The name of a field tells which kind of size it holds (`KINDS`).  The small values keep what decides
+which biases are redundant: whether heads share keys, how a head is divided, and which of two widths
+is larger.  `shrinking` checks the result and, if it does not fit, tries other values.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
+from bisect import bisect
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-#: The first pattern that matches a field's name gives its kind; other names have the kind "other".
+from ..tables import grouped
+
+#: The first pattern that matches a field's name gives its kind; other names have the kind "width".
 KINDS = {
     "token": r"token_(id|ids|index)s?$",
     "fixed": r"_ids?$|base$|theta|temperature|kernel|stride|loss|num_(buckets|bins)$|pos_bins$"
@@ -24,25 +27,23 @@ KINDS = {
     "part": r"head_?(dim|size|width)s?$|^d_kv$|kv_channels$|d_head$|dim_head$|^rotary_dim$"
     r"|mrope_section$|^key_dim$",
     "heads": r"heads?(_per_(layer|stage))?$|query_group",
+    "one": r"^topk_group$",
     "top": r"experts?_per_tok|moe_(top_?)?k$",
-    "experts": r"experts?(_num)?$",
-    "groups": r"groups?$",
-    "places": r"tokens_per_(image|frame)|image_seq|num_image_tokens",
-    "doubled": r"num_filters$",
-    "halved": r"upsample_initial_channel",
-    "vocabulary": r"vocab|labels$|num_embeddings$|codebook_size$|hash_buckets$",
+    "groups": "groups?$",
+    "experts": r"experts?(_num)?$|tokens_per_(image|frame)|image_seq|num_image_tokens",
+    "vocabulary": r"vocab|labels$|num_embeddings$|codebook_size$|hash_buckets$"
+    r"|upsample_initial_channel",
     "positions": r"position|max.*len|n_ctx$|context_length|num_patches|seq_len|max_num_rows",
     "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$",
 }
 #: {kind: the largest value that its numbers have in a small model}.
-MOST = {"top": 2, "experts": 4, "groups": 2, "places": 4}
-MOST |= dict.fromkeys(("halved", "vocabulary", "positions"), 64)
+MOST = {"one": 1, "top": 2, "groups": 2, "experts": 4, "vocabulary": 64, "positions": 64}
 #: The first of these fields in a configuration is the width of the stream or, in HEAD, of a head.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
-#: Names of the widths of hidden layers, which become at most twice as wide as the stream.
-INNER = re.compile("intermediate|ffn|mlp|d_ff|feed_?forward|n_inner|dff")
+#: The shares of a head that rotary positions rotate.
+TURNED = ("partial_rotary_factor", "rotary_pct")
 #: A number below this is not a width.
 LEAST = 16
 
@@ -62,13 +63,17 @@ def is_count(value):
 # --- the numbers of a configuration -----------------------------------------------------------
 
 
+def kind_of(name: str) -> str:
+    return next((kind for kind, names in KINDS.items() if re.search(names, name)), "width")
+
+
 @dataclass(frozen=True)
 class Number:
-    """An integer in a configuration, its path, and the path of the part that contains it."""
+    """A number in a configuration, its path, and the path of the part that contains it."""
 
     path: tuple
     part: tuple
-    value: int
+    value: int | float
 
     @cached_property
     def name(self):
@@ -76,7 +81,13 @@ class Number:
 
     @cached_property
     def kind(self):
-        return next((k for k, names in KINDS.items() if re.search(names, self.name)), "other")
+        return kind_of(self.name) if is_count(self.value) else "share"
+
+    @cached_property
+    def prefix(self):
+        """What distinguishes the heads that a name speaks of: "mamba_" for "mamba_n_heads"."""
+        return re.sub("^n_(?=mamba)|(num_|n_)?((key|value|attention|query|kv)_)*(heads?|d_head).*",
+                      "", self.name)  # fmt: skip
 
 
 def numbers(fields, path=(), part=()):
@@ -90,8 +101,13 @@ def numbers(fields, path=(), part=()):
     for key, value in items:
         if isinstance(value, dict | list | tuple):
             yield from numbers(value, (*path, key), part)
-        elif is_count(value) and (path or isinstance(key, str)):
+        elif is_count(value) or isinstance(value, float):
             yield Number((*path, key), part, value)
+
+
+def parts_of(fields):
+    """Lists of the numbers in each part of a configuration."""
+    return grouped(numbers(fields), lambda n: n.part)
 
 
 def replaced(fields, changes, path=()):
@@ -105,260 +121,218 @@ def replaced(fields, changes, path=()):
     return fields
 
 
+def _at(fields, path):
+    return _at(fields[path[0]], path[1:]) if path else fields
+
+
 # --- fewer layers -----------------------------------------------------------------------------
 
 
-def depths(fields):
+def depths(fields) -> set[int]:
     return {n.value for n in numbers(fields) if n.kind == "depth"}
 
 
-def fewer_layers(fields, layers, spread=False):
+def fewer_layers(fields, layers: int):
     """The fields with at most ``layers`` layers; lists with an entry for each layer are cut.
 
-    A list of layer numbers keeps those below ``layers``; ``spread`` scales them down instead.
+    A list of layer numbers keeps those below ``layers``.
     """
-    return _cut(fields, layers, {d for d in depths(fields) if d > layers}, spread)
+    return _cut(fields, layers, {d for d in depths(fields) if d > layers})
 
 
-def _cut(value, layers, deep, spread, name=""):
+def _cut(value, layers, deep, name=""):
     if isinstance(value, dict):
-        return {k: _cut(v, layers, deep, spread, str(k)) for k, v in value.items()}
-    stages = Number((name,), (), 0).kind == "depth"
+        return {k: _cut(v, layers, deep, str(k)) for k, v in value.items()}
+    stages = kind_of(name) == "depth"
     if is_count(value):
         return min(value, layers) if stages else value
     if not isinstance(value, list | tuple) or not value or not deep:
         return value
-    counted = all(map(is_count, value))
-    if counted and _are_places(name, value, max(deep)):
-        whole = min((d for d in deep if d > max(value)), default=max(value) + 1)
-        places = (
-            (v * layers // whole for v in value) if spread else (v for v in value if v < layers)
-        )
-        return type(value)(sorted(set(places)))
-    if counted and stages:
-        return type(value)(min(v, max(1, layers - 1)) for v in value)
+    if all(map(is_count, value)):
+        rising = all(a < b for a, b in itertools.pairwise(value)) and max(value) <= max(deep)
+        if rising and re.search(r"layers|block|ind|ids|idx", name) and "per_" not in name:
+            return type(value)(v for v in value if v < layers)
+        if stages:
+            return type(value)(min(v, max(1, layers - 1)) for v in value)
     if name == "attention_types":  # GPT-Neo: [[kinds, number of repeats], …]
         return [[kinds[:layers], 1] for kinds, _ in value]
     each = len(value) in deep and (len(value) > 4 or re.search("layer|type|block", name))
     return value[:layers] if each else value
 
 
-def _are_places(name, value, deepest):
-    """Whether a list seems to hold layer numbers: it increases, and its field's name fits."""
-    rising = all(a < b for a, b in zip(value, value[1:])) and max(value) <= deepest
-    named = re.search(r"layers|block|ind|ids|idx", name) and not re.search("num|per_", name)
-    return rising and named
-
-
 # --- narrower layers --------------------------------------------------------------------------
 
 
-def narrower(fields, sizes, heads, width, greedy=False):
-    """{path: (kind, new value)} of numbers that change; (heads, width) is a plan of `shrinking`.
+def narrower(fields, sizes: set[int] | None, few: int, width: int) -> dict:
+    """{path: new value} of the numbers that change.
 
-    A number of kind "other" becomes small if it is one of the ``sizes`` of the full model's
-    parameters or, with ``greedy``, in any case.
+    ``few`` is the least number of heads, and ``width`` the least width of a head.  A number of kind
+    "width" changes only if it is in ``sizes``, the sizes of the full model's parameters, unless
+    ``sizes`` is None.
     """
-    found = list(numbers(fields))
-    parts = {n.part: [] for n in found}
-    for n in found:
-        parts[n.part].append(n)
-    parts = [Part(inside, _at(fields, place), heads, width) for place, inside in parts.items()]
-    widths = _widths(parts)
-    anchors, streams = set(widths), {s for part in parts for s in part.streams}
-    kind = lambda n: "width" if n.kind == "other" and n.value in anchors else n.kind
-    patches, made = {}, {}
+    parts = [Part(found, few, width) for found in parts_of(fields)]
+    small, made = Widths(), {}
+    for part in sorted(parts, key=lambda p: (p.stream, -len(p.counts))):
+        small.add(part)
     for part in parts:
-        part.patches(widths, patches)
-    for part in parts:
-        for n in part.found:
-            made[n.path] = kind(n), part.size(n, widths, sizes, streams, greedy)
-        made |= {path: ("part", small) for path, small in part.of_heads(made, widths)}
-        made |= {path: ("image", small) for path, small in part.images(patches)}
-    made |= {path: ("vocabulary", small) for path, small in _tokens(found)}
-    return {path: new for path, new in made.items() if new[1] != _at(fields, path)}
-
-
-def _tokens(found):
-    """(path, new id) of special tokens whose ids are too large for the small vocabulary."""
-    tokens, most = [n for n in found if n.kind == "token"], MOST["vocabulary"]
+        made |= {n.path: part.size(n, small, sizes) for n in part.found}
+        made |= dict(part.of_heads(made, small)) | dict(part.images())
+        made |= dict(part.factors(_at(fields, part.found[0].part)))
+    tokens, most = [n for n in numbers(fields) if n.kind == "token"], MOST["vocabulary"]
     large = sorted({n.value for n in tokens if n.value >= most})
-    return [(n.path, most - 1 - large.index(n.value)) for n in tokens if n.value >= most]
+    made |= {n.path: most - 1 - large.index(n.value) for n in tokens if n.value in large}
+    return {path: new for path, new in made.items() if new != _at(fields, path)}
 
 
-def _at(fields, path):
-    return _at(fields[path[0]], path[1:]) if path else fields
+class Widths:
+    """Maps a width to a small width: equal widths stay equal, and a wider one stays wider.
 
-
-def _widths(parts):
-    """{width: new width} for the streams and for all heads together.
-
-    Each part gets the fewest heads with which equal sizes stay equal and wider streams wider.
+    The widths of heads and streams (``known``) are chosen first, part by part.
     """
-    parts = [part for part in parts if part.streams][:6]
-    choices = sorted(itertools.product((1, 2, 4, 8), repeat=len(parts)), key=sum)
-    for times in (*choices, choices[0]):
-        made, every = [part.widths(t) for part, t in zip(parts, times)], {}
-        streams = [(s, one[s]) for part, one in zip(parts, made) for s in part.streams if s in one]
-        same = all(every.setdefault(a, x) == x for one in made for a, x in one.items())
-        if same and all((a > b) <= (x > y) for a, x in streams for b, y in streams):
-            break
-    return {p.head: p.head // p.divisor for p in parts if p.head >= LEAST} | every
+
+    def __init__(self):
+        self.known, self.widest = {}, 0
+
+    def add(self, part):
+        """Choose the fewest heads with which this part's widths fit those of narrower parts."""
+        for part.times in (1, 2, 4, 8, 1):
+            known = part.widths() | self.known
+            same = all(known[width] == small for width, small in part.widths().items())
+            wider = known.get(part.stream, math.inf) > known.get(self.widest, 0)
+            if same and (wider or part.stream == self.widest):
+                break
+        self.known, self.widest = known, part.stream
+
+    def __call__(self, value):
+        widths = sorted(self.known)
+        i = bisect(widths, value)
+        if value in self.known or not widths:
+            return self.known.get(value) or max(4, _even(value / 16))
+        below, above = widths[max(0, i - 1)], widths[min(i, len(widths) - 1)]
+        low, high = self.known[below], self.known[above]
+        if value > above:
+            return _even(high * min(value / above, 2))
+        if value < below:
+            return max(2, min(_even(low * value / below), low - 2))
+        share = math.log(value / below) / math.log(above / below)
+        return max(low + 2, min(_even(low * (high / low) ** share), high - 2))
+
+
+def _even(number):
+    return 2 * round(number / 2)
 
 
 class Part:
-    """The sizes of one part of a configuration and the relations between them.
+    """The sizes of one part of a configuration, such as its text or its image part.
 
     ``streams`` are the widths of the stream, one for each stage, and ``heads`` the numbers of
     heads.  ``head`` is the width of a head; ``divisor`` divides the sizes of a head and its parts.
     """
 
-    def __init__(self, found, fields, few, width):
-        self.found, self.fields, self.few, self.times = found, fields, few, 1
-        self.named = {n.name: [] for n in found}
+    def __init__(self, found, few, width):
+        self.found, self.few, self.times, self.named = found, few, 1, {}
         for n in found:
-            self.named[n.name].append(n.value)
+            self.named.setdefault(n.name, []).append(n.value)
         counts = [n for n in found if n.kind == "heads" and n.value > 0]
         self.heads = [n.value for n in counts if n.name == counts[0].name]
-        self.several = sorted({n.value for n in counts} - {1})
+        self.counts = sorted({n.value for n in counts} - {1})
         streams = [self.named[n] for n in STREAM if max(self.named.get(n, [0])) > 8]
         staged = len(self.heads) > 1 and all(len(s) == 1 for s in streams)
         self.streams = (min(streams) if staged else streams[0]) if streams else []
-        self.head = max(0, self.field(HEAD, 0))
+        self.stream = max(self.streams, default=0)
+        self.head = max(0, next((self.named[n][0] for n in HEAD if n in self.named), 0))
         if not self.head and self.streams and self.heads:
             self.head = self.streams[0] // self.heads[0]
         if len(self.heads) > 1 or len(self.streams) > 1:
             width //= 2  # because the last stage is several times wider
-        self.width, self.divisor = width, self._largest_divisor(width)
+        self.width, self.divisor = width, self._divisor(width)
 
-    def field(self, names, default):
-        return next((self.named[n][0] for n in names if n in self.named), default)
-
-    def _largest_divisor(self, least):
+    def _divisor(self, least):
         """The largest divisor that leaves a head and its parts even and wide enough."""
         self.sections = [n for n in self.found if "section" in n.name]
+        others = {n.prefix for n in self.found if n.kind == "heads" and n.prefix}
         parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
-        self.others = {_prefix(n.name): n for n in self.found if n.kind == "heads"}
-        self.others.pop("", None)
-        sizes = [self.head, *(n.value for n in parts if _prefix(n.name) not in self.others)]
-        sizes = [size for size in sizes if size > 0]
-        for share in _turned(self.fields):
-            sizes += {int(self.head * share), self.head - int(self.head * share)} - {0}
+        turned = [int(self.head * n.value) for n in self.found if n.name in TURNED]
+        sizes = [self.head, *turned, *(self.head - size for size in turned)]
+        sizes += [n.value for n in parts if n.prefix not in others]
         total = sum(n.value for n in self.sections)  # they add up to half of the rotated features
         most = min(self.head // least, total // len(self.sections) if total else self.head)
-        fits = lambda d: all(size % (2 * d) == 0 for size in sizes) and self.head % (4 * d) == 0
+        fits = lambda d: all(s % (2 * d) == 0 for s in sizes if s > 0) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
     def count(self, heads):
         """The new number of heads: 1 stays 1; a number that divides another still does so."""
         least = self.few * self.times
-        return heads if heads < 2 else min(heads, least * 2 ** self.several.index(heads))
+        return heads if heads < 2 else min(heads, least * 2 ** self.counts.index(heads))
 
-    def widths(self, times):
-        """{width: new width} of streams and of all heads; ``times`` multiplies numbers of heads."""
-        self.times, one = times, self.head // self.divisor
-        if not self.heads:
-            least = self.width * (self.few if len(self.streams) == 1 else 1) * times
-            return {s: _round(s * least / min(self.streams)) for s in self.streams}
-        made = {c * self.head: self.count(c) * one for c in {1, *self.several}}
-        for stream in self.streams:
-            if stream not in made:
-                below = max((made[inside] for inside in made if inside < stream), default=0)
-                above = min((made[inside] for inside in made if inside > stream), default=3 * below)
-                even = (
-                    *(made[stream * n] / n for n in (2, 3, 4) if stream * n in made),
-                    *(made[stream / n] * n for n in (2, 3, 4) if stream / n in made),
-                )
-                fits = (int(e) for e in even if e % 2 == 0)
-                made[stream] = next(fits, _round((below + above) / 2))
-        return made
+    def widths(self):
+        """{width: new width} of one head and of all heads or, without heads, of the streams."""
+        if self.heads and self.head:
+            counts = {1, *self.counts} if self.head >= LEAST else self.counts
+            return {c * self.head: self.count(c) * self.head // self.divisor for c in counts}
+        least = self.width * (self.few if len(self.streams) == 1 else 1) * self.times
+        return {s: _even(s * least / min(self.streams)) for s in self.streams}
 
-    def size(self, number, widths, sizes, streams, greedy):
+    def size(self, number, small, sizes):
         """The new value of one `Number`, or the old value if this number does not shrink."""
         value, kind = number.value, number.kind
-        if value < 2 or kind in ("fixed", "depth", "image", "token"):
+        if value < 2:
             return value
         if kind == "heads":
             return self.count(value)
-        if kind == "part":
-            return value // self.divisor if value % self.divisor == 0 else value
-        if value in widths and value >= LEAST and kind in ("other", "groups"):
-            return widths[value]
-        if number.name == "topk_group":  # cannot exceed the number of groups
-            return 1 if value < self.field(["n_group"], 0) else min(value, MOST["groups"])
-        if kind in MOST:
-            return min(value, MOST[kind])
-        if value < LEAST or not (greedy or value in sizes):
-            return value
-        if 2 * value in streams & widths.keys():
-            return widths[2 * value] // 2
-        capped = INNER.search(number.name) and not greedy
-        return widths.setdefault(value, self._beside(value, widths, capped))
+        if kind == "part" and value % self.divisor == 0:
+            return value // self.divisor
+        shrinks = kind == "width" and (sizes is None or value in sizes)
+        if value >= LEAST and (shrinks or kind in ("width", "groups") and value in small.known):
+            return small(value)
+        return min(value, MOST.get(kind, value))
 
-    def _beside(self, value, widths, capped):
-        """A new width that is below or above that of the stream, as the old one was."""
-        stream = next((s for s in self.streams if s in widths), 0)
-        if not stream:
-            return max(4, _round(value / 16))
-        small = widths[stream]
-        made = max(4, _round(value * small / stream))
-        if value < stream:
-            above = self.head // self.divisor if value > self.head else 0  # stays wider than a head
-            return max(above + 2, min(made, small - 2))
-        return max(small + 2, min(made, 2 * small) if capped else made)
+    def of_heads(self, made, small):
+        """Yield (path, size) for the widths of other heads, such as Mamba's, and for sections.
 
-    def of_heads(self, made, widths):
-        """Yield (path, size) for sizes that depend on heads, such as those of rotated parts.
-
-        Other heads, such as Mamba's, together stay as wide as all heads or as the stream.
-        Sections add up to half of a rotated part, as one factor rotates two features.
+        Other heads together stay as wide as all heads or as the stream.  Sections add up to half of
+        a rotated part, as one factor rotates two features.
         """
-        stream = next((s for s in self.streams if s in widths), 0)
-        for n in self.found if stream else ():
-            if n.kind == "part" and (many := self.others.get(_prefix(n.name))):
-                product = many.value * n.value
-                whole = next((w for w in (product, stream) if w in widths and product % w == 0), 0)
-                all_heads = product // whole * widths[whole] if whole else 0
-                if all_heads and all_heads % made[many.path][1] == 0:
-                    yield n.path, all_heads // made[many.path][1]
+        many = {n.prefix: n for n in self.found if n.kind == "heads" and n.prefix}
+        for n in self.found:
+            if n.kind == "part" and (heads := many.get(n.prefix)):
+                every = heads.value * n.value
+                whole = next((w for w in (every, self.stream) if w in small.known), every + 1)
+                new, rest = divmod(every // whole * small(whole), made[heads.path])
+                if new and not rest and every % whole == 0:
+                    yield n.path, new
         ends = itertools.accumulate((n.value for n in self.sections), initial=0)
-        ends = [round(end / self.divisor) for end in ends]
-        for n, begin, end in zip(self.sections, ends, ends[1:]):
+        ends = itertools.pairwise(round(end / self.divisor) for end in ends)
+        for n, (begin, end) in zip(self.sections, ends):
             yield n.path, end - begin
-        place = self.found[0].part
-        for name, inside in self.fields.items():
+
+    def factors(self, fields):
+        """Yield (path, values) for lists with a number for each pair of features in a head."""
+        for name, inside in fields.items():
             for factor in ("short_factor", "long_factor"):
                 if isinstance(inside, dict) and factor in inside:
                     values = inside[factor]
-                    yield (*place, name, factor), values[: len(values) // self.divisor]
+                    path = (*self.found[0].part, name, factor)
+                    yield path, values[: len(values) // self.divisor]
 
-    def patches(self, widths, made):
-        """Record new sizes of patches; a patch larger than the width of the stream stays larger."""
-        one = 3 * self.field(["temporal_patch_size"], 1)
-        stream = next((s for s in self.streams if s in widths), 0)
-        for patch in self.named.get("patch_size", ()) if stream else ():
-            more = one * patch**2 > stream
-            alike = [p for p in (4, 2, 1) if p <= patch and (one * p * p > widths[stream]) == more]
-            made[patch] = min(*(alike or [4])[:1], patch, made.get(patch, patch))
-
-    def images(self, small):
+    def images(self):
         """Yield (path, size) for images, patches and windows, whose proportions stay the same."""
         given = [n for n in self.found if n.kind == "image" and n.value > 0]
-        of = lambda names: [n for n in given if re.search(names, n.name)]
-        patches, windows = of("^patch_sizes?$"), of("window")
-        images = of("^(?!patch_size|.*window)")
+        patches = [n for n in given if re.search("^patch_sizes?$", n.name)]
+        windows = [n for n in given if "window" in n.name]
+        images = [n for n in given if n not in windows and not n.name.startswith("patch_size")]
         if len(patches) > 2 or not images:
             return
         patch = patches[-1].value if patches else 1
-        grid, window = images[0].value // patch, windows[0].value if windows else 0
-        ratio, rest = divmod(images[0].value, patch * window) if window else (0, 1)
-        most = 2 * ratio if not rest else 4 if patches else 64
-        for n in patches:
-            yield n.path, small.get(n.value, min(n.value, 4))
-        for n in images:
-            yield n.path, small.get(patch, min(patch, 4)) * min(n.value // patch, most)
-        for n in windows if not rest else ():
-            yield n.path, 2
+        few = min(patch, 2 if 3 * patch**2 < self.stream else 4)  # stays narrower than the stream
+        grid, most = images[0].value // patch, 64
+        if patches:
+            most = max(4, 2 ** (len(self.named.get("depths", ())) - 1))  # a stage halves the grid
+        if windows and images[0].value % (patch * windows[0].value) == 0:
+            most = 2 * grid // windows[0].value
+            yield from ((n.path, 2) for n in windows)
+        yield from ((n.path, min(n.value, few)) for n in patches)
+        yield from ((n.path, few * min(n.value // patch, most)) for n in images)
         for n in self.found:
             if n.value == grid > 4 and re.search("image|grid", n.name):
                 yield n.path, min(grid, most)
@@ -366,47 +340,22 @@ class Part:
                 yield n.path, min(grid, most) ** 2
 
 
-def _turned(fields):
-    """Yield the shares of a head that rotary positions rotate."""
-    for name, value in fields.items():
-        if isinstance(value, dict) and "model_type" not in value:
-            yield from _turned(value)
-        elif name in ("partial_rotary_factor", "rotary_pct") and isinstance(value, float):
-            yield value
-
-
-def _prefix(name):
-    """The prefix of a name for a number or width of heads: "mamba_" for "mamba_n_heads"."""
-    return re.sub(
-        r"^n_(?=mamba)|(num_|n_)?(key_|value_|attention_|query_|kv_)*(heads?|d_head).*", "", name
-    )
-
-
-def _round(number):
-    return 4 * round(number / 4) if number >= 8 else max(2, 2 * round(number / 2))
-
-
 # --- the ratios that shrinking preserves ----------------------------------------
 
 
-def ratios(fields):
+def ratios(fields) -> set[tuple]:
     """The set of relations between sizes that a small model keeps.
 
     They say whether a number of heads is 1 and how it compares with the first such number, what
     ratios the parts of a head have, and which streams are wider than a head.
     """
-    parts, inside = {}, {}
-    for n in numbers(fields):
-        inside.setdefault(n.part, []).append(n)
-        if n.kind in ("heads", "part") and n.value > 0 and "section" not in n.name:
-            parts.setdefault((n.part, n.kind, n.kind == "part" and _prefix(n.name)), []).append(n)
-    heads = {place: Part(found, _at(fields, place), 2, 8).head for place, found in inside.items()}
-    wider = {(n.path, "wider than a head", n.value > heads[place])
-             for place, found in inside.items() for n in found if n.name in STREAM}  # fmt: skip
-    return wider | {
-        (n.path, n.value == 1, (n.value > first.value) - (n.value < first.value))
-        if kind == "heads"
-        else (n.path, Fraction(n.value, first.value))
-        for (_, kind, _), (first, *others) in parts.items()
-        for n in (first, *others)
-    }
+    found = set()
+    for part in parts_of(fields):
+        head, heads = Part(part, 2, 8).head, [n for n in part if n.kind == "heads" and n.value > 0]
+        found |= {(n.path, n.value > head) for n in part if n.name in STREAM}
+        found |= {(n.path, n.value == 1, n.value > heads[0].value, n.value < heads[0].value)
+                  for n in heads}  # fmt: skip
+        parts = [n for n in part if n.kind == "part" and n.value > 0 and "section" not in n.name]
+        for alike in grouped(parts, lambda n: n.prefix):
+            found |= {(n.path, Fraction(n.value, alike[0].value)) for n in alike}
+    return found
