@@ -32,7 +32,7 @@ class CannotRead(TypeError):
     """The parameters have no readable values: they are on a meta device, or quantised."""
 
 
-def demand_values(model):
+def demand_values(model: nn.Module):
     """Raise CannotRead unless every parameter is a plain floating-point tensor with values."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
@@ -101,7 +101,7 @@ def _is_dtype(value):
     return isinstance(value, torch.dtype) and value.is_floating_point
 
 
-def float64_copy(model, known=None):
+def float64_copy(model: nn.Module, known: dict | None = None) -> nn.Module:
     """A deep copy in float64 and eval mode, with eager attention and without gradients.
 
     To save memory, pass ``known``, {id of a parameter: its replacement in the copy}.  The model
@@ -138,7 +138,7 @@ def _configs(config):
             yield from _configs(value)
 
 
-def with_every_bias_random(model, seed=0):
+def with_every_bias_random(model: nn.Module, seed: int = 0) -> nn.Module:
     """Add random numbers to every vector of the model, in place: biases, gains, sinks, bias tables.
 
     If biases are zero and gains are one, as initialised, a check may pass that should fail.
@@ -153,7 +153,7 @@ def with_every_bias_random(model, seed=0):
     return model
 
 
-def with_every_weight_random(model, seed=0):
+def with_every_weight_random(model: nn.Module, seed: int = 0) -> nn.Module:
     """Replace every matrix of the model, in place, by Gaussian numbers of variance 1 / fan-in.
 
     New models have small weights, so their scores are close to zero and softmax is nearly uniform.
@@ -171,7 +171,7 @@ def with_every_weight_random(model, seed=0):
     return model
 
 
-def halve_matrices(model):
+def halve_matrices(model: nn.Module):
     """Halve every matrix of the model in place, so that softmax is less saturated."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -188,7 +188,7 @@ def _normal(parameter, generator):
     return numbers.to(parameter.device, parameter.dtype)
 
 
-def floor(model, *positional, **named):
+def floor(model: nn.Module, *positional, **named) -> float:
     """The relative error that float32 inside a float64 model leaves in its outputs.
 
     ``model`` is in float64 (`float64_copy`).  The error is 0 if nothing inside requests fewer bits.

@@ -8,6 +8,7 @@ If an operation has no rule, every parameter whose shift arrives there becomes u
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -348,7 +349,7 @@ def _written(op, args, kwargs):
 CALM, MOST = 8, 60
 
 
-def follow(runs, parameters):
+def follow(runs: Iterable, parameters: dict) -> Following:
     """A `Following` that has followed ``runs``: functions without arguments that return tensors.
 
     Runs are made until several in a row pose no new condition, or until there are no more.

@@ -6,6 +6,8 @@ every token although only the last is used.  `dead` traces memory back from the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -14,13 +16,13 @@ from torch.utils._pytree import tree_leaves
 SHAPES = set("nonzero masked_select unique _unique2 unique_dim unique_consecutive index".split())
 
 
-def name_of(op):
+def name_of(op) -> str:
     """The name of an operation, without the underscore of its in-place form."""
     name = op.overloadpacket.__name__ if hasattr(op, "overloadpacket") else op.__name__
     return name.rstrip("_") if not name.startswith("__") else name
 
 
-def memory_of(tensor):
+def memory_of(tensor: torch.Tensor) -> int | None:
     """An identifier of a tensor's memory; None for a tensor without memory of its own."""
     try:
         return tensor.untyped_storage()._cdata
@@ -50,7 +52,7 @@ def _memory(values):
     return {memory_of(t) for t in tree_leaves(values) if isinstance(t, torch.Tensor)}
 
 
-def dead(run):
+def dead(run: Callable) -> list[tuple[str, bool]]:
     """[(name, whether no output depends on its results)] for the operations of a run, in order."""
     record = Record()
     with record:
