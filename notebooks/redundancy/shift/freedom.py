@@ -62,12 +62,15 @@ class Family:
     """Parameters that share redundant directions: ``basis`` (numbers, directions), orthonormal.
 
     ``places`` is {parameter: the rows of the basis for its numbers}.  ``parts`` holds the
-    same directions as `Part`s, no two of which share a number or a direction.
+    same directions as `Part`s, no two of which share a number or a direction; they may be given
+    in place of the basis.
     """
 
-    def __init__(self, basis, places):
-        self.basis, self.places = basis, places
-        self.parts = [Part(basis, {n: (torch.arange(len(p)), p) for n, p in places.items()})]
+    def __init__(self, basis, places, parts=None):
+        self.places, self.parts = places, parts
+        if parts is None:
+            self.basis = basis
+            self.parts = [Part(basis, {n: (torch.arange(len(p)), p) for n, p in places.items()})]
 
     @classmethod
     def of(cls, matrices, sizes):
@@ -75,23 +78,21 @@ class Family:
         starts = dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0)))
         groups = dict.fromkeys(g for m in matrices.values() for g in m)
         columns = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
-        made = cls.__new__(cls)
-        made.places = {n: torch.arange(size) + starts[n] for n, size in sizes.items()}
         shape = sum(sizes.values()), sum(g.size for g in groups)
         entries = [(i + starts[n], j + columns[g], m[i, j]) for n in matrices
                    for g, m in matrices[n].items() for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
-        made.parts = []
-        if entries:
-            made.parts = list(_parts(*map(torch.cat, zip(*entries)), shape, starts, sizes))
-        return made
+        parts = _parts(*map(torch.cat, zip(*entries)), shape, starts, sizes) if entries else ()
+        places = {n: torch.arange(size) + starts[n] for n, size in sizes.items()}
+        return cls(None, places, list(parts))
 
     @cached_property
     def basis(self):
-        made = [torch.zeros(sum(map(len, self.places.values())), 0, dtype=torch.float64)]
+        numbers = sum(map(len, self.places.values()))
+        made = [torch.zeros(numbers, 0, dtype=torch.float64)]
         for part in self.parts:
-            wide = torch.zeros(sum(map(len, self.places.values())), part.basis.shape[1]).double()
-            for name, (numbers, rows) in part.places.items():
-                wide[self.places[name][numbers]] = part.basis[rows]
+            wide = torch.zeros(numbers, part.basis.shape[1], dtype=torch.float64)
+            for name, (places, rows) in part.places.items():
+                wide[self.places[name][places]] = part.basis[rows]
             made.append(wide)
         return torch.cat(made, 1)
 
@@ -166,8 +167,7 @@ class Freedom:
         """The directions that keep these parameters fixed, in all families or that of ``of``."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
-            fixed = Family.__new__(Family)
-            fixed.places, fixed.parts = family.places, [_fixing(p, names) for p in family.parts]
+            fixed = Family(None, family.places, [_fixing(p, names) for p in family.parts])
             made.update(dict.fromkeys(family.places, fixed))
         return Freedom(made, self.shapes)
 
