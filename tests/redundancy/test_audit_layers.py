@@ -28,24 +28,12 @@ def joined(t):
     return t.transpose(1, 2).flatten(-2)
 
 
-def off_by_one(scores):
-    return torch.softmax(F.pad(scores, (0, 1)), -1)[..., :-1]
-
-
 def by_hand(added=0, axis=-1, mask=1.0):
     """Softmax written as exponentials divided by their sum, with ``added`` added to the sum."""
 
     def weigh(scores):
         e = scores.exp() * mask
         return e / (e.sum(axis, keepdim=True) + added) if added else e / e.sum(axis, keepdim=True)
-
-    return weigh
-
-
-def causal(value):
-    def weigh(scores):
-        hidden = torch.ones(scores.shape[-2:]).triu(1).bool()
-        return torch.softmax(scores.masked_fill(hidden, value), -1)
 
     return weigh
 
@@ -65,78 +53,9 @@ def rms_norm(t):
     return F.rms_norm(t, t.shape[-1:])
 
 
-def whole(norm):
-    """Apply a norm to all heads of a token together."""
-    return lambda t: split(norm(joined(t)))
-
-
-#: {title: (replaced parts, how many directions are redundant: b_Q alone, b_K alone, b_V with b_O)};
-#: None stands for a number that is not tested.
-CASES = {
-    "causal, by replacement with -1": ({"weigh": causal(-1.0)}, 0, 0, ALL),
-    "a causal mask that multiplies and adds": (
-        {"weigh": lambda s: softmax(s * torch.ones_like(s).tril() - 1e4 * torch.ones_like(s).triu(1))},
-        0, ALL, ALL,
-    ),
-    "temperature": ({"weigh": lambda s: softmax(s * 3 / torch.tensor(2.0))}, 0, ALL, ALL),
-    "clamped from below": (
-        {"weigh": lambda s: softmax(torch.maximum(s, torch.tensor(-1e9)))}, 0, 0, ALL
-    ),
-    "sigmoid": ({"weigh": torch.sigmoid}, 0, 0, 0),
-    "softmax off by one": ({"weigh": off_by_one}, 0, 0, 0),
-    "off by one, written out": ({"weigh": by_hand(added=1)}, 0, 0, 0),
-    "exponentials under a mask": ({"weigh": by_hand(mask=torch.ones(6, 6).tril())}, 0, ALL, ALL),
-    "exponentials taken twice": (
-        {"weigh": lambda s: s.exp() / s.exp().sum(3, keepdim=True)}, 0, ALL, ALL
-    ),
-    "softmax by logarithms": ({"weigh": lambda s: s.log_softmax(-1).exp()}, 0, ALL, ALL),
-    "less the logarithm of the sum": (
-        {"weigh": lambda s: (s - s.logsumexp(-1, keepdim=True)).exp()}, 0, ALL, ALL
-    ),
-    "less the logarithm of a column's sum": (
-        {"weigh": lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()}, None, 0, 0
-    ),
-    "over the queries, written out": ({"weigh": by_hand(axis=-2)}, None, 0, 0),
-    "softmax over the queries": ({"weigh": lambda s: torch.softmax(s, -2)}, None, 0, 0),
-    "rotary values": ({"on_values": rotated}, 0, ALL, 0),
-    "LayerNorm of all heads": ({"on_queries": whole(centred), "on_keys": whole(centred)}, 1, 1, ALL),
-    "an extra key of zeros": (
-        {"on_keys": lambda t: F.pad(t, (0, 0, 0, 1)), "on_values": lambda t: F.pad(t, (0, 0, 0, 1))},
-        0, 0, 0,
-    ),
-    "a gate": ({"before_output": lambda out, x: out * torch.sigmoid(x)}, 0, ALL, 0),
-    "LayerNorm before W_O": ({"before_output": lambda out, x: centred(out)}, 0, ALL, 1),
-    "LayerNorm of each head before W_O": (
-        {"before_output": lambda out, x: centred(out.unflatten(-1, (h, k))).flatten(-2)}, 0, ALL, h
-    ),
-    "keys less the mean of the heads, then RMSNorm": (
-        {"on_keys": lambda t: rms_norm(t - t.mean(1, keepdim=True))}, 0, k, ALL
-    ),
-    "LayerNorm across the heads": (
-        {"on_keys": lambda t: centred(t.transpose(1, 3)).transpose(1, 3)}, 0, k, ALL
-    ),
-    "keys less their mean": ({"on_keys": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
-    "values less their mean": ({"on_values": lambda t: t - t.mean(-2, keepdim=True)}, 0, ALL, ALL),
-    "a gate that is one number for each token": (
-        {"before_output": lambda out, x: out * torch.sigmoid(x[..., :1])}, 0, ALL, 0
-    ),
-    "a scale for each channel": (
-        {"before_output": lambda out, x: out * torch.arange(1.0, d + 1)}, 0, ALL, ALL
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_layer(case):
-    given, *expected = CASES[case]
-    report = audit(Attention(**given), x())
-    rows = [report.row(f"{part}_proj.bias") for part in "qkv"]
-    found = [rows[0].alone, rows[1].alone, rows[2].together]
-    assert all(e in (None, f) for e, f in zip(expected, found, strict=True)), str(report)
-    assert not report.disagreements, str(report)
-
-
-# --- layers that could not be judged by the names of their parameters
+def one_more(t):
+    """The keys or values, followed by one that is zero."""
+    return F.pad(t, (0, 0, 0, 1))
 
 
 def bent_in_place(keys):
@@ -186,47 +105,101 @@ class Gated(nn.Module):
         return self.o_proj(joined(out) * gate.flatten(-2).sigmoid())
 
 
-#: {title: (layer, map, how many directions of the map's bias can go alone or into other biases)}
-OTHERS = {
-    "an activation on a view of the keys": (
-        lambda: Attention(on_keys=bent_in_place), "k_proj", ALL - h),
+def read_by(reader):
+    """Attention whose output, added to its input, is read by ``reader``."""
+    return Around(lambda layer, x, out: reader(x + out))
+
+
+def weighed(weigh):
+    return Attention(weigh=weigh)
+
+
+def halves(norm, other):
+    return lambda t: torch.cat(
+        [norm(t[..., : t.shape[-1] // 2]), other(t[..., t.shape[-1] // 2 :])], -1
+    )
+
+
+SOFTMAX = {"q": 0, "k": ALL, "v+": ALL}
+NO_KEYS = {"q": 0, "k": 0, "v+": ALL}
+#: {title: (layer, how many directions of the bias of a map can go alone or, after a +, into others)}.
+#: What the table of answers holds (masks, sinks, norms, gates) is tested with that table.
+LAYERS = {
+    # softmax, and what replaces it
+    "a causal mask that multiplies and adds": (lambda: weighed(lambda s: softmax(
+        s * torch.ones_like(s).tril() - 1e4 * torch.ones_like(s).triu(1))), SOFTMAX),
+    "temperature": (lambda: weighed(lambda s: softmax(s * 3 / torch.tensor(2.0))), SOFTMAX),
+    "off by one, written out": (lambda: weighed(by_hand(added=1)), {"q": 0, "k": 0, "v+": 0}),
+    "exponentials under a mask": (
+        lambda: weighed(by_hand(mask=torch.ones(6, 6).tril())), SOFTMAX),
+    "exponentials taken twice": (
+        lambda: weighed(lambda s: s.exp() / s.exp().sum(3, keepdim=True)), SOFTMAX),
+    "softmax by logarithms": (lambda: weighed(lambda s: s.log_softmax(-1).exp()), SOFTMAX),
+    "less the logarithm of the sum": (
+        lambda: weighed(lambda s: (s - s.logsumexp(-1, keepdim=True)).exp()), SOFTMAX),
+    "less the logarithm of a column's sum": (
+        lambda: weighed(lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()), {"k": 0, "v+": 0}),
+    "over the queries, written out": (lambda: weighed(by_hand(axis=-2)), {"k": 0, "v+": 0}),
     "sigmoid, divided by its sum": (
-        lambda: Attention(lambda s: torch.sigmoid(s) / torch.sigmoid(s).sum(-1, keepdim=True)),
-        "v_proj", ALL),
-    "a small number beside the sum": (
-        lambda: Attention(weigh=by_hand(added=1e-13)), "v_proj", ALL),
+        lambda: weighed(lambda s: s.sigmoid() / s.sigmoid().sum(-1, keepdim=True)), {"v+": ALL}),
+    "a small number beside the sum": (lambda: weighed(by_hand(added=1e-13)), {"v+": ALL}),
     "a mask above, and not below": (
-        lambda: Attention(weigh=lambda s: s.exp().tril() / s.exp().sum(-1, keepdim=True)),
-        "k_proj", ALL),
+        lambda: weighed(lambda s: s.exp().tril() / s.exp().sum(-1, keepdim=True)), {"k": ALL}),
     "another exponential below": (
-        lambda: Attention(weigh=lambda s: s.exp() / (2 * s).exp().sum(-1, keepdim=True)),
-        "k_proj", 0),
-    "a LayerNorm of the keys alone": (lambda: Attention(on_keys=centred), "q_proj", h),
+        lambda: weighed(lambda s: s.exp() / (2 * s).exp().sum(-1, keepdim=True)), {"k": 0}),
     "less the largest score of a column, the key bias": (
-        lambda: Attention(lambda s: softmax(s - s.amax(-2, keepdim=True))), "k_proj", 0),
+        lambda: weighed(lambda s: softmax(s - s.amax(-2, keepdim=True))), {"k": 0}),
+    # queries and keys
+    "an extra key of zeros": (
+        lambda: Attention(on_keys=one_more, on_values=one_more), {"q": 0, "k": 0, "v+": 0}),
+    "keys less the mean of the heads, then RMSNorm": (
+        lambda: Attention(on_keys=lambda t: rms_norm(t - t.mean(1, keepdim=True))), NO_KEYS | {"k": k}),
+    "LayerNorm across the heads": (
+        lambda: Attention(on_keys=lambda t: centred(t.transpose(1, 3)).transpose(1, 3)),
+        NO_KEYS | {"k": k}),
+    "keys less their mean": (
+        lambda: Attention(on_keys=lambda t: t - t.mean(-2, keepdim=True)), SOFTMAX),
+    "an activation on a view of the keys": (
+        lambda: Attention(on_keys=bent_in_place), {"k": ALL - h}),
     "a LayerNorm of one half of a head": (
-        lambda: Attention(on_keys=lambda t: torch.cat([centred(t[..., :2]), t[..., 2:]], -1)),
-        "k_proj", 3 * h),
+        lambda: Attention(on_keys=halves(centred, unchanged)), {"k": 3 * h}),
+    "keys that are used twice": (lambda: used_twice("k_proj"), {"k": 0}),
+    "keys that are values": (Shared, {"k+": ALL}),
+    "queries that are a gate as well": (Gated, {"q": 0}),
+    # values
+    "rotary values": (lambda: Attention(on_values=rotated), SOFTMAX | {"v+": 0}),
+    "an activation on the values": (lambda: Attention(on_values=torch.tanh), {"v+": 0}),
+    "LayerNorm before W_O": (
+        lambda: Attention(before_output=lambda out, x: centred(out)), SOFTMAX | {"v+": 1}),
+    "a gate that is one number for each token": (
+        lambda: Attention(before_output=lambda out, x: out * torch.sigmoid(x[..., :1])),
+        SOFTMAX | {"v+": 0}),
+    "a scale for each channel": (
+        lambda: Attention(before_output=lambda out, x: out * torch.arange(1.0, d + 1)), SOFTMAX),
     "another map before W_O": (
         lambda: Attention(before_output=lambda out, x: F.linear(out, torch.eye(d, dtype=x.dtype))),
-        "v_proj", ALL),
-    "heads that talk": (
-        lambda: Attention(
-            lambda s: torch.einsum("bhij,hg->bgij", softmax(s), torch.ones(3, 3).triu())),
-        "v_proj", ALL),
-    "an activation on the values": (lambda: Attention(on_values=torch.tanh), "v_proj", 0),
-    "keys that are used twice": (lambda: used_twice("k_proj"), "k_proj", 0),
-    "an output map that is used twice": (lambda: used_twice("o_proj"), "v_proj", 0),
-    "keys that are values": (Shared, "k_proj", ALL),
-    "queries that are a gate as well": (Gated, "q_proj", 0),
+        SOFTMAX),
+    "an output map that is used twice": (lambda: used_twice("o_proj"), {"v+": 0}),
+    # what reads the stream
+    "LayerNorm, written out": (
+        lambda: read_by(lambda t: (t - t.mean(-1, keepdim=True)) * (t.var(-1, keepdim=True) + 1).rsqrt()),
+        {"o": 1}),
+    "a scale for each channel, then LayerNorm": (
+        lambda: read_by(lambda t: centred(t * torch.arange(1.0, d + 1))), {"o": 1}),
+    "LayerNorm, and the stream itself": (lambda: read_by(lambda t: centred(t) + t), {"o": 0}),
+    "LayerNorm of one half, RMSNorm of the other": (
+        lambda: read_by(halves(centred, rms_norm)), {"o": 1}),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", OTHERS)
-def test_other_ways_through_a_layer(case):
-    layer, name, count = OTHERS[case]
-    row = audit(layer(), x()).row(f"{name}.bias")
-    assert (row.together, row.verdict) == (count, "agree"), row
+@pytest.mark.parametrize("case", LAYERS)
+def test_a_layer(case):
+    layer, expected = LAYERS[case]
+    report = audit(layer(), x())
+    rows = {bias: report.row(f"{bias[0]}_proj.bias") for bias in expected}
+    assert not report.disagreements and {r.verdict for r in rows.values()} == {"agree"}, str(report)
+    found = {b: row.together if b[1:] else row.alone for b, row in rows.items()}
+    assert found == expected, str(report)
 
 
 def test_a_dependence_below_float64_precision_is_unknown():
@@ -234,28 +207,6 @@ def test_a_dependence_below_float64_precision_is_unknown():
     report = audit(Attention(weigh=by_hand(added=1e-13)), x())
     row = report.row("k_proj.bias")
     assert (row.alone, row.measured, row.verdict) == (0, (ALL, ALL), "unknown"), row
-
-
-READERS = {
-    "LayerNorm, written out": (
-        lambda t: (t - t.mean(-1, keepdim=True)) * torch.rsqrt(t.var(-1, keepdim=True) + 1e-5), 1
-    ),
-    "a scale for each channel, then LayerNorm": (
-        lambda t: centred(t * torch.arange(1.0, d + 1)), 1
-    ),
-    "an activation": (F.gelu, 0),
-    "LayerNorm, and the stream itself": (lambda t: centred(t) + t, 0),
-    "LayerNorm of one half, RMSNorm of the other": (
-        lambda t: centred(t[..., :6]) + F.rms_norm(t[..., 6:], (6,)), 1
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_what_reads_the_stream_decides_how_much_of_b_O_can_go(reader):
-    function, theory = READERS[reader]
-    row = audit(Around(lambda layer, x, out: function(x + out)), x()).row("o_proj.bias")
-    assert (row.alone, row.verdict) == (theory, "agree"), row
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
