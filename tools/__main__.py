@@ -6,6 +6,7 @@ python -m tools COMMAND …            # runs one
 
 import ast
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
 
@@ -29,7 +30,7 @@ COMMANDS = {
 
 
 @in_a_sentence
-def main(command="", *arguments):
+def main(command: str = "", *arguments: str) -> int:
     """Run a command and return its exit status, or list all commands."""
     if command in COMMANDS:
         sys.path.insert(0, str(NOTEBOOKS))  # for `derivation` and `redundancy`
@@ -41,7 +42,7 @@ def main(command="", *arguments):
     return 0
 
 
-def run(command, *arguments):
+def run(command: Callable, *arguments: str) -> int:
     """Call a command; raises Fault if it takes no such arguments."""
     try:
         signature(command).bind(*arguments)
@@ -50,7 +51,7 @@ def run(command, *arguments):
     return command(*arguments) or 0
 
 
-def first_sentence(module):
+def first_sentence(module: str) -> str:
     """The first line of a module's docstring, read without importing the module."""
     path = ROOT / f"{module.replace('.', '/')}.py"
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).partition("\n")[0]

@@ -1,6 +1,7 @@
 """The public addresses of the book, derived from `repository.url` in _config.yml alone."""
 
 import re
+from pathlib import Path
 
 import yaml
 
@@ -14,7 +15,7 @@ PDF = "where-did-the-bias-go.pdf"
 REPOSITORY = re.compile(r"https://github\.com/([\w-]+)/([\w.-]+)(?<!\.git)(?<!\.github\.io)")
 
 
-def addresses(root):
+def addresses(root: Path) -> tuple[str, str]:
     """The addresses of the repository and the site, without a final slash, or empty strings."""
     url = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
     found = REPOSITORY.fullmatch(url or "")
@@ -26,6 +27,6 @@ def addresses(root):
     return (url, "https://{}.github.io/{}".format(*found.groups())) if url else ("", "")
 
 
-def site_address(root):
+def site_address(root: Path) -> str:
     """The address of the published book on GitHub Pages, without a final slash, or ""."""
     return addresses(root)[1]

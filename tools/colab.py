@@ -13,11 +13,13 @@ import ast
 import base64
 import re
 import tarfile
+from collections.abc import Iterator
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from tools.addresses import site_address
 from tools.cells import FENCE, has_tag
@@ -50,12 +52,13 @@ def main(folder=COPIES):
     print(f"{len(written)} notebooks that run alone: {folder}")
 
 
-def copies(site):
+def copies(site: str) -> dict[str, bytes]:
+    """{file name: the copy} of all notebooks."""
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
     return {path.name: colab_copy(path, site).encode() for path in paths}
 
 
-def colab_copy(path, site=""):
+def colab_copy(path: Path, site: str = "") -> str:
     """The copy of a notebook, as text; ``site`` is the published book's address, or ""."""
     notebook = read_notebook(path)
     for cell in notebook.cells:
@@ -68,7 +71,7 @@ def colab_copy(path, site=""):
     return as_text(with_opening(notebook))
 
 
-def with_opening(notebook, place=1):
+def with_opening(notebook: NotebookNode, place: int = 1) -> NotebookNode:
     """Add a cell that writes what the notebook needs, by default below its title; return it."""
     source = writing_cell(companions(notebook))
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
@@ -77,7 +80,7 @@ def with_opening(notebook, place=1):
     return notebook
 
 
-def companions(notebook):
+def companions(notebook: NotebookNode) -> list[Path]:
     """The files of the book that a notebook needs beside it, sorted.
 
     They are the packages and modules in NOTEBOOKS that it imports, directly or through others, and
@@ -111,7 +114,7 @@ def imported_by(path):
     return {*imported(ast.parse(path.read_text(encoding="utf-8")))}
 
 
-def imported(tree):
+def imported(tree: ast.AST) -> Iterator[str]:
     """Yield the top-level modules that code imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -138,7 +141,7 @@ def packed(files):
     return data.getvalue()
 
 
-def with_links(text, site):
+def with_links(text: str, site: str) -> str:
     """The text, in which links to other pages of the book lead to the site or become plain text."""
 
     def fitted(link):

@@ -8,10 +8,12 @@ If a notebook fails, or its outputs do not change, its file is left untouched.
 import os
 import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
 from traitlets.config import Config
 
 from tools.files import as_text, read_notebook, write
@@ -33,7 +35,7 @@ def main(*names):
     return int(failed)
 
 
-def run_in_place(path):
+def run_in_place(path: Path) -> bool:
     """Execute one notebook; return whether its file changed."""
     notebook = read_notebook(path)
     run(notebook, path.resolve().parent, os.environ | {"UNTRIED_VERSIONS": "quiet"})
@@ -45,7 +47,7 @@ def run_in_place(path):
     return changed
 
 
-def run(notebook, folder, environment):
+def run(notebook: NotebookNode, folder: Path, environment: Mapping[str, str]) -> None:
     """Execute all cells in one fresh process.  Raises one of FAILURES if a cell fails.
 
     In that case the notebook contains the outputs up to and including that cell's.
@@ -62,7 +64,7 @@ def run(notebook, folder, environment):
     ).execute(env=dict(environment))
 
 
-def own_sockets():
+def own_sockets() -> Config:
     """A configuration in which nbclient and its kernel use sockets with a unique name, on Linux.
 
     By default nbclient chooses ports that are free; if another program takes one of these before
@@ -73,7 +75,7 @@ def own_sockets():
     return Config(KernelManager={"transport": "ipc", "ip": f"@{uuid.uuid4()}"})
 
 
-def normalise(notebook):
+def normalise(notebook: NotebookNode) -> None:
     """Remove metadata that differs from run to run, and name the standard kernel."""
     notebook.metadata["kernelspec"] = KERNEL
     notebook.metadata["language_info"] = {"name": "python"}

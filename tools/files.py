@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -18,14 +19,14 @@ class Fault(Exception):
     """An error whose message is a sentence for the user: what is wrong, and what to do."""
 
 
-def demand(held, complaint):
+def demand(held: object, complaint: str) -> None:
     """Raise a Fault with this complaint unless the condition holds."""
     if not held:
         raise Fault(f"{complaint}.")
 
 
 @contextmanager
-def naming(place):
+def naming(place: str) -> Iterator[None]:
     """Put ``place`` before the message of a Fault, as in `03-a-claim.ipynb: …`."""
     try:
         yield
@@ -33,7 +34,7 @@ def naming(place):
         raise Fault(f"{place}: {fault}") from None
 
 
-def in_a_sentence(main):
+def in_a_sentence(main: Callable[..., int]) -> Callable[..., int]:
     """Make a tool's main print a Fault or OSError as a sentence and return exit status 1."""
 
     @wraps(main)
@@ -50,14 +51,14 @@ def in_a_sentence(main):
     return said_plainly
 
 
-def write(path, text):
+def write(path: Path, text: str | bytes) -> None:
     """Write text or bytes completely or not at all."""
     with whole(path) as draft:
         draft.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
 
 
 @contextmanager
-def whole(path):
+def whole(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces ``path`` unless an error occurs."""
     draft = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
     try:
@@ -67,12 +68,12 @@ def whole(path):
         draft.unlink(missing_ok=True)
 
 
-def as_text(notebook):
+def as_text(notebook: nbformat.NotebookNode) -> str:
     """A notebook as the text of its file."""
     return nbformat.writes(notebook).rstrip("\n") + "\n"
 
 
-def write_zip(path, root, files):
+def write_zip(path: Path, root: str, files: dict[str, bytes]) -> None:
     """Write {name: bytes} as an archive, in the folder ``root``; equal files give equal bytes."""
     with whole(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -81,7 +82,7 @@ def write_zip(path, root, files):
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED)
 
 
-def read_notebook(path):
+def read_notebook(path: Path) -> nbformat.NotebookNode:
     """Read a notebook; raises Fault with the line at which the file stops being JSON."""
     text = Path(path).read_text(encoding="utf-8")
     try:

@@ -19,7 +19,7 @@ ARTICLE = re.compile(r'(?<=<article class="bd-article">).*?(?=</article>)', re.S
 CONTENTS = re.compile(r'<ul class="[^"]*section-nav.*?(?=</nav>)', re.S)
 
 
-def students_book(files):
+def students_book(files: dict[str, bytes]) -> dict[str, bytes]:
     """The files of the built book, {name: bytes}, as students get them."""
     copied = {}
     for name, data in files.items():

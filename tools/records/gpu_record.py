@@ -10,7 +10,6 @@ time, the memory, and the error against attention in float64, merged from blocks
 The record keeps every repetition; the page shows medians and the largest errors.
 """
 
-import argparse
 import json
 import math
 import subprocess
@@ -29,7 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.benchmark import timer
 
 from tools.cells import table
-from tools.files import ROOT, Fault, write
+from tools.files import ROOT, demand, write
 
 TEMPLATE = Path(__file__).with_name("gpu_page.md")
 #: {format: (dtype, whether float32 products may round their factors to TF32)}
@@ -184,13 +183,12 @@ def grid(what, results, cell):
     return table(["format", what, *KERNELS], lines)
 
 
-def main(*arguments):
+def main(option=""):
     """Run all experiments; write the record, and from it the page."""
-    parser = argparse.ArgumentParser("gpu-record", description=__doc__.partition("\n")[0])
-    parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small sizes")
-    rehearsed = parser.parse_args(arguments).rehearse
-    if not rehearsed and not torch.cuda.is_available():
-        raise Fault("There is no CUDA device here: --rehearse takes a CPU.")
+    rehearsed = option == "--rehearse"
+    demand(rehearsed or not option, f"There is no option {option}: --rehearse takes a CPU")
+    there = rehearsed or torch.cuda.is_available()
+    demand(there, "There is no CUDA device here: --rehearse takes a CPU")
     device, sizes = ("cpu", SMALL) if rehearsed else ("cuda", FULL)
     book = ROOT / "_build" / "gpu" if rehearsed else ROOT / "book"
     (book / "records").mkdir(parents=True, exist_ok=True)

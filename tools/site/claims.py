@@ -13,13 +13,14 @@ Numbers of claims elsewhere in the book, as in `[002-11]` or `[000-09, 000-10]`,
 import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 from docutils import nodes
 
 from tools.cells import table
 from tools.files import demand
-from tools.site.register import BookDirective, read_statements
+from tools.site.register import BookDirective, Statement, read_statements
 from tools.site.theorem_boxes import check_anchor
 
 VERDICTS = ("true", "true only if", "false", "not checkable")
@@ -51,14 +52,14 @@ class Claim:
         return f"claim-{self.id}"
 
 
-def read_claims(path):
+def read_claims(path: Path) -> tuple[dict, list[Claim]]:
     """(texts, claims): {number of a text: its "about" and "source"}, and a list of Claims."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     verdict = lambda entry: str(entry["verdict"]).lower()  # YAML reads a bare true as a boolean
     return data["texts"], [Claim(**e | {"verdict": verdict(e)}) for e in data["claims"]]
 
 
-def links(settled, theorems, notebooks="../notebooks"):
+def links(settled: str, theorems: dict[str, Statement], notebooks: str = "../notebooks") -> str:
     """A link, as Markdown, to what settles a claim; ``theorems`` is {number: statement}."""
     if settled.startswith("@"):
         return f"{{cite}}`{settled[1:]}`"

@@ -53,7 +53,7 @@ def katex():
 
 
 @functools.cache
-def typeset(latex, display=False):
+def typeset(latex: str, display: bool = False) -> str:
     """The HTML of a formula, with MathML for screen readers.  Raises NoFormula for bad LaTeX."""
     options = {"displayMode": display, "throwOnError": True, "strict": False, "macros": MACROS}
     print(json.dumps([latex.strip(), options]), file=katex().stdin, flush=True)
@@ -77,7 +77,7 @@ class PunctuationBehindFormulas(SphinxTransform):
                 behind.parent.replace(behind, nodes.Text(behind[signs.end() :]))
 
 
-def meaning(formula):
+def meaning(formula: nodes.math) -> str:
     """The words that explain a formula which is only the symbol of a parameter, or ""."""
     symbol = re.sub(r"\\(?:mathbf|mathrm)\s*\{?\s*(\w+)\}?", r"\1", formula.astext())
     symbol = re.sub(r"_\{(\w+)\}", r"_\1", symbol).strip()

@@ -34,7 +34,7 @@ def lighten(app, failed):
         lighter_picture(picture)
 
 
-def icons_of(css, used):
+def icons_of(css: str, used: set[str]) -> set[int]:
     """The code points of the icons that a style sheet shows, given the classes that pages use."""
     found = {ord(letter) for letter in css if not letter.isascii()}
     for selectors, style in RULE.findall(css):
@@ -44,7 +44,7 @@ def icons_of(css, used):
     return found
 
 
-def lighter_font(path, icons):
+def lighter_font(path: Path, icons: set[int]) -> bytes:
     """The font with these icons only."""
     options, written = subset.Options(flavor="woff2"), BytesIO()
     font = subset.load_font(path, options)
@@ -55,7 +55,7 @@ def lighter_font(path, icons):
     return written.getvalue()
 
 
-def lighter_picture(path):
+def lighter_picture(path: Path) -> None:
     """Rewrite the file of an opaque picture with 256 colours."""
     picture = Image.open(path).convert("RGBA")
     if picture.getextrema()[3] == (255, 255):  # the picture is opaque

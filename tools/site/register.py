@@ -33,6 +33,7 @@ The directive `{theorem-register}` renders what was read, so that nothing is typ
 import os
 import re
 from collections import Counter, namedtuple
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, takewhile
@@ -92,7 +93,7 @@ class Statement:
 
 
 @cache
-def read_statements(folder):
+def read_statements(folder: Path) -> dict[str, Statement]:
     """{number: theorem, lemma or remark} of the notebooks in `folder`, chapter by chapter.
 
     Raises Fault for a notebook whose boxes, headings, summary and evidence do not agree, and for
@@ -117,7 +118,7 @@ def read_statements(folder):
     return {statement.number: statement for statement in found}
 
 
-def read_register(folder):
+def read_register(folder: Path) -> tuple[Statement, ...]:
     """Every theorem and lemma of the notebooks in `folder`, in the order of the chapters."""
     return tuple(one for one in read_statements(folder).values() if one.kind != "Remark")
 
@@ -154,7 +155,7 @@ def read_boxes(lines):
             yield *parts, read_clauses(evidence or "")
 
 
-def read_clauses(bullets):
+def read_clauses(bullets: str) -> tuple[Clause, ...]:
     """The Clauses of a list in Markdown.  Raises Fault for a bullet without one of the MARKS."""
     bullets = [" ".join(one.split()) for one in re.split(r"(?:^|\n)- ", bullets.strip())[1:]]
     for bullet in bullets:
@@ -162,7 +163,7 @@ def read_clauses(bullets):
     return tuple(Clause(*CLAUSE.fullmatch(bullet).groups()) for bullet in bullets)
 
 
-def check_evidence(clauses, text, elsewhere=()):
+def check_evidence(clauses: Iterable[Clause], text: str, elsewhere: Iterable[str] = ()) -> None:
     """Look for the evidence in a page's printed text and in ``elsewhere``, labels on other pages.
 
     Raises Fault for the first clause whose evidence is missing.
