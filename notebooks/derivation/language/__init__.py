@@ -1,5 +1,7 @@
 """What a reader writes: letters, matrices, words, and what replaces what.
 
-``letters``, ``operations`` and ``matrices`` come first; then ``symbols``, ``vocabulary``,
-``substitution`` and ``definitions``.  Nothing here is trusted.
+Read ``letters``, ``index_forms``, ``shapes``, ``operations`` and ``matrices`` first; then ``symbols``,
+``substitution``, ``templates``, ``definitions`` and ``vocabulary``.  ``name_clashes``,
+``shown_sizes``, ``omitted_arguments`` and ``line_breaks`` decide what a print shows.  Nothing here
+is trusted.
 """

@@ -110,13 +110,6 @@ def root_of(x: Number | ExactNumber) -> Number:
     return made("sqrt", x)
 
 
-def delta(p, q):
-    """1 if two positions of one range coincide, else 0."""
-    both = isinstance(p, Position) and isinstance(q, Position)
-    must(both, "delta takes two positions of an index form")
-    return Number(Term("delta", p.place, q.place), frozenset())
-
-
 @dataclass(frozen=True)
 class Table:
     """A matrix in index form: a function of two positions, and the objects that it is made of."""

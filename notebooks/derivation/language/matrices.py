@@ -193,10 +193,6 @@ class Expression:
         """The operations in the expression and in the definitions that it uses."""
         return _operations(self)
 
-    def words(self):
-        """The defined operations in the expression and in the definitions that it uses."""
-        return frozenset(operation for operation in self.operations() if operation.defined)
-
     def atoms(self, kind):
         """All objects of a kind (Family, Bijection, Symbol) in the parameters and the shapes."""
         return set().union(*[_atoms(b, kind) for x in self.walk() for b in (*x.params, *x.axes)])

@@ -11,7 +11,7 @@ from ..printing.notation import heads_in, in_the_kernel, words_in
 from ..printing.styles import Latex
 from . import operations as ops
 from .letters import Bijection, Family, Index, kernel_letter
-from .matrices import operations_in
+from .matrices import free_names, operations_in
 
 #: Names that the book's own operations print, in either style.
 _PRINTED = {ops.CAUSAL: "L", ops.IDENTITY: "I", ops.EXPECTATION: "E",
@@ -78,9 +78,8 @@ def _check_letters(where, expressions, hypotheses):
 
 def kernels_letters(x):
     """The kernel's letters that an expression prints, or shows in a shape."""
-    families = x.atoms(Family)
-    others = families | x.atoms(Bijection) | x.free_positions() | x.free_scalars()
-    return {f.law for f in families if f.random} | set(map(kernel_letter, others))
+    laws = {f.law for f in x.atoms(Family) if f.random}
+    return laws | set(map(kernel_letter, free_names(x)))
 
 
 def _cut(name):
@@ -139,5 +138,5 @@ def check_indices(where, expressions):
         for binder in outer.binds & outer.args[0].bound():
             raise ProofError(f"{where}: {binder.name} is bound within itself")
     bound = set().union(*[x.bound() for x in expressions])
-    for name in bound & set().union(*[x.free_positions() | x.free_scalars() for x in expressions]):
+    for name in bound & set().union(*map(free_names, expressions)):
         raise ProofError(f"{where}: {name.name} is used free and bound")

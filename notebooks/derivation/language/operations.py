@@ -114,11 +114,6 @@ class Operation:
         """For `Table.atoms`: {self} if this operation is of the given kind, else an empty set."""
         return {self} if isinstance(self, kind) else set()
 
-    @property
-    def defined(self):
-        """Whether the operation has a definition that a line can name."""
-        return self.word is not None
-
 
 def _last(size):
     return ONLY if size == 1 else Term("last", size_term(size))
@@ -244,10 +239,6 @@ def _show_positions(x, style, show):
     if x.axes[0] == 1:
         return style.one_position, ATOM
     return style.positions(show_number(style, x.axes[0])), POWER
-
-
-def _show_tabulated(x, style, show):
-    return show_table(style, x.params[0].function)
 
 
 LETTER = Operation(
@@ -421,7 +412,7 @@ TABULATED = Operation(
     axes=lambda args, params, wanted: params[0].axes,
     entry=lambda x, i, j: k.opened(x.params[0].function, i, j),
     run=lambda x, sample: sample.table(x),
-    show=_show_tabulated,
+    show=lambda x, style, show: show_table(style, x.params[0].function),
 )
 SIZED = Operation(
     "sized",

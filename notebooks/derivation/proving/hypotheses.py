@@ -109,7 +109,7 @@ def _said(phrase):
 def offered_by(x, words):
     """The phrases that the operations of an expression offer, with ``words`` unfolded."""
     found = []
-    if x.operation.word in words or not x.operation.defined:
+    if x.operation.word in words or x.operation.word is None:
         found += [h if isinstance(h, NonZero) else NonZero(h) for h in x.operation.needs(x)]
     if x.operation.word in words and x.operation.expand is not None:
         found += offered_by(x.operation.expand(x), words)

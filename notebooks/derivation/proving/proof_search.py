@@ -11,7 +11,7 @@ from ..kernel.normal import Normal
 from ..kernel.polynomials import MOST_STEPS
 from ..kernel.sums import REINDEX
 from ..language.letters import Family, kernel_letter, letter, size_term
-from ..language.matrices import Expression, product, same
+from ..language.matrices import Expression, free_names, product, same
 from ..language.operations import HOLE, PRODUCT_OF, SUM_OF, TRANSPOSE
 
 
@@ -119,8 +119,7 @@ def _cited(before, after, lhs, rhs, proved):
 
     Variables bound around the hole that occur in the equation are generalised first.
     """
-    spoken_of = set().union(*[x.free_positions() | x.free_scalars() for x in (lhs, rhs)])
-    free = sorted(before.bound() & spoken_of, key=str)
+    free = sorted(before.bound() & (free_names(lhs) | free_names(rhs)), key=str)
     sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
     family = Family("theʼhole", "matrix", [*sizes, *lhs.axes])
     context = rewritten(before, lhs, Expression(HOLE, params=[family, *free]))
