@@ -146,7 +146,8 @@ def _tabled(marks, found):
     forgotten = [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]
     told = {term for x in operations if x.word for term in x.word.terms}
     forgotten += [in_the_book(t.args[0])[0] for t in heads_in(found.term) - told]
-    must(not forgotten, "an index form forgets what {} is", (*forgotten, "")[0])
+    for name in forgotten:
+        raise ProofError(f"an index form forgets what {name} is")
     drawn = any(x.args[1].op == "DRAW" for x in found.term.letters)
     must(not drawn, "an index form cannot contain draws: write the mean outside it")
     return Table(k.abstract(marks, found.term), found.uses)
