@@ -66,8 +66,7 @@ class Sample:
         sizes = sorted((s for s in symbols if s.is_integer), key=str)
         self._sizes = self._drawn_sizes(sizes, seed, largest)
         self._symbols, self._basics = symbols, basics
-        self._scalars, self._families, self._permutations, self._indices = {}, {}, {}, {}
-        self._functions, self._fixed, self.values = {}, {}, {}
+        self._drawn, self._fixed, self.values = {}, {}, {}
         self._averaged = 0  # how many random entries the enclosing expectations average over
 
     def _drawn_sizes(self, symbols, seed, largest):
@@ -111,39 +110,42 @@ class Sample:
 
     def scalar(self, scalar):
         """A scalar as a float; symbols take alternating signs unless they are positive."""
-        for symbol in sorted(scalar.free_symbols - set(self._sizes) - set(self._fixed), key=str):
-            if symbol not in self._scalars:
-                drawn = self._random.uniform(0.3, 1.5)
-                self._scalars[symbol] = drawn if symbol.is_positive else self._sign * drawn
-                self._sign = -self._sign
-        fixed = {k: v for k, v in self._fixed.items() if isinstance(k, sp.Symbol)}
-        known = {**self._sizes, **self._scalars, **fixed}
+        symbols = sorted(scalar.free_symbols - set(self._sizes), key=str)
+        known = self._sizes | {symbol: self._value(symbol, self._draw_scalar) for symbol in symbols}
         return float(known[scalar] if scalar in known else number(scalar).subs(known))
+
+    def _draw_scalar(self, symbol):
+        drawn, sign = self._random.uniform(0.3, 1.5), self._sign
+        self._sign = -sign
+        return drawn if symbol.is_positive else sign * drawn
+
+    def _value(self, letter, draw):
+        """The fixed value of a letter, or the one that ``draw`` chose for it at its first use."""
+        if letter in self._fixed:
+            return self._fixed[letter]
+        if letter not in self._drawn:
+            self._drawn[letter] = draw(letter)
+        return self._drawn[letter]
 
     def position(self, p):
         """A position as an int, counted from 0."""
         if isinstance(p, End):
             return self.size(p.args[0]) - 1
-        if p in self._fixed:
-            return self._fixed[p]
-        if p not in self._indices:
-            self._indices[p] = self._random.randrange(self.size(p.size))
-        return self._indices[p]
+        return self._value(p, lambda p: self._random.randrange(self.size(p.size)))
 
     def family(self, family):
         """A tensor for a letter: normal entries, or zeros and ones with at least one 1 in each row."""
-        if family in self._fixed:
-            return self._fixed[family]
-        if family not in self._families:
-            sizes = [LONGEST_SEQUENCE if s is sp.S.Naturals else self.size(s) for s in family.sizes]
-            shape = self._kept(sizes)
-            values = torch.randn(shape, generator=self._generator, dtype=torch.float64)
-            if family.kind == "mask":
-                values = (values > 0).double()
-                allowed = [self._random.randrange(shape[1]) for _ in range(shape[0])]
-                values[range(shape[0]), allowed] = 1
-            self._families[family] = values
-        return self._families[family]
+        return self._value(family, self._draw_entries)
+
+    def _draw_entries(self, family):
+        sizes = [LONGEST_SEQUENCE if s is sp.S.Naturals else self.size(s) for s in family.sizes]
+        shape = self._kept(sizes)
+        values = torch.randn(shape, generator=self._generator, dtype=torch.float64)
+        if family.kind == "mask":
+            values = (values > 0).double()
+            allowed = [self._random.randrange(shape[1]) for _ in range(shape[0])]
+            values[range(shape[0]), allowed] = 1
+        return values
 
     def terms(self, family, count):
         """The first terms of a sequence."""
@@ -153,21 +155,21 @@ class Sample:
 
     def permutation(self, permutation):
         """A random permutation matrix: row i has its 1 in column π(i)."""
-        if permutation not in self._permutations:
-            n = self.size(permutation.size)
-            order = torch.randperm(n, generator=self._generator)
-            self._permutations[permutation] = torch.eye(n, dtype=torch.float64)[order]
-        return self._permutations[permutation]
+        return self._value(permutation, self._draw_order)
+
+    def _draw_order(self, permutation):
+        n = self.size(permutation.size)
+        order = torch.randperm(n, generator=self._generator)
+        return torch.eye(n, dtype=torch.float64)[order]
 
     def function(self, name):
         """The function with that name; an unknown function is drawn at random."""
-        if name in KNOWN:
-            return getattr(torch, name)
-        if name not in self._functions:
-            own = [random.Random(zlib.crc32(f"{name}{k}".encode())) for k in range(3)]
-            a, b, c = [r.uniform(0.5, 1.5) * self._random.uniform(0.5, 1.5) for r in own]
-            self._functions[name] = lambda x: torch.tanh(a * x) + b * x * x + c
-        return self._functions[name]
+        return getattr(torch, name) if name in KNOWN else self._value(name, self._draw_function)
+
+    def _draw_function(self, name):
+        own = [random.Random(zlib.crc32(f"{name}{k}".encode())) for k in range(3)]
+        a, b, c = [r.uniform(0.5, 1.5) * self._random.uniform(0.5, 1.5) for r in own]
+        return lambda x: torch.tanh(a * x) + b * x * x + c
 
     def expectation(self, x):
         """The exact mean over independent random signs, a distribution with the right moments."""
@@ -201,13 +203,13 @@ class Sample:
         meant, number_of = {}, mpmath.mpf if functions is PRECISE else float
         for used in self._basics | self._symbols if uses is None else uses:
             if not isinstance(used, Operation):  # the term contains an operation's definition
-                meant[kernel_letter(used)] = self._drawn(used, number_of)
+                meant[kernel_letter(used)] = self._meant(used, number_of)
         for letter in term.letters - meant.keys():
             if letter.args[1] == k.fun(k.NUM):
                 meant[letter] = self._number_function(letter.args[0])
         return Instance(meant, functions).value(term)
 
-    def _drawn(self, letter, number_of):
+    def _meant(self, letter, number_of):
         """The value of a letter, as an `Instance` needs it."""
         if isinstance(letter, Family):
             return lambda *at: number_of(self._entry(letter, at))
