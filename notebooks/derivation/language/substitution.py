@@ -22,21 +22,21 @@ from .symbols import Heads, Sequence, sizes_in
 
 
 class Substitution:
-    """Replaces families, permutations, symbols (sizes or scalars) and free indices."""
+    """Replaces letters, all at once: ``meant`` is {letter: value}.
 
-    def __init__(self, families=None, permutations=None, symbols=None, indices=None):
-        self.families, self.permutations = families or {}, permutations or {}
-        self.symbols, self.indices = symbols or {}, indices or {}
-        values = (*self.families.values(), *self.permutations.values())
-        self.taken = set(self.symbols.values()) | set(self.indices.values())
-        self.taken |= set().union(*[s.free_symbols for s in self.symbols.values()])
-        self.taken |= set().union(*[free_names(v) for v in values if isinstance(v, Expression)])
+    An expression, heads or a sequence replace a family, an expression replaces a permutation, a size
+    or a scalar replaces a symbol, and an index replaces a free index.
+    """
+
+    def __init__(self, meant):
+        self._meant = meant
+        self.symbols = {x: value for x, value in meant.items() if isinstance(x, sp.Symbol)}
+        self.taken = set().union(*map(_names_in, meant.values()))
 
     def values(self):
         """The expressions that are substituted; a scalar becomes a 1 × 1 matrix."""
-        letters = [*self.families.values(), *self.permutations.values()]
         numbers = [Expression.number(s) for old, s in self.symbols.items() if not old.is_integer]
-        return [v for v in letters if isinstance(v, Expression)] + numbers
+        return [v for v in self._meant.values() if isinstance(v, Expression)] + numbers
 
     # -- applying
 
@@ -61,24 +61,17 @@ class Substitution:
 
         The binder is renamed if its name occurs in a substituted term or free ``inside`` its scope.
         """
-        taken = self.taken | {self._kept(name) for name in inside if name != binder}
+        taken = self.taken | set(map(self._position, inside - {binder}))
         if isinstance(binder, Index):
             name, size = binder.name, self.size(binder.size)
             while size != 1 and Index(name, size) in taken:
                 name += "'"
             new = Index(name, size)
-            return new, self._with(indices={**self.indices, binder: new})
-        new = binder
-        while new in taken:
-            new = sp.Symbol(new.name + "'", real=True)
-        return new, self._with(symbols={**self.symbols, binder: new})
-
-    def _kept(self, name):
-        return self._position(name) if isinstance(name, Index) else name
-
-    def _with(self, **changes):
-        parts = {n: getattr(self, n) for n in ("families", "permutations", "symbols", "indices")}
-        return Substitution(**{**parts, **changes})
+        else:
+            new = binder
+            while new in taken:
+                new = sp.Symbol(new.name + "'", real=True)
+        return new, Substitution({**self._meant, binder: new})
 
     def size(self, size):
         """A size with its symbols replaced."""
@@ -86,15 +79,14 @@ class Substitution:
 
     def _letter(self, x):
         family, *heads = x.params
-        meant = self.families.get(family)
-        if isinstance(meant, Expression):
-            return meant
+        if isinstance(self._meant.get(family), Expression):
+            return self._meant[family]
         family = self.family(family)
         return Expression(ops.LETTER, params=[family, *map(self._position, heads)])
 
     def family(self, family):
         """What replaces a family: another family, or the same family with new sizes."""
-        meant = self.families.get(family)
+        meant = self._meant.get(family)
         if meant is not None:
             return meant.params[0] if isinstance(meant, Expression) else meant.family
         sizes = [s if s is sp.S.Naturals else self.size(s) for s in family.sizes]
@@ -103,19 +95,19 @@ class Substitution:
 
     def _permutation(self, x):
         old = x.params[0]
-        if old in self.permutations:
-            return self.permutations[old]
-        size = self.size(old.size)
-        return Expression(ops.PERMUTATION, params=[Bijection(old.name, size)])
+        if old in self._meant:
+            return self._meant[old]
+        return _matrix_of(Bijection(old.name, self.size(old.size)))
 
     def _position(self, p):
-        if p in self.indices:
-            return self.indices[p]
-        return Index(p.name, self.size(p.size)) if isinstance(p, Index) else p
+        """What replaces an index; anything else stays as it is."""
+        if not isinstance(p, Index):
+            return p
+        return self._meant[p] if p in self._meant else Index(p.name, self.size(p.size))
 
     def _parameter(self, p):
         if isinstance(p, Family):
-            whole = not isinstance(self.families.get(p), Expression)
+            whole = not isinstance(self._meant.get(p), Expression)
             must(whole, "{} occurs inside a definition as a family of matrices", p.name)
             return self.family(p)
         if isinstance(p, Index):
@@ -135,7 +127,7 @@ class Substitution:
     def _used(self, letter):
         """The objects that a table uses instead of this letter after the substitution."""
         if isinstance(letter, Family):
-            x = self.families.get(letter)
+            x = self._meant.get(letter)
             return made_of(x) if isinstance(x, Expression) else {self.family(letter)}
         if isinstance(letter, ops.Operation):
             return {letter}
@@ -147,24 +139,13 @@ class Substitution:
 
     def meant(self):
         """The substitution for the kernel: {letter: term}."""
-        drawn = {f for f in self.families if f.random}
-        found = {f.term: self._function(f, self.families[f]) for f in self.families.keys() - drawn}
-        found |= {f.law: self.family(f).law for f in drawn}  # a mean binds the draw, not its law
-        for symbol, value in self.symbols.items():
-            as_term = size_term if symbol.is_integer else scalar_term
-            found[kernel_letter(symbol)] = as_term(value)
-        for bijection, value in self.permutations.items():
-            found[bijection.term] = permuting(value)
-        return found | {index.term: value.term for index, value in self.indices.items()}
-
-    @staticmethod
-    def _function(family, value):
-        if not isinstance(value, Expression):
-            return value.family.function
-        if family.kind != "mask":
-            return value.function
-        body, marks = k.looked_into(value.function)  # `is_mask` may hold only for the normal form
-        return k.abstract(marks, Normal().canonical(body))
+        found = {}
+        for letter, value in self._meant.items():
+            if isinstance(letter, Family) and letter.random:  # a mean binds the draw, not its law
+                found[letter.law] = self.family(letter).law
+            else:
+                found[kernel_letter(letter)] = _term_of(letter, value)
+        return found
 
     # -- checking
 
@@ -172,6 +153,29 @@ class Substitution:
     def checked(cls, theorem, meant):
         """The substitution that keywords describe; raises ProofError for what does not fit."""
         return _Matching(theorem).match(meant)
+
+
+def _names_in(value):
+    """All names in a value that a binder around it could capture."""
+    if isinstance(value, Expression):
+        return free_names(value)
+    return set() if isinstance(value, (Heads, Sequence)) else {value} | value.free_symbols
+
+
+def _term_of(letter, value):
+    """The kernel's term for what replaces a letter."""
+    if isinstance(letter, sp.Symbol):
+        return size_term(value) if letter.is_integer else scalar_term(value)
+    if isinstance(letter, Bijection):
+        return permuting(value)
+    if isinstance(letter, Index):
+        return value.term
+    if not isinstance(value, Expression):
+        return value.family.function
+    if letter.kind != "mask":
+        return value.function
+    body, marks = k.looked_into(value.function)  # `is_mask` may hold only for the normal form
+    return k.abstract(marks, Normal().canonical(body))
 
 
 def over(index: Index | End | Scalar, body: Expression) -> Expression:
@@ -185,7 +189,7 @@ def over(index: Index | End | Scalar, body: Expression) -> Expression:
     bound = expression(body, "over").bound()
     while runs in bound:
         renamed = Index(runs.name + "'", runs.size)
-        runs, body = renamed, Substitution(indices={runs: renamed})(body)
+        runs, body = renamed, Substitution({runs: renamed})(body)
     return _sum(runs, body)
 
 
@@ -235,21 +239,22 @@ class _Matching:
         self.letters = {basic.name: basic for x in sides for basic in free_names(x)}
         families = set().union(*[x.atoms(Family) for x in sides])
         self.draws = sorted((f for f in families if f.kind == "random"), key=str)
-        self.families, self.permutations, self.symbols, self.indices = {}, {}, {}, {}
+        self.meant = {}
 
-    def match(self, meant):
-        for name, value in meant.items():
+    def match(self, given):
+        for name, value in given.items():
             known, names = name in self.letters, ", ".join(sorted(self.letters))
             must(known, "{} has no free letter {}; it has {}", self.title, name, names)
             self._put(self.letters[name], value)
+        symbols = {x: value for x, value in self.meant.items() if isinstance(x, sp.Symbol)}
         for letter, pattern, size in self._later:
-            if pattern.xreplace(self.symbols) != size:
+            if pattern.xreplace(symbols) != size:
                 raise ProofError(
                     f"{self.title}: {letter.name} has an axis of {number(pattern)}, "
                     f"which cannot be {number(size)} here"
                 )
-        self._refuse_dependent_draws()
-        return Substitution(self.families, self.permutations, self.symbols, self.indices)
+        self._refuse_dependent_draws(symbols)
+        return Substitution(self.meant)
 
     def _put(self, letter, value):
         if isinstance(letter, sp.Symbol):
@@ -259,30 +264,25 @@ class _Matching:
             must(fits(value), complaint, self.title, letter.name, wanted, value)
         for pattern, size in zip(sizes_in(letter), sizes_in(value)):
             self._put_size(letter, pattern, size)
-        if isinstance(letter, Family):
-            self.families[letter] = value
-        elif isinstance(letter, sp.Symbol):
-            self.symbols[letter] = value
-        else:
-            (self.permutations if isinstance(letter, Bijection) else self.indices)[letter] = value
+        self.meant[letter] = value
 
     def _put_size(self, letter, pattern, size):
         if not isinstance(pattern, sp.Symbol):
             self._later.append((letter, pattern, size))
-        elif self.symbols.setdefault(pattern, size) != size:
+        elif self.meant.setdefault(pattern, size) != size:
             raise ProofError(
                 f"{self.title}: {letter.name} makes {pattern} = {number(size)}, "
-                f"but it is {number(self.symbols[pattern])} already"
+                f"but it is {number(self.meant[pattern])} already"
             )
 
-    def _refuse_dependent_draws(self):
+    def _refuse_dependent_draws(self, symbols):
         """Check that independent letters stay independent and keep their variances."""
         draws = self.draws
-        images = [self.families[f].params[0] if f in self.families else f for f in draws]
+        images = [self.meant[f].params[0] if f in self.meant else f for f in draws]
         distinct = len({i.name for i in images}) == len(images)
         must(distinct, "{}: independent letters cannot be replaced by the same letter", self.title)
         for f, image in zip(draws, images):
-            kept = image is f or image.variance == _rebuilt(f.variance, self.symbols)
+            kept = image is f or image.variance == _rebuilt(f.variance, symbols)
             parts = self.title, f.name, f.variance, image.name
             must(kept, "{}: {} has variance {}, {} another", *parts)
 

@@ -162,41 +162,34 @@ class Template:
 
     def filled(self, expression, args, params, step=None, before=None):
         """The expression, a part of the template, with arguments in place of its letters."""
-        families, symbols, indices = self._meant(args, params)
+        meant = self._meant(args, params)
         if step is not None:
-            symbols[STEP] = step
-            families[self.before.params[0]] = before
-        return Substitution(families, {}, symbols, indices)(expression)
+            meant |= {STEP: step, self.before.params[0]: before}
+        return Substitution(meant)(expression)
 
     def axes(self, args, params, wanted=None):
         """The shape of the result of a call."""
-        symbols = self._meant(args, params)[1]
-        return tuple(s.xreplace(symbols) for s in self.result.axes)
+        return tuple(map(Substitution(self._meant(args, params)).size, self.result.axes))
 
     def _meant(self, args, params):
-        """What replaces families, sizes, numbers and indices; raises ProofError for a misfit."""
+        """What replaces the letters; raises ProofError for a misfit."""
         given = [*args, *params]
         wanted, count = len(self._kinds), len(given)
         must(wanted == count, "{} takes {} arguments, not {}", self.name, wanted, count)
         self._refuse_what_it_binds(given)
-        families, symbols, indices, later = {}, {}, {}, []
+        meant, sizes = {}, []
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
             other = "{} was first used with another kind of argument than {!r}: define two words"
             must(_kind(x) == kind, other, self.name, x)
             if kind is Expression:
                 mask = "{} takes a mask first, zeros and ones by its form, not {!r}"
                 must(is_mask(x) or not is_mask(mine), mask, self.name, x)
-                families[mine.params[0]] = x
-            elif isinstance(kind, tuple):
-                families[mine] = argument_of(x)
-            elif kind is Index:
-                indices[mine] = x
+                meant[mine.params[0]] = x
             elif not is_size(mine):
-                symbols[mine] = x
+                meant[mine] = argument_of(x) if isinstance(x, Family) else x
             if sizes_in(mine):
-                later += zip(sizes_in(mine), sizes_in(x) or [as_size(x)])
-        self._put_sizes(symbols, later)
-        return families, symbols, indices
+                sizes += zip(sizes_in(mine), sizes_in(x) or [as_size(x)])
+        return meant | self._matched(sizes)
 
     def _refuse_what_it_binds(self, given):
         """Refuse an argument with a name that the body binds, because it could be captured."""
@@ -207,13 +200,15 @@ class Template:
                 "bind a letter of another name"
             )
 
-    def _put_sizes(self, symbols, pairs):
-        """First match the sizes that are letters; then all sizes have to agree."""
+    def _matched(self, pairs):
+        """Match first the sizes that are letters; then all sizes have to agree."""
+        symbols = {}
         for mine, size in pairs:
             if mine in self.sizes:
                 self._conform(symbols.setdefault(mine, size), size)
         for mine, size in pairs:
             self._conform(mine.xreplace(symbols), size)
+        return symbols
 
     def _conform(self, one, other):
         conform([one], [other], lambda: (

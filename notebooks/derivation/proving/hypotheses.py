@@ -118,7 +118,7 @@ def offered_by(x, words):
     if x.operation is OVER:
         return [h.quantified(x.params[0]) for h in found]
     if x.operation is DERIVATIVE:
-        at_zero = Substitution(symbols={x.params[0]: S.Zero})
+        at_zero = Substitution({x.params[0]: S.Zero})
         return [NonZero(_without_zeros(at_zero(h.expression)), h.positive, h.bound) for h in found]
     return found
 

@@ -170,7 +170,7 @@ class Induction:
         return self._part("step", join(self._t, 1), write, Given(self._lhs, self._rhs, INDUCTION))
 
     def _part(self, part, value, write, *hypothesis):
-        start, goal = map(Substitution(symbols={self._t: value}), (self._lhs, self._rhs))
+        start, goal = map(Substitution({self._t: value}), (self._lhs, self._rhs))
         derivation = Derivation(f"{self._name}, {part}", start)
         derivation._local = hypothesis
         line = written(f"{self._name}, {part}", write, derivation, *hypothesis)
