@@ -101,6 +101,9 @@ test_it_is_refused = refused({
     # objects that pretend to be theorems or that choose how they are printed
     "has no subclasses": {
         "expression": lambda: type("Loud", (type(A),), {}),
+        "size": lambda: type("Loud", (type(join(n, 1)),), {}),
+        "position": lambda: type("Loud", (type(a),), {}),
+        "letter": lambda: type("Loud", (type(R.params[0]),), {}),
         "theorem": lambda: type("Loud", (Theorem,), {}),
     },
     "only qed makes a theorem": {
@@ -158,6 +161,12 @@ def test_letters_and_sizes_are_replaced_by_others():
     assert shift(S=matrix("S", h, k), e=matrix("e", h)).lhs.axes == (h, k)
     mean = theorem((1 / n) * one.T @ one, ones(1))
     assert mean(n=join(m, k)).lhs.axes == (1, 1)
+    swapped_sizes = theorem(T @ one, T @ one)(m=n, n=m)
+    assert "T: n×m" in str(swapped_sizes) and "T: m×n" in str(swapped_sizes(m=n, n=m))
+    sums = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
+    after = theorem(sums(join(t, 1), z), sums(t, z) + z[join(t, 1)], unfold(sums))
+    assert "r[m+1+1]" in str(after(t=join(m, 1)))
+    assert shown(theorem(A @ X + X, X, given(A @ X, zeros(n, d)))(A=A @ B)) == ["A B X = 0"]
     two = theorem(z[1] + z[1], 2 * z[1])
     assert two(z=sequence("y", m)).lhs.axes == (1, m)
     at_a_mean = theorem(A + A, 2 * A)(A=expectation(R * R))

@@ -66,6 +66,7 @@ test_it_is_refused = refused({
 # ── Conditions as they are printed ───────────────────────────────────────────────────────────
 
 part, twice = define("f", lambda x, c: (1 / c) * x), define("k", lambda x: 2 * x)
+flat = normalise(derivative(s * entrywise("f")(s * A), s))
 halves = theorem((1 / c) * A + (1 / c) * A, (2 / c) * A)
 roots = theorem(sp.sqrt(r) * A + sp.sqrt(r) * A, 2 * sp.sqrt(r) * A)
 
@@ -78,6 +79,10 @@ def dividing(name, entry, **how):
 
 inverse = dividing("inverse", lambda entry: entry)
 careless, careful = dividing("careless", root_of), dividing("root", root_of, positive=True)
+
+
+def of_itself(entry):
+    return entry / entry
 
 
 def rows_of_heads():
@@ -110,6 +115,9 @@ def evident_by_a_quotient():
 
 #: {title: (function that proves a theorem, the conditions that it prints)}
 NEEDED = {
+    "a smooth function and a divisor": (
+        lambda: line(flat, (1 / n) * J, unfold(normalise)),
+        ["f is smooth", "no row of d/ds|₀ s f(s A) sums to zero"]),
     "a divisor": (lambda: halves, ["c ≠ 0"]),
     "a divisor, put": (lambda: halves(A=B, c=r), ["r ≠ 0"]),
     "a quotient, put": (lambda: theorem(c * A + A, A + c * A)(c=1 / r), ["r ≠ 0"]),
@@ -166,6 +174,47 @@ def test_the_conditions_of_a_theorem_are_printed(name):
     assert sorted(shown(prove())) == needed
 
 
+def test_a_condition_contains_only_the_printed_letters():
+    x_1, x1 = scalars("x_1 x1")
+    divided = tabulate(lambda i, j: entry_of(X, i, j) * (2 / x_1) * x_1, n, d)
+    hidden = line(twice(X), divided, unfold(twice)).by(2 * X).qed()
+    refuse(lambda: line(x1 * twice(X), 2 * x1 * X, hidden), "another x_1 than the printed one")
+    assert shown(theorem(c * twice(X), 2 * c * X, hidden)) == ["x_1 ≠ 0"]
+    draw = random_matrix("G", 1, n, 1)
+    mean = expectation(exp(draw * (position_numbers(1) @ one.T - position_numbers(n).T)))
+    assert shown(theorem(mean - mean, 0 * mean)) == ["E(exp(G[k] (1 - k))) exists for every k"]
+
+
+def identity_is_all_ones_at_the_first_place():
+    """Prove I = 11ᵀ on condition that u_t ≠ 0, where u_1 = 1 and later u_t are 0."""
+    u = recursion("u", lambda: ones(1, 1), lambda before, t: 0 * before)
+    after, eye, all_ones = join(t, 1), identity(t), ones(t, t)
+    value = ones(t) @ u(t) @ ones(1, t)
+    spread = lambda X: ones(after) @ ones(1, t) @ X @ ones(t) @ ones(1, after)
+    summed = lambda i, j: total(lambda x: total(lambda y: entry_of(value * eye, x, y), t), t)
+    taken = table(summed, after, after)
+    last = (ones(after) @ u(after) @ ones(1, after)) * ones(after, after)
+    no_more = spread(value * all_ones)
+    same = Induction("only one", t, value * eye, value * all_ones)
+    same.base(lambda line: line.by(ones(1) @ u(1) @ ones(1, 1) * ones(1, 1)))
+    same.step(
+        lambda line, claim: (
+            line.by(spread(value * eye) - taken, unfold(u))
+            .by(no_more - taken, claim)
+            .by(no_more - spread(value * eye))
+            .by(no_more - no_more, claim)
+            .by(last, unfold(u))
+        )
+    )
+    below = table(lambda i, j: 1 / entry_of(u(t)), t, t)
+    whole = line(eye, below * (value * eye)).by(below * (value * all_ones), same.qed())
+    return theorem(eye, all_ones, whole.by(all_ones).qed())
+
+
+def test_a_size_that_a_condition_depends_on_is_printed():
+    assert "I[t]" in str(identity_is_all_ones_at_the_first_place())
+
+
 def test_proves_refuses_conditions_on_letters_outside_the_statement():
     """A condition, as text, does not say that C is a permutation or that c is positive."""
     C, same = permutation("C", n), scalars("c", positive=True)
@@ -175,6 +224,18 @@ def test_proves_refuses_conditions_on_letters_outside_the_statement():
     ):
         proof = line(X, back(of(X))).by(back(of(Y)), given(of(X), of(Y))).by(Y).qed()
         assert shown(proof) == [need] and not proves(proof, X, Y, needs=[need])
+    p, unit = scalars("p", positive=True), ones(1, 1)
+    whole = table(lambda i, j: of_itself(entry_of(p * unit) - 1) * entry_of(A, i, j))
+    proof = line(A, whole).by(A).qed()
+    assert shown(proof) == ["p - 1 ≠ 0"] and not proves(proof, A, A, shown(proof))
+    told = line(p * A, p * whole).by(p * A).qed()
+    assert proves(told, p * A, p * A, shown(told))
+    U, V = matrix("U", n, 1), matrix("V", 1, n)
+    rank_one, square = given(U @ V, A), theorem(U @ V, A, given(U @ V, A))
+    lhs, rhs = A @ J @ A, A * (J @ A @ J)
+    proof = line(lhs, U @ V @ J @ U @ V, square().reversed())
+    proof = proof.by((U @ V) * (J @ (U @ V) @ J)).by(rhs, rank_one).qed()
+    assert not proves(proof, lhs, rhs, shown(proof))
     W = matrix("W", n, d)
     assert proves(theorem(X + W, Y + W, given(X, Y)), X + W, Y + W, needs=["X = Y"])
 

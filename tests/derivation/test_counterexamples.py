@@ -34,6 +34,46 @@ def test_a_true_claim_has_no_counterexample_which_is_not_called_a_proof():
         assert "not a proof" in repr(found)
 
 
+x, y, flags, Z, g = (
+    matrix("x", 1),
+    matrix("y", 1),
+    mask("F", n, 1),
+    matrix("Z", 768, 768),
+    scalars("e"),
+)
+slope, e = derivative(relu(x + s * y), s), sizes("e")
+inverse = tabulate(lambda i, j: 1 / entry_of(flags, i, j), n, 1)
+#: {title: (left side, right side, whether the claim is false)}
+SEARCHED = {
+    "no slope at a kink": (slope * slope, y * slope, False),
+    "nor of a matrix": (derivative(relu(s * A), s), zeros(n, n), False),
+    "a small difference": (A / 10**10, zeros(n, n), True),
+    "a smaller one": (exp(A - 30 * ones(n, n)), zeros(n, n), True),
+    "a term far away": (z[10], z[9], False),
+    "a letter e beside no exponential": (g * A, A, True),
+    "a side that is undefined where they differ": (inverse @ one.T @ flags, n * one, False),
+    "a side that is undefined elsewhere": (inverse @ one.T @ flags, 2 * n * one, True),
+}
+
+
+@pytest.mark.parametrize("claim", SEARCHED)
+def test_a_search_finds_a_counterexample_only_if_there_is_one(claim):
+    lhs, rhs, false = SEARCHED[claim]
+    assert bool(counterexample(lhs, rhs, most_instances=60)) == false
+
+
+test_it_is_refused = refused({
+    words: {f"{lhs} = {rhs}": lambda lhs=lhs, rhs=rhs: counterexample(lhs, rhs) for lhs, rhs in claims}
+    for words, claims in {
+        "too large": [(Z, 2 * Z)],
+        "Euler": [(softmax(g * A), softmax(A))],
+        "a claim: ": [
+            (exp(ones(1)), e * ones(1)), (exp(e * ones(1)), e * exp(ones(1))),
+            (scalars("x") * x, x @ x), (matrix("K", n, n), mask("K", n, n))],
+    }.items()
+})  # fmt: skip
+
+
 SHOWN = [
     # the texts show a sequence's entries, a permutation's images, and the place where sides differ
     (ones(t).T @ z.prefix(t), z[1], "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"),
@@ -44,6 +84,7 @@ SHOWN = [
     (softmax(S + ones(m) @ w.T), softmax(S),
      "m = 1, n = 2; S = (0, 0), w = (0, 1)ᵀ: 1/(1 + e) ≠ 1/2"),
     (phi(A + B), phi(A) + phi(B), "φ = x ↦ x²"),
+    (expectation(R * R), 2 * J, "n = 1; 1 ≠ 2 (R: ± the deviation, by fair coins)"),
 ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Definitions, recursions and index forms must be single formulas that hide no letter."""
 
+import dataclasses
+
 import pytest
 import sympy as sp
 from derivation.kernel.terms import fresh, pos
@@ -82,6 +84,20 @@ def an_index_that_is_named_like_a_place():
     return line(word(X), J @ X, unfold(word))
 
 
+def without_uses(entry, kept=()):
+    """The entry without its record of letters, which printed text would therefore lack."""
+    return dataclasses.replace(entry, uses=frozenset(kept))
+
+
+def two_kinds_of_a_word():
+    """An index form of w(A) = 2 A without its record of w, a word that is used at two shapes."""
+    double = define("w", lambda X: 2 * X)
+    double(x)
+    letters = lambda e: [b for b in e.uses if not isinstance(b, operations.Operation)]
+    forgets = lambda e: without_uses(e, letters(e))
+    return table(lambda i, j: forgets(entry_of(double(A), i, j)))
+
+
 def caught(body):
     """A body that returns twice its first argument whenever the checker refuses ``body``."""
 
@@ -152,6 +168,10 @@ test_it_is_refused = refused({
         "an entry": lambda: table(lambda i, j: 1 if entry_of(A, i, j) else 0),
     },
     "must be one formula": {
+        "a step, on whether its number is even": begun(
+            first_term, lambda row, t, z: row + z[1] if t % 2 == 0 else row, n, (z,)),
+        "a size that is even": called(lambda x: x if x.shape[0].is_even else 2 * x, A),
+        "a body that fails": called(lambda x: {}[x], A),
         "the kind of a scalar": called(lambda x, c: 2 * x if c.is_Symbol else 3 * x, X, s + 1),
         "the sign of a scalar": called(lambda x, c: x if c.is_positive else -x, X, sigma),
         "a whole number": called(lambda x: int(x.shape[0]) * x, X),
@@ -180,6 +200,8 @@ test_it_is_refused = refused({
     "binds a, which its argument contains": {
         "an index that its argument brings": a_sum_over_the_index_of_its_argument},
     "define two words": {
+        "a position or a number": called_twice(
+            lambda x, at: 2 * x if hasattr(at, "size") else x, [A, head("a", 1)], [A, 1]),
         "a number or a matrix": called_twice(
             lambda c: 2 * c if hasattr(c, "shape") else c * ones(1, 1), [ones(1, 1)], [1]),
         "heads of one index, and of two": called_twice(
@@ -204,6 +226,10 @@ test_it_is_refused = refused({
         "an expression for its heads": lambda: theorem(
             first_of(X, A.params[0]) + X, X + first_of(X, A.params[0]))(A=B)},
     # index forms
+    "forgets what": {
+        "a mask": lambda: table(lambda i, j: without_uses(entry_of(M, i, j)), m, n),
+        "a size": lambda: table(lambda i, j: without_uses(entry_of(n * ones(1))), 1, 1),
+        "a word": two_kinds_of_a_word},
     "takes indices made by head": {"a leaked index": a_leaked_index},
     "may use only its own two indices": {
         "a free index": lambda: table(lambda i, j: entry_of(W[a], i, j), d, d)

@@ -110,6 +110,7 @@ def test_a_theorem_has_the_conditions_it_needs(name):
     assert needs(prove()) == expected
 
 
+varying, x_y = draw("D", app(flag, i), (pos(n),)), add(x, y)
 both, l = letter("at", pos(n_and(m))), letter("l", pos(m))
 of_n, of_m = made(app(A, i), i), made(ONE, l)
 numbers_moved, nameless = letter("r", fun(NUM, kind="perm")), Term("FUN", "perm", pos(n), pos(n))
@@ -167,8 +168,10 @@ test_it_is_refused = refused({
     "never holds": {
         "a divisor of 0": at(over_y, y, ZERO),
         "what cancels, at 1/0": at(cancelled, x, inv(ZERO)),
+        "a root that vanishes": lambda: same(inv(add(root(power(inv(x_y), 2)), minus(root(inv(power(x_y, 2))))))),
     },
     "a smooth function stays free": stays_free,
+    "too large": lambda: same(inv(power(power(num(2), 9999), 9999))),
     "not evidently positive": {
         "a hole for what is positive": positive_context,
         **{f"put for what is positive, {value}": at(root_of_square, p, value)
@@ -183,6 +186,7 @@ test_it_is_refused = refused({
     "a draw may occur only inside a mean": {
         "and nothing is assumed of it": assumes(entry, mul(num(2), entry)),
         "and stands in no side": lambda: same(entry),
+        "even if its variance depends on an index": lambda: equal(quotient(app(varying, i)), ONE, i, varying),
     },
     "hides R_law": lambda: sorts.check(app(free_law, ONE)),
     "a draw has a law": {str(no): lambda no=no: same(of_law(no)) for no in (x, n, ONE)},

@@ -261,6 +261,16 @@ def test_torch_runs_a_true_line(case, monkeypatch):
     assert theorem(*JUSTIFIED[case]).not_run == ()
 
 
+def test_names_of_bound_variables_do_not_matter():
+    """They are ordered by number, so #10 follows #9; 15 nested sums have too many orders to try."""
+    for _ in range(6):
+        assert theorem(L @ one, position_numbers(n), COUNT)
+    power, turned = A, A.T
+    for _ in range(15):
+        power, turned = power @ A, turned @ A.T
+    assert theorem(power.T, turned)
+
+
 def test_a_law_must_be_named():
     lhs, rhs, _ = TRUE["shift"]
     with pytest.raises(rules.Differ):

@@ -1,5 +1,8 @@
 """A reader's mistakes, and unfinished proofs, are reported in a sentence."""
 
+import dataclasses
+from types import SimpleNamespace
+
 import pytest
 import sympy as sp
 from shared_letters import *
@@ -12,6 +15,34 @@ def nested(times, of, x=A):
     for _ in range(times):
         x = of(x)
     return x
+
+
+kind, family = type(A), R.params[0].func
+
+
+class Two(int):
+    """A whole number that claims to be a different rational number."""
+
+    is_Rational, p, q = True, 3, 1
+    is_Add = is_Symbol = is_Mul = is_Pow = False
+
+
+class OfAnother:
+    """An imitation letter with the name "z" and the term of another letter."""
+
+    name, kind, size, sizes = "z", "sequence", n, (sp.S.Naturals, n)
+
+    def __init__(self, other):
+        self.term = other.term
+
+    def atoms(self, kind):
+        return set()
+
+
+def shown_as_b(x):
+    """The expression with its operation replaced by an operation that prints as B."""
+    other = dataclasses.replace(x.operation, show=lambda x, style, show: ("B", 9))
+    return kind(other, x.args, x.params, x.axes)
 
 
 def a_number_without_its_letters(i, j):
@@ -27,6 +58,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "counting is not needed": lambda: line(
         softmax(S + ones(m, n)), softmax(S), COUNT, unfold(softmax), EXP_OF_SUM),
     "positions from tabulate": lambda: entry_of(A, 1, 2),
+    "a row and a column": lambda: tabulate(lambda i, j: entry_of(A, i), n, n),
     "entry_of needs an expression": lambda: entry_of(3),
     "proves: expected an expression": lambda: proves(PROOF.qed(), 3, 4),
     "one shape": lambda: counterexample(X, X.T),
@@ -51,7 +83,9 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "oo is not a scalar": lambda: sp.oo * A,
     "a is not a scalar: it depends on a position": lambda: a * A,
     "sin(r) is not a scalar": lambda: sp.sin(r) * A,
-    "is not a scalar": lambda: sp.Sum(c, (sp.Symbol("q"), 1, 3)) * A,
+    "is not a scalar": {
+        "a sum of SymPy's": lambda: sp.Sum(c, (sp.Symbol("q"), 1, 3)) * A,
+        "a number of another class": lambda: type("Zero", (sp.Integer,), {})(5) * A},
     "c is not a scalar of the book": lambda: sp.Symbol("c") * A,  # a symbol without assumptions
     "e is not a scalar of the book": lambda: sp.Symbol("e", nonnegative=True) * A,
     "a real scalar symbol": {
@@ -76,6 +110,34 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "name the letter that it replaces": lambda: PROOF.qed()(A),
     "one line of words": lambda: Induction(3, n, A, A),
     "one formula": lambda: tabulate(a_number_without_its_letters, n, n),
+    # constructors and words accept no imitations, and refuse what the builders refuse
+    "do not conform": {
+        "other factors": lambda: (ones(n, m) @ ones(m)).rebuilt([ones(m).T, ones(n)]),
+        "made": lambda: kind((A @ B).operation, [ones(m).T, ones(n)])},
+    "do not agree": lambda: kind((A + B).operation, [A, ones(m).T]),
+    "one of matrix": lambda: kind(A.operation, [], [family("R", "draw", (n, n))]),
+    "a random one has a variance": lambda: family("R", "matrix", (n, n), 7),
+    "takes 1 expression": lambda: kind(softmax(A).operation, [A, A]),
+    "not a scalar": {
+        repr(made): lambda made=made: kind(made.operation, [], [OfAnother(made.params[0])])
+        for made in (permutation("Q", n), sequence("y", n)[1])},
+    "not a size": lambda: kind(z[1].operation, [], [z[1].params[0], sp.S.Half]),
+    "is a float": lambda: kind(layer_norm(A, tau).operation, [A], [0.5]),
+    "and nothing else": lambda: kind(causal(n).operation, [A], [s], wanted=(n, n)),
+    "a family of matrices and no expression": lambda: kind(A.operation, [B], A.params),
+    "two sizes": lambda: kind(ones(n).operation),
+    "keeps its shown": lambda: setattr(softmax, "shown", 0),
+    "a word that has a definition": {
+        "an imitation of a word": lambda: unfold(SimpleNamespace(
+            name="softmax", terms=layer_norm.terms)),
+        "a word without one": lambda: unfold(log)},
+    "Operation has no subclasses": {
+        "made": lambda: kind(type(A.operation)("zero", None, None, None, None), (), (), A.axes),
+        "changed": lambda: shown_as_b(A),
+        "of a reader's word": lambda: shown_as_b(define("w", lambda X: X + X)(A)),
+        "of a function": lambda: shown_as_b(entrywise("g")(A)),
+        "of a word of one's own": lambda: type(softmax)(
+            "softmax", (1, 0), lambda X: X.shape, None, run=None, show=None)(A)},
     # expressions nested too deeply
     "nested too deeply": {
         "four thousand exponentials": lambda: tabulate(
@@ -90,6 +152,22 @@ def test_an_expression_of_the_greatest_depth_is_accepted():
     deep = nested(98, lambda x: x.T)
     assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # printed once, under a name
     assert theorem(nested(95, softmax) - nested(95, softmax), 0 * A)
+
+
+def test_a_number_is_read_as_what_it_is():
+    assert kind((2 * A).operation, [A], [Two(2)]).function == (2 * A).function
+    halved = sp.Pow(sp.Rational(1, 2), -1, evaluate=False)
+    assert str(sp.Mul(-1, halved, evaluate=False) * v) == "-2 v"
+
+
+def test_a_refusal_names_hypotheses_and_conditions_of_earlier_lines():
+    rests = Derivation("T", A @ B).by(identity(n), given(A @ B, identity(n)))
+    assert "rests on hypotheses" in str(refusal(lambda: rests.by(B @ A)))
+    flags = mask("F", n, 1)
+    divided = tabulate(lambda i, j: entry_of(flags, i, j) / entry_of(flags, i, j), n, 1)
+    proof = line(divided, one)  # needs F[i] ≠ 0, and then F is 1
+    refuse(lambda: proof.by(flags), "unless the conditions of the lines before exclude")
+    refuse(lambda: line(one, flags), "It is false: n = 1; F = 0: 1 ≠ 0")
 
 
 def test_a_refusal_gives_place_claim_definition_law_and_counterexample():

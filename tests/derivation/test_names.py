@@ -44,6 +44,28 @@ def bound_beside(**letters):
     return theorem(over(a, V[b]) @ U[prime], h * V[b] @ U[prime])(**letters)
 
 
+def a_condition_about_another_word():
+    """The running sum called r occurs only in the condition, beside another word called r."""
+    constant = recursion("r", lambda z: ones(z[1].shape[1]).T, lambda row, t, z: row)
+    ratio = define("ratio", lambda z, t: entries(of_itself(running(t, z))))
+    return line(ratio(z, t) + constant(t, z), one.T + constant(t, z), unfold(ratio))
+
+
+def two_recursions_in_conditions():
+    """Two recursions called r, a running sum and 0, would print the same condition r ≠ 0."""
+    y, known, x = sequence("y", m), [], matrix("x", 1, 1)
+    nothing = recursion("r", lambda z: z[1] - z[1], lambda row, t, z: row + row)
+    nothing(t, sequence("q"))
+    words = [define(f"w_{k}", lambda X, k=k: k * X) for k in (2, 3)]
+    for k, word, row in zip((2, 3), words, (running(t, y), nothing(t, y))):
+        whole = k * x @ of_itself(row @ ones(m))
+        known.append(line(word(x), whole, unfold(word)).by(k * x).qed())
+    proof = line(words[0](x) + words[1](x), 2 * x + words[1](x), known[0]())
+    return proof.by(5 * x, known[1]())
+
+
+running = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
+of_itself = lambda x: tabulate(lambda i, j: entry_of(x, i, j) / entry_of(x, i, j), *x.shape)
 PLACES = table(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i))
 test_it_is_refused = refused({
     # bound names
@@ -75,6 +97,8 @@ test_it_is_refused = refused({
     },
     # words, and the book's own symbols
     "used with two definitions": words_within_two_tables,
+    "two things called r": a_condition_about_another_word,
+    "two words r": two_recursions_in_conditions,
     "prints like the book's own": {
         "a scalar L": start(lambda: derivative(scalars("L") * L, scalars("L"))),
         "a scalar E": start(
@@ -90,6 +114,8 @@ test_it_is_refused = refused({
         "a head with a subscript": start(
             lambda: over(a, Heads("W_Q", h, n, n)[a]) + matrix("W_Q_a", n, n)),
         "a term of a sequence": start(lambda: z[n] @ matrix("z_n", n, n)),
+        "a draw like a term": start(
+            lambda: expectation(z[1].T @ random_matrix("z1", 1, n, scalars("p", positive=True)))),
         "a place of a recursion": start(lambda: steps(1) + matrix("c_1", 1, 1)),
         **{f"an entry of a table, {name}": start(lambda name=name: scalars(name) * PLACES)
            for name in ("A_ij", "A_3_j", "v_3", "v_α", "A_1")},
@@ -109,6 +135,8 @@ def test_names_that_do_not_clash_are_accepted():
         scalars("E") * A,  # no mean is printed here
     ):
         assert Derivation("T", x)
+    same = define("derivative", lambda X: X)
+    assert "derivative(A)" in str(theorem(same(A), A, unfold(same)))
 
 
 # ── Single names ─────────────────────────────────────────────────────────────────────────────
@@ -144,7 +172,7 @@ test_a_bad_name_is_refused = refused({
         ["algebra", "definition of softmax", "Theorem", "Theorem 3.2 (x)"],
         lambda q: line(A + A, 2 * A).qed(q)),
     "a note must be one line of words": named(
-        STEERING, lambda words: Derivation("T", A + A).by(2 * A, note=words)),
+        [*STEERING, type("Any", (str,), {})("a")], lambda words: Derivation("T", A + A).by(2 * A, note=words)),
     "one line of words": {
         "a title": lambda: Derivation("}", A + A),
         "a hypothesis": lambda: Given(A, B, "{"),

@@ -3,7 +3,7 @@
 import pytest
 from shared_letters import *
 
-u, e, C = matrix("u", d), matrix("e", m), matrix("C", n, n)
+u, C, number = matrix("u", d), matrix("C", n, n), matrix("y", 1)
 tot = define("tot", lambda x: x.T @ ones(x.shape[0]))
 many = define("many", lambda c, n: (ones(n).T @ ones(n)) @ c.T)
 
@@ -88,6 +88,9 @@ IN_LATEX = {
     "a function, turned": (exp(A).T, r"$\displaystyle \left(e^{\circ A}\right)^{\top}$"),
     "a name of several letters": (scalars("st") * A, r"\mathit{st}\,A"),
     "a name and its subscripts": (scalars("st_1_out") * A, r"\mathit{st}_{1,\mathrm{out}}\,A"),
+    "a word and its subscripts": (define("f_a_b", lambda x: x)(A), r"f_{a,b}\!"),
+    "a transpose, once": (position_numbers(n).T @ A, r"^{\top}"),
+    "the number 0": (0 * u.T, r"0 \times u"),
     "a Greek name": (matrix("gamma_2", n), r"$\displaystyle \gamma_{2}$"),
 }  # fmt: skip
 
@@ -95,7 +98,7 @@ IN_LATEX = {
 @pytest.mark.parametrize("name", IN_LATEX)
 def test_latex_has_the_same_parts(name):
     x, part = IN_LATEX[name]
-    assert part in x._repr_latex_()
+    assert part in x._repr_latex_() and r"^{\top}^{\top}" not in x._repr_latex_()
 
 
 # ── A proof, line by line ────────────────────────────────────────────────────────────────────
@@ -261,3 +264,138 @@ def test_a_single_entry_prints_differently_from_a_column():
     place = position_numbers(1)
     placed = Derivation("p", place.T @ place).by(one).qed()
     assert "1[1]ᵀ 1[1]\n  = 1 " in str(placed) and "}^" not in placed._repr_latex_()
+
+
+# ── Prints that once misled a reader ─────────────────────────────────────────────────────────
+
+x, z, y_m, W = matrix("x", 1), sequence("z", n), sequence("y", m), Heads("W", h, n, n)
+scaled_by, unit, plain = scalars("p", positive=True), ones(1, 1), ones(n).T @ v
+times = define("v", lambda X, p: hadamard(X, ones(X.shape[0], p) @ ones(p, X.shape[1])))
+weighed = define("w", lambda X, p, b: p * X + ones(X.shape[0]) @ b[1])
+grown = recursion("u", lambda p, b: p * b[1], lambda row, t, p, b: row + p * b[join(t, 1)])
+word_k, word_i = define("k", lambda x: x), define("i", lambda X: X + X)
+summed_word = table(lambda i, j: total(lambda p: entry_of(word_k(x)), n), 1, 1)
+magnitude = recursion(
+    "v", lambda c: table(lambda i, j: root_of(c * c), 1, 1), lambda row, t, c: row
+)
+count = lambda size: ones(size).T @ ones(size)
+layer = lambda x: over(a, softmax(x @ W[a]) @ x)
+
+
+def size_in_an_argument_alone():
+    negative = define("w", lambda p: table(lambda i, j: root_of(-p) ** 2 + p, 1, 1))
+    zero = theorem(negative(n), zeros(1, 1), unfold(negative))
+    below = table(lambda i, j: 1 / entry_of(negative(n)), 1, 1)
+    return line(x, x @ negative(n) @ below).by(zeros(1, 1), zero()).qed()()
+
+
+def size_in_an_induction():
+    proof = Induction("T", t, magnitude(t, n), n * unit)
+    proof.base(lambda line: line.by(n * unit, unfold(magnitude)))
+    return proof.step(
+        lambda line, claim: line.by(magnitude(t, n), unfold(magnitude)).by(n * unit, claim)
+    ).qed()
+
+
+def sizes_of_hypotheses():
+    proof = line(r * unit, plain, given(r * unit, plain))
+    at_two = proof.by(n * s * unit, given(v, s * ones(n))).qed()(n=2)
+    assert not proves(at_two, r * unit, 2 * s * unit, shown(at_two))
+    return theorem(r * unit + r * unit, 4 * s * unit, at_two)
+
+
+def conditions_that_differ_in_a_size():
+    first = lambda z, y, p: count(p) @ z[1]
+    grow = lambda row, t, z, y, p: row + count(p) @ z[join(t, 1)] - z[1]
+    word = recursion("ψ", first, grow)
+    made = lambda p: word(k, z, y_m, p)
+    twice = lambda p: table(lambda i, j: 1 / (1 / entry_of(made(p), i, j)), 1, n)
+    return shown(theorem(twice(n) - twice(m), made(n) - made(m)))
+
+
+def blocks_that_end_at_different_places():
+    blocks = lambda top, below: entries(stack(ones(top), zeros(below)))
+    one, other = blocks(n, join(m, k)), blocks(join(n, m), k)
+    total_of = lambda x: ones(x.shape[0]).T @ x
+    return theorem(total_of(one) - total_of(other), -m * unit, SPLIT)
+
+
+def word_of_a_condition():
+    zero, word = zeros(1, 1), recursion("A", lambda: zeros(1, 1), lambda row, t: row + row)
+    same = Induction("A is zero", t, word(t), zero).base(lambda line: line.by(zero, unfold(word)))
+    same.step(
+        lambda line, claim: line.by(word(t) + word(t), unfold(word)).by(zero + zero, claim).by(zero)
+    )
+    inverse = table(lambda i, j: 1 / entry_of(word(t)), 1, 1)
+    one_is_zero = line(unit, word(t) @ inverse).by(zero @ inverse, same.qed()).by(zero).qed()
+    rows = matrix("X", t, n)
+    shown_in_full = softmax(rows @ matrix("K", n, n) @ rows.T) @ rows @ v
+    fourth = shown_in_full * shown_in_full * shown_in_full * shown_in_full
+    proof = line(fourth, fourth * (ones(t) @ unit))
+    return proof.by(fourth * (ones(t) @ zero), one_is_zero()).by(zeros(t)).qed()()
+
+
+def gram(size=None, **other):
+    V = random_matrix("W", m, k, 1)
+    proved = theorem(expectation(V @ V.T), k * identity(m), SECOND_MOMENTS)
+    return proved(k=size) if size else proved(**other)
+
+
+def claim_of_capitals():
+    N, X_ = sizes("N"), scalars("X", positive=True)
+    P_, Q_ = matrix("P", N, N), matrix("Q", N, N)
+    return theorem(P_ @ (X_ * N * Q_), N * X_ * (P_ @ Q_))
+
+
+again = lambda: theorem(ones(n).T @ (A - A + identity(n)) @ ones(n), n * unit)(n=m)(m=2)
+test_it_does_not_mislead = printed({
+    # names
+    "an index beside a size": (
+        lambda: line(sizes("k") * layer_norm(A, 0), sizes("k") * layer_norm(scaled_by * A, 0),
+                     unfold(layer_norm)), ["for every l"], ["Σ_k"]),
+    "an index beside a word": (
+        lambda: theorem(summed_word, n * x, unfold(word_k)), ["Σ_l≤n k(x)"]),
+    "an index beside a word, at a size": (
+        lambda: theorem(summed_word, n * x, unfold(word_k))(n=2, x=unit), ["Σ_l≤2 k(1)"]),
+    "a position beside a word": (
+        lambda: theorem(entries(word_i(A)), entries(2 * A), unfold(word_i)), ["(i(A)[j,p])[j,p]"]),
+    "an abbreviation beside a word": (word_of_a_condition, ["where"], ["where A ="]),
+    "an outer sum over heads": (lambda: layer(layer(A)), ["Σ_a'≤h", "W[a']"]),
+    "what a word takes, in its order": (
+        lambda: theorem(entries(weighed(A, c, z)), entries(c * A + ones(n) @ z[1]), unfold(weighed)),
+        ["w(A, c, z)[i,j]"]),
+    "what a recursion takes, in its order": (
+        lambda: theorem(entries(grown(join(t, 1), c, z)),
+                        entries(grown(t, c, z) + c * z[join(t, 1)]), unfold(grown)),
+        ["u(c, z)[t+1,i]"]),
+    # 0 times a row, and a column of zeros
+    "the number 0": (lambda: theorem(exp(0 * u.T), exp(zeros(1, d))), ["0*u"]),
+    "a column of zeros": (lambda: theorem(zeros(n, 1) @ u.T, zeros(n, d)), ["0 u"], ["0*u"]),
+    # sizes
+    "a size in an argument alone": (size_in_an_argument_alone, ["n: a size"]),
+    "a size in an induction": (size_in_an_induction, ["n, t: sizes"]),
+    "a size put for a draw's": (lambda: gram(k), ["W: m×k random"]),
+    "a number put for a draw's size": (lambda: gram(3), ["W: m×3 random"]),
+    "a draw put for a draw": (lambda: gram(W=random_matrix("V", m, n, 1)), ["V: m×n random"]),
+    "sizes of hypotheses": (sizes_of_hypotheses, ["v: 2×1"]),
+    "the size of a permutation": (
+        lambda: theorem(ones(n).T @ P @ ones(n), n * unit)(n=2), ["Π: permutation of 2"]),
+    "a size put twice": (again, ["A: 2×2"]),
+    "a size that a word takes": (
+        lambda: theorem(entries(times(C, n)) - entries(times(C, m)), (n - m) * C, unfold(times)),
+        ["v(C; size n)", "v(C; size m)"]),
+    "sizes in conditions": (conditions_that_differ_in_a_size, ["size n)", "size m)"]),
+    "where blocks end": (blocks_that_end_at_different_places, ["1, l≤n; 0", "1, l≤n+m; 0"]),
+    "capital letters": (claim_of_capitals, ["P, Q: N×N", "X > 0"]),
+    "one entry": (lambda: line(softmax(x), unit, unfold(softmax)), ["x: 1×1"]),
+    "one feature": (lambda: line(layer_norm(x, eps), zeros(1), unfold(layer_norm)), ["x: 1×1"]),
+    "two numbers": (lambda: line(x @ number, number @ x), ["x, y: 1×1"]),
+})  # fmt: skip
+
+
+def test_a_numbered_bound_name_does_not_look_like_a_letter():
+    letters, k1 = sum(scalars("k l p q r s u v w")), scalars("k1")
+    proof = line(
+        letters * table(lambda i, j: total(lambda x: k1, n), 1, 1), letters * n * k1 * unit
+    )
+    assert r"\sum_{k_1=1}" not in proof._repr_latex_()

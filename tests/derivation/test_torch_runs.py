@@ -42,6 +42,7 @@ def raising(s):
 PERMUTED = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
 x, y, z = matrix("x", 1, d), matrix("y", 1, d), sequence("z", d)
 SCORE = x @ random_matrix("Q", k, d, sigma**2).T @ random_matrix("K", k, d, sigma**2) @ y.T
+large, Q = 10**4 * A + B, random_matrix("Q", n, n, 2)
 HEARD = {
     "a mean at sizes beyond one": (expectation(R @ R.T), J @ expectation(R @ R.T)),
     "a permutation in an index form, turned": (P.T @ X, PERMUTED),
@@ -58,6 +59,12 @@ UNHEARD = {
     # true lines that rounding or a coarse difference quotient could make look false
     "a steep slope": (derivative(exp(100 * s * A), s), 100 * A),
     "large numbers": (exp(1000 * A) + exp(1000 * A), 2 * exp(1000 * A)),
+    "a large shift": (softmax(A + 10**8 * J), softmax(A)),
+    "large numbers that cancel": (
+        large * large - 10**8 * (A * A) - 2 * 10**4 * (A * B),
+        B * B,
+    ),
+    "a mean in a mean": (expectation(R @ expectation(R.T @ Q)), zeros(n, n)),
 }
 
 
@@ -81,6 +88,12 @@ def test_a_line_that_is_not_run_says_why():
     ):
         assert proof.not_run == NOT_MET and NOT_MET[0] in repr(proof)
     assert theorem(z[33] * 2, 2 * z[33]).not_run, "so late a term is not drawn"
+    squares = define("squares", lambda X: tabulate(lambda i, j: entry_of(X) ** 2))
+    row = recursion("r", lambda x: x * ones(1, 1), lambda before, t, x: squares(before))
+    assert theorem(row(join(t, 1), c), squares(row(t, c)), unfold(row)).not_run
+    huge = ones(10**9)
+    assert "too large" in str(theorem(huge + huge, 2 * huge))
+    refuse(lambda: line(huge + huge, 3 * huge), "no instance could be evaluated")
     narrowed = theorem(P @ X, X, given(P, identity(n)))  # some samples satisfy P = I
     assert narrowed.not_run == ()
     sample = Sample(0, X.free_scalars())
