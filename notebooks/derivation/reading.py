@@ -25,14 +25,15 @@ def _docstrings(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             if ast.get_docstring(node):
-                lines |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+                said = node.body[0]
+                lines |= set(range(said.lineno, (said.end_lineno or said.lineno) + 1))
     return lines
 
 
 def kernel():
     """{module of the kernel: (its number of lines of code, its docstring's first paragraph)}."""
     sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in KERNEL}
-    first = {name: ast.get_docstring(ast.parse(source)) for name, source in sources.items()}
+    first = {name: ast.get_docstring(ast.parse(source)) or "" for name, source in sources.items()}
     return {
         name: (lines_of_code(source), first[name].split("\n\n")[0].replace("\n", " "))
         for name, source in sources.items()

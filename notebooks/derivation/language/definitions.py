@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import sympy as sp
 from sympy import S
@@ -24,7 +25,7 @@ from .letters import Family, as_size, check_word, eta, is_size, kernel_letter, l
 from .letters import scalar_term, show_number, size_term
 from .matrices import Expression
 from .omitted_arguments import show_call, shown_slots
-from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, known
+from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, known, never
 from .shapes import alike
 from .symbols import mask, parameter_of, sizes_in, taken_by
 from .templates import STEP, Template
@@ -119,7 +120,8 @@ class _Abbreviation(Word):
     def __init__(self, name, body, shown=None):
         check_word("a word", name)
         self.name, self._body, self.shown = name, body, shown
-        self._template = self._operation = None
+        self._template: Any = None
+        self._operation: Any = None
 
     def __call__(self, *arguments):
         return self._called(*taken_by(self.name, arguments))
@@ -208,9 +210,9 @@ _VALUE = Operation(
     "value",
     takes=None,
     axes=lambda args, params, wanted: wanted,
-    entry=None,
+    entry=never,
     run=lambda x, sample: sample.values[x],
-    show=None,
+    show=never,
 )
 
 

@@ -78,7 +78,7 @@ def number_of(x):
 
 def made(op, *parts):
     """The number that the operation ``op`` computes from ``parts``."""
-    parts = [number_of(p) for p in parts]
+    parts = tuple(map(number_of, parts))
     return Number(Term(op, *[p.term for p in parts]), _uses(parts))
 
 

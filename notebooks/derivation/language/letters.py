@@ -404,7 +404,7 @@ class Family(Final, Basic):
     def __new__(cls, name, kind, sizes, *variance):
         sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
         kind = kind if isinstance(kind, Basic) else Str(kind)
-        variance = [exact(v) for v in variance]
+        variance = tuple(exact(v) for v in variance)
         known = kind.name in KINDS and len(variance) == (kind.name == "random")
         must(known, "a letter is one of {}; a random one has a variance", ", ".join(KINDS))
         for v in variance:

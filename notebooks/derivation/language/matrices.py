@@ -65,6 +65,12 @@ class Expression:
     """
 
     __slots__ = ("operation", "args", "params", "axes", "_hash", "depth")
+    operation: ops.Operation
+    args: tuple[Expression, ...]
+    params: tuple
+    axes: tuple
+    _hash: int
+    depth: int
 
     def __init_subclass__(cls):
         raise TypeError("Expression has no subclasses, because they could print anything")

@@ -54,14 +54,14 @@ def _check_words(where, nodes, words, hypotheses, meaning):
     for word in words:
         alone = known.setdefault(in_the_kernel(word.name), word) is word
         must(alone, "{}: the word {} is used with two definitions", where, word.name)
-    abouts, alone = [h.about for h in hypotheses if not h.sides()], {}
+    abouts, only = [h.about for h in hypotheses if not h.sides()], {}
     heads = set().union(*map(heads_in, abouts))
     for term in set().union(*map(words_in, abouts)):
         name = term.args[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning
         must(own, ANOTHER, where, name)
         # if no line prints this name, readers cannot tell which of two meanings a condition uses
-        clear = name in known or term not in heads or alone.setdefault(name, term) == term
+        clear = name in known or term not in heads or only.setdefault(name, term) == term
         must(clear, "{}: conditions contain two words {}: rename one of them", where, name)
 
 

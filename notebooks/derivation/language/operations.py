@@ -87,9 +87,9 @@ class Operation:
     """
 
     name: str
-    entry: Callable | None
-    run: Callable | None
-    show: Callable | None
+    entry: Callable
+    run: Callable
+    show: Callable
     axes: Callable = of_one
     takes: tuple | None = (1,)
     needs: Callable = lambda x: ()
@@ -107,7 +107,7 @@ class Operation:
             fits = len(args) == count if count is not None else args
             fits = fits and len(params) == len(kinds) and all(map(isinstance, params, kinds))
             noun = {0: "no expression", 1: "1 expression", None: "expressions"}
-            named = [noun.get(count, f"{count} expressions"), *map(_NOUNS.get, kinds)]
+            named = [noun.get(count, f"{count} expressions"), *map(_NOUNS.__getitem__, kinds)]
             must(fits, "{} takes {} and nothing else", self.name, " and ".join(named))
 
     def atoms(self, kind):
@@ -424,10 +424,15 @@ SIZED = Operation(
 )
 
 
+def never(*_):
+    """For what an operation that stands in a proof for a moment does not do."""
+    raise NotImplementedError
+
+
 HOLE = Operation(  # marks where one side of an equation is replaced by the other
     "hole",
     takes=None,
     axes=lambda args, params, wanted: params[0].sizes[-2:],
     entry=lambda x, i, j: Term("app", x.params[0].term, *map(kernel_letter, x.params[1:]), i, j),
-    run=None, show=None,
+    run=never, show=never,
 )  # fmt: skip

@@ -113,8 +113,8 @@ class Template:
         must(all(x.operation is not EXPECTATION for x in nodes), mean, self.name)
         bound = set().union(*[x.binds for x in nodes])
         self._bound = {x.name for x in bound}
-        own = "the definition of {} binds its own parameter: bind another letter"
-        must(bound.isdisjoint(self.params), own, self.name)
+        itself = "the definition of {} binds its own parameter: bind another letter"
+        must(bound.isdisjoint(self.params), itself, self.name)
         own = [*self.args] + ([] if self._step is None else [self.before])
         known = self.sizes.union({STEP}, *map(free_names, own), *map(_names_of, self.params))
         hidden = set().union(*map(free_names, results)) - known

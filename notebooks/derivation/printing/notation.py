@@ -183,9 +183,9 @@ class _Printer:
     def _mul(self, *factors):
         above, below, number = [], [], Fraction(1)
         counts = {f: factors.count(f) for f in factors}
-        factors = [x for f, n in counts.items()
+        powers = [x for f, n in counts.items()
                    for x in ([f] * n if f.op == "num" or n == 1 else [k.Term("pow", f, n)])]  # fmt: skip
-        for f in factors:
+        for f in powers:
             if f.op == "inv":
                 below.append(f.args[0])
             elif f.op == "num":

@@ -6,6 +6,7 @@ A style decides how each construct looks; an operation chooses which constructs 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ..kernel.terms import must
 
@@ -31,6 +32,12 @@ class Style:
     ``brief`` says which arguments calls leave out (`omitted_arguments.brief_words`); ``reserved``
     are names that no bound variable gets; ``plain`` is the plain text in which widths are measured.
     """
+
+    ones_of_size: Callable
+    transposed: Callable
+    table: Callable
+    gap: str
+    cross: str
 
     def __init__(self, brief=None):
         self.brief, self.reserved = brief or {}, frozenset()

@@ -105,9 +105,10 @@ def _around(f, number, hole, normal):
     body, marks = k.looked_into(f)
     wanted = normal.canonical(number.entry(k.ONLY, k.ONLY))
     there = k.Term("app", hole, k.ONLY, k.ONLY)
-    replaced = lambda t: (
-        there if t == wanted and wanted.letters else k.rebuilt(t, lambda a, _: replaced(a))
-    )
+
+    def replaced(t, _=0):
+        return there if t == wanted and wanted.letters else k.rebuilt(t, replaced)
+
     return k.abstract(marks, replaced(normal.canonical(body)))
 
 

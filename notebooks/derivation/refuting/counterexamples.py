@@ -81,7 +81,8 @@ class Counterexample:
         style = Latex(brief_words(self.claim))
         claim, sizes, values, differ, draws = self._parts(style)
         without = self.without and wrap(f"without “{self.without}”:", WIDEST_WORDS)
-        stated = *map(style.text, without), *equation_rows(*claim, style), *kept_back_in(style)
+        equation = equation_rows(claim[0], claim[1], style)
+        stated = *map(style.text, without), *equation, *kept_back_in(style)
         at = style.text("is false at " if sizes or values else "is false:") + (sizes or values)
         rows = *stated, at, sizes and values, differ, draws
         return f"$${aligned([f'& {row}' for row in rows if row])}$$"
@@ -203,7 +204,7 @@ class _Search:
         def size(s):
             return int(number(s).xreplace(symbols))
 
-        slots = []
+        slots: list[tuple] = []
         for family in self.families:
             shape = [2 * max(SIZES) + 1 if s is sp.S.Naturals else size(s) for s in family.sizes]
             values = (1, 0) if family.kind == "mask" else ENTRIES

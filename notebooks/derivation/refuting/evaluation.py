@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import operator
+from collections.abc import Callable
 
 import mpmath
 import sympy as sp
@@ -35,7 +36,7 @@ EXACT = _domain(sp, sp.Max, lambda q: sp.Rational(q.numerator, q.denominator))
 PRECISE = _domain(mpmath, max, lambda q: mpmath.mpf(q.numerator) / q.denominator)
 
 #: The operators whose value is, in every domain, this function of the values of their parts.
-PLAIN = {
+PLAIN: dict = {
     "lit": lambda k: k,
     "times": lambda *sizes: math.prod(sizes),
     "join": operator.add,
@@ -150,7 +151,7 @@ class Instance:
             return self.any(head, env)(*values)
         first, step = map(self.any, head.args[1:])
         at, *data, k = values
-        row = lambda p: first(*data, p)  # noqa: E731
+        row: Callable = lambda p: first(*data, p)  # noqa: E731
         for t in range(1, at):
             row = lambda p, t=t, row=row: step(*data, p, t, row)  # noqa: E731
         return row(k)
