@@ -214,10 +214,7 @@ class Moves:
         return {name: numbers(group) for name, group in self.parameters.items()}
 
     def __len__(self):
-        left, seen = [*self.parameters.values()], set()
-        for group in left:
-            left += [new for new, _ in group.became or () if not (new in seen or seen.add(new))]
-        return sum(group.size for group in left if group.became is None)
+        return sum(g.size for g in {g for parts in self.basis().values() for g in parts})
 
 
 def _matrix(old, new, rows, columns, values=None):
