@@ -100,6 +100,14 @@ case("softermax: base 2, running maximum", numbers(), 2 * D)(lambda: softermax(F
 case("softermax: maximum rounded up", numbers(), 2 * D, finds=D)(lambda: softermax(True))
 
 
+# without a division by their sum, the weights depend on b_K, and they pass on unequal shares of b_V
+@case("exponentials without a denominator", numbers(), 0)
+@made(lambda: linears("q k v"))
+def unnormalised(self, x):
+    q, k, v = (heads(f(x)) for f in (self.q, self.k, self.v))
+    return joined((q @ k.mT / K**0.5).exp() @ v)
+
+
 def rotated(x):
     """Rotate x (b, n, h, k) by position with complex factors, as Llama's reference code does."""
     turn = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * 100.0 ** -torch.linspace(
