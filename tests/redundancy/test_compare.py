@@ -238,29 +238,24 @@ def test_a_port_beside_its_original(what):
     assert sorted(told(again).values()) == sorted(told(found).values())
 
 
-@pytest.mark.parametrize("part", ["query", "key", "value"])
-def test_a_bias_that_only_one_model_has(part):
-    original, port = Fused(**numbers()), Separate(**numbers())
+ZERO = "they are zero here; if they were not, outputs would depend on them"
+ALL = "no output depends on them"
+
+
+@pytest.mark.parametrize(("part", "zero", "counts", "seen"), [
+    ("query", False, True, "outputs depend on them"), ("query", True, False, ZERO),
+    ("key", False, False, ALL + " (softmax cancels it [3.1])"), ("key", True, False, ALL),
+    ("value", False, True, "outputs depend on them"), ("value", True, False, ZERO),
+])  # fmt: skip
+def test_a_bias_that_only_one_model_has(part, zero, counts, seen):
+    given = changed(b=lambda b, **_: 0 * b) if zero else numbers()
+    original, port = Separate(**given), Separate(**given)
     port.get_submodule(dict(query="a", key="b", value="c")[part]).bias = None
-    found = compare(original, port, X)
-    (only,) = found.differences
-    assert only.what == f"only the first model has {part} biases"
-    assert only.counts == (apart(original, port) > ROUNDED) == (part != "key")
-    assert (
-        compare(port, original, X).differences[0].what == f"only the second model has {part} biases"
-    )
-
-
-def test_a_bias_of_zero_that_only_one_model_has():
-    zero = changed(b=lambda b, **_: 0 * b)
-    port = Separate(**zero)
-    port.a.bias = port.b.bias = None
-    query, key = compare(Separate(**zero), port, X).differences
-    assert (
-        query.seen == "they are zero here; if they were not, outputs would depend on them"
-        and not query.counts
-    )
-    assert key.seen == "no output depends on them" and key.size == 0
+    for one, other, which in ((original, port, "first"), (port, original, "second")):
+        (only,) = compare(one, other, X).differences
+        assert only.what == f"only the {which} model has {part} biases"
+        assert only.seen == seen and only.counts == counts and (only.size == 0) == zero
+    assert counts == (apart(original, port) > ROUNDED)
 
 
 def test_a_key_bias_that_costs_digits_in_its_own_dtype_only():
@@ -293,18 +288,27 @@ def projections(model, name):
     return [m for n, m in model.named_modules() if n.endswith(name)]
 
 
-def zero_unturned(model):
-    """Zero the part of Phi's key bias that is not rotated: the second half of each head."""
-    for linear in projections(model, "k_proj"):
-        linear.bias.data.view(-1, 8)[:, 4:] = 0
-
-
 def lose(name):
     def change(model):
         for module in projections(model, name):
             module.bias = None
 
     return change
+
+
+def add(place, numbers, amount):
+    """A change that adds an amount to some numbers of one parameter."""
+
+    def change(model):
+        model.get_parameter(place).data[numbers] += amount
+
+    return change
+
+
+def zero_unturned(model):
+    """Zero the part of Phi's key bias that is not rotated: the second half of each head."""
+    for linear in projections(model, "k_proj"):
+        linear.bias.data.view(-1, 8)[:, 4:] = 0
 
 
 def fold_gpt2(model):
@@ -314,20 +318,8 @@ def fold_gpt2(model):
         values.zero_()
 
 
-def shift_mean(model):
-    model.encoder.layer[0].attention.output.dense.bias.data += 0.5
-
-
-def shift_one(model):
-    model.encoder.layer[0].attention.output.dense.bias.data[0] += 0.5
-
-
 def other_activation(model):
     model.encoder.layer[0].intermediate.intermediate_act_fn = nn.GELU(approximate="tanh")
-
-
-def lose_in_mlp(model):
-    model.encoder.layer[1].output.dense.bias = None
 
 
 def gain_moved(model):
@@ -337,13 +329,14 @@ def gain_moved(model):
             layer.mlp.get_submodule(name).weight.data /= 2
 
 
+B_O = "encoder.layer.0.attention.output.dense.bias"
 #: {title: (architecture, configuration, change, whether models count as the same, reported words)}
 MODELS = {
     "BERT without b_K": ("bert", {}, lose("key"), True, "first model has key biases"),
-    "BERT's b_O and its mean": ("bert", {}, shift_mean, True, "LayerNorm cancels it [7.1]"),
-    "one number of BERT's b_O": ("bert", {}, shift_one, False, "outputs depend on them"),
+    "BERT's b_O and its mean": ("bert", {}, add(B_O, slice(None), 0.5), True, "LayerNorm cancels it [7.1]"),
+    "one number of BERT's b_O": ("bert", {}, add(B_O, 0, 0.5), False, "outputs depend on them"),
     "BERT's GELU": ("bert", {}, other_activation, False, "the numbers agree, but the models use them differently"),
-    "BERT without a b_2": ("bert", {}, lose_in_mlp, False,
+    "BERT without a b_2": ("bert", {}, lose("layer.1.output.dense"), False,
                            "encoder.layer.1.output.dense.bias: only the first model has biases"),
     "GPT-2 with b_V in b_O": ("gpt2", {}, fold_gpt2, True, "the output biases make up for it"),
     "Phi without b_K": ("phi", {}, lose("k_proj"), False, "first model has key biases"),
@@ -368,34 +361,21 @@ def test_a_model_of_transformers(what):
     assert not compare(model, copy.deepcopy(model)).differences
 
 
-def test_a_fresh_model_cannot_show_a_bias_of_zero():
-    model = tiny("bert")
-    port = copy.deepcopy(model)
-    lose("query")(port)
-    found = compare(model, port)
-    assert (
-        found.same
-        and "they are zero here; if they were not, outputs would depend on them" in str(found)
-    )
-
-
 def test_one_changed_gain_among_equal_gains_is_found():
-    model = tiny("bert")
+    model, name = tiny("bert"), "encoder.layer.1.output.LayerNorm.weight"
     port = copy.deepcopy(model)
-    port.encoder.layer[1].output.LayerNorm.weight.data[0] = 2
-    assert told(compare(model, port)) == {"encoder.layer.1.output.LayerNorm.weight": True}
+    add(name, 0, 1)(port)
+    assert told(compare(model, port)) == {name: True}
 
 
-def test_a_difference_that_the_inputs_do_not_use_is_reported():
+@pytest.mark.parametrize(("word", "said"), [
+    (7, "outputs depend on them"), (9, "these inputs do not use them")])  # fmt: skip
+def test_a_difference_that_the_inputs_do_not_use_is_reported(word, said):
     model = random_model("gpt2")
-    ids = torch.tensor([[3, 5, 7, 5]])
-    for word, said in ((7, "outputs depend on them"), (9, "these inputs do not use them")):
-        port = copy.deepcopy(model)
-        port.wte.weight.data[word, 0] += 1
-        found = compare(model, port, {"input_ids": ids})
-        assert (
-            not found.same and said in str(found) and "wte.weight: the numbers differ" in str(found)
-        )
+    port = copy.deepcopy(model)
+    add("wte.weight", (word, 0), 1)(port)
+    found = compare(model, port, {"input_ids": torch.tensor([[3, 5, 7, 5]])})
+    assert not found.same and said in str(found) and "wte.weight: the numbers differ" in str(found)
 
 
 def test_the_statistics_of_a_batch_norm_are_numbers_too():

@@ -12,28 +12,26 @@ from shared_models import *
 
 X = {"x": normal(2, 5, d)}
 
-#: {architecture: (configuration, the maps in each layer that read a LayerNorm)}
+#: {architecture: the maps in each layer that read a LayerNorm}
 READERS = {
-    "phi": ({}, ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.fc1"]),
-    "gpt2": ({}, ["attn.c_attn", "mlp.c_fc"]),  # Conv1D, which stores weights transposed
-    "gpt_neox": ({}, ["attention.query_key_value", "mlp.dense_h_to_4h"]),  # fused head by head
-    "vit": ({}, ["attention.q_proj", "attention.k_proj", "attention.v_proj", "mlp.fc1"]),
-}  # fmt: skip
+    "phi": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.fc1"],
+    "gpt2": ["attn.c_attn", "mlp.c_fc"],  # Conv1D, which stores weights transposed
+    "gpt_neox": ["attention.query_key_value", "mlp.dense_h_to_4h"],  # fused head by head
+    "vit": ["attention.q_proj", "attention.k_proj", "attention.v_proj", "mlp.fc1"],
+}
 
 
-@pytest.mark.parametrize("what", READERS)
-def test_every_bias_after_a_layer_norm_goes_into_its_weight(what):
-    given, readers = READERS[what]
-    model, layers = random_model(what, **given), "h" if what == "gpt2" else "layers"
-    readers = [f"{layers}.{i}.{name}" for i in (0, 1) for name in readers]
-    readers += ["pooler.dense"] if what == "vit" else []  # the pooler reads the last norm
+@pytest.mark.parametrize("kind", READERS)
+def test_every_bias_after_a_layer_norm_goes_into_its_weight(kind):
+    model, layers = random_model(kind), "h" if kind == "gpt2" else "layers"
+    readers = [f"{layers}.{i}.{name}" for i in (0, 1) for name in READERS[kind]]
+    readers += ["pooler.dense"] if kind == "vit" else []  # the pooler reads the last norm
     result = fold(model, move=(), into_weights=True)
     assert apart(result.model, model) <= result.bound < EQUAL
     assert changed(model, result.model) == {f"{n}.{p}" for n in readers for p in ("weight", "bias")}
     assert not any(result.model.get_submodule(name).bias.any() for name in readers)
-    assert sum(row.zeros for row in result.moved) == sum(
-        model.get_submodule(name).bias.numel() for name in readers
-    )
+    numbers = sum(model.get_submodule(name).bias.numel() for name in readers)
+    assert sum(row.zeros for row in result.moved) == numbers
     assert not fold(result.model, move=(), into_weights=True).moved, "a second time"
     dropped = copy.deepcopy(model)
     for name in readers:
@@ -41,29 +39,23 @@ def test_every_bias_after_a_layer_norm_goes_into_its_weight(what):
     assert apart(dropped, model) > 1e-2
 
 
-def test_a_bias_that_no_other_bias_takes_goes_into_a_weight():
-    """In Phi, weights absorb the rotated half of the key bias and the first bias of the MLP."""
-    model = random_model("phi")
-    plain, result = fold(model), fold(model, into_weights=True)
-    kept = [row for row in plain.kept if row.constant == "b_K"]
-    assert len(kept) == 2 and all(
-        "8 of 16 numbers" in row.text and "[5.4]" in row.text for row in kept
-    )
-    assert apart(result.model, model) <= result.bound < EQUAL
-    assert not any(layer.self_attn.k_proj.bias.any() for layer in result.model.layers)
-    absorbed = [(row.constant, row.zeros) for row in result.moved if row.price]
-    assert absorbed == 2 * [("b_K", 8), ("b", 64)]
-    assert "price: weights change by" in str(result) and "price" not in str(plain)
-
-
-def test_a_weight_without_the_rank_for_a_shift_takes_a_bias():
+@pytest.mark.parametrize(("rank", "symbol", "name"), [(32, "b_K", "k_proj"), (3, "b_Q", "q_proj")])
+def test_a_bias_that_no_other_bias_takes_goes_into_a_weight(rank, symbol, name):
+    """In Phi, these are the rotated half of b_K, and b_Q if no shift can absorb it."""
     model = copy.deepcopy(random_model("phi"))
     for layer in model.layers:
-        layer.self_attn.q_proj.weight.data[:, 3:] = 0.0
-    assert "b_Q" in {row.constant for row in fold(model).kept}
-    result = fold(model, into_weights=True)
-    assert not any(layer.self_attn.q_proj.bias.any() for layer in result.model.layers)
+        layer.self_attn.q_proj.weight.data[:, rank:] = 0.0
+    plain, result = fold(model), fold(model, into_weights=True)
+    assert symbol in {row.constant for row in plain.kept}
     assert apart(result.model, model) <= result.bound < EQUAL
+    biases = [layer.self_attn.get_submodule(name).bias for layer in result.model.layers]
+    assert len(biases) == 2 and not any(bias.any() for bias in biases)
+    assert "price: weights change by" in str(result) and "price" not in str(plain)
+    if rank == 32:
+        kept = [row.text for row in plain.kept if row.constant == symbol]
+        assert len(kept) == 2 and all("8 of 16 numbers" in t and "[5.4]" in t for t in kept)
+        absorbed = [(row.constant, row.zeros) for row in result.moved if row.price]
+        assert absorbed == 2 * [("b_K", 8), ("b", 64)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -128,10 +120,6 @@ def tied():
     return model
 
 
-def over_tokens_too(norm):
-    return nn.LayerNorm((5, d)).double()
-
-
 REFUSED = {
     "an RMSNorm with a shift": (lambda: block(rms), "only a LayerNorm's sum is known"),
     "no shift": (lambda: block(without("bias")), "has no shift"),
@@ -139,9 +127,10 @@ REFUSED = {
     "kappa is zero": (lambda: block(with_kappa(0)), "is zero"),
     "kappa is tiny": (lambda: block(with_kappa(1e-6)), "is too small"),
     "something between": (lambda: block(between=Doubling()), "reads what mul returns"),
-    "a norm over tokens too": (lambda: randomised(block(over_tokens_too)), "several dimensions"),
+    "a norm over tokens too": (
+        lambda: randomised(block(lambda norm: nn.LayerNorm((5, d)))), "several dimensions"),
     "a shared weight": (tied, "is also used elsewhere"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -155,14 +144,10 @@ def test_where_theorem_7_8_does_not_apply_it_is_refused_in_a_sentence(what):
         assert not result.moved and not changed(model, result.model)
 
 
-def as_if_a_layer_norm(read, name):
-    """Return a gain and a shift, wrongly, although the norm is an RMSNorm."""
-    return torch.ones(d).double(), torch.full((d,), 0.5).double()
-
-
 @pytest.mark.parametrize("trusted", [False, True])
 def test_after_an_rms_norm_the_calculus_and_the_comparison_each_refuse(monkeypatch, trusted):
-    monkeypatch.setattr(moving, "_norm_of", as_if_a_layer_norm)
+    a_layer_norm = torch.ones(d).double(), torch.full((d,), 0.5).double()  # a gain and a shift
+    monkeypatch.setattr(moving, "_norm_of", lambda read, name: a_layer_norm)
     if not trusted:
         assert not fold(block(rms), X, move=(), into_weights=True).moved
         return
