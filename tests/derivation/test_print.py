@@ -3,7 +3,8 @@
 import pytest
 from shared_letters import *
 
-u, C, number = matrix("u", d), matrix("C", n, n), matrix("y", 1)
+u, C, number = matrix("u", d), matrix("C", n, n), matrix("A", 1)
+Z_h, order, y_1 = Heads("Z", h, n, n), permutation("P", n), matrix("y", 1)
 tot = define("tot", lambda x: x.T @ ones(x.shape[0]))
 many = define("many", lambda c, n: (ones(n).T @ ones(n)) @ c.T)
 
@@ -91,6 +92,9 @@ IN_LATEX = {
     "a word and its subscripts": (define("f_a_b", lambda x: x)(A), r"f_{a,b}\!"),
     "a transpose, once": (position_numbers(n).T @ A, r"^{\top}"),
     "the number 0": (0 * u.T, r"0 \times u"),
+    "a norm's parameter": (line(layer_norm(X, 1), 1 * layer_norm(X, 1)), r"\dots;\, 1"),
+    "a number for a size": (theorem(causal(1), ones(1, 1)), "L_{1}"),
+    "a positive number": (theorem(tau * A + A, A + tau * A), r"\tau > 0"),
     "a Greek name": (matrix("gamma_2", n), r"$\displaystyle \gamma_{2}$"),
 }  # fmt: skip
 
@@ -127,36 +131,6 @@ def test_a_repeated_part_gets_a_name_that_no_letter_has():
     assert "where D[a] = softmax" in repr(start), "A is no name beside the letter A_a"
 
 
-def test_every_parameter_is_printed():
-    """A parameter is printed once if it is the same in the whole line, else in each call."""
-    scale = define("scale", lambda x, c: c * x)
-    differ = repr(theorem(scale(X, 1) + X, scale(X, 2), unfold(scale)))
-    assert "scale(X, 1) + X" in differ and "= scale(X, 2)" in differ
-    norms = Derivation("T", layer_norm(X, 1) - layer_norm(X, 2))
-    assert "LN(X, 1) - LN(X, 2)" in repr(norms) and "LN(X, 1)" in repr(norms.lines[0][0])
-    same = line(layer_norm(X, 1) - layer_norm(X, 1), zeros(n, d))
-    assert "LN(X) - LN(X)" in repr(same) and "with LN(…; 1)" in repr(same)
-    assert r"\operatorname{LN}" in same._repr_latex_() and r"\dots;\, 1" in same._repr_latex_()
-    block = define("block", lambda x, b, W: x @ W + ones(x.shape[0]) @ b.T, shown=1)
-    W, b_1, b_2 = matrix("W", d, d), matrix("b", d), matrix("b_2", d)
-    two = repr(line(block(X, b_1, W) + block(X, b_2, W), block(X, b_2, W) + block(X, b_1, W)))
-    assert "block(X, b) + block(X, b_2)" in two and "with block(…; W)" in two
-    two = repr(line(block(X, u, W) + block(X, u, W.T), block(X, u, W.T) + block(X, u, W)))
-    assert "block(X, u, W) + block(X, u, Wᵀ)" in two, "kept back are the last ones only"
-
-
-def test_a_parameter_printed_apart_tells_its_heads():
-    W, word = Heads("W", h, n, n), define("q", lambda x, w: x @ w, shown=1)
-    proof = line(over(a, word(A, W[a])), A @ over(a, W[a]), unfold(word))
-    assert "with q(…; W[a]) for every a" in repr(proof)
-
-
-def test_a_recursion_says_which_scalars_it_depends_on():
-    c_b, mu = scalars("b"), sequence("mu")
-    sums = recursion("r", lambda mu, b: mu[1] + b * ones(1), lambda r, t, mu, b: r + mu[t])
-    assert [repr(sums(t, mu, c_b)), repr(sums(t, mu, 0))] == ["r[t](μ, b)", "r[t](μ, 0)"]
-
-
 def test_a_bound_name_differs_from_every_letter_around_it():
     """No sum or slope shows where it ends, so its bound name occurs nowhere else in the line."""
     t, k, k_2 = scalars("t k k_2")
@@ -171,105 +145,128 @@ def test_a_bound_name_differs_from_every_letter_around_it():
     assert "Σ_k_1≤n" in printed and "Σ_k_2" not in printed
 
 
-# ── Hypotheses, and the kinds of letters ─────────────────────────────────────────────────────
+# ── Parameters, hypotheses, kinds of letters, sizes ──────────────────────────────────────────
+
+unit, b_1, b_2, W_d = ones(1, 1), matrix("b", d), matrix("b_2", d), matrix("W", d, d)
+c_b, mu, square, positive = (
+    scalars("b"),
+    sequence("mu"),
+    mask("M", n, n),
+    scalars("c", positive=True),
+)
+scale = define("scale", lambda x, c: c * x)
+block = define("block", lambda x, b, W: x @ W + ones(x.shape[0]) @ b.T, shown=1)
+held = define("q", lambda x, w: x @ w, shown=1)
+to_number = define("w", lambda x, y: 2 * x @ (ones(y.shape[0]).T @ y @ ones(y.shape[1])))
+sums = recursion("r", lambda mu, b: mu[1] + b * unit, lambda r, t, mu, b: r + mu[t])
+two_ways = lambda left, right: line(left + right, right + left)
+count = lambda size: ones(size).T @ ones(size)
+counted = lambda size=None: theorem(count(n), n * unit)(**({"n": size} if size else {}))
+place = position_numbers(1)
+placed = theorem(place.T @ place, unit)
+one_row = theorem(causal(1), ones(1, 1))  # true for one row only
+rows_sum = line(masked_softmax(M, S) @ one, ones(m), unfold(masked_softmax))
+of_heads = Heads("K", h, m, n)[a] + Heads("V", h, m, n)[a]
+fractions = table(lambda i, j: 1 / total(lambda k: 1, n), 1, n)
+f_c = entrywise("f")(c * unit)
 
 
-def test_hypotheses_are_printed_before_qed_and_for_their_heads():
-    rows = line(masked_softmax(M, S) @ one, ones(m), unfold(masked_softmax))
-    assert "needs no row of M ⊙ exp(S) sums to zero" in repr(rows)
-    of_heads = Heads("K", h, m, n)[a] + Heads("V", h, m, n)[a]
-    every = over(a, masked_softmax(M, of_heads) @ one)
-    cited = theorem(every, over(a, ones(m)), rows.qed()(S=of_heads))
-    assert "needs no row of M ⊙ exp(K[a] + V[a]) sums to zero, for every a" in repr(cited)
-
-
-def test_a_condition_prints_a_range_that_no_letter_determines():
+def ranges_in_conditions():
     x = table(lambda i, j: 1 / (c - i), n, 1)
     y = table(lambda i, j: total(lambda k: 1 / (c - k), m), n, 1)
-    printed = repr(line(y + x + y, 2 * y + x))
-    assert "for every k≤n" in printed and "for every k≤m" in printed
-    f_c = entrywise("f")(c * ones(1))
-    quotient = table(lambda i, j: entry_of(f_c) / entry_of(f_c))
-    assert "needs f(c) ≠ 0" in repr(line(quotient, J))
+    return line(y + x + y, 2 * y + x)
 
 
-def test_the_kinds_of_letters_are_printed():
-    N, order, positive = mask("M", n, n), permutation("P", n), scalars("c", positive=True)
-    proof = theorem(positive * (N * N) + order.T @ order, positive * N + identity(n))
-    assert "where M: n×n mask; P: permutation of n; c > 0" in repr(proof)
-    assert r"c > 0" in proof._repr_latex_()
-    assert repr(theorem(A + A, 2 * A)).endswith("where A: n×n")
-    assert "P: permutation of n" in repr(line(order @ A, order @ order @ A, given(A, order @ A)))
-
-
-def test_a_size_that_occurs_only_as_a_number_is_declared():
-    """n (1/n) Z = Z needs no condition only because n is a size, so the text must say so."""
-    for Z, told in ((matrix("Z", m, m), True), (matrix("Z", n, m), False)):
-        assert ("n: a size" in repr(theorem(n * ((1 / n) * Z), Z))) is told
-
-
-# ── Sizes that both sides of a line determine, or neither ────────────────────────────────────
-
-
-def test_the_sides_of_a_line_determine_each_others_sizes():
-    flat = repr(theorem(softmax(zeros(n, m)), (1 / m) * ones(n, m), unfold(softmax)))
-    assert "softmax(0[n×m])" in flat and "= (1/m) 1 1ᵀ" in flat
-    one_row = theorem(causal(1), ones(1, 1))  # true for one row only
-    assert "L[1]" in repr(one_row) and "L_{1}" in one_row._repr_latex_()
-    assert "  = 0 " in repr(theorem(X - X, zeros(n, d)))
-
-
-def test_a_hypothesis_prints_all_its_sizes():
-    """A hypothesis prints its sizes, as it may hold at one size and not at another."""
-    number, count = matrix("A", 1), lambda size: ones(1, size) @ ones(size)
+def hypotheses_about_two_counts():
     proof = line(count(n) + count(m), number + count(m), given(count(n), number))
-    printed = repr(proof.by(number + number, given(count(m), number)))
-    assert "needs 1[n]ᵀ 1 = A" in printed and "needs 1[m]ᵀ 1 = A" in printed
+    return proof.by(number + number, given(count(m), number))
+
+
+def hypothesis_at_one_size():
     proof = line((n * n) * number, one.T @ J @ one @ number)
-    proof.by(one.T @ identity(n) @ one @ number, given(J, identity(n)))
-    assert "needs 1[n] 1ᵀ = I" in repr(proof)
-    told = line(at_places(tot(one)), number, given(at_places(tot(one)), number))
-    assert "needs tot((1)[k≤n]) = A" in repr(told)
+    return proof.by(one.T @ identity(n) @ one @ number, given(J, identity(n)))
 
 
-def test_a_size_in_an_index_form_is_printed():
-    """A line may be false at any size but the one in its index form, so this size is printed."""
-    fractions = table(lambda i, j: 1 / total(lambda k: 1, n), 1, n)
-    printed = repr(line(normalise(ones(1, n)), fractions, unfold(normalise)))
-    assert "normalise(1[n]ᵀ)" in printed
-    assert "softmax((0)[l≤n]ᵀ)[i]" in repr(at_places(softmax(zeros(1, n))))
-    assert "[k≤n+m,l]" in repr(at_places(softmax(stack(X, zeros(m, d)))))
-
-
-def test_arguments_of_a_readers_word_print_their_sizes():
-    """A printed call does not show the sizes of its arguments, so each argument prints its own."""
-    f = define("w", lambda x, y: 2 * x @ (ones(y.shape[0]).T @ y @ ones(y.shape[1])))
-    printed = [repr(f(v, y)) for y in (one, ones(m), ones(1, 1), v + one, identity(n))]
-    assert printed == ["w(v, 1[n])", "w(v, 1[m])", "w(v, 1)", "w(v, v + 1)", "w(v, I[n])"]
-    # the shape of a word's value is known from its definition
-    assert repr(f(v, v) + one) == "w(v, v) + 1"
-
-
-def test_a_size_that_a_hypothesis_fixes_is_printed_in_the_line():
-    """A line prints its size if its hypothesis holds only at some sizes, here at n = 1."""
-    square = Derivation("x", causal(n) @ ones(n, n))
-    proved = square.by(causal(n), given(ones(n, n), identity(n))).qed()
-    assert "L[n] 1 1ᵀ\n  = L " in str(proved) and "needs 1[n] 1ᵀ = I" in str(proved)
-
-
-def test_a_single_entry_prints_differently_from_a_column():
-    one = ones(1, 1)
-    count = Derivation("count", ones(n).T @ ones(n)).by(n * one).qed()
-    assert "1[1]ᵀ 1\n  = 1 " in str(count(n=1)) and "1[n]ᵀ 1\n  = n " in str(count)
-    place = position_numbers(1)
-    placed = Derivation("p", place.T @ place).by(one).qed()
-    assert "1[1]ᵀ 1[1]\n  = 1 " in str(placed) and "}^" not in placed._repr_latex_()
+test_a_line_prints_what_it_says = printed({
+    # a parameter is printed once if it is the same in the whole line, else in each call
+    "parameters that differ": (
+        lambda: theorem(scale(X, 1) + X, scale(X, 2), unfold(scale)),
+        ["scale(X, 1) + X", "= scale(X, 2)"]),
+    "norms that differ": (
+        lambda: Derivation("T", layer_norm(X, 1) - layer_norm(X, 2)), ["LN(X, 1) - LN(X, 2)"]),
+    "a norm by itself": (
+        lambda: Derivation("T", layer_norm(X, 1) - layer_norm(X, 2)).lines[0][0], ["LN(X, 1)"]),
+    "norms that agree": (
+        lambda: line(layer_norm(X, 1) - layer_norm(X, 1), zeros(n, d)),
+        ["LN(X) - LN(X)", "with LN(…; 1)"]),
+    "one parameter differs": (
+        lambda: two_ways(block(X, b_1, W_d), block(X, b_2, W_d)),
+        ["block(X, b) + block(X, b_2)", "with block(…; W)"]),
+    "the last parameter differs": (
+        lambda: two_ways(block(X, u, W_d), block(X, u, W_d.T)),
+        ["block(X, u, W) + block(X, u, Wᵀ)"]),
+    "a parameter of every head": (
+        lambda: line(over(a, held(A, Z_h[a])), A @ over(a, Z_h[a]), unfold(held)),
+        ["with q(…; Z[a]) for every a"]),
+    "scalars of a recursion": (lambda: sums(t, mu, c_b), ["r[t](μ, b)"]),
+    "a number for a scalar": (lambda: sums(t, mu, 0), ["r[t](μ, 0)"]),
+    # hypotheses and conditions
+    "a condition before qed": (lambda: rows_sum, ["needs no row of M ⊙ exp(S) sums to zero"]),
+    "a condition of every head": (
+        lambda: theorem(over(a, masked_softmax(M, of_heads) @ one), over(a, ones(m)),
+                        rows_sum.qed()(S=of_heads)),
+        ["needs no row of M ⊙ exp(K[a] + V[a]) sums to zero, for every a"]),
+    "ranges in conditions": (ranges_in_conditions, ["for every k≤n", "for every k≤m"]),
+    "a condition on one number": (
+        lambda: line(table(lambda i, j: entry_of(f_c) / entry_of(f_c)), J), ["needs f(c) ≠ 0"]),
+    # a hypothesis prints its sizes, as it may hold at one size and not at another
+    "two counts": (hypotheses_about_two_counts, ["needs 1[n]ᵀ 1 = A", "needs 1[m]ᵀ 1 = A"]),
+    "a hypothesis that holds at n = 1": (hypothesis_at_one_size, ["needs 1[n] 1ᵀ = I"]),
+    "a table in a hypothesis": (
+        lambda: line(at_places(tot(one)), number, given(at_places(tot(one)), number)),
+        ["needs tot((1)[k≤n]) = A"]),
+    "a size that a hypothesis fixes": (
+        lambda: theorem(causal(n) @ J, causal(n), given(J, identity(n))),
+        ["L[n] 1 1ᵀ\n  = L ", "needs 1[n] 1ᵀ = I"]),
+    # kinds of letters
+    "a mask, a permutation, a positive number": (
+        lambda: theorem(positive * (square * square) + order.T @ order, positive * square + identity(n)),
+        ["where M: n×n mask; P: permutation of n; c > 0"]),
+    "a matrix": (lambda: theorem(A + A, 2 * A), ["where A: n×n"]),
+    "a letter of a hypothesis": (
+        lambda: line(order @ A, order @ order @ A, given(A, order @ A)), ["P: permutation of n"]),
+    # n (1/n) Z = Z needs no condition only because n is a size, so the text must say so
+    "a size that is a number": (lambda: theorem(n * ((1 / n) * S), S), [], ["n: a size"]),
+    "a size that is only a number": (
+        lambda: theorem(d * ((1 / d) * S), S), ["d: a size"]),
+    # sizes that both sides of a line determine, or neither
+    "one side tells": (
+        lambda: theorem(softmax(zeros(n, m)), (1 / m) * ones(n, m), unfold(softmax)),
+        ["softmax(0[n×m])", "= (1/m) 1 1ᵀ"]),
+    "a number for a size": (lambda: one_row, ["L[1]"]),
+    "zeros beside a letter": (lambda: theorem(X - X, zeros(n, d)), ["  = 0 "]),
+    "a size in an index form": (
+        lambda: line(normalise(ones(1, n)), fractions, unfold(normalise)), ["normalise(1[n]ᵀ)"]),
+    "a size within a table": (
+        lambda: at_places(softmax(zeros(1, n))), ["softmax((0)[l≤n]ᵀ)[i]"]),
+    "two blocks within a table": (
+        lambda: at_places(softmax(stack(X, zeros(m, d)))), ["[k≤n+m,l]"]),
+    # a printed call does not show the sizes of its arguments, so each argument prints its own
+    **{said: (lambda y=y: to_number(v, y), [said]) for y, said in (
+        (one, "w(v, 1[n])"), (ones(m), "w(v, 1[m])"), (unit, "w(v, 1)"), (v + one, "w(v, v + 1)"),
+        (identity(n), "w(v, I[n])"))},
+    "the shape of a word's value": (lambda: to_number(v, v) + one, ["w(v, v) + 1"]),
+    # a single entry prints differently from a column
+    "a count": (counted, ["1[n]ᵀ 1\n  = n "]),
+    "a count of one": (lambda: counted(1), ["1[1]ᵀ 1\n  = 1 "]),
+    "a place": (lambda: placed, ["1[1]ᵀ 1[1]\n  = 1 "]),
+})  # fmt: skip
 
 
 # ── Prints that once misled a reader ─────────────────────────────────────────────────────────
 
 x, z, y_m, W = matrix("x", 1), sequence("z", n), sequence("y", m), Heads("W", h, n, n)
-scaled_by, unit, plain = scalars("p", positive=True), ones(1, 1), ones(n).T @ v
+scaled_by, plain = scalars("p", positive=True), ones(n).T @ v
 times = define("v", lambda X, p: hadamard(X, ones(X.shape[0], p) @ ones(p, X.shape[1])))
 weighed = define("w", lambda X, p, b: p * X + ones(X.shape[0]) @ b[1])
 grown = recursion("u", lambda p, b: p * b[1], lambda row, t, p, b: row + p * b[join(t, 1)])
@@ -278,7 +275,6 @@ summed_word = table(lambda i, j: total(lambda p: entry_of(word_k(x)), n), 1, 1)
 magnitude = recursion(
     "v", lambda c: table(lambda i, j: root_of(c * c), 1, 1), lambda row, t, c: row
 )
-count = lambda size: ones(size).T @ ones(size)
 layer = lambda x: over(a, softmax(x @ W[a]) @ x)
 
 
@@ -389,7 +385,7 @@ test_it_does_not_mislead = printed({
     "capital letters": (claim_of_capitals, ["P, Q: N×N", "X > 0"]),
     "one entry": (lambda: line(softmax(x), unit, unfold(softmax)), ["x: 1×1"]),
     "one feature": (lambda: line(layer_norm(x, eps), zeros(1), unfold(layer_norm)), ["x: 1×1"]),
-    "two numbers": (lambda: line(x @ number, number @ x), ["x, y: 1×1"]),
+    "two numbers": (lambda: line(x @ y_1, y_1 @ x), ["x, y: 1×1"]),
 })  # fmt: skip
 
 
