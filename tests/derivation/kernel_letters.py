@@ -17,6 +17,9 @@ inv, mul, add, app = (lambda *a, op=op: Term(op, *a) for op in ("inv", "mul", "a
 root, exp_, power, total_ = (lambda *a, op=op: Term(op, *a) for op in ("sqrt", "exp", "pow", "sum"))
 made = lambda body, *letters: abstract(letters, body)
 minus, quotient = lambda x: mul(num(-1), x), lambda x: mul(x, inv(x))
+#: The number of positions k ≤ ``bound``, evidently positive unless the bound depends on k.
+cut_at = lambda bound: total_(made(Term("le", k, bound), k))
+summed = lambda body: total_(made(body, k))
 relu = lambda x: Term("call", "relu", x)
 moved = lambda at, way=1, by=turn: Term("move", by, way, at)
 word_of = lambda name, body, *parameters: Term("word", name, abstract(parameters, body))

@@ -22,7 +22,7 @@ NOTEBOOKS = Path("notebooks")
 CHECKER = NOTEBOOKS / "derivation"
 TOLERANCES = "tests/test_notebooks.py::test_a_tolerance_is_as_small_as_rounding_allows"
 #: The tests of the checker that find the most mistakes, and find them quickly.
-FIRST = re.compile("lines|kernel|citations|conditions|definitions|inductions|checks")
+FIRST = re.compile("proving|kernel|definitions|checks")
 LINES_TO_ONE_MISTAKE = 25
 
 
