@@ -62,7 +62,18 @@ def _letter(family, *heads):
     return Expression(LETTER, params=[family, *heads])
 
 
-class Heads(Sealed):
+class _Indexed(Sealed):
+    """A letter that is a matrix only once it has an index; ``family`` is what is stored."""
+
+    @classmethod
+    def of(cls, family):
+        """The reader's object for a stored family."""
+        made = cls.__new__(cls)
+        made.family = family
+        return made
+
+
+class Heads(_Indexed):
     """A family of matrices, one for each head: ``W_Q[a]`` is the matrix of head a.
 
     ``heads("W_Q", h, k, d)`` has h matrices of shape k × d; more leading sizes give more indices.
@@ -72,11 +83,6 @@ class Heads(Sealed):
         wanted = "{0} needs a number of heads, rows and columns: heads({0!r}, h, k, 1)"
         must(len(shape) >= 3, wanted, name)
         self.family = Family(name, "matrix", shape)
-
-    @classmethod
-    def of(cls, family):
-        """The `Heads` object for a stored family."""
-        return _wrapped(cls, family)
 
     def __getitem__(self, heads) -> Expression:
         heads = [unsealed(a) for a in (heads if isinstance(heads, tuple) else (heads,))]
@@ -93,12 +99,6 @@ class Heads(Sealed):
 heads = Heads
 
 
-def _wrapped(cls, family):
-    made = cls.__new__(cls)
-    made.family = family
-    return made
-
-
 def head(name: str, count: Size) -> Index | End | Scalar:
     """An index that runs over ``count`` heads; ``over`` sums over it."""
     return _sealed_like(Index(name, count), count)
@@ -109,16 +109,11 @@ def _sealed_like(made, *parts):
     return Scalar(made) if any(type(p) is Scalar for p in parts) else made
 
 
-class Sequence(Sealed):
+class Sequence(_Indexed):
     """A sequence of rows, one for each natural number: ``z[t]`` is row t, of shape 1 × width."""
 
     def __init__(self, name: str, width: Size = 1):
         self.family = Family(name, "sequence", (S.Naturals, width))
-
-    @classmethod
-    def of(cls, family):
-        """The `Sequence` object for a stored family."""
-        return _wrapped(cls, family)
 
     def __getitem__(self, t: Size) -> Expression:
         return Expression(TERM, params=[self.family, as_size(t)])
@@ -144,7 +139,7 @@ def parameter_of(name, a):
     """An argument that is not an expression, in the form in which it is stored."""
     late = isinstance(a, Expression)
     must(not late, "{} takes its expressions first and its parameters after them", name)
-    if isinstance(a, (Heads, Sequence)):
+    if isinstance(a, _Indexed):
         return a.family
     a = unsealed(a)
     return a if isinstance(a, (Join, Index, End, Family)) else exact(a)
@@ -159,7 +154,7 @@ def argument_of(parameter):
 
 def sizes_in(x):
     """The sizes that the shape of an argument or of a letter contains."""
-    x = x.family if isinstance(x, (Heads, Sequence)) else x
+    x = x.family if isinstance(x, _Indexed) else x
     if isinstance(x, Expression):
         return x.axes
     if isinstance(x, Family):
