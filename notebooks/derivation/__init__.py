@@ -15,66 +15,18 @@ from .refuting.counterexamples import Counterexample, NoCounterexample, countere
 from .language.definitions import define, recursion
 from .language.index_forms import exp_of, log_of, root_of, total
 from .kernel.terms import ProofError
-from .language.letters import (
-    ANGLE_ADDITION,
-    COUNT,
-    EXP_OF_SUM,
-    LINEARITY,
-    ORDER,
-    REINDEX,
-    SECOND_MOMENTS,
-    SPLIT,
-)
-from .language.matrices import (
-    causal,
-    derivative,
-    diag,
-    entry_of,
-    expectation,
-    hadamard,
-    identity,
-    last_row,
-    ones,
-    position_numbers,
-    stack,
-    tabulate,
-    zeros,
-)
+from .language.letters import ANGLE_ADDITION, COUNT, EXP_OF_SUM, LINEARITY, ORDER, REINDEX
+from .language.letters import SECOND_MOMENTS, SPLIT
+from .language.matrices import causal, derivative, diag, entry_of, expectation, hadamard, identity
+from .language.matrices import last_row, ones, position_numbers, stack, tabulate, zeros
 from .language.substitution import over
-from .language.symbols import (
-    Heads,
-    Sequence,
-    head,
-    heads,
-    join,
-    mask,
-    matrix,
-    permutation,
-    random_matrix,
-    scalars,
-    sequence,
-    sizes,
-)
+from .language.symbols import Heads, Sequence, head, heads, join, mask, matrix, permutation
+from .language.symbols import random_matrix, scalars, sequence, sizes
 from .language.operations import complete as _complete
 from .proving.proofs import Derivation, Induction, attempt, proves, refusal
 from .proving.reasons import given, unfold
 from .proving.theorems import Theorem
-from .language.vocabulary import (
-    batch_norm,
-    cos,
-    entrywise,
-    exp,
-    layer_norm,
-    log,
-    masked_softmax,
-    normalise,
-    relu,
-    rms_norm,
-    sigmoid,
-    sin,
-    softmax,
-    softmax_one,
-    tanh,
-)
+from .language.vocabulary import batch_norm, cos, entrywise, exp, layer_norm, log, masked_softmax
+from .language.vocabulary import normalise, relu, rms_norm, sigmoid, sin, softmax, softmax_one, tanh
 
 _complete()
