@@ -157,6 +157,12 @@ def _show_sum(x, style, show):
     return " + ".join(show(y, SUM) for y in x.args).replace("+ " + style.minus, "- "), SUM
 
 
+def _show_transpose(x, style, show):
+    if x.args[0].operation is ONES and 1 not in x.axes:
+        return style.ones(*x.axes), POWER
+    return style.transposed(show(x.args[0], POWER + 1)), POWER
+
+
 def _show_scaled(x, style, show):
     if x.params[0] == -1:
         return style.minus + show(x.args[0], PRODUCT), SIGNED
@@ -206,6 +212,10 @@ def _row_of(sequence, t, j):
     return Term("app", sequence.term, t, j)
 
 
+def _show_rows(x, style, at):
+    return style.at(style.name(x.params[0].name), at), ATOM
+
+
 def _run_derivative(x, sample):
     """The derivative by fourth-order central differences, with the most stable of several steps."""
 
@@ -246,9 +256,7 @@ LETTER = Operation(
     takes=None,
     axes=of_letter,
     entry=lambda x, i, j: Term("app", x.params[0].term, *[p.term for p in x.params[1:]], i, j),
-    run=lambda x, sample: sample.family(x.params[0])[
-        tuple(sample.position(p) for p in x.params[1:])
-    ],
+    run=lambda x, sample: sample.family(x.params[0])[tuple(map(sample.position, x.params[1:]))],
     show=_show_letter,
 )
 TERM = Operation(
@@ -257,10 +265,7 @@ TERM = Operation(
     axes=of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], scalar_term(x.params[1]), j),
     run=lambda x, sample: sample.family(x.params[0])[sample.size(x.params[1]) - 1].unsqueeze(0),
-    show=lambda x, style, show: (
-        style.at(style.name(x.params[0].name), show_number(style, x.params[1])),
-        ATOM,
-    ),
+    show=lambda x, style, show: _show_rows(x, style, show_number(style, x.params[1])),
 )
 PREFIX = Operation(
     "prefix",
@@ -268,9 +273,8 @@ PREFIX = Operation(
     axes=of_sequence,
     entry=lambda x, i, j: _row_of(x.params[0], Term("place", i), j),
     run=lambda x, sample: sample.terms(x.params[0], sample.size(x.axes[0])),
-    show=lambda x, style, show: (
-        style.at(style.name(x.params[0].name), "1:" + show_number(style, x.axes[0])), ATOM),
-)  # fmt: skip
+    show=lambda x, style, show: _show_rows(x, style, "1:" + show_number(style, x.axes[0])),
+)
 PERMUTATION = Operation(
     "permutation",
     takes=(0, Bijection),
@@ -349,12 +353,7 @@ TRANSPOSE = Operation(
     axes=lambda args, params, wanted: args[0].axes[::-1],
     entry=lambda x, i, j: x.args[0].entry(j, i),
     run=lambda x, sample: x.args[0].run(sample).T,
-    show=lambda x, style, show: (
-        style.transposed(show(x.args[0], POWER + 1))
-        if x.args[0].operation is not ONES or 1 in x.axes
-        else style.ones(*x.axes),
-        POWER,
-    ),
+    show=_show_transpose,
 )
 HADAMARD = Operation(
     "hadamard",
@@ -386,19 +385,9 @@ LAST_ROW = Operation(
     run=lambda x, sample: x.args[0].run(sample)[-1:],
     show=_show_function("last"),
 )
-OVER = Operation(
-    "over",
-    takes=(1, Index),
-    entry=_over_entry,
-    run=_run_over,
-    show=_show_over,
-)
+OVER = Operation("over", _over_entry, _run_over, _show_over, takes=(1, Index))
 DERIVATIVE = Operation(
-    "derivative",
-    takes=(1, sp.Symbol),
-    entry=_derivative_entry,
-    run=_run_derivative,
-    show=_show_derivative,
+    "derivative", _derivative_entry, _run_derivative, _show_derivative, takes=(1, sp.Symbol)
 )
 EXPECTATION = Operation(
     "expectation",
