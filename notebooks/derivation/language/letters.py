@@ -310,15 +310,10 @@ def size_term(s):
     return letter(s.name, k.SIZE) if s.is_Symbol else Term("times", *map(size_term, s.args))
 
 
-def size_symbol(letter):
-    """The symbol of the size that a kernel letter denotes."""
-    return sp.Symbol(letter.args[0], integer=True, positive=True)
-
-
 def size_of(term):
     """The size that a kernel term denotes."""
     if term.op == "let":
-        return size_symbol(term)
+        return sp.Symbol(term.args[0], integer=True, positive=True)
     parts = [size_of(t) if type(t) is Term else sp.Integer(t) for t in term.args]
     return Join(*parts) if term.op == "join" else sp.Mul(*parts)
 

@@ -12,7 +12,7 @@ import sympy as sp
 
 from ..kernel.terms import SIZE
 from ..language.omitted_arguments import brief_words, kept_back_in
-from ..language.letters import Bijection, Family, Index, size_symbol
+from ..language.letters import Bijection, Family, Index, size_of
 from ..language.matrices import operations_in
 from ..language.line_breaks import WIDEST, aligned, broken, length, width
 from ..language.shown_sizes import telling_sizes
@@ -81,7 +81,7 @@ class _Page:
         self.sides = [side for h in self.hypotheses for side in h.sides()]
         self.conditions = [h.about for h in self.hypotheses if not h.sides()]
         letters = set().union(*[about.letters for about in self.conditions])
-        sizes = [size_symbol(x) for x in letters if x.args[1] == SIZE]
+        sizes = [size_of(x) for x in letters if x.args[1] == SIZE]
         told = telling_sizes(*[x for x, *_ in proof.lines], beside=self.sides, spoken_of=sizes)
         self.lines = [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
         self.expressions = [*told, *self.sides]

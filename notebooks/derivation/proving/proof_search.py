@@ -25,11 +25,6 @@ def rewritten_as(theorem, lhs, rhs):
     return theorem
 
 
-def given(lhs, rhs):
-    """The kernel's theorem for an assumed equation."""
-    return rules.given(lhs.function, rhs.function)
-
-
 def instance(proved, put, lhs, rhs, assumed):
     """The instance of a kernel theorem, without hypotheses that algebra proves after substitution.
 

@@ -29,7 +29,7 @@ from . import hypotheses, proof_search
 from .display import latex_of, text_of
 from .reasons import INDUCTION, Definition, Given, Reason, check_expression, check_label
 from .reasons import check_shapes, checked_title
-from .steps import Step, checked_reason, expressions_in
+from .steps import Step, checked_reason
 from .theorems import Instance, Theorem, equations_among, printed_hypotheses
 
 
@@ -82,9 +82,11 @@ class Derivation:
         check_shapes(where, before, claim)
         reasons = tuple(checked_reason(where, r) for r in reasons)
         lines = [*[line for line, *_ in self.lines], claim]
-        assumed = [h for r in equations_among(reasons) for h in r.hypotheses]
+        cited = equations_among(reasons)
+        sides = [x for r in cited for x in (r.lhs, r.rhs)]
+        assumed = [h for r in cited for h in r.hypotheses]
         words = [r.word for r in reasons if isinstance(r, Definition)]
-        check_names(where, [*lines, *expressions_in(reasons)], (*assumed, *self.hypotheses), words)
+        check_names(where, [*lines, *sides], (*assumed, *self.hypotheses), words)
         check_indices(where, lines)
         step = Step(where, before, claim, reasons, self.hypotheses)
         proved = step.check()

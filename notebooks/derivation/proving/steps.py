@@ -153,7 +153,3 @@ def checked_reason(where, reason):
     complaint = "{}: {!r} is not a reason: name a law, unfold(word), a theorem or a given"
     must(type(reason) in (Law, Definition, Instance, Given), complaint, where, reason)
     return reason
-
-
-def expressions_in(reasons):
-    return [x for r in equations_among(reasons) for x in (r.lhs, r.rhs)]
