@@ -65,6 +65,8 @@ def _letter(family, *heads):
 class _Indexed(Sealed):
     """A letter that is a matrix only once it has an index; ``family`` is what is stored."""
 
+    family: Family
+
     @classmethod
     def of(cls, family):
         """The reader's object for a stored family."""
