@@ -16,58 +16,25 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import torch
+
 from ..tables import listed
+from .piece import Sizes
 
-
-def _ones(symbols, b):
-    return b.new_ones(1, b.numel())
-
-
-def _groups(symbols, b):
-    """One direction for each of three groups."""
-    return b.new_ones(3).diag().repeat_interleave(b.numel() // 3, 1)
-
-
-#: {how much of a bias goes: a function of (module, size of the bias) that counts directions}.
-COUNTS: dict[str, Callable] = {
-    "stays": lambda m, size: 0,
-    "all": lambda m, size: size,
-    "the mean": lambda m, size: 1,
-    "the mean in each head": lambda m, size: m.sizes.h,
-    "one number per group": lambda m, size: 3,
-    "the un-rotated part": lambda m, size: size * (m.sizes.k - m.sizes.r) // m.sizes.k,
-    "all but the new gate's third": lambda m, size: size * 2 // 3,
-    "each row's mean": lambda m, size: m.sizes.n,
-    "one vector": lambda m, size: m.sizes.d,
-    "one vector and each row's mean": lambda m, size: m.sizes.d + m.sizes.n - 1,
-    "max(0, gk − d) directions": lambda m, size: max(0, size - m.sizes.d),
-    "max(0, gk − d + 1) directions": lambda m, size: max(0, size - m.sizes.d + 1),
-    "min(d, gk) directions": lambda m, size: min(m.sizes.d, m.sizes.g * m.sizes.k),
-    "min(d, hk + gk) directions": lambda m, size: min(m.sizes.d, size),
-    "min(hk, max(0, d − gk)) directions": lambda m, size: min(
-        size, max(0, m.sizes.d - m.sizes.g * m.sizes.k)
-    ),
-    "min(d, hk + gr) + g(k − r) directions": lambda m, size: (
-        min(m.sizes.d, m.sizes.h * m.sizes.k + m.sizes.g * m.sizes.r)
-        + m.sizes.g * (m.sizes.k - m.sizes.r)
-    ),
-    "d directions": lambda m, size: m.sizes.d,
-    "h(k − d) directions": lambda m, size: m.sizes.h * (m.sizes.k - m.sizes.d),
-    "h(k − d + 1) directions": lambda m, size: m.sizes.h * (m.sizes.k - m.sizes.d + 1),
-    "d + 1 directions": lambda m, size: m.sizes.d + 1,
-    "the direction 1/γ_K": lambda m, size: 1,
-    "one direction in each head": lambda m, size: m.sizes.h,
-    "the direction W_Q 1": lambda m, size: 1,
-    "the direction 1/s_1": lambda m, size: 1,
-    "the direction 1/s_2": lambda m, size: 1,
-}
-#: {how much of a bias goes: a function of (symbols, bias) that returns these directions as rows}.
-DIRECTIONS: dict[str, Callable] = {
-    "the mean": _ones,
-    "one number per group": _groups,
-    "the direction 1/γ_K": lambda symbols, b: 1 / symbols["γ_K"][None],
-    "the direction 1/s_1": lambda symbols, b: 1 / symbols["s_1"][None],
-    "the direction 1/s_2": lambda symbols, b: 1 / symbols["s_2"][None],
+#: {how much of a bias goes: how many directions that is, in the letters of `Sizes` and its size}.
+#: Another amount, such as "max(0, gk − d) directions", is itself a formula.
+COUNTS = {
+    "stays": "0",
+    "all": "size",
+    "the mean": "1",
+    "the mean in each head": "h",
+    "one number per group": "3",
+    "one direction in each head": "h",
+    "the un-rotated part": "size * (k - r) // k",
+    "all but the new gate's third": "size * 2 // 3",
+    "each row's mean": "n",
+    "one vector": "d",
+    "one vector and each row's mean": "d + n - 1",
 }
 MODES = {" in training": "train", " in evaluation": "eval", "": ""}
 
@@ -110,8 +77,22 @@ class Answer:
             tuple(filter(None, beside.split(", "))), MODES[mode], bias.startswith("("),
         )  # fmt: skip
 
-    def count(self, module, size):
-        return COUNTS[self.much](module, size)
+    def count(self, sizes: Sizes, size: int) -> int:
+        """How many of the directions of the bias go."""
+        if self.much.startswith("the direction "):
+            return 1
+        formula = COUNTS.get(self.much, self.much.removesuffix(" directions").replace("−", "-"))
+        formula = re.sub(r"\b([hg])(?=[kr(])", r"\1*", formula)  # "gk" is a product
+        return eval(formula, {"min": min, "max": max, "size": size}, vars(sizes))
+
+    def directions(self, symbols, count):
+        """These directions as rows, if the words say which they are; otherwise None."""
+        bias = symbols.get(self.bias)
+        if self.much.startswith("the direction 1/"):
+            return 1 / symbols[self.much.removeprefix("the direction 1/")][None]
+        if self.much.startswith("the mean") or self.much == "one number per group":
+            return torch.eye(count).repeat_interleave(bias.numel() // count, 1).to(bias)
+        return None
 
     @property
     def stays(self):
@@ -265,6 +246,8 @@ def tex(expression):
 
 def maths(words):
     """The words of a count, with formulas in LaTeX."""
-    words = re.sub(r"max\(.*?\)|min\(.*?\)+( \+ g\(k − r\))?|h\(k − d.*?\)|1/\S+|W_Q 1|\bd \+ 1|\bd(?= directions)",
-                   lambda found: f"${tex(found[0])}$", words)  # fmt: skip
-    return words.replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
+    formula = re.match(r"(the direction )?(.*?)( directions)?$", words)
+    if not (formula[1] or formula[3]):
+        return words
+    letters = tex(formula[2]).replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
+    return f"{formula[1] or ''}${letters}${formula[3] or ''}"

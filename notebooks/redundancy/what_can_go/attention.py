@@ -6,62 +6,62 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .piece import Piece, normal
+from .piece import Learned, Piece, Sizes, normal
 
 
 class Attention(Piece):
     """Attention with a bias on every projection; each option changes one step.
 
+    ``rotary`` is how many features of a head positions rotate, as a number or a letter of `Sizes`.
+    ``norm(d)`` acts on the layer's input, and with ``residual`` its result is added to the output.
     ``norm_q``, ``norm_k`` and ``norm_v`` act on each head of queries, keys and values
     (with ``over_heads``, before the heads are split).  ``bend`` acts on the scores, ``weigh`` turns
     scores into weights, ``then`` acts on the weights, and ``finish`` acts on the heads' outputs,
-    (batch, tokens, h k), and also receives the layer's input.
+    (batch, tokens, h k), and also receives the layer's input.  With ``prefix``, two more keys and
+    values are parameters; with ``memory``, keys and values come from other tokens, which ``norm``
+    does not see.
     """
 
-    def __init__(self, sizes, *, rotary=0, out_bias=True, norm_q=None, norm_k=None,
-                 norm_v=None, over_heads=False, clip=None, bend=None, weigh=None, then=None, finish=None,
-                 prefix=False, memory=False):  # fmt: skip
+    def __init__(self, sizes: Sizes, *, norm=None, residual=False, rotary=0, out_bias=True,
+                 norm_q=None, norm_k=None, norm_v=None, over_heads=False, clip=torch.inf, bend=None,
+                 weigh=None, then=None, finish=None, prefix=False, memory=False):  # fmt: skip
         super().__init__(sizes)
         d, wide, narrow = sizes.d, sizes.h * sizes.k, sizes.g * sizes.k
         self.q, self.k, self.v = nn.Linear(d, wide), nn.Linear(d, narrow), nn.Linear(d, narrow)
         self.o = nn.Linear(wide, d, bias=out_bias)
-        self.norm_q, self.norm_k, self.norm_v = (
-            n or nn.Identity() for n in (norm_q, norm_k, norm_v)
-        )
+        self.norm = norm(d) if norm else same
+        self.norm_q, self.norm_k, self.norm_v = norm_q or same, norm_k or same, norm_v or same
         self.bend, self.weigh, self.then = bend or same, weigh or softmax, then or same
-        self.finish = finish or (lambda mixed, x: mixed)
-        self.rotary, self.over_heads, self.clip, self.memory = rotary, over_heads, clip, memory
-        if prefix:
-            self.first = nn.ParameterDict({i: nn.Parameter(torch.empty(2, narrow)) for i in "kv"})
-
-    NAMES = {f"{s}_{m.upper()}": f"{m}.{name}" for m in "qkvo"
-             for s, name in (("W", "weight"), ("b", "bias"))} | {
-        "c_Q": "norm_q.bias", "c_K": "norm_k.bias", "γ_Q": "norm_q.weight", "γ_K": "norm_k.weight",
-        "k_p": "first.k", "v_p": "first.v",
-    }  # fmt: skip
+        self.finish = finish or same
+        self.residual, self.memory = residual, memory
+        self.rotary = getattr(sizes, rotary) if isinstance(rotary, str) else rotary
+        self.over_heads, self.clip = over_heads, clip
+        self.first = nn.ParameterDict(
+            {i: nn.Parameter(torch.empty(2, narrow)) for i in "kv"} if prefix else {}
+        )
 
     def symbols(self):
-        """The symbols, with W_O summed over the heads that share a value head."""
-        found, s = super().symbols(), self.sizes
-        if isinstance(self.then, AcrossHeads):  # row sums of each head's mixed weights
-            added = 0 if self.then.bias is None else s.n * self.then.bias
-            found["ρ"] = (self.then.mix.sum(1) + added).repeat_interleave(s.k)
-        return found | {"W_O": found["W_O"].view(s.d, s.g, s.h // s.g, s.k).sum(2).flatten(1)}
+        found = super().symbols()
+        if isinstance(self.then, AcrossHeads):  # the row sums of each head's mixed weights
+            sums = self.then.mix.sum(1) + self.sizes.n * self.then.bias
+            found["ρ"] = sums.repeat_interleave(self.sizes.k)
+        return found
 
     def inputs(self, generator):
         more = normal(generator, 2, self.sizes.n + 1, self.sizes.d)
         return (*super().inputs(generator), more) if self.memory else super().inputs(generator)
 
     def forward(self, x, memory=None):
+        x = self.norm(x)
         memory = x if memory is None else memory
-        q, k, v = self.q(x), self.k(memory), self.v(memory)
-        if self.clip:
-            q, k, v = (t.clamp(-self.clip, self.clip) for t in (q, k, v))
-        if hasattr(self, "first"):
+        q, k, v = (t.clamp(-self.clip, self.clip)
+                   for t in (self.q(x), self.k(memory), self.v(memory)))  # fmt: skip
+        if self.first:
             k, v = (torch.cat([self.first[i].expand(len(x), -1, -1), t], 1)
                     for i, t in (("k", k), ("v", v)))  # fmt: skip
         mixed = self.weights(q, k) @ self.norm_v(self.heads(v))
-        return self.o(self.finish(mixed.transpose(1, 2).flatten(2), x))
+        out = self.o(self.finish(mixed.transpose(1, 2).flatten(2), x))
+        return out + x if self.residual else out
 
     def heads(self, t):
         """Reshape (batch, tokens, heads k) to (batch, h, tokens, k), repeating shared heads."""
@@ -69,6 +69,7 @@ class Attention(Piece):
         return t.repeat_interleave(self.sizes.h // t.shape[1], 1)
 
     def weights(self, q, k):
+        """The attention weights (batch, h, tokens, keys) of projected queries and keys."""
         if self.over_heads:
             q, k = self.heads(self.norm_q(q)), self.heads(self.norm_k(k))
         else:
@@ -77,7 +78,7 @@ class Attention(Piece):
         return self.then(self.weigh(self.bend(q @ k.mT / self.sizes.k**0.5)))
 
 
-def same(x):
+def same(x, *_):
     return x
 
 
@@ -94,9 +95,14 @@ def rotate(x, r):
     return torch.cat([*pairs, rest], -1)
 
 
+def apart(scores):
+    """The distances j - i, an integer matrix (queries, keys)."""
+    return torch.arange(scores.shape[-1]) - torch.arange(scores.shape[-2])[:, None]
+
+
 def later(scores):
     """A boolean mask (queries, keys): True where the key comes after the query."""
-    return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return apart(scores) > 0
 
 
 def causal(scores, by=-torch.inf):
@@ -110,8 +116,7 @@ def added_mask(scores):
 
 
 def alibi(scores):
-    tokens = torch.arange(scores.shape[-1])
-    return scores - (tokens - tokens[:, None]).abs() / 2
+    return scores - apart(scores).abs() / 2
 
 
 def cap(scores):
@@ -141,24 +146,6 @@ class OwnGains(nn.Module):
         return F.layer_norm(x, x.shape[-1:]) * self.weight + self.bias
 
 
-class PerToken(nn.Module):
-    """Multiplies each token's vector by a number that differs from token to token."""
-
-    def forward(self, x):
-        return x * torch.arange(1, x.shape[-2] + 1)[:, None] ** 0.5
-
-
-class Centred(nn.Module):
-    """Subtracts the mean over features (axis -1) or over tokens (axis -2)."""
-
-    def __init__(self, axis):
-        super().__init__()
-        self.axis = axis
-
-    def forward(self, x):
-        return x - x.mean(self.axis, keepdim=True)
-
-
 class Sink(nn.Module):
     """Softmax with one more learned logit per head, whose weight is dropped, as in gpt-oss."""
 
@@ -177,23 +164,16 @@ class AcrossHeads(nn.Module):
     def __init__(self, sizes, bias=False):
         super().__init__()
         self.mix = nn.Parameter(torch.empty(sizes.h, sizes.h))
-        self.bias = nn.Parameter(torch.empty(sizes.h)) if bias else None
+        self.bias = nn.Parameter(torch.empty(sizes.h)) if bias else torch.zeros(sizes.h)
 
     def forward(self, scores):
-        mixed = torch.einsum("ab,zbij->zaij", self.mix, scores)
-        return mixed if self.bias is None else mixed + self.bias[:, None, None]
+        return torch.einsum("ab,zbij->zaij", self.mix, scores) + self.bias[:, None, None]
 
 
-class RelativeTable(nn.Module):
+def relative_table(sizes):
     """Adds a learned number for each head and distance to the scores, as in T5."""
-
-    def __init__(self, sizes):
-        super().__init__()
-        self.table = nn.Parameter(torch.empty(sizes.h, 2 * sizes.n + 1))
-
-    def forward(self, scores):
-        tokens = torch.arange(scores.shape[-1])
-        return scores + self.table[:, tokens - tokens[:, None] + len(tokens)]
+    n = sizes.n
+    return Learned(lambda table, scores: scores + table[:, apart(scores) + n], sizes.h, 2 * n + 1)
 
 
 class Gate(nn.Module):
@@ -205,17 +185,6 @@ class Gate(nn.Module):
 
     def forward(self, mixed, x):
         return mixed * torch.sigmoid(self.map(x))
-
-
-class Scale(nn.Module):
-    """Multiplies the output of the heads by a learned number for each feature."""
-
-    def __init__(self, sizes):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(sizes.h * sizes.k))
-
-    def forward(self, mixed, x):
-        return self.weight * mixed
 
 
 class GatedOutput(Attention):
@@ -235,30 +204,31 @@ class NormOfHeads(nn.Module):
     def __init__(self, sizes, norm, together=False):
         super().__init__()
         self.k = sizes.h * sizes.k if together else sizes.k
-        self.norm = norm(self.k)
+        self.norm_o = norm(self.k)
 
     def forward(self, mixed, x):
-        return self.norm(mixed.unflatten(-1, (-1, self.k))).flatten(-2)
+        return self.norm_o(mixed.unflatten(-1, (-1, self.k))).flatten(-2)
 
 
-class LowRank(nn.Module):
+class LowRank(nn.Linear):
     """A linear map with a low-rank update added to it, as in LoRA."""
 
-    def __init__(self, map, rank=2):
-        super().__init__()
-        self.map = map
-        self.down = nn.Linear(map.in_features, rank, bias=False)
-        self.up = nn.Linear(rank, map.out_features, bias=False)
+    def __init__(self, inputs, outputs, rank=2):
+        super().__init__(inputs, outputs)
+        self.update = nn.Sequential(
+            nn.Linear(inputs, rank, bias=False), nn.Linear(rank, outputs, bias=False)
+        )
 
     def forward(self, x):
-        return self.map(x) + self.up(self.down(x))
+        return super().forward(x) + self.update(x)
 
 
-def with_lora(attention):
-    """The given attention layer, with LoRA added to its key projection."""
-    attention.k = LowRank(attention.k)
-    attention.NAMES = attention.NAMES | {"b_K": "k.map.bias", "W_K": "k.map.weight"}
-    return attention
+class WithLoRA(Attention):
+    """Attention whose keys are a `LowRank` map of the input."""
+
+    def __init__(self, sizes):
+        super().__init__(sizes)
+        self.k = LowRank(sizes.d, sizes.g * sizes.k)
 
 
 class Fused(Piece):
@@ -266,117 +236,98 @@ class Fused(Piece):
 
     def __init__(self, sizes, memory=False, **options):
         super().__init__(sizes)
-        width, self.memory = sizes.h * sizes.k, memory
-        self.layer = nn.MultiheadAttention(width, sizes.h, batch_first=True, **options)
+        self.width, self.memory = sizes.h * sizes.k, memory
+        self.layer = nn.MultiheadAttention(self.width, sizes.h, batch_first=True, **options)
 
-    NAMES = {"b_QKV": "layer.in_proj_bias", "W_QKV": "layer.in_proj_weight",
-             "b_O": "layer.out_proj.bias", "W_O": "layer.out_proj.weight",
-             "k_0": "layer.bias_k", "v_0": "layer.bias_v"}  # fmt: skip
-
-    def symbols(self):
-        found = super().symbols()
-        for letter in "Wb":
-            thirds = found.pop(f"{letter}_QKV").chunk(3)
-            found |= {f"{letter}_{role}": third for role, third in zip("QKV", thirds, strict=True)}
-        return found
+    def place(self, symbol):
+        letter, _, role = symbol.partition("_")
+        kind = {"b": "bias", "W": "weight"}.get(letter)
+        if kind and role == "O":
+            return f"layer.out_proj.{kind}", ...
+        if kind and role in ("Q", "K", "V"):
+            start = "QKV".index(role) * self.width
+            return f"layer.in_proj_{kind}", slice(start, start + self.width)
+        return super().place(symbol)
 
     def inputs(self, generator):
-        width, n = self.sizes.h * self.sizes.k, self.sizes.n
-        return normal(generator, 2, n, width), normal(generator, 2, n + 1, width)
+        n = self.sizes.n
+        return normal(generator, 2, n, self.width), normal(generator, 2, n + 1, self.width)
 
     def forward(self, x, memory):
         return self.layer(x, *[memory if self.memory else x] * 2)[0]
 
 
-class Differential(Piece):
-    """Attention whose weights are a difference of two softmaxes: softmax(S₁) - λ softmax(S₂)."""
+class Differential(Attention):
+    """Attention whose weights are a difference of two softmaxes: softmax(S₁) - λ softmax(S₂).
+
+    The queries and the keys of both softmaxes are the two halves of one projection.
+    """
 
     def __init__(self, sizes, norm=None, rotary=0):
-        super().__init__(sizes)
-        self.two = nn.ModuleList(Attention(sizes, rotary=rotary) for _ in range(2))
+        super().__init__(sizes, rotary=rotary, finish=norm and NormOfHeads(sizes, norm))
+        self.q = nn.Linear(sizes.d, 2 * sizes.h * sizes.k)
+        self.k = nn.Linear(sizes.d, 2 * sizes.g * sizes.k)
         self.share = nn.Parameter(torch.empty(()))
-        self.finish = norm and NormOfHeads(sizes, norm)
 
-    NAMES = {"b_Q": "two.0.q.bias", "b_K": "two.0.k.bias", "b_V": "two.0.v.bias",
-             "b_O": "two.0.o.bias", "W_O": "two.0.o.weight", "λ": "share"}  # fmt: skip
-
-    def forward(self, x):
-        one, other = self.two
-        first, second = (a.weights(a.q(x), a.k(x)) for a in self.two)
-        mixed = ((first - self.share * second) @ one.heads(one.v(x))).transpose(1, 2).flatten(2)
-        return one.o(self.finish(mixed, x) if self.finish else mixed)
+    def weights(self, q, k):
+        pairs = zip(q.chunk(2, -1), k.chunk(2, -1), strict=True)
+        first, second = (super(Differential, self).weights(*pair) for pair in pairs)
+        return first - self.share * second
 
 
-class Latent(Piece):
+class Latent(Attention):
     """DeepSeek's multi-head latent attention: keys and values come from one narrow vector.
 
     Each key also has r rotary features, which all heads share and which come from the stream.
     """
 
     def __init__(self, sizes, norm=None):
+        d, wide, narrow = sizes.d, sizes.h * sizes.k, sizes.k + 1
         super().__init__(sizes)
-        d, h, k, r, c = sizes.d, sizes.h, sizes.k, sizes.r, sizes.k + 1
-        self.q, self.turned, self.latent = (
-            nn.Linear(d, h * (k + r)),
-            nn.Linear(d, r),
-            nn.Linear(d, c),
-        )
-        self.norm = norm(c) if norm else nn.Identity()
-        self.k, self.v, self.o = nn.Linear(c, h * k), nn.Linear(c, h * k), nn.Linear(h * k, d)
-
-    NAMES = {"b_K": "k.bias", "b_V": "v.bias", "b_O": "o.bias", "W_O": "o.weight",
-             "W_V": "v.weight", "b_C": "latent.bias", "b_R": "turned.bias", "b_Q": "q.bias"}  # fmt: skip
+        self.q = nn.Linear(d, wide + sizes.h * sizes.r)
+        self.turned, self.latent = nn.Linear(d, sizes.r), nn.Linear(d, narrow)
+        self.norm_c = norm(narrow) if norm else nn.Identity()
+        self.k, self.v = nn.Linear(narrow, wide), nn.Linear(narrow, wide)
 
     def forward(self, x):
-        s, latent = self.sizes, self.norm(self.latent(x))
-        split = lambda t, width: t.unflatten(-1, (-1, width)).transpose(1, 2)
-        q, k, v = (
-            split(self.q(x), s.k + s.r),
-            split(self.k(latent), s.k),
-            split(self.v(latent), s.k),
-        )
-        position = rotate(split(self.turned(x), s.r), s.r).expand(-1, s.h, -1, -1)
-        plain = q[..., s.r :] @ k.mT + rotate(q[..., : s.r], s.r) @ position.mT
-        return self.o((plain.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        s, latent = self.sizes, self.norm_c(self.latent(x))
+        plain, turned = self.q(x).split([s.h * s.k, s.h * s.r], -1)
+        turned = rotate(turned.unflatten(-1, (s.h, s.r)).transpose(1, 2), s.r)
+        scores = self.heads(plain) @ self.heads(self.k(latent)).mT
+        scores = scores + turned @ rotate(self.turned(x)[:, None], s.r).mT
+        mixed = scores.softmax(-1) @ self.heads(self.v(latent))
+        return self.o(mixed.transpose(1, 2).flatten(2))
 
 
-class Linear(Piece):
+class Linear(Attention):
     """Attention whose weights are products of positive features, without a softmax over scores."""
 
     def __init__(self, sizes, efficient=False, normalised=True):
         super().__init__(sizes)
-        self.attention, self.efficient = Attention(sizes), efficient
-        self.normalised = normalised
+        self.efficient, self.normalised = efficient, normalised
 
-    NAMES = {symbol: f"attention.{name}" for symbol, name in Attention.NAMES.items()}
-
-    def forward(self, x):
-        a = self.attention
-        q, k, v = (a.heads(project(x)) for project in (a.q, a.k, a.v))
+    def weights(self, q, k):
+        q, k = self.heads(q), self.heads(k)
         if self.efficient:
-            weights = q.softmax(-1) @ k.softmax(-2).mT
-        else:
-            weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
-            weights = weights / (weights.sum(-1, keepdim=True) if self.normalised else 1)
-        return a.o((weights @ v).transpose(1, 2).flatten(2))
+            return q.softmax(-1) @ k.softmax(-2).mT
+        weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
+        return weights / weights.sum(-1, keepdim=True) if self.normalised else weights
 
 
-class DisentangledAttention(Piece):
+class DisentangledAttention(Attention):
     """DeBERTa's attention: learned vectors for distances also multiply queries and keys."""
 
     def __init__(self, sizes, both=True):
         super().__init__(sizes)
-        self.attention, self.both = Attention(sizes), both
         shape = sizes.h, 2 * sizes.n, sizes.k
+        self.both = both
         self.tables = nn.ParameterDict({i: nn.Parameter(torch.empty(shape)) for i in "qk"})
 
-    NAMES = {symbol: f"attention.{name}" for symbol, name in Attention.NAMES.items()}
-
-    def forward(self, x):
-        a, tokens = self.attention, torch.arange(x.shape[1])
-        q, k, v = (a.heads(project(x)) for project in (a.q, a.k, a.v))
-        apart = tokens - tokens[:, None] + len(tokens)
-        content_to_place = torch.einsum("zaic,aijc->zaij", q, self.tables["k"][:, apart])
-        place_to_content = torch.einsum("zajc,aijc->zaij", k, self.tables["q"][:, apart])
-        scores = q @ k.mT + content_to_place + (place_to_content if self.both else 0)
-        return a.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+    def weights(self, q, k):
+        q, k = self.heads(q), self.heads(k)
+        content = q @ k.mT
+        to_keys, to_queries = (self.tables[i][:, apart(content) + self.sizes.n] for i in "kq")
+        scores = content + torch.einsum("zaic,aijc->zaij", q, to_keys)
+        if self.both:
+            scores = scores + torch.einsum("zajc,aijc->zaij", k, to_queries)
+        return scores.softmax(-1)

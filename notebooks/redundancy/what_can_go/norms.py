@@ -2,94 +2,45 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 from torch import nn
 
-from .piece import Piece, normal
+from .attention import same
+from .piece import Learned, Piece, Sizes, normal
 
 
-class Before(Piece):
-    """A linear map or convolution, then the modules ``between``, then a norm."""
+class Chain(Piece):
+    """Modules or functions, applied one after the other.
 
-    def __init__(self, sizes, map, norm, *between):
+    The input is a matrix (3 n, d); images if a convolution reads it, token ids for an embedding.
+    """
+
+    def __init__(self, sizes: Sizes, **steps):
         super().__init__(sizes)
-        self.map, self.between, self.norm = map, nn.Sequential(*between), norm
-
-    NAMES = {"b": "map.bias", "W": "map.weight", "β": "norm.bias", "γ": "norm.weight",
-             "μ": "norm.running_mean", "v": "norm.running_var"}  # fmt: skip
+        self.steps = tuple(steps)
+        for name, step in steps.items():
+            setattr(self, name, step)
 
     def inputs(self, generator):
-        if isinstance(self.map, nn.Conv2d):
-            return (normal(generator, 3, self.sizes.d, 5, 5),)
-        return (normal(generator, 3 * self.sizes.n, self.sizes.d),)
+        s, kinds = self.sizes, {type(module) for module in self.modules()}
+        if nn.Embedding in kinds:
+            return (torch.randint(2 * s.d, (2, s.n), generator=generator),)
+        shape = (3, s.d, 5, 5) if nn.Conv2d in kinds else (3 * s.n, s.d)
+        return (normal(generator, *shape),)
 
     def forward(self, x):
-        return self.norm(self.between(self.map(x)))
+        for name in self.steps:
+            x = getattr(self, name)(x)
+        return x
 
 
-def convolution(sizes, padding=0):
-    return nn.Conv2d(sizes.d, sizes.f, 3, padding=padding)
-
-
-class KeepsSome(nn.Module):
-    """Sets every third row to zero, as if it were padding."""
+class Beside(nn.ModuleDict):
+    """Modules that read the same input, with their outputs side by side."""
 
     def forward(self, x):
-        return x * (torch.arange(len(x)) % 3 > 0)[:, None]
-
-
-class Behind(Piece):
-    """A norm with a shift, then a linear map, and one more map for each entry of ``others``."""
-
-    def __init__(self, sizes, norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
-        super().__init__(sizes)
-        self.norm, self.map = norm(sizes.d), nn.Linear(sizes.d, sizes.f)
-        self.others = nn.ModuleList(nn.Linear(sizes.d, sizes.f, bias=b) for b in others)
-        self.residual, self.dropout = residual, nn.Dropout(dropout)
-
-    def inputs(self, generator):
-        return (normal(generator, 3 * self.sizes.n, self.sizes.d),)
-
-    NAMES = {"β": "norm.bias", "γ": "norm.weight", "b": "map.bias", "W": "map.weight",
-             "c": "others.0.bias", "V": "others.0.weight"}  # fmt: skip
-
-    def forward(self, x):
-        y = self.dropout(self.norm(x))
-        read = [map(y) for map in (self.map, *self.others)]
-        return torch.cat([*read, *[y] * self.residual], -1)
-
-
-class ConvolutionBehind(Piece):
-    def __init__(self, sizes, padding=0):
-        super().__init__(sizes)
-        self.norm, self.map = (
-            nn.BatchNorm2d(sizes.d),
-            nn.Conv2d(sizes.d, sizes.d + 1, 3, padding=padding),
-        )
-
-    NAMES = {"β": "norm.bias", "b": "map.bias"}
-
-    def inputs(self, generator):
-        return (normal(generator, 3, self.sizes.d, 5, 5),)
-
-    def forward(self, x):
-        return self.map(self.norm(x))
-
-    def symbols(self):
-        return super().symbols() | {"W": self.map.weight.sum((2, 3))}
-
-
-class Recurrent(Piece):
-    """PyTorch's LSTM or GRU, with two biases in every gate."""
-
-    def __init__(self, sizes, kind):
-        super().__init__(sizes)
-        self.layer = kind(sizes.d, sizes.f, batch_first=True)
-
-    NAMES = {"b_ih": "layer.bias_ih_l0", "b_hh": "layer.bias_hh_l0"}
-
-    def forward(self, x):
-        return self.layer(x)[0]
+        return torch.cat([module(x) for module in self.values()], -1)
 
 
 class LayerNormLSTM(Piece):
@@ -97,80 +48,66 @@ class LayerNormLSTM(Piece):
 
     def __init__(self, sizes):
         super().__init__(sizes)
-        self.maps = nn.ModuleList(nn.Linear(size, 4 * sizes.f) for size in (sizes.d, sizes.f))
-        self.norms = nn.ModuleList(nn.LayerNorm(4 * sizes.f) for _ in range(2))
-
-    NAMES = {"b_ih": "maps.0.bias", "b_hh": "maps.1.bias",
-             "β_ih": "norms.0.bias", "β_hh": "norms.1.bias"}  # fmt: skip
+        self.cell, self.f = nn.LSTM(sizes.d, sizes.f), sizes.f
+        self.norm_ih, self.norm_hh = nn.LayerNorm(4 * sizes.f), nn.LayerNorm(4 * sizes.f)
 
     def forward(self, x):
-        h = c = x.new_zeros(len(x), self.sizes.f)
-        outputs = []
+        h = c = x.new_zeros(len(x), self.f)
+        outputs, cell = [], self.cell
         for token in x.unbind(1):
-            gates = sum(n(m(t)) for n, m, t in zip(self.norms, self.maps, (token, h), strict=True))
-            i, f, new, o = gates.chunk(4, -1)
+            given = nn.functional.linear(token, cell.weight_ih_l0, cell.bias_ih_l0)
+            kept = nn.functional.linear(h, cell.weight_hh_l0, cell.bias_hh_l0)
+            i, f, new, o = (self.norm_ih(given) + self.norm_hh(kept)).chunk(4, -1)
             c = f.sigmoid() * c + i.sigmoid() * new.tanh()
             h = o.sigmoid() * c.tanh()
             outputs.append(h)
         return torch.stack(outputs, 1)
 
 
-class Tables(Piece):
-    """Token plus position vectors, and a module that reads the sum; the head may be ``tied``."""
-
-    def __init__(self, sizes, reader=None, tied=False):
-        super().__init__(sizes)
-        self.words, self.places = nn.Embedding(2 * sizes.d, sizes.d), nn.Embedding(sizes.n, sizes.d)
-        self.reader, self.tied = reader or nn.Identity(), tied
-
-    NAMES = {"E": "words.weight", "P": "places.weight"}
-
-    def inputs(self, generator):
-        return (torch.randint(2 * self.sizes.d, (2, self.sizes.n), generator=generator),)
-
-    def forward(self, ids):
-        read = self.reader(self.words(ids) + self.places.weight)
-        return read @ self.words.weight.T if self.tied else read
+def before(norm, between=same, map=nn.Linear):
+    """A linear map, then a module or function ``between``, then a norm of f features."""
+    return lambda s: Chain(s, map=map(s.d, s.f), between=between, norm=norm(s.f))
 
 
-class Patches(Piece):
+def behind(norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
+    """A norm with a shift, then a linear map, and one more map for each entry of ``others``."""
+
+    def build(s):
+        maps = {"map": nn.Linear(s.d, s.f)}
+        maps |= {name: nn.Linear(s.d, s.f, bias) for name, bias in zip(("other", "third"), others)}
+        maps |= {"same": nn.Identity()} if residual else {}
+        return Chain(s, norm=norm(s.d), dropout=nn.Dropout(dropout), maps=Beside(maps))
+
+    return build
+
+
+def recurrent(kind):
+    """PyTorch's LSTM, GRU or RNN, with two biases in every gate."""
+    return lambda s: Chain(s, layer=kind(s.d, s.f), outputs=operator.itemgetter(0))
+
+
+def tables(reader=nn.Identity, tied=False):
+    """Token plus position vectors, and ``reader(d)``, which reads the sum; the token table may be
+    ``tied`` to the head."""
+
+    def build(s):
+        words, places = nn.Embedding(2 * s.d, s.d), Learned(operator.add, s.n, s.d)
+        steps = {"head": lambda x: x @ words.weight.T} if tied else {}
+        return Chain(s, words=words, places=places, reader=reader(s.d), **steps)
+
+    return build
+
+
+def patches(s):
     """An embedding with a bias, to which a table of positions is added, as in ViT."""
-
-    def __init__(self, sizes):
-        super().__init__(sizes)
-        self.map, self.places = nn.Linear(sizes.d, sizes.d), nn.Embedding(sizes.n, sizes.d)
-
-    NAMES = {"b": "map.bias", "P": "places.weight"}
-
-    def forward(self, x):
-        return self.map(x) + self.places.weight
+    return Chain(s, map=nn.Linear(s.d, s.d), places=Learned(operator.add, 3 * s.n, s.d))
 
 
-class Head(Piece):
+def head(ends):
     """The last norm, the head, and ``ends``, a function of the logits."""
-
-    def __init__(self, sizes, ends, bias=True):
-        super().__init__(sizes)
-        self.norm, self.head, self.ends = (
-            nn.LayerNorm(sizes.d),
-            nn.Linear(sizes.d, sizes.d + 3, bias),
-            ends,
-        )
-
-    NAMES = {"β": "norm.bias", "γ": "norm.weight", "b": "head.bias", "W": "head.weight"}
-
-    def forward(self, x):
-        return self.ends(self.head(self.norm(x)))
+    return lambda s: Chain(s, norm=nn.LayerNorm(s.d), map=nn.Linear(s.d, s.d + 3), ends=ends)
 
 
-class Router(Piece):
-    """A router, which returns the weights of three experts: (batch, tokens, 3)."""
-
-    def __init__(self, sizes, weigh):
-        super().__init__(sizes)
-        self.map, self.weigh = nn.Linear(sizes.d, 3), weigh
-
-    NAMES = {"b": "map.bias"}
-
-    def forward(self, x):
-        return self.weigh(self.map(x))
+def router(weigh):
+    """A router, which computes the weights of three experts."""
+    return lambda s: Chain(s, map=nn.Linear(s.d, 3), weigh=weigh)

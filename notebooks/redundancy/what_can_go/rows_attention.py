@@ -1,5 +1,6 @@
 """Rows of the table for the projections, positions and norms of attention."""
 
+from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
 
@@ -13,18 +14,28 @@ from .attention import (
     Fused,
     Latent,
     OwnGains,
-    RelativeTable,
+    WithLoRA,
     added_mask,
     alibi,
     causal,
-    with_lora,
+    relative_table,
 )
-from .blocks import NormBefore, ShiftedRMSNorm
+from .blocks import ShiftedRMSNorm
 
 PLAIN = """
     b_K | all   | alone           | 3.3
     b_V | all   | b_O + W_O @ b_V | 4.3
     b_Q | stays |                 | 4.5
+"""
+NO_KEY_BIAS = """
+    b_V | all   | b_O + W_O @ b_V | 4.3
+    b_Q | stays |                 | {}
+    b_K | stays |                 | {}
+"""
+NOTHING = """
+    b_Q | stays | | {}
+    b_K | stays | | {}
+    b_V | stays | | {}
 """
 
 
@@ -33,17 +44,28 @@ def blind(scores):
     return scores.softmax(-1) * (torch.arange(scores.shape[-2]) > 0)[:, None]
 
 
-def wider(s):
-    """The sizes, changed so that all heads together are wider than the stream."""
-    return replace(s, k=6)
+def resized(piece, **changes):
+    """The piece with some sizes changed."""
+    return lambda s: piece(replace(s, **changes))
 
 
-def layer_norms(s, **around):
-    return Attention(s, norm_q=nn.LayerNorm(s.k), norm_k=nn.LayerNorm(s.k), **around)
+#: Changes with which all heads together are wider than the stream, or share one head of keys.
+WIDER, SHARED = {"k": 6}, {"g": 1}
+masked_by_number = partial(Attention, bend=partial(causal, by=-2.0))
+prefixed = partial(Attention, prefix=True)
+normed = partial(Attention, norm=nn.LayerNorm)
+turned = partial(normed, rotary="k")
+crossed = partial(normed, memory=True)
+unread = partial(normed, out_bias=False)
 
 
-def rms_norms(s, **around):
-    return Attention(s, norm_q=nn.RMSNorm(s.k), norm_k=nn.RMSNorm(s.k), **around)
+def with_dropout(d):
+    return nn.Sequential(OrderedDict(norm=nn.LayerNorm(d), dropout=nn.Dropout(0.3)))
+
+
+def on_both(norm, **around):
+    """Attention with a norm of each head on queries and keys."""
+    return lambda s: Attention(s, norm_q=norm(s.k), norm_k=norm(s.k), **around)
 
 
 def over_heads(s, **around):
@@ -51,140 +73,111 @@ def over_heads(s, **around):
     return Attention(s, over_heads=True, **norms, **around)
 
 
-def own_gains(s):
-    return Attention(s, norm_q=OwnGains(s, s.h), norm_k=OwnGains(s, s.h))
-
-
-def no_shift(d):
-    return nn.LayerNorm(d, bias=False)
-
-
 ATTENTION = (
     Row("Plain softmax attention", [
         Attention, partial(Attention, bend=causal), partial(Attention, bend=alibi),
-        lambda s: Attention(s, bend=RelativeTable(s)), lambda s: Attention(replace(s, g=1)),
-        partial(Attention, bend=added_mask), lambda s: with_lora(Attention(s)), Fused,
+        lambda s: Attention(s, bend=relative_table(s)), resized(Attention, **SHARED),
+        partial(Attention, bend=added_mask), WithLoRA, Fused,
     ], PLAIN, (
-        Break("the keys are rotated",
-              lambda s: Attention(s, rotary=s.k), "b_K | stays | | 5.4"),
+        Break("the keys are rotated", partial(Attention, rotary="k"), "b_K | stays | | 5.4"),
         Break("an RMSNorm acts on the keys",
               lambda s: Attention(s, norm_k=nn.RMSNorm(s.k)), "b_K | stays | | 7.6"),
         Break("some keys and values come from another projection, without these biases (a prefix, "
-              "a cache, a second modality)",
-              partial(Attention, prefix=True), "b_K | stays | | 5.5\nb_V | stays | | 11.2"),
+              "a cache, a second modality)", prefixed, "b_K | stays | | 5.5\nb_V | stays | | 11.2"),
         Break("a mask hides all keys from some query, and its weights are zero",
               partial(Attention, weigh=blind), "b_K | all | alone\nb_V | stays | beside b_O"),
         Break("a mask *replaces* scores with a finite number",
-              partial(Attention, bend=partial(causal, by=-2.0)), "b_K | stays | | 11.7"),
+              masked_by_number, "b_K | stays | | 11.7"),
         Break("a head is wider than the $d$ features from which the keys are made",
-              lambda s: Attention(replace(s, d=3)), "b_Q | h(k − d) directions | alone"),
+              resized(Attention, d=3), "b_Q | h(k − d) directions | alone"),
     )),
     Row("Cross-attention", [partial(Attention, memory=True), partial(Fused, memory=True)], PLAIN),
     Row("A norm with a shift before attention", [
-        partial(NormBefore, norm=nn.LayerNorm),
-        lambda s: NormBefore(s, nn.LayerNorm, bend=RelativeTable(s)),
-        partial(NormBefore, norm=ShiftedRMSNorm),
+        normed, lambda s: normed(s, bend=relative_table(s)), partial(normed, norm=ShiftedRMSNorm),
     ], """
         b_K | all | alone                                       | 3.3
         b_V | all | b_O + W_O @ b_V                             | 4.3
         b_Q | all | β + t, b_V - W_V @ t where W_Q @ t = b_Q    | 8.4
     """, (
         Break("the norm has no shift, like RMSNorm",
-              partial(NormBefore, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
+              partial(normed, norm=nn.RMSNorm), "b_Q | stays | beside b_K, b_V, b_O"),
         Break("the heads together are wider than the model, but each is narrower",
-              lambda s: NormBefore(wider(s), nn.LayerNorm), "b_Q | d directions | β, b_V"),
+              resized(normed, **WIDER), "b_Q | d directions | β, b_V"),
         Break("each head is as wide as the model or wider",
-              lambda s: NormBefore(replace(s, d=s.k), nn.LayerNorm), "b_Q | h(k − d + 1) directions | alone"),
-        Break("attention dropout acts, in training",
-              lambda s: NormBefore(s, nn.LayerNorm, then=nn.Dropout(0.3)),
-              "b_Q | min(hk, max(0, d − gk)) directions in training | β, b_O\nb_Q | all in training | β, b_V"),
+              resized(normed, d=4), "b_Q | h(k − d + 1) directions | alone"),
+        Break("attention dropout acts, in training", partial(normed, then=nn.Dropout(0.3)),
+              "b_Q | min(hk, max(0, d − gk)) directions in training | β, b_O\n"
+              "b_Q | all in training | β, b_V"),
         Break("dropout acts between the norm and the projections, in training",
-              partial(NormBefore, norm=nn.LayerNorm, dropout=0.3), "b_Q | stays in training | β, b_V, b_O"),
+              partial(normed, norm=with_dropout), "b_Q | stays in training | β, b_V, b_O"),
     )),
-    Row("A norm with a shift before the queries of cross-attention", [
-        lambda s: NormBefore(s, nn.LayerNorm, memory=True),
-    ], """
+    Row("A norm with a shift before the queries of cross-attention", [crossed], """
         b_K | all | alone                    | 3.3
         b_V | all | b_O + W_O @ b_V          | 4.3
         b_Q | all | β + t where W_Q @ t = b_Q | 6.3
     """, (
         Break("the heads together are wider than the model, but each is narrower",
-              lambda s: NormBefore(wider(s), nn.LayerNorm, memory=True), "b_Q | d directions | β"),
+              resized(crossed, **WIDER), "b_Q | d directions | β"),
         Break("a residual connection also carries the norm's output, as in post-norm",
-              lambda s: NormBefore(s, nn.LayerNorm, memory=True, residual=True),
-              "b_Q | all | β + t, b_O - t where W_Q @ t = b_Q"),
+              partial(crossed, residual=True), "b_Q | all | β + t, b_O - t where W_Q @ t = b_Q"),
     )),
-    Row("A norm with a shift before rotary attention", [
-        lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k),
-        lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
-    ], """
+    Row("A norm with a shift before rotary attention", [turned, resized(turned, **SHARED)], """
         b_V | all | b_O + W_O @ b_V                                        | 4.3
         b_Q | all | β + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
         b_K | all | β + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | 8.4
         (b_Q+b_K) | min(d, hk + gk) directions | β, b_V                     | measured
     """, (
-        Break("$b_K$ must stay as it is",
-              lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.k),
+        Break("$b_K$ must stay as it is", resized(turned, **SHARED),
               "b_Q | min(hk, max(0, d − gk)) directions | β, b_V"),
-        Break("the heads together are wider than the model",
-              lambda s: NormBefore(wider(s), nn.LayerNorm, rotary=s.k),
+        Break("the heads together are wider than the model", resized(turned, **WIDER),
               "b_Q | d directions | β, b_K, b_V"),
         Break("positions rotate a part of each head",
-              lambda s: NormBefore(replace(s, g=1), nn.LayerNorm, rotary=s.r),
+              resized(partial(normed, rotary="r"), **SHARED),
               "b_K | the un-rotated part | alone beside β | 5.4\n"
               "b_Q+b_K | min(d, hk + gr) + g(k − r) directions | β, b_V"),
     )),
-    Row("A LayerNorm with a shift before any linear map", [
-        lambda s: NormBefore(s, nn.LayerNorm, rotary=s.k, out_bias=False),
-    ], """
+    Row("A LayerNorm with a shift before any linear map", [partial(unread, rotary="k")], """
         b_Q | all | W_Q + carried(b_Q, γ, β) | 7.8
         b_K | all | W_K + carried(b_K, γ, β) | 7.8
         b_V | all | W_V + carried(b_V, γ, β) | 7.8
     """, (
         Break("the norm has no shift, so $\\kappa = 0$",
-              partial(NormBefore, norm=no_shift, out_bias=False), "b_Q | stays | beside W_Q"),
+              partial(unread, norm=partial(nn.LayerNorm, bias=False)), "b_Q | stays | beside W_Q"),
         Break("the norm is an RMSNorm",
-              partial(NormBefore, norm=nn.RMSNorm, out_bias=False), "b_Q | stays | beside W_Q"),
+              partial(unread, norm=nn.RMSNorm), "b_Q | stays | beside W_Q"),
         Break("dropout acts between the norm and the map, in training",
-              partial(NormBefore, norm=nn.LayerNorm, out_bias=False, dropout=0.3),
-              "b_Q | stays in training | W_Q"),
+              partial(unread, norm=with_dropout), "b_Q | stays in training | W_Q"),
     )),
     Row("No output bias", [
-        partial(Attention, out_bias=False), lambda s: Attention(wider(s), out_bias=False),
+        partial(Attention, out_bias=False), resized(partial(Attention, out_bias=False), **WIDER),
     ], """
         b_K | all                       | alone | 3.3
         b_V | max(0, gk − d) directions | alone | 4.2
         b_Q | stays                     |       | 4.5
     """),
-    Row("RoPE (rotary positions)", [lambda s: Attention(s, rotary=s.k)], """
-        b_V | all   | b_O + W_O @ b_V | 4.3
-        b_Q | stays |                 | 4.5
-        b_K | stays |                 | 5.4
-    """),
-    Row("RoPE on a part of each head", [lambda s: Attention(s, rotary=s.r)], """
+    Row("RoPE (rotary positions)", [partial(Attention, rotary="k")],
+        NO_KEY_BIAS.format("4.5", "5.4")),
+    Row("RoPE on a part of each head", [partial(Attention, rotary="r")], """
         b_K | the un-rotated part | alone           | 5.4
         b_V | all                 | b_O + W_O @ b_V | 4.3
         b_Q | stays               |                 | 4.5
     """),
     Row("QK-norm with RMSNorm, and cosine attention", [
-        rms_norms, lambda s: rms_norms(s, rotary=s.k),
-        lambda s: Attention(s, norm_q=Cosine(), norm_k=Cosine()),
-    ], """
-        b_V | all   | b_O + W_O @ b_V | 4.3
-        b_Q | stays |                 | 7.6
-        b_K | stays |                 | 7.6
-    """),
-    Row("QK-norm with LayerNorm", [layer_norms], """
+        on_both(nn.RMSNorm), on_both(nn.RMSNorm, rotary="k"), on_both(lambda k: Cosine()),
+    ], NO_KEY_BIAS.format("7.6", "7.6")),
+    Row("QK-norm with LayerNorm", [on_both(nn.LayerNorm)], """
         c_K | all                   | alone           | 11.8
         c_Q | the direction 1/γ_K   | alone           | 11.8
         b_K | the mean in each head | alone           | 7.1
         b_Q | the mean in each head | alone           | 7.1
         b_V | all                   | b_O + W_O @ b_V | 4.3
     """, (
-        Break("positions are rotary",
-              lambda s: layer_norms(s, rotary=s.r), "c_K | the un-rotated part | alone | 5.4\nc_Q | stays"),
+        Break("positions are rotary", on_both(nn.LayerNorm, rotary="r"),
+              "c_K | the un-rotated part | alone | 5.4\nc_Q | stays"),
     )),
-    Row("QK-norm with LayerNorm and gains for each head", [own_gains], """
+    Row("QK-norm with LayerNorm and gains for each head", [
+        lambda s: Attention(s, norm_q=OwnGains(s, s.h), norm_k=OwnGains(s, s.h)),
+    ], """
         c_K | all                        | alone           | 11.8
         c_Q | one direction in each head | alone           | 11.8
         b_K | the mean in each head      | alone           | 7.1
@@ -198,23 +191,22 @@ ATTENTION = (
         b_V | all      | b_O + W_O @ b_V | 4.3
         c_Q | stays    |                 | measured
     """, (
-        Break("all queries share one key head",
-              lambda s: over_heads(replace(s, g=1)), "c_Q | one direction in each head | alone"),
-        Break("positions are rotary",
-              lambda s: over_heads(s, rotary=s.r), "c_K | the un-rotated part | alone"),
+        Break("all queries share one key head", resized(over_heads, **SHARED),
+              "c_Q | one direction in each head | alone"),
+        Break("positions are rotary", partial(over_heads, rotary="r"),
+              "c_K | the un-rotated part | alone"),
     )),
-    Row("A LayerNorm of each head on the queries only", [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
+    Row("A LayerNorm of each head on the queries only",
+        [lambda s: Attention(s, norm_q=nn.LayerNorm(s.k))], """
         b_K | all                   | alone           | 3.3
         b_Q | the mean in each head | alone           | 7.1
         b_V | all                   | b_O + W_O @ b_V | 4.3
         c_Q | stays                 |                 | measured
     """),
-    Row("An RMSNorm on the queries only", [lambda s: Attention(s, norm_q=nn.RMSNorm(s.k))], """
-        b_K | all   | alone           | 3.3
-        b_V | all   | b_O + W_O @ b_V | 4.3
-        b_Q | stays |                 | 7.6
-    """),
-    Row("A LayerNorm of each head on the keys only", [lambda s: Attention(s, norm_k=nn.LayerNorm(s.k))], """
+    Row("An RMSNorm on the queries only", [lambda s: Attention(s, norm_q=nn.RMSNorm(s.k))],
+        PLAIN.replace("4.5", "7.6")),
+    Row("A LayerNorm of each head on the keys only",
+        [lambda s: Attention(s, norm_k=nn.LayerNorm(s.k))], """
         c_K | all                        | alone           | 11.8
         b_K | the mean in each head      | alone           | 7.1
         b_Q | one direction in each head | alone           | 11.8
@@ -235,16 +227,12 @@ ATTENTION = (
         b_V | all   | v_0 - b_V, b_O + W_O @ b_V | 11.2
         b_Q | stays |                            | 4.5
     """, (
-        Break("`add_zero_attn` is on as well",
-              partial(Fused, add_bias_kv=True, add_zero_attn=True),
+        Break("`add_zero_attn` is on as well", partial(Fused, add_bias_kv=True, add_zero_attn=True),
               "b_K | stays | k_0 | 5.5\nb_V | stays | v_0, b_O | 14.1"),
     )),
-    Row("Keys and values of another projection, without these biases", [partial(Attention, prefix=True)], """
-        b_Q | stays | | 4.5
-        b_K | stays | | 5.5
-        b_V | stays | | 11.2
-    """, (
-        Break("the keys and values of the prefix are parameters themselves", partial(Attention, prefix=True),
+    Row("Keys and values of another projection, without these biases", [prefixed],
+        NOTHING.format("4.5", "5.5", "11.2"), (
+        Break("the keys and values of the prefix are parameters themselves", prefixed,
               "b_K | all | k_p - b_K | 11.2\nb_V | all | v_p - b_V, b_O + W_O @ b_V | 11.2"),
     )),
 )  # fmt: skip

@@ -1,29 +1,26 @@
 """Rows of the table for what a block writes to the stream, and for blocks of whole models."""
 
-from dataclasses import replace
+from functools import partial
 
 from torch import nn
 
 from .answers import Break, Row
 from .attention import Attention, Sink, cap
 from .blocks import Block, ShiftedRMSNorm
+from .rows_attention import NO_KEY_BIAS, NOTHING, SHARED, WIDER, resized
 
 RMS = nn.RMSNorm
 
 
 def block(place="pre", norm=nn.LayerNorm, **around):
-    return lambda s: Block(s, place, norm, **around)
-
-
-def rotary(place="pre", norm=RMS, part="k", **around):
-    return lambda s: Block(s, place, norm, rotary=getattr(s, part), **around)
+    return partial(Block, place=place, norm=norm, **around)
 
 
 def last(bias):
     """The conditions under which outputs of a pre-norm stream depend on the mean of a bias."""
     return (
         Break("an RMSNorm reads the stream", block(norm=RMS), f"{bias} | stays | | 7.6"),
-        Break("the stream ends without a norm", block(last=False), f"{bias} | stays"),
+        Break("the stream ends without a norm", block(last=nn.Identity), f"{bias} | stays"),
         Break("dropout acts on what the branch writes", block(dropout=0.3),
               f"{bias} | the mean in evaluation | alone\n{bias} | stays in training"),
     )  # fmt: skip
@@ -32,13 +29,13 @@ def last(bias):
 STREAM = (
     Row("b_O in pre-norm with LayerNorm", [Block], "b_O | the mean | alone | 8.1", last("b_O")),
     Row("b_O in pre-norm with RMSNorm", [block(norm=RMS)], "b_O | stays | | 7.6"),
-    Row("b_O on a stream that is returned", [block(last=False)], "b_O | stays | | 8.1"),
+    Row("b_O on a stream that is returned", [block(last=nn.Identity)], "b_O | stays | | 8.1"),
     Row("b_O on a stream that an injective linear map reads", [block(last=nn.Linear)], "b_O | stays | | 8.1"),
     Row("b_O in post-norm with LayerNorm", [block("post")], """
         b_O | the mean | alone                                          | 8.2
         b_O | all      | β_1 + b_O, b_Q - W_Q @ b_O, b_V - W_V @ b_O    | 8.5
     """, (
-        Break("positions are rotary", rotary("post", nn.LayerNorm),
+        Break("positions are rotary", block("post", rotary="k"),
               "b_O | all | β_1 + b_O, b_Q - W_Q @ b_O, b_K - W_K @ b_O, b_V - W_V @ b_O\n"
               "(b_O) | the mean | alone"),
         Break("dropout acts on what attention writes, in training",
@@ -54,7 +51,7 @@ STREAM = (
         Break("dropout acts before that norm, in training", block("branch", dropout=0.3),
               "b_O | stays in training"),
     )),
-    Row("b_O beside a value bias", [Attention, lambda s: Attention(replace(s, g=1))],
+    Row("b_O beside a value bias", [Attention, resized(Attention, **SHARED)],
         "b_O | min(d, gk) directions | b_V | 4.3"),
     Row("b_2 in pre-norm with LayerNorm", [Block], "b_2 | the mean | alone | 8.1", last("b_2")),
     Row("b_2 in pre-norm with RMSNorm", [block(norm=RMS)], "b_2 | stays | | 7.6"),
@@ -94,12 +91,6 @@ VALUE = """
     b_V   | all                           | b_O + W_O @ b_V | 4.3
     (b_V) | max(0, gk − d + 1) directions | alone           | 8.1
 """
-NOTHING = """
-    b_Q | stays | | {}
-    b_K | stays | | {}
-    b_V | stays | | {}
-"""
-
 MODELS = (
     Row("Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT", [Block], """
         b_K | all      | alone                                     | 3.3
@@ -133,7 +124,7 @@ MODELS = (
         (b_2) | the mean | alone | 8.1
     """.rstrip() + VALUE),
     Row("Parallel, LayerNorm, RoPE on a part of each head: Phi",
-        [rotary("parallel", nn.LayerNorm, "r")], """
+        [block("parallel", rotary="r")], """
         b_K | the un-rotated part | alone beside b_V, b_O | 5.4
         b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
         (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_K @ t = b_K | measured
@@ -141,7 +132,7 @@ MODELS = (
         (b_2) | the mean | alone   | 8.1
     """.rstrip() + VALUE),
     Row("Parallel with two LayerNorms, RoPE on a part of each head: GPT-NeoX",
-        [rotary("two norms", nn.LayerNorm, "r")], """
+        [block("two norms", rotary="r")], """
         b_K | the un-rotated part | alone beside b_V, b_O | 5.4
         b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
         (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | measured
@@ -149,31 +140,24 @@ MODELS = (
         (b_2) | the mean | alone   | 8.1
     """.rstrip() + VALUE),
     Row("Parallel, LayerNorm, RoPE on a part of each head, no output bias: GPT-J with biases",
-        [rotary("parallel", nn.LayerNorm, "r", out_bias=False)], """
+        [block("parallel", rotary="r", out_bias=False)], """
         b_K | the un-rotated part | alone beside b_V, b_2 | 5.4
         b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
         (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_K @ t = b_K | measured
         b_V | all | b_2 + W_O @ b_V | measured
         (b_V) | max(0, gk − d + 1) directions | alone | 8.1
     """),
-    Row("RMSNorm, RoPE, all biases: Llama with biases", [rotary()], """
-        b_V | all   | b_O + W_O @ b_V | 4.3
-        b_Q | stays |                 | 4.5
-        b_K | stays |                 | 5.4
-        b_2 | stays |                 | 7.6
-    """),
-    Row("RMSNorm, RoPE, no output bias: Qwen2", [rotary(out_bias=False)],
+    Row("RMSNorm, RoPE, all biases: Llama with biases", [block(norm=RMS, rotary="k")],
+        NO_KEY_BIAS.format("4.5", "5.4").rstrip() + "\n    b_2 | stays | | 7.6"),
+    Row("RMSNorm, RoPE, no output bias: Qwen2", [block(norm=RMS, rotary="k", out_bias=False)],
         NOTHING.format("4.5", "5.4", "4.2"), (
         Break("the values of all heads are wider than the stream",
-              lambda s: Block(replace(s, k=6), norm=RMS, rotary=6, out_bias=False),
+              resized(block(norm=RMS, rotary="k", out_bias=False), **WIDER),
               "b_V | max(0, gk − d) directions | alone | 4.2"),
     )),
-    Row("RMSNorm, RoPE, a soft cap: Gemma 2 with biases", [rotary(bend=cap)], """
-        b_V | all   | b_O + W_O @ b_V | 4.3
-        b_Q | stays |                 | measured
-        b_K | stays |                 | 5.1
-    """),
+    Row("RMSNorm, RoPE, a soft cap: Gemma 2 with biases", [block(norm=RMS, rotary="k", bend=cap)],
+        NO_KEY_BIAS.format("measured", "5.1")),
     Row("RMSNorm, RoPE, a sink: gpt-oss",
-        [lambda s: Block(s, norm=RMS, rotary=s.k, weigh=Sink(s))],
+        [lambda s: Block(s, norm=RMS, rotary="k", weigh=Sink(s))],
         NOTHING.format("4.5", "5.5", "14.1")),
 )  # fmt: skip

@@ -7,41 +7,26 @@ import torch
 from torch import nn
 
 from .answers import Break, Row
-from .norms import (
-    Before,
-    Behind,
-    ConvolutionBehind,
-    Head,
-    KeepsSome,
-    LayerNormLSTM,
-    Patches,
-    Recurrent,
-    Router,
-    Tables,
-    convolution,
-)
+from .attention import cap, same, softmax
+from .norms import Chain, LayerNormLSTM, before, behind, head, patches, recurrent, router, tables
 
-
-def before(norm, *between):
-    """A linear map, then the modules ``between``, then a norm of f features."""
-    return lambda s: Before(s, nn.Linear(s.d, s.f), norm(s.f), *between)
-
-
-def convolved(norm, *between):
-    return lambda s: Before(s, convolution(s), norm(s.f), *between)
+affine = partial(nn.InstanceNorm2d, affine=True)
+tracked = partial(affine, track_running_stats=True)
+convolved = partial(before, map=partial(nn.Conv2d, kernel_size=3))
 
 
 def twice_convolved(s):
-    second = nn.Conv2d(s.f, 4, 3, padding=1)
-    return Before(s, convolution(s), nn.BatchNorm2d(4), second)
+    maps = {"map": nn.Conv2d(s.d, s.f, 3), "second": nn.Conv2d(s.f, 4, 3, padding=1)}
+    return Chain(s, **maps, norm=nn.BatchNorm2d(4))
 
 
-def same(logits):
-    return logits
+def before_convolution(s, padding=0):
+    return Chain(s, norm=nn.BatchNorm2d(s.d), map=nn.Conv2d(s.d, s.d + 1, 3, padding=padding))
 
 
-def softmax(logits):
-    return logits.softmax(-1)
+def with_zeros(x):
+    """The rows x, with every third row set to zero, as if it were padding."""
+    return x * (torch.arange(len(x)) % 3 > 0)[:, None]
 
 
 def with_z_loss(logits):
@@ -51,7 +36,7 @@ def with_z_loss(logits):
 
 
 def capped(logits):
-    return (2 * torch.tanh(logits / 2)).softmax(-1)
+    return softmax(cap(logits))
 
 
 def top_two(logits):
@@ -60,8 +45,10 @@ def top_two(logits):
     return torch.zeros_like(logits).scatter(-1, kept.indices, kept.values.softmax(-1))
 
 
-affine = partial(nn.InstanceNorm2d, affine=True)
-tracked = partial(affine, track_running_stats=True)
+KEPT = "b | stays in training\nb | stays in evaluation | β"
+RETURNED = (
+    "the token table is also the head, and the model returns the logits, not only their softmax"
+)
 
 BEFORE = (
     Row("Before BatchNorm", [before(nn.BatchNorm1d), convolved(nn.BatchNorm2d)], """
@@ -69,15 +56,14 @@ BEFORE = (
         b | all in evaluation | μ - b | 6.5
     """, (
         Break("an activation acts between the layer and the norm",
-              before(nn.BatchNorm1d, nn.GELU()), "b | stays in training\nb | stays in evaluation | β"),
-        Break("dropout acts between them",
-              before(nn.BatchNorm1d, nn.Dropout(0.3)), "b | stays in training\nb | all in evaluation | β"),
-        Break("padded rows are set to zero between them",
-              before(nn.BatchNorm1d, KeepsSome()), "b | stays in training\nb | stays in evaluation | β"),
+              before(nn.BatchNorm1d, nn.GELU()), KEPT),
+        Break("dropout acts between them", before(nn.BatchNorm1d, nn.Dropout(0.3)),
+              "b | stays in training\nb | all in evaluation | β"),
+        Break("padded rows are set to zero between them", before(nn.BatchNorm1d, with_zeros), KEPT),
         Break("an average pool between them counts its padding",
-              convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), "b | stays in training\nb | stays in evaluation | β"),
-        Break("a second convolution between them pads with zeros",
-              twice_convolved, "b | stays in training | | 6.6\nb | stays in evaluation | β | 6.6"),
+              convolved(nn.BatchNorm2d, nn.AvgPool2d(2, padding=1)), KEPT),
+        Break("a second convolution between them pads with zeros", twice_convolved,
+              "b | stays in training | | 6.6\nb | stays in evaluation | β | 6.6"),
     )),
     Row("Before frozen BatchNorm", [before(nn.BatchNorm1d), convolved(nn.BatchNorm2d)], """
         b | all | μ - b                      | 6.5
@@ -94,37 +80,34 @@ BEFORE = (
 )  # fmt: skip
 
 BEHIND = (
-    Row("The shift of a norm before linear maps", [
-        partial(Behind, others=[True]), partial(Behind, norm=nn.BatchNorm1d, others=[True]),
-    ], "β | all | b + W @ β, c + V @ β | 6.3", (
+    Row("The shift of a norm before linear maps",
+        [behind(others=[True]), behind(nn.BatchNorm1d, others=[True])],
+        "β | all | b + W @ β, c + V @ β | 6.3", (
         Break("dropout acts behind the norm, in training",
-              partial(Behind, others=[True], dropout=0.3), "β | stays in training | b, c"),
-        Break("one of the maps has no bias", partial(Behind, others=[False] * 2), "β | stays | b"),
+              behind(others=[True], dropout=0.3), "β | stays in training | b, c"),
+        Break("one of the maps has no bias", behind(others=[False] * 2), "β | stays | b"),
         Break("a residual connection also carries the norm's output, as in post-norm",
-              partial(Behind, others=[True], residual=True), "β | stays | b, c"),
+              behind(others=[True], residual=True), "β | stays | b, c"),
         Break("the map is a convolution that pads with zeros",
-              partial(ConvolutionBehind, padding=1), "β | stays | b | 6.6"),
+              partial(before_convolution, padding=1), "β | stays | b | 6.6"),
     )),
-    Row("The shift of a norm before a convolution without padding", [ConvolutionBehind],
+    Row("The shift of a norm before a convolution without padding", [before_convolution],
         "β | all | b + W @ β | 6.3"),
-    Row("A linear map behind a LayerNorm with a shift", [Behind], """
+    Row("A linear map behind a LayerNorm with a shift", [behind()], """
         b | all | W + carried(b, γ, β)      | 7.8
         b | all | β + t where W @ t = b     | 6.3
     """, (
         Break("the map is wider than the stream",
-              lambda s: Behind(replace(s, f=s.d + 3)), "b | d directions | β | 6.3"),
-        Break("the norm has no shift, like RMSNorm",
-              partial(Behind, norm=nn.RMSNorm), "b | stays | W | 7.8"),
-        Break("dropout acts between them, in training", partial(Behind, dropout=0.3),
+              lambda s: behind()(replace(s, f=s.d + 3)), "b | d directions | β | 6.3"),
+        Break("the norm has no shift, like RMSNorm", behind(nn.RMSNorm), "b | stays | W | 7.8"),
+        Break("dropout acts between them, in training", behind(dropout=0.3),
               "b | stays in training | W, β"),
     )),
-    Row("LSTM and simple RNN", [
-        lambda s: Recurrent(s, nn.LSTM), lambda s: Recurrent(s, nn.RNN),
-    ], """
+    Row("LSTM and simple RNN", [recurrent(nn.LSTM), recurrent(nn.RNN)], """
         b_ih | all | b_hh + b_ih | measured
         b_hh | all | b_ih + b_hh | measured
     """),
-    Row("GRU", [lambda s: Recurrent(s, nn.GRU)], """
+    Row("GRU", [recurrent(nn.GRU)], """
         b_ih | all but the new gate's third | b_hh | measured
         b_hh | all but the new gate's third | b_ih | measured
     """),
@@ -133,36 +116,33 @@ BEHIND = (
         b_hh | the mean | alone beside b_ih, β_hh | 7.1
         β_hh | all      | β_ih + β_hh             | measured
     """),
-    Row("Tables of tokens and positions", [Tables], "P | one vector | E | 12.1", (
-        Break("the token table is also the head, and the model returns the logits, not only their softmax",
-              lambda s: Tables(s, nn.Sequential(nn.Linear(s.d, s.d), nn.GELU()), tied=True), "P | stays | E"),
+    Row("Tables of tokens and positions", [tables()], "P | one vector | E | 12.1", (
+        Break(RETURNED, tables(lambda d: nn.Sequential(nn.Linear(d, d), nn.GELU()), tied=True),
+              "P | stays | E"),
     )),
-    Row("Tables of tokens and positions that only LayerNorms read",
-        [lambda s: Tables(s, nn.LayerNorm(s.d))], """
+    Row("Tables of tokens and positions that only LayerNorms read", [tables(nn.LayerNorm)], """
         P | each row's mean                | alone | 8.1
         P | one vector and each row's mean | E     | 12.1
     """, (
-        Break("the token table is also the head, and the model returns the logits, not only their softmax",
-              lambda s: Tables(s, nn.LayerNorm(s.d), tied=True),
+        Break(RETURNED, tables(nn.LayerNorm, tied=True),
               "P | each row's mean | alone\nP | each row's mean | E"),
         Break("dropout acts between the sum and the norm, in training",
-              lambda s: Tables(s, nn.Sequential(nn.Dropout(0.3), nn.LayerNorm(s.d))),
+              tables(lambda d: nn.Sequential(nn.Dropout(0.3), nn.LayerNorm(d))),
               "P | one vector in training | E"),
     )),
-    Row("An embedding's bias and a table of positions, without a class token", [Patches],
+    Row("An embedding's bias and a table of positions, without a class token", [patches],
         "b | all | P + b | measured"),
-    Row("The last norm's shift", [partial(Head, ends=same)], "β | all | b + W @ β | 6.3"),
-    Row("Head bias under softmax", [partial(Head, ends=softmax)], """
+    Row("The last norm's shift", [head(same)], "β | all | b + W @ β | 6.3"),
+    Row("Head bias under softmax", [head(softmax)], """
         b | the mean         | alone     | 12.2
         b | d + 1 directions | β         | 6.3
         β | all              | b + W @ β | 6.3
     """, (
-        Break("the loss has a z-loss term", partial(Head, ends=with_z_loss), "b | d directions | β"),
-        Break("the logits are capped", partial(Head, ends=capped), "b | d directions | β"),
-        Break("a sigmoid replaces softmax", partial(Head, ends=torch.sigmoid), "b | d directions | β"),
+        Break("the loss has a z-loss term", head(with_z_loss), "b | d directions | β"),
+        Break("the logits are capped", head(capped), "b | d directions | β"),
+        Break("a sigmoid replaces softmax", head(torch.sigmoid), "b | d directions | β"),
     )),
-    Row("Router bias", [partial(Router, weigh=softmax), partial(Router, weigh=top_two)],
-        "b | the mean | alone | 3.1", (
-        Break("the weights are sigmoids of the logits", partial(Router, weigh=torch.sigmoid), "b | stays"),
+    Row("Router bias", [router(softmax), router(top_two)], "b | the mean | alone | 3.1", (
+        Break("the weights are sigmoids of the logits", router(torch.sigmoid), "b | stays"),
     )),
 )  # fmt: skip
