@@ -1,7 +1,7 @@
 """Pair up the numbers that two models use in the same place.
 
-In attention, a place is a layer and a part (query, key, value, output), and numbers are ordered by head.
-Elsewhere, numbers are paired in the order of their use, by kind and shape.
+In attention, a place is a layer and a part (query, key, value, output), and numbers are ordered by
+head.  Elsewhere, numbers are paired in the order of their use, by kind and shape.
 """
 
 from __future__ import annotations
@@ -147,5 +147,5 @@ def _demand_as_many(what, one, other):
 def _demand_alike(what, *shapes):
     if shapes[0] != shapes[1]:
         sizes = [" x ".join(map(str, shape)) for shape in shapes]
-        raise CannotCompare(f"{what} has the width {sizes[0]} in {FIRST} and {sizes[1]} in {SECOND}: "
-                            "compare models of the same sizes")  # fmt: skip
+        widths = f"has the width {sizes[0]} in {FIRST} and {sizes[1]} in {SECOND}"
+        raise CannotCompare(f"{what} {widths}: compare models of the same sizes")

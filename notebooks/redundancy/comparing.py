@@ -4,12 +4,12 @@
     print(found)            # a sentence for each difference, and how far the outputs differ
     found.same              # whether both models compute the same, up to rounding
 
-A number is compared with the one that is used in the same place, regardless of the names of parameters
-and of how they are stored (`aligning`).  If biases differ, their difference moves the first model's
-biases to the second's.  This move is followed through every operation (`shift`) and then made,
-alone and together with the other differences, which may cancel it.  This distinguishes a key bias
-that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A redundant bias
-may still be so large that it costs digits (chapter 15).
+A number is compared with the one that is used in the same place, regardless of the names of
+parameters and of how they are stored (`aligning`).  If biases differ, their difference moves the
+first model's biases to the second's.  This move is followed through every operation (`shift`) and
+then made, alone and together with the other differences, which may cancel it.  This distinguishes a
+key bias that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A
+redundant bias may still be so large that it costs digits (chapter 15).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import nn
@@ -87,7 +86,7 @@ class Comparison:
         return "\n".join([*lines, f"Their outputs differ by {said}."])
 
 
-def compare(one, other, inputs=None):
+def compare(one: nn.Module | str, other: nn.Module | str, inputs=None) -> Comparison:
     """A `Comparison` of what two models compute in evaluation mode; neither model is changed.
 
     The models are modules, or names or folders of checkpoints, with the same layers in the same
@@ -116,8 +115,7 @@ def _calls(models, inputs):
         first = as_call(models[1], inputs)
     demand_runs(models[0], first, times=1)
     for second in (first, ((*first[0], *first[1].values()), {})):
-        like = _like(models[1])
-        if problem_of(models[1], *placed(second, like.device, like.dtype)) is None:
+        if _returned(models[1], second):
             return first, second, True
     second = first if inputs is not None else as_call(models[1], None)
     demand_runs(models[1], second, times=1)
@@ -129,7 +127,7 @@ def _like(model):
 
 
 def _returned(model, call):
-    """The tensors that a model returns when it runs in its own dtype."""
+    """The tensors that a model returns when it runs in its own dtype; none if it fails."""
     found, like = [], _like(model)
     call = placed(call, like.device, like.dtype)
     problem_of(model, *call, keep=lambda out: found.extend(tensors(out)))
@@ -182,6 +180,8 @@ class _Side:
         with self.uses:
             self.own.run(self.call)
         self.generic = self._with_other_biases()
+        self.before = self.generic.run(self.call)
+        self.plan = dead(lambda: self.generic.run(self.call))
         self.numbers = Reader(self.own, self.uses, self.generic.uses(self.call).added)
 
     def _with_other_biases(self):
@@ -191,14 +191,6 @@ class _Side:
             drawn = torch.randn(made.tensors[name].shape, generator=chance, dtype=torch.float64)
             made.tensors[name].data = drawn / 3
         return made
-
-    @cached_property
-    def before(self):
-        return self.generic.run(self.call)
-
-    @cached_property
-    def plan(self):
-        return dead(lambda: self.generic.run(self.call))
 
     def unseen(self, moves, rounding):
         """Words that say why no output depends on a move [(`Numbers`, amounts)], or None.
@@ -237,6 +229,12 @@ class _Side:
         return _apart(after, before) == 0
 
 
+def _moves(group, side, weight):
+    """A group's weighted move from first model to second, divided by its largest number."""
+    largest = max(n.values.abs().max() for p in group for n in p.both)
+    return [(p.both[side], weight * p.gap / largest) for p in group]
+
+
 class _Judge:
     """Finds the differences between two sides, and judges which of them the outputs depend on."""
 
@@ -253,6 +251,10 @@ class _Judge:
         if same and exact[0][0].shape == exact[1][0].shape:
             dtypes = " and ".join(dict.fromkeys(s.dtype for s in sides))
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
+        alike = all(p.kind == "biases" and all(p.both) for p in self.differing)
+        alike = alike and self.apart and self.apart["float64"] <= LOSS * self.rounding
+        # one side is enough if only biases differ and the outputs agree
+        self.asked = [0] if alike else [0, 1]
 
     def _differs(self, pair):
         """Whether a pair's numbers differ by more than rounding, even the rounding of long sums."""
@@ -289,9 +291,9 @@ class _Judge:
             return
         chance = torch.Generator().manual_seed(0)
         weights = 1 + torch.rand(len(groups), generator=chance, dtype=torch.float64)
-        for i, side in self._asked:
-            moves = [one for g, w in zip(groups, weights) for one in self._moves(g, i, w)]
-            said = side.unseen(moves, self.unit + self.summed)
+        for i in self.asked:
+            moves = [one for g, w in zip(groups, weights) for one in _moves(g, i, w)]
+            said = self.sides[i].unseen(moves, self.unit + self.summed)
             if said is None:
                 if len(groups) == 1:
                     self.depend.add(frozenset(groups[0]))
@@ -302,19 +304,6 @@ class _Judge:
             self.moved = max(self.moved, torch.cat([p.gap for p in group]).norm().item())
             self.unseen |= dict.fromkeys(group, group)
             self.because |= dict.fromkeys(group, said)
-
-    @property
-    def _asked(self):
-        """[(index, side)] to test: only the first if only biases differ and the outputs agree."""
-        same = all(p.kind == "biases" and all(p.both) for p in self.differing)
-        same = same and self.apart and self.apart["float64"] <= LOSS * self.rounding
-        return [*enumerate(self.sides)][: 1 if same else 2]
-
-    @staticmethod
-    def _moves(group, side, weight):
-        """A group's weighted move from first model to second, divided by its largest number."""
-        largest = max(n.values.abs().max() for p in group for n in p.both)
-        return [(p.both[side], weight * p.gap / largest) for p in group]
 
     def _what(self, pair):
         """Words for what differs, for example that only one model has these numbers."""
@@ -364,9 +353,11 @@ class _Judge:
         share, i = [math.tanh(x / 2) for x in off], off.index(max(off))
         if share[i] <= max(HARMLESS, LOSS * min(share)):
             return ""
-        return (f"; but the scores of {(FIRST, SECOND)[i]} reach {peaks[i]:.0e}, which {self.sides[i].dtype} "
-                f"rounds by {off[i]:.0e}: outputs may be wrong by {share[i]:.1g} times the spread of "
-                "the values [15.4]")  # fmt: skip
+        return (
+            f"; but the scores of {(FIRST, SECOND)[i]} reach {peaks[i]:.0e}, which "
+            f"{self.sides[i].dtype} rounds by {off[i]:.0e}: outputs may be wrong by "
+            f"{share[i]:.1g} times the spread of the values [15.4]"
+        )
 
     def _alike(self, moved, rounded):
         """Whether moved biases and rounding explain how far the float64 outputs differ."""
@@ -377,7 +368,8 @@ class _Judge:
         size = max(self.apart.values(), default=0.0)
         rounded = LOSS * self.rounding * any(p.gap.any() for p in self.pairs)
         if self.apart and not self._alike(self.moved, rounded):
-            seen = "the numbers agree, but the models use them differently (an activation, an epsilon, a mask)"
+            seen = "the numbers agree, but the models use them differently (an activation, an "
+            seen += "epsilon, a mask)"
         elif size > max(HARMLESS, LOSS * self.rounding):
             seen = "a redundant bias is so large that it costs digits"
         else:

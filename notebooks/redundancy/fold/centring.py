@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from ..shift.moves import NOISE
-from .choosing import Outcome
+from .choosing import Outcome, move_biases
 from .equality import Bench
-from .folding import finished, move_biases
+from .folding import Folded, finished
 from .moving import is_plain
 from .reading import CannotFold, Steps, followed
 
@@ -31,7 +31,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
         return super().forward(x) + self.bias
 
 
-def as_rms_norm(model, inputs=None, *, add_bias=False):
+def as_rms_norm(model: nn.Module, inputs=None, *, add_bias: bool = False) -> Folded:
     """Return a `Folded` whose model has an RMSNorm wherever the given model has a LayerNorm.
 
     ``add_bias=True`` gives a bias to a head that has none, to absorb the last norm's shift.

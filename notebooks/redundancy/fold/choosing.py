@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +22,7 @@ from ..shift.following import follow
 from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
 from ..tables import listed
 from .equality import runs
-from .reading import Steps
+from .reading import CannotFold, Steps
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
@@ -91,18 +92,24 @@ def variants(subject, calls):
         yield lambda call=call, seed=seed: subject.run(call, seed=seed)
 
 
+def move_biases(bench, kinds: Iterable[str]) -> None:
+    """Make the biases of these kinds zero, in this order, as far as possible."""
+    try:
+        Choice(bench).go(kinds)
+    except Unclear as reason:
+        raise CannotFold(
+            f"it is unclear at these inputs which biases are redundant: {reason}"
+        ) from None
+
+
 class Choice:
-    """Makes the biases of a subject zero, one piece after the other, as far as its runs allow.
+    """Makes the biases of a bench's model zero, one piece after the other, as its runs allow."""
 
-    ``digits`` is the rounding unit of the model's own dtype, ``rows`` lists what was moved, and
-    ``longest`` is the length of the longest move.
-    """
-
-    def __init__(self, subject, calls, digits):
+    def __init__(self, bench):
+        self.bench, self.subject, self.refused = bench, bench.after, {}
+        subject, calls = bench.after, bench.calls
         uses = [subject.uses(call) for call in calls]
         names = dict.fromkeys(name for one in uses for name in one.added)
-        self.subject, self.digits, self.longest = subject, digits, 0.0
-        self.rows, self.refused = [], {}
         self.run = follow(variants(subject, calls), {n: subject.tensors[n] for n in names})
         if self.run.unclear:
             raise Unclear(self.run.unclear)
@@ -130,8 +137,9 @@ class Choice:
         """{event: a mask of those numbers of a parameter that the event directly involves}."""
         return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
 
-    def go(self, pieces):
-        """Make as many of these pieces zero as possible; return what happened to them, and why."""
+    def go(self, kinds):
+        """Make as many pieces of these kinds zero as possible; record what happened, and why."""
+        pieces = [piece for kind in kinds for piece in self.pieces if piece.kind == kind]
         for step in (self._go_alone, self._go_together, self._go_in_part):
             for piece in pieces:
                 try:
@@ -140,7 +148,7 @@ class Choice:
                     self.refused[piece] = str(reason)
                 except Unclear as reason:
                     self.refused[piece] = f"it is not clear whether it can go: {reason}"
-        return [*self.rows, *(self._kept(p) for p in pieces if self._of(p).any())]
+        self.bench.rows += [self._kept(p) for p in pieces if self._of(p).any()]
 
     def _go_alone(self, piece):
         """Make zero the numbers of a piece on which no output depends."""
@@ -151,7 +159,7 @@ class Choice:
         free, some = self._directions(piece)[0], "{1} of {0} dimensions"
         if free.shape[1] == 1 and free.max() - free.min() < IN_RANGE:
             free, some = torch.ones_like(free) / len(free) ** 0.5, "its mean"
-        least = max(NOTHING, self.digits * len(free) ** 0.5)
+        least = max(NOTHING, torch.finfo(self.bench.like.dtype).eps * len(free) ** 0.5)
         self._erase(piece, free, some.format(*free.shape), least=least)
 
     def _erase(self, piece, free, some="", by="", least=0.0):
@@ -203,7 +211,7 @@ class Choice:
     def _demand_short(self, move):
         if not move.norm() <= LONGEST:
             raise Stays(f"a move of length {move.norm():.0e} would cost too many digits")
-        self.longest = max(self.longest, move.norm().item())
+        self.bench.longest = max(self.bench.longest, move.norm().item())
 
     # --- changing numbers, and reporting the changes
 
@@ -223,7 +231,7 @@ class Choice:
         zeros = int(gone.sum()) if by else 0
         some = "" if gone.all() or not by else f"{zeros} of {len(gone)} numbers"
         text = ": ".join(filter(None, (" ".join(filter(None, (some, where))), why)))
-        self.rows.append(Outcome(verdict, piece.name, piece.symbol, text, zeros, by))
+        self.bench.rows.append(Outcome(verdict, piece.name, piece.symbol, text, zeros, by))
 
     def _kept(self, piece):
         """The `Outcome` for the numbers of a piece that are still nonzero."""

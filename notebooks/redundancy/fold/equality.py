@@ -17,6 +17,7 @@ import copy
 import inspect
 import itertools
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -154,7 +155,7 @@ def demand_runs(subject, call):
             )
 
 
-def runs(subject, call, seed):
+def runs(subject: Subject, call: tuple, seed: int) -> bool:
     """Whether a model runs on these inputs and returns only finite numbers."""
     try:
         found = subject.run(call, seed=seed)
@@ -178,7 +179,7 @@ def even_chances(model):
     return model
 
 
-def apart(found, expected):
+def apart(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
     """The largest relative difference, max |a - b| / max |b|, over all pairs of output tensors.
 
     It is infinite if the shapes differ, or if an output is NaN or infinite.
@@ -190,7 +191,7 @@ def apart(found, expected):
     return max((s.nan_to_num(math.inf, math.inf).item() for s in shares), default=0.0)
 
 
-def difference(model, other, inputs):
+def difference(model: nn.Module, other: nn.Module, inputs) -> float:
     """The largest relative difference between the outputs of two models, both in float64."""
     call = in_float64(as_call(model, inputs))
     with exactly(), torch.no_grad():

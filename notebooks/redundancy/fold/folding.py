@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
 from ..models.checkpoints import NoCheckpoint, load
 from ..models.tiny import quiet
-from ..shift.freedom import Unclear
 from ..tables import grouped, starred
-from .choosing import GONE, KINDS, Choice, Outcome
+from .choosing import GONE, KINDS, Outcome, move_biases
 from .equality import Bench
 from .moving import absorb_into_weights, fuse_norms, price_of
 from .reading import CannotFold
@@ -130,18 +128,6 @@ def fold(
         if into_weights:
             absorb_into_weights(bench)
     return finished(bench, remove)
-
-
-def move_biases(bench, kinds):
-    """Make the biases of these kinds zero, in this order, as far as possible."""
-    try:
-        choice = Choice(bench.after, bench.calls, torch.finfo(bench.like.dtype).eps)
-        bench.rows += choice.go([p for kind in kinds for p in choice.pieces if p.kind == kind])
-    except Unclear as reason:
-        raise CannotFold(
-            f"it is unclear at these inputs which biases are redundant: {reason}"
-        ) from None
-    bench.longest = max(bench.longest, choice.longest)
 
 
 def finished(bench, remove=False):

@@ -95,9 +95,8 @@ def _map_before(runs, norm):
             if "batch_norm" in step.name and step.args[3] is norm.running_mean:
                 found.append(maps.get(id(run.source(step.args[0])[1])))
                 if not found[-1] or [*maps.values()].count(found[-1]) != 1:
-                    raise Stays(
-                        "no convolution or linear map that is used only once comes directly before it"
-                    )
+                    kind = "convolution or linear map that is used only once"
+                    raise Stays(f"no {kind} comes directly before it")
     if len(found) != len(runs) or len({*found}) != 1:
         raise Stays("it does not run once at these inputs")
     return found[0].rpartition(".")[0]

@@ -115,7 +115,7 @@ class OneMove(Following):
         return not self.failed
 
 
-def followed(subject, calls, change, stop=True):
+def followed(subject, calls, change: dict[str, torch.Tensor], stop=True) -> OneMove:
     """A `OneMove` that has followed a change {parameter: numbers}, scaled to numbers up to one."""
     largest = max(c.abs().max().item() for c in change.values())
     one = OneMove(subject.tensors, {n: c / largest for n, c in change.items()}, stop=stop)
@@ -123,7 +123,7 @@ def followed(subject, calls, change, stop=True):
     return one
 
 
-def changes_nothing(subject, calls, change):
+def changes_nothing(subject, calls, change: dict[str, torch.Tensor]) -> bool:
     """Whether no operation depends on a change {parameter: numbers}."""
     return not followed(subject, calls, change).failed
 

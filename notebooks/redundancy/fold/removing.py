@@ -83,18 +83,16 @@ def demand_loads_again(model):
     with tempfile.TemporaryDirectory() as folder, quiet():
         model.save_pretrained(folder)
         again = type(model).from_pretrained(folder)
-    ours, theirs = _parts(model), _parts(again)
+    ours, theirs = (
+        {f"the class of {n}": type(module) for n, module in m.named_modules()} | m.state_dict()
+        for m in (model, again)
+    )
     for name in {**ours, **theirs}:
         if not _same(name, ours.get(name), theirs.get(name)):
             raise CannotFold(
                 f"{name} would be lost: from_pretrained builds {kind} from its configuration, "
                 "which has no option for it. Save the state_dict, or fold without it"
             )
-
-
-def _parts(model):
-    """{name: a module's class, or a tensor} for all modules and tensors of a model."""
-    return {f"the class of {n}": type(m) for n, m in model.named_modules()} | model.state_dict()
 
 
 def _same(name, one, other):
