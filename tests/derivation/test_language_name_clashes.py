@@ -135,6 +135,9 @@ def test_names_that_do_not_clash_are_accepted():
         scalars("E") * A,  # no mean is printed here
     ):
         assert Derivation("T", x)
+    layer = lambda x, at=a: over(at, softmax(x @ W[at]) @ x)
+    assert line(layer(layer(A)), layer(layer(A), b)), "heads within heads"
+    assert line(layer(layer(P @ A)) - layer(layer(P @ A)), zeros(n, n))
     same = define("derivative", lambda X: X)
     assert "derivative(A)" in str(theorem(same(A), A, unfold(same)))
 
