@@ -1,12 +1,16 @@
 """Add to the site what depends on its public address, and make its notebooks run alone.
 
 If `repository.url` is set in _config.yml, pages link to the repository, open in Colab and state
-their address; if it is empty, none of this appears.  “Download this notebook” always yields the copy
-from `tools/colab.py`, which runs alone.
+their address, and the directive `{open-elsewhere}` links to Binder and to a JupyterHub; if it is
+empty, none of this appears.  “Download this notebook” always yields the copy from
+`tools/colab.py`, which runs alone.
 """
 
 from html import escape
 from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from sphinx.util.docutils import SphinxDirective
 
 from tools.addresses import PUBLISHED_BRANCH, addresses, site_address
 from tools.colab import colab_copy
@@ -15,6 +19,8 @@ DESCRIPTION = (
     "Which biases change the outputs of a transformer, and which do not? "
     "Proved for every size, measured in PyTorch, and broken where the proof breaks."
 )
+#: The notebook that Binder and a JupyterHub open first.
+FIRST = "notebooks/00-how-this-book-proves-things.ipynb"
 #: ARIA has withdrawn the role that docutils gives to each entry of the bibliography, and myst-nb
 #: gives all folded cells the same label, which hides their own labels from screen readers.
 MENDED = {
@@ -36,6 +42,26 @@ def use_address(app, config):
             "use_issues_button": True,
             "launch_buttons": {"colab_url": "https://colab.research.google.com"},
         }
+
+
+class OpenElsewhere(SphinxDirective):
+    def run(self):
+        repository, _ = addresses(Path(self.env.srcdir))
+        return self.parse_text_to_nodes(elsewhere(repository)) if repository else []
+
+
+def elsewhere(repository):
+    """Markdown with the links that open a repository's notebooks in Binder and on a JupyterHub."""
+    owner, name = repository.split("/")[-2:]
+    binder = f"https://mybinder.org/v2/gh/{owner}/{name}/HEAD?labpath={quote(FIRST, safe='')}"
+    pulled = urlencode({"repo": repository, "urlpath": f"lab/tree/{name}/{FIRST}"})
+    return (
+        f"Students who install nothing can [open the notebooks in Binder]({binder}), which starts "
+        "slowly and keeps no changes.\n\n"
+        "On a JupyterHub with nbgitpuller, this link copies the notebooks into a student's home "
+        "folder and opens the first one. Replace `HUB` by the name of your hub: "
+        f"`https://HUB/hub/user-redirect/git-pull?{pulled}`"
+    )
 
 
 def describe(app, page, template, context, doctree):
@@ -74,6 +100,7 @@ def give_copies(app, failed):
 
 
 def setup(app):
+    app.add_directive("open-elsewhere", OpenElsewhere)
     app.connect("config-inited", use_address, priority=100)
     app.connect("html-page-context", describe)
     app.connect("html-page-context", mend, priority=900)
