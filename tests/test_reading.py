@@ -39,10 +39,8 @@ def test_only_links_to_pages_for_later_have_a_ring():
     links = [f'<a href="../{page}.html">words</a>' for page in (later, core)]
     assert [reading.RING in reading.with_rings(link, core) for link in links] == [True, False]
     here = '<a class="current" href="#">this page</a>'
-    assert [reading.RING in reading.with_rings(here, page) for page in (later, core)] == [
-        True,
-        False,
-    ]
+    assert reading.RING in reading.with_rings(here, later)
+    assert reading.RING not in reading.with_rings(here, core)
 
 
 @pytest.mark.parametrize("name", sorted(name for name in GUIDE if not name.startswith("quiz-")))
@@ -67,8 +65,6 @@ def test_homework_is_about_core_pages_and_sets_the_assignment_of_the_session(num
     ]
 
 
-def test_the_syllabus_fits_on_a_page_and_its_table_has_the_sums():
-    text = GUIDE["syllabus"].replace("```{reading}\n```", reading.table())
-    assert len(re.sub(r"\]\([^)]*\)|[|\-#*`]+", " ", text).split()) <= 700
+def test_the_table_of_the_syllabus_has_the_sums():
     core = sum(map(reading.core_minutes, reading.sessions()))
     assert f"| all four | | {core} (" in reading.table()

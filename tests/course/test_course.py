@@ -64,40 +64,16 @@ def test_a_student_gets_every_question_and_no_solution(packed):
             assert not SOLVED.search(cell.source) and not has_tag(cell, "hide-cell"), name
 
 
-#: What a plan expects the class to answer, and the answer to its exit question.
-EXPECTED = re.compile(
-    r"\*Expect:\* (.+?)(?: \*Resolve:|$)|<summary>Answer</summary>(.+?)</details>", re.S
-)
-NOT_PROSE = re.compile(r"\$[^$]+\$|`[^`]+`|\]\([^)]+\)|[\[\]*“”.;:]")
-
-
-def prose(text):
-    return " ".join(re.findall(r"[a-z]+", text.lower()))
-
-
-def expected_answers():
-    """The longest run of words between formulas, links and stops in each answer of a plan."""
-    for plan in [archives.TEACHING / "lecture.md", *archives.TEACHING.glob("session-*.md")]:
-        for answer in EXPECTED.findall(plan.read_text(encoding="utf-8")):
-            runs = map(prose, NOT_PROSE.split("".join(answer)))
-            longest = max(runs, key=len)
-            if longest.count(" ") >= 3:
-                yield longest
-
-
-def all_prose(files):
-    """The words of all pages, notebooks and sources, without HTML tags."""
-    read = (
-        data.decode() for name, data in files.items() if name.endswith((".html", ".md", ".ipynb"))
-    )
-    return " | ".join(prose(re.sub(r"<[^<>]+>", " ", text)) for text in read)
+#: Signs of an answer that a plan expects from the class, or of the answer to its exit question.
+EXPECTED = re.compile(rb"\bExpect:|<summary>Answer</summary>")
 
 
 def test_a_student_gets_no_answer_that_a_plan_expects(packed):
-    answers = [*expected_answers()]
-    student, instructor = all_prose(packed["student"]), all_prose(packed["instructor"])
-    assert len(answers) >= 10 and all(answer in instructor for answer in answers)
-    assert [answer for answer in answers if answer in student] == []
+    shown = {
+        who: sum(len(EXPECTED.findall(data)) for name, data in files.items() if name[-4:] != ".zip")
+        for who, files in packed.items()
+    }
+    assert shown["student"] == 0 and shown["instructor"] >= 10
 
 
 LINK_TO_A_PLAN = re.compile(r'href="(?:[\w./]*/)?((?:lecture|grading|session-\d).html)')

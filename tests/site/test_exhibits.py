@@ -75,19 +75,14 @@ def test_attention_is_that_of_the_module(page, causal):
     assert same(shown["weights"], weights[0]) and same(shown["output"], output[0])
 
 
-@pytest.mark.parametrize("name, norm", [
-    ("batch", nn.BatchNorm1d(3)), ("layer", nn.LayerNorm(3)), ("rms", nn.RMSNorm(3, eps=1e-5)),
-])  # fmt: skip
-def test_each_norm_is_that_of_the_module(page, name, norm):
+def test_each_norm_is_that_of_the_module(page):
     X = drawn(4, 3)
-    assert same(computed(page, f"norms.{name}", X.tolist()), norm.double().train()(X))
-
-
-@pytest.mark.parametrize("groups", [1, 2, 4])
-def test_group_norm_is_that_of_the_module(page, groups):
-    Z = drawn(4, 3)
-    expected = nn.GroupNorm(groups, 4).double()(Z[None])[0]
-    assert same(computed(page, "groupNorm", Z.tolist(), groups), expected)
+    norms = {"batch": nn.BatchNorm1d(3), "layer": nn.LayerNorm(3), "rms": nn.RMSNorm(3, eps=1e-5)}
+    for name, norm in norms.items():
+        assert same(computed(page, f"norms.{name}", X.tolist()), norm.double().train()(X)), name
+    for groups in (1, 2, 4):
+        expected = nn.GroupNorm(groups, 4).double()(X[None])[0]
+        assert same(computed(page, "groupNorm", X.tolist(), groups), expected), groups
 
 
 @pytest.mark.parametrize("norm_first", [False, True])

@@ -61,17 +61,17 @@ TYPED = {
     "fused QKV": "10-attention-at-initialisation",
 }
 #: Queries about a bias, for which the first result must be the page of answers.
-ASKED = [
+ASKED = dict.fromkeys([
     "rope bias", "bias before batchnorm", "bias=False", "which bias", "qkv bias",
     "layernorm bias", "rmsnorm bias", "gpt2 bias", "bias in_proj_weight",
-]  # fmt: skip
+], "which-bias-can-go")  # fmt: skip
 #: A script that says whether the first results are on the page, or the search has finished.
 ENOUGH = f"""() => document.querySelectorAll("ul.search > li").length >= {FIRST}
     || document.querySelector(".search-summary")?.textContent.includes("finished")"""
 PAGES = "es => es.map(e => new URL(e.href).pathname.split('/').pop().replace('.html', ''))"
 
 
-def missed(page, wanted, first=FIRST):
+def missed(page, wanted, first):
     """{query: its first results} for each query whose wanted page is not among them."""
     found = {}
     for query, name in wanted.items():
@@ -84,14 +84,13 @@ def missed(page, wanted, first=FIRST):
     return found
 
 
-@pytest.mark.parametrize(("wanted", "allowed"), [(WANTED, 2), (UNSEEN, 1), (TYPED, 0)])
-def test_the_wanted_page_is_among_the_first_results(visit, wanted, allowed):
-    not_first = missed(visit("search.html"), wanted)
+@pytest.mark.parametrize(
+    ("wanted", "first", "allowed"),
+    [(WANTED, FIRST, 2), (UNSEEN, FIRST, 1), (TYPED, FIRST, 0), (ASKED, 1, 0)],
+)
+def test_the_wanted_page_is_among_the_first_results(visit, wanted, first, allowed):
+    not_first = missed(visit("search.html"), wanted, first)
     assert len(not_first) <= allowed, not_first
-
-
-def test_a_question_about_a_bias_leads_to_the_page_of_answers(visit):
-    assert missed(visit("search.html"), dict.fromkeys(ASKED, "which-bias-can-go"), first=1) == {}
 
 
 def test_a_search_names_an_unknown_word_and_uses_the_others(visit):
