@@ -36,13 +36,10 @@ def read(source, given):
         _check(node)
     names = {"__builtins__": {}, **given}
     exec(compile(tree, "the answer", "exec"), names)
-    own = {node.id for node in ast.walk(tree) if _is_target(node)}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
     own |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return {name: value for name, value in names.items() if name in own}
-
-
-def _is_target(node):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _check(node):
@@ -54,17 +51,11 @@ def _check(node):
         _refuse(node, "can assign to a name only")
     if isinstance(node, ast.FunctionDef) and node.decorator_list:
         _refuse(node, "cannot contain decorators")
-    for name in _names(node):
-        if name.startswith("_"):
+    for name in (getattr(node, part, None) for part in ("id", "name", "arg")):
+        if isinstance(name, str) and name.startswith("_"):
             _refuse(node, f"cannot use the name {name}")
     if isinstance(node, ast.Constant) and not _is_harmless(node.value):
         _refuse(node, f"cannot contain {node.value!r:.40}")
-
-
-def _names(node):
-    """The names that a node reads or makes."""
-    names = [getattr(node, part, None) for part in ("id", "name", "arg")]
-    return [name for name in names if isinstance(name, str)]
 
 
 def _is_harmless(value):
