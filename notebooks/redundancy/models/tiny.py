@@ -90,17 +90,18 @@ def _small(name, value):
 @contextlib.contextmanager
 def quiet():
     """A context that hides the logs, warnings and progress bars of the library."""
-    from transformers.utils import logging as library
-
-    logger, bars = logging.getLogger("transformers"), library.is_progress_bar_enabled()
+    logger = logging.getLogger("transformers")
     level = logger.level
-    library.disable_progress_bar()
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # also for this import, which warns in a notebook
+        from transformers.utils import logging as library
+
+        bars = library.is_progress_bar_enabled()
+        library.disable_progress_bar()
+        logger.setLevel(logging.CRITICAL)
+        try:
             yield
-    finally:
-        logger.setLevel(level)
-        if bars:
-            library.enable_progress_bar()
+        finally:
+            logger.setLevel(level)
+            if bars:
+                library.enable_progress_bar()
