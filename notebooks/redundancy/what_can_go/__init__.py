@@ -4,7 +4,7 @@ A row names a piece of architecture, says how much of each bias can go, and list
 these answers.  The decision page, the table of chapter 8b and the appendix of counts come from this
 table; a test builds each row's modules at two sizes and checks all answers.
 
-Read ``answers`` first (what a row says), then ``piece``, ``attention``, ``norms`` and ``blocks``
+Read ``answers`` first (what a row says), then ``piece``, ``attention``, ``blocks`` and ``norms``
 (what a row builds), ``rows_attention``, ``rows_weights``, ``rows_norms`` and ``rows_blocks`` (the
 rows), and last ``measuring`` (how a row is tested).
 """

@@ -67,9 +67,8 @@ class Answer:
         into, _, beside = f" {into}".partition(" beside ")
         into, _, where = into.partition(" where ")
         mode = next(words for words in MODES if much.endswith(words))
-        changes = (
-            re.split(r", (?![^(]*\))", into.strip()) if into.strip() not in ("", "alone") else []
-        )
+        into = into.strip().removeprefix("alone")
+        changes = re.split(r", (?![^(]*\))", into) if into else []
         parts = [re.fullmatch(r"(\S+)(?: ([+-] .+))?", change) for change in changes]
         return cls(
             bias.strip("()"), much.removesuffix(mode), {p[1]: p[2] or "" for p in parts},
@@ -97,10 +96,6 @@ class Answer:
     @property
     def stays(self):
         return self.much == "stays"
-
-    def goes(self):
-        """How much goes, without the name of the bias."""
-        return "nothing" if self.stays else self.much
 
     def named(self):
         """The bias in Markdown, with how much of it goes and in which mode."""
@@ -167,18 +162,13 @@ class Row:
     def answers(self):
         return read(self.text)
 
-    def answer(self, bias):
-        return next(a for a in self.answers if a.bias == bias)
-
     def _parts(self, aside):
         """The answers for what goes alone, those for what is absorbed, and words for what stays."""
         said = [a for a in self.answers if aside or not a.aside]
         whole = {a.bias for a in self.answers if a.much in ("all", "stays")}
         part = {a.bias: a for a in said if a.bias not in whole and "+" not in a.bias}
         kept = [(a.named(), a) for a in said if a.stays and not a.into]
-        kept += [
-            (f"the rest of {symbol(bias)}", replace(a, theorem=None)) for bias, a in part.items()
-        ]
+        kept += [(f"the rest of {symbol(b)}", replace(a, theorem=None)) for b, a in part.items()]
         alone = [a for a in said if not a.into and not a.stays]
         return alone, [a for a in said if a.into], kept
 
@@ -218,14 +208,8 @@ NAMED = {"c_Q": "`q_norm.bias`", "c_K": "`k_norm.bias`", "k_p": "the prefix's ke
          "b_ih": "`bias_ih`", "b_hh": "`bias_hh`", "β_ih": "the input norm's shift",
          "β_hh": "the state norm's shift", "μ": "`running_mean`", "E": "the token table",
          "P": "the position table", "b_C": "the latent's bias $b_C$", "b_R": "the rotary key's bias"}  # fmt: skip
-GREEK = {
-    "β": r"\beta",
-    "γ": r"\gamma",
-    "λ": r"\lambda",
-    "μ": r"\mu",
-    "ρ": r"\rho",
-    "ε": r"\varepsilon",
-}
+GREEK = {"β": r"\beta", "γ": r"\gamma", "λ": r"\lambda", "μ": r"\mu", "ρ": r"\rho",
+         "ε": r"\varepsilon"}  # fmt: skip
 
 
 def symbol(name):

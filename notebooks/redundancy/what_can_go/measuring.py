@@ -6,6 +6,7 @@ piece with respect to these tensors in float64, at one generic point for each pi
 
 from __future__ import annotations
 
+import functools
 from itertools import chain, count
 
 import torch
@@ -51,7 +52,7 @@ class Measured:
                 part.running_mean = part.running_var = part.num_batches_tracked = None
         self.values = module.tensors()
         self.place = {part: module.place(part) for s in symbols for part in s.split("+")}
-        self.known = {}
+        self.known = {}  # {moving factors: Jacobian}, which `Followed` fills
 
     def draw(self, seed):
         """The inputs with this number; the last one is the seed for dropout."""
@@ -64,14 +65,17 @@ class Measured:
             torch.manual_seed(seed)
             return torch.func.functional_call(self.module, values, tuple(inputs))
 
+    @functools.cached_property
+    def whole(self) -> Jacobian:
+        """The Jacobian with respect to all named tensors."""
+        # include every vector, so that the largest singular value is not that of a redundant block
+        vectors = {n: t for n, t in self.module.named_parameters() if t.dim() == 1}
+        named = {n: self.values[n] for n, _ in self.place.values()}
+        return jacobian(self.run, self.draw, vectors | named)
+
     def jacobian(self, places) -> Jacobian:
-        """The Jacobian with respect to tensors that include those at these places."""
-        if not self.known:
-            # include every vector, so that the largest singular value is not that of a redundant block
-            vectors = {n: t for n, t in self.module.named_parameters() if t.dim() == 1}
-            named = {n: self.values[n] for n, _ in self.place.values()}
-            self.known[...] = jacobian(self.run, self.draw, vectors | named)
-        return self.known[...]
+        """A Jacobian with respect to tensors that include those at these places."""
+        return self.whole
 
     def alone(self, *symbols):
         """How many directions of these tensors, taken together, are redundant."""
