@@ -91,6 +91,18 @@ VALUE = """
     b_V   | all                           | b_O + W_O @ b_V | 4.3
     (b_V) | max(0, gk − d + 1) directions | alone           | 8.1
 """
+#: In parallel blocks the network's bias goes into the output bias, and both are one constant.
+SECOND = """
+    b_2   | all      | b_O + b_2 | 8.7
+    (b_2) | the mean | alone     | 8.1
+""".rstrip()
+#: Answers for queries and keys if positions rotate a part of each head.
+PART_ROTATED = """
+    b_K   | the un-rotated part | alone beside b_V, {output} | 5.4
+    b_Q   | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t{network} where W_Q @ t = b_Q | {by}
+    (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t{network} where W_K @ t = b_K | measured
+""".rstrip()
+
 MODELS = (
     Row("Pre-norm, LayerNorm: GPT-2, OPT, BLOOM, ViT", [Block], """
         b_K | all      | alone                                     | 3.3
@@ -120,30 +132,15 @@ MODELS = (
     Row("Parallel, one LayerNorm, plain positions", [block("parallel")], """
         b_K | all | alone     | 3.3
         b_Q | all | β_1 + t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
-        b_2 | all | b_O + b_2 | 8.7
-        (b_2) | the mean | alone | 8.1
-    """.rstrip() + VALUE),
-    Row("Parallel, LayerNorm, RoPE on a part of each head: Phi",
-        [block("parallel", rotary="r")], """
-        b_K | the un-rotated part | alone beside b_V, b_O | 5.4
-        b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
-        (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_K @ t = b_K | measured
-        b_2 | all      | b_O + b_2 | 8.7
-        (b_2) | the mean | alone   | 8.1
-    """.rstrip() + VALUE),
+    """.rstrip() + SECOND + VALUE),
+    Row("Parallel, LayerNorm, RoPE on a part of each head: Phi", [block("parallel", rotary="r")],
+        PART_ROTATED.format(output="b_O", network=", b_1 - W_1 @ t", by="8.7") + SECOND + VALUE),
     Row("Parallel with two LayerNorms, RoPE on a part of each head: GPT-NeoX",
-        [block("two norms", rotary="r")], """
-        b_K | the un-rotated part | alone beside b_V, b_O | 5.4
-        b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t where W_Q @ t = b_Q | 8.4
-        (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t where W_K @ t = b_K | measured
-        b_2 | all      | b_O + b_2 | 8.7
-        (b_2) | the mean | alone   | 8.1
-    """.rstrip() + VALUE),
+        [block("two norms", rotary="r")],
+        PART_ROTATED.format(output="b_O", network="", by="8.4") + SECOND + VALUE),
     Row("Parallel, LayerNorm, RoPE on a part of each head, no output bias: GPT-J with biases",
-        [block("parallel", rotary="r", out_bias=False)], """
-        b_K | the un-rotated part | alone beside b_V, b_2 | 5.4
-        b_Q | all | β_1 + t, b_K - W_K @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_Q @ t = b_Q | 8.7
-        (b_K) | all | β_1 + t, b_Q - W_Q @ t, b_V - W_V @ t, b_1 - W_1 @ t where W_K @ t = b_K | measured
+        [block("parallel", rotary="r", out_bias=False)],
+        PART_ROTATED.format(output="b_2", network=", b_1 - W_1 @ t", by="8.7") + """
         b_V | all | b_2 + W_O @ b_V | measured
         (b_V) | max(0, gk − d + 1) directions | alone | 8.1
     """),
