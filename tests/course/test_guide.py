@@ -9,6 +9,9 @@ from unittest import mock
 
 import pytest
 
+from tools.course.assignments import SOLUTION, SOURCES
+from tools.files import read_notebook
+
 GUIDE = Path(__file__).resolve().parents[2] / "book" / "teaching"
 TYPED = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", re.DOTALL)
 STEP = re.compile(r"^\*\*Step (\d)\.?\*\*", re.MULTILINE)
@@ -52,3 +55,18 @@ def test_every_board_is_shown_with_a_description():
     boards = {path.name for path in (GUIDE / "boards").glob("*.svg")}
     shown_with_words = set(re.findall(r"!\[[^\]]{40,}\]\(boards/([\w-]+\.svg)\)", said))
     assert boards and boards == shown_with_words
+
+
+def test_the_estimated_minutes_follow_from_words_parts_and_lines():
+    rows = []
+    for path in sorted(SOURCES.glob("*.ipynb")):
+        cells = read_notebook(path).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        text = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        words = sum(len(source.split()) for source in text if not SOLUTION.search(source + "\n"))
+        solved = [found[2] for source in code if (found := SOLUTION.search(source + "\n"))]
+        count = sum(len(lines.strip().splitlines()) for lines in solved)
+        parts = sum(cell.id.endswith("-tests") for cell in cells)
+        minutes = 5 * round((words / 100 + 4 * parts + 2 * count + 20) / 5)
+        rows.append(f"| `{path.stem}` | {words} | {parts} | {count} | {minutes} |")
+    assert "\n".join(rows) in (GUIDE / "grading.md").read_text(encoding="utf-8")
