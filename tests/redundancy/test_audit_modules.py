@@ -75,12 +75,8 @@ CANCELLED = {
 def test_a_bias_that_differences_cancel_is_redundant(what):
     report = audit(Made(lambda m, x: CANCELLED[what](m.a(x)), a=nn.Linear(4, 3)), x(5, 4))
     row = report.row("a.bias")
-    assert (row.alone, row.measured, report.redundant) == (
-        3,
-        (3, 3),
-        3,
-    ) and not report.disagreements
-    assert row.answer == "can go: no operation depends on it"
+    assert (row.alone, row.measured, report.redundant) == (3, (3, 3), 3)
+    assert not report.disagreements and row.answer == "can go: no operation depends on it"
 
 
 @pytest.mark.parametrize("size, alone", [(1.0, 0), (3e-7, 0), (0.0, 1)])
@@ -144,10 +140,8 @@ def test_an_array_among_the_outputs_prevents_the_verdict_agree():
 def test_a_parameter_that_is_scaled_before_it_is_added_is_named():
     model = Made(lambda m, x: F.layer_norm(x + m.c * m.g, (4,)),
                  c=nn.Parameter(x(4)), g=nn.Parameter(x(4)))  # fmt: skip
-    assert (
-        audit(model, x(2, 4)).notes[-1]
-        == "left out, because they are changed before they are used: c and g"
-    )
+    note = audit(model, x(2, 4)).notes[-1]
+    assert note.startswith("left out, because") and note.endswith(": c and g")
 
 
 def test_whole_numbers_that_are_not_varied_are_named():

@@ -4,8 +4,7 @@ The reports that chapter 13 prints are tested with that chapter.
 """
 
 import copy
-import csv
-import io
+import functools
 import json
 import os
 from dataclasses import replace
@@ -51,8 +50,8 @@ def too_few(freedom):
 def too_many(freedom):
     """Predict, wrongly, that the query bias is redundant too."""
     size = sum(freedom.shapes.values())
-    start = [*freedom.shapes].index("self_attn.in_proj_bias")
-    start = sum([*freedom.shapes.values()][:start])
+    names = [*freedom.shapes]
+    start = sum(freedom.shapes[n] for n in names[: names.index("self_attn.in_proj_bias")])
     query = torch.eye(size, dtype=torch.float64)[:, start : start + 8]
     basis = torch.linalg.qr(torch.cat([query, freedom.dense()], 1)).Q
     return Freedom.whole(basis, freedom.shapes)
@@ -104,6 +103,11 @@ def test_a_measurement_whose_rank_is_never_clear_is_refused(monkeypatch, tmp_pat
 # --- all forms of a report agree
 
 
+@functools.cache
+def bert_report():
+    return audit(tiny("bert"))
+
+
 def test_the_report_is_the_same_in_every_form():
     report = audit(tiny("gpt2", n_layer=1))
     plain = json.loads(report.as_json())
@@ -111,10 +115,6 @@ def test_the_report_is_the_same_in_every_form():
     fields = ("name", "part", "size", "alone", "together", "verdict", "answer")
     rows = [tuple(row[f] for f in fields) for row in plain["rows"]]
     assert rows == [tuple(getattr(row, f) for f in fields) for row in report.rows]
-    lines = [*csv.DictReader(io.StringIO(report.as_csv()))]
-    assert [(x["parameter"], x["part"], int(x["alone"]), x["answer"]) for x in lines] == [
-        (row.name, row.part, row.alone, row.answer) for row in report.rows
-    ]
     shown = report._repr_markdown_()
     assert all(f"[{t}]({LINKS[t]})" in shown for row in report.rows for t in row.theorems)
     assert all(row.answer in shown for row in report.rows)
@@ -124,8 +124,8 @@ def test_the_report_is_the_same_in_every_form():
 
 
 def test_layers_share_a_line_only_if_their_answers_agree():
+    assert "encoder.layer.*.attention.self.key.bias (2 times)" in str(bert_report())
     model = tiny("bert")
-    assert "encoder.layer.*.attention.self.key.bias (2 times)" in str(audit(model))
     model.encoder.layer[1].attention.self.key.bias = None
     report = audit(model)
     assert "encoder.layer.0.attention.self.key.bias" in str(report)
@@ -140,7 +140,7 @@ BERT = {"redundant": 2 * (3 * 32 + 2) + 2 * 32 + 1, "alone": 2 * (32 + 3) + 1}
 
 
 def test_directions_are_counted_once():
-    report = audit(tiny("bert"))
+    report = bert_report()
     assert {name: getattr(report, name) for name in BERT} == BERT
     assert sum(row.together for row in report.rows) > report.redundant
 

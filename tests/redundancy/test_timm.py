@@ -43,9 +43,7 @@ def timm(tmp_path_factory):
     sys.path.insert(0, place)
     sys.meta_path.insert(0, finder)
     try:
-        import timm
-
-        yield timm
+        yield importlib.import_module("timm")
     finally:
         sys.path.remove(place)
         sys.meta_path.remove(finder)
@@ -59,21 +57,22 @@ def asked(timm, name, size=32, training=False, **given):
     return report
 
 
-#: If no norm or rotation follows a key bias, all of it can go alone; b_V can go into other biases.
-#: BEiT, EVA-02 and Swin V2 have no key bias.
-@pytest.mark.parametrize(
-    ("name", "given", "key"),
-    [
-        ("vit_tiny_patch16_224", SMALL, True),
-        ("deit_tiny_distilled_patch16_224", SMALL, True),
-        ("vit_base_patch16_siglip_224", SMALL, True),
-        ("swin_tiny_patch4_window7_224", WINDOWS, True),
-        ("beit_base_patch16_224", SMALL, False),
-        ("eva02_tiny_patch14_224", SMALL | {"img_size": 28}, False),
-        ("swinv2_tiny_window8_256", WINDOWS, False),
-    ],
-)
-def test_attention(timm, name, given, key):
+#: {model: (its small sizes, whether it has a key bias)}
+ATTENTION = {
+    "vit_tiny_patch16_224": (SMALL, True),
+    "deit_tiny_distilled_patch16_224": (SMALL, True),
+    "vit_base_patch16_siglip_224": (SMALL, True),
+    "swin_tiny_patch4_window7_224": (WINDOWS, True),
+    "beit_base_patch16_224": (SMALL, False),
+    "eva02_tiny_patch14_224": (SMALL | {"img_size": 28}, False),
+    "swinv2_tiny_window8_256": (WINDOWS, False),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(timm, name):
+    """Without a norm or rotation of keys, b_K can go alone; b_V can go into other biases."""
+    given, key = ATTENTION[name]
     report = asked(timm, name, size=given["img_size"], **given)
     keys = [row for row in report.rows if row.bias == "b_K"]
     values = [row for row in report.rows if row.bias == "b_V"]

@@ -36,11 +36,12 @@ from .tiny import quiet
 SMALL_ENOUGH, STILL_SMALL = 300_000, 5_000_000
 #: Every number of layers below this is tried before all layers are kept.
 DEEPEST = 16
-#: The search ends when no inputs were found for this number of small models.
-MISSES = 8
+#: The search ends when no inputs were found for the first number of small models; after the second
+#: number of trials, it is content with a model that runs and has other null spaces.
+MISSES, ENOUGH = 8, 5
 #: Plans: (least number of heads, least width of a part of a head), from small to large.  With all
 #: heads, all widths are divided by the same number.
-PLANS = ((2, 8), (4, 8), (64, 8), (2, 16), (2, 32))
+PLANS = ((2, 8), (4, 8), (2, 16), (2, 32), (64, 8))
 #: Attributes of a module that describe its position or how it is run, not what it does.
 PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token_id|name_or_path")
 #: Matrices whose names match this are maps; other matrices are tables.
@@ -116,6 +117,8 @@ def _smallest(config, kind, full, seed):
     for narrow in _plans(config, kind, fields, wanted, sizes):
         if narrow in tried:
             continue
+        if len(tried) >= ENOUGH and best and best[0]:
+            break
         tried.append(narrow)
         try:
             small = _config_like(config, narrow)

@@ -37,7 +37,7 @@ KINDS = {
     "image": r"(image|img|crop|spec|input|patch|window|unit)_sizes?(_per_stage)?$",
 }
 #: {kind: the largest value that its numbers have in a small model}.
-MOST = {"one": 1, "top": 2, "groups": 2, "experts": 4, "vocabulary": 64, "positions": 64}
+MOST = {"one": 1, "top": 2, "groups": 2, "experts": 4, "vocabulary": 64, "positions": 128}
 #: The first of these fields in a configuration is the width of the stream or, in HEAD, of a head.
 STREAM = """hidden_size d_model n_embd embed_dim hidden_sizes embed_dims dim emb_dim hidden_dim
 embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".split()
@@ -167,8 +167,8 @@ def narrower(fields, sizes: set[int] | None, few: int, width: int) -> dict:
     """{path: new value} of the numbers that change.
 
     ``few`` is the least number of heads, and ``width`` the least width of a head.  A number of kind
-    "width" changes only if it is in ``sizes``, the sizes of the full model's parameters, unless
-    ``sizes`` is None.
+    "width" changes only if it is in ``sizes``, the sizes of the full model's parameters, or if
+    ``sizes`` is None.  If ``sizes`` is empty, images stay as large as they are, too.
     """
     parts = [Part(found, few, width) for found in parts_of(fields)]
     small, made = Widths(), {}
@@ -176,7 +176,7 @@ def narrower(fields, sizes: set[int] | None, few: int, width: int) -> dict:
         small.add(part)
     for part in parts:
         made |= {n.path: part.size(n, small, sizes) for n in part.found}
-        made |= dict(part.of_heads(made, small)) | dict(part.images())
+        made |= dict(part.of_heads(made, small)) | dict(part.images() if sizes != set() else ())
         made |= dict(part.factors(_at(fields, part.found[0].part)))
     tokens, most = [n for n in numbers(fields) if n.kind == "token"], MOST["vocabulary"]
     large = sorted({n.value for n in tokens if n.value >= most})
