@@ -11,7 +11,7 @@ import pytest
 from derivation.checks import start
 from redundancy import as_rms_norm, audit, fold
 from redundancy.models.tiny import some_inputs, tiny
-from redundancy.precision import generic_copy
+from redundancy.precision import float64_copy, with_every_bias_random
 from small_notebooks import nbval, written
 
 from tests.pretended_device.device import Operations, install
@@ -47,7 +47,7 @@ def answer(ask, model, device):
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("name", ["gpt2", "t5", "gpt_oss"])
 def test_answers_are_the_same_on_the_device(ask, name):
-    model = generic_copy(tiny(name))
+    model = with_every_bias_random(float64_copy(tiny(name)))
     on_the_device = copy.deepcopy(model).to(DEVICE)
     before = Operations.count
     assert answer(ask, on_the_device, DEVICE) == answer(ask, model, "cpu")
@@ -55,7 +55,7 @@ def test_answers_are_the_same_on_the_device(ask, name):
 
 
 def test_inputs_and_folded_models_are_on_the_model_s_device():
-    model = generic_copy(tiny("gpt2")).to(DEVICE)
+    model = with_every_bias_random(float64_copy(tiny("gpt2"))).to(DEVICE)
     assert not audit(model).disagreements
     assert {parameter.device.type for parameter in fold(model).model.parameters()} == {DEVICE.type}
 
