@@ -126,8 +126,8 @@ def _elsewhere(one, other):
     _demand_as_many("matrices outside attention", *matrices)
     for both in zip(*matrices):
         _demand_alike(_named(both), *(n.values.shape for n in both))
-    shapes = [[(n.kind, n.values.shape) for n in some] for some in (one, other)]
-    for tag, a, b, c, d in SequenceMatcher(None, *shapes, autojunk=False).get_opcodes():
+    first, second = ([(n.kind, n.values.shape) for n in some] for some in (one, other))
+    for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         mine, theirs = one[a:b], other[c:d]
         if tag != "equal":
             mine, theirs = mine + [None] * len(theirs), [None] * len(mine) + theirs

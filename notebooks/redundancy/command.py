@@ -20,6 +20,7 @@ import json
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -108,7 +109,7 @@ def _module(place):
     sys.path.insert(0, str(Path(place).parent.resolve() if place.endswith(".py") else Path.cwd()))
     if not place.endswith(".py"):
         return importlib.import_module(place)
-    spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+    spec: Any = importlib.util.spec_from_file_location(Path(place).stem, place)
     sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -129,8 +129,8 @@ def _like(model):
 def _returned(model, call):
     """The tensors that a model returns when it runs in its own dtype; none if it fails."""
     found, like = [], _like(model)
-    call = placed(call, like.device, like.dtype)
-    problem_of(model, *call, keep=lambda out: found.extend(tensors(out)))
+    args, kwargs = placed(call, like.device, like.dtype)
+    problem_of(model, args, kwargs, keep=lambda out: found.extend(tensors(out)))
     return found
 
 
@@ -252,7 +252,7 @@ class _Judge:
             dtypes = " and ".join(dict.fromkeys(s.dtype for s in sides))
             self.apart = {dtypes: _apart(*given), "float64": _apart(*exact)}
         alike = all(p.kind == "biases" and all(p.both) for p in self.differing)
-        alike = alike and self.apart and self.apart["float64"] <= LOSS * self.rounding
+        alike = alike and bool(self.apart) and self.apart["float64"] <= LOSS * self.rounding
         # one side is enough if only biases differ and the outputs agree
         self.asked = [0] if alike else [0, 1]
 

@@ -90,7 +90,7 @@ def tensors(outputs):
             return [1 * torch.view_as_real(outputs.resolve_conj())]
         return [outputs if outputs.is_floating_point() else outputs.double()]
     if hasattr(outputs, "to_tuple"):
-        inside = [value for name, value in outputs.items() if not INNER.search(name)]
+        inside: Iterable = [v for name, v in outputs.items() if not INNER.search(name)]
     elif hasattr(outputs, "items"):
         inside = outputs.values()
     elif isinstance(outputs, Iterable) and not isinstance(outputs, str):
@@ -119,7 +119,8 @@ def demand_runs(model, call, times=2):
     """Raise WrongInputs unless the model runs and returns finite numbers, the same in every run."""
     found, name = [], type(model).__name__
     for _ in range(times):
-        if problem := problem_of(model, *fresh(call), keep=lambda out: found.append(tensors(out))):
+        args, kwargs = fresh(call)
+        if problem := problem_of(model, args, kwargs, keep=lambda out: found.append(tensors(out))):
             raise WrongInputs(
                 f"{name} does not run on these inputs: {first_line(problem)}"
             ) from problem

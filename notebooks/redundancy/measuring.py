@@ -105,8 +105,8 @@ class Measurement:
 
     def _more(self, wanted):
         """Further rows of the Jacobian; one input makes at most half as many as parameters."""
-        found = []
-        while (left := wanted - sum(map(len, found))) > 0:
+        found: list[torch.Tensor] = []
+        while (left := wanted - sum(len(rows) for rows in found)) > 0:
             found += self._rows(min(left, math.ceil(self.size / 2)))
         return torch.cat(found)
 

@@ -150,6 +150,7 @@ def jacobian(
     if isinstance(function, nn.Module):
         parameters = dict(function.named_parameters()) if parameters is None else parameters
         function = functools.partial(_called, function)
+    assert parameters is not None, "the parameters of a function are given"
     for name, value in parameters.items():
         if value.dtype != torch.float64:
             raise ValueError(

@@ -95,7 +95,7 @@ class Subject:
     def renew(self):
         """Read ``tensors`` from the model; call this again after changing a module."""
         means = () if self.training else self.model.named_buffers()
-        self.tensors = dict(self.model.named_parameters())
+        self.tensors: dict[str, torch.Tensor] = dict(self.model.named_parameters())
         self.tensors |= {n: b for n, b in means if "running_mean" in n}
 
     def twin(self):
@@ -159,8 +159,8 @@ def _inject(model):
     for name, module in model.named_modules():
         maps = nn.Linear | nn.modules.conv._ConvNd
         if isinstance(module, maps) and getattr(module, "bias", 0) is None:
-            size = getattr(module, "out_features", None) or module.out_channels
-            weight = module.weight
-            module.bias = nn.Parameter(weight.new_zeros(size), requires_grad=False)
+            size = getattr(module, "out_features", 0) or getattr(module, "out_channels", 0)
+            zeros = module.weight.new_zeros(size)
+            module.bias = nn.Parameter(zeros, requires_grad=False)
             made.append(f"{name}.bias" if name else "bias")
     return tuple(made)

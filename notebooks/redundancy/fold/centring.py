@@ -88,8 +88,8 @@ def _because(bench, heard):
     if not (heard := [name for name in heard if every[name].dim() > 1]):
         return ": part of it is not the output of a matrix"
     tied = [n for n, p in every.items() if p is every[heard[0]] and n != heard[0]]
-    tied = f", which is tied to {', '.join(tied)}: untie it" if tied else ""
-    return f": not only LayerNorms depend on the mean of {heard[0]}{tied}"
+    also = f", which is tied to {', '.join(tied)}: untie it" if tied else ""
+    return f": not only LayerNorms depend on the mean of {heard[0]}{also}"
 
 
 def replace_norms(model):

@@ -254,7 +254,7 @@ class Choice:
         numbers = piece.index.nonzero()[:, 0][mask]
         met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
         met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
-        event = max(met, key=met.get, default=None)
+        event = max(met, key=met.__getitem__, default=None)
         theorem = f" [{event.theorem}]" if event and event.theorem else ""
         return f"{event.words}{theorem}" if event else ""
 

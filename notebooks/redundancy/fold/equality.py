@@ -18,6 +18,7 @@ import inspect
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -49,7 +50,7 @@ class Bench:
     def __init__(self, model, inputs, inject=False):
         try:
             self.model = unwrapped(model)
-            self.like = next(self.model.parameters(), None)
+            self.like: Any = next(self.model.parameters(), None)
             if self.like is None:
                 raise ValueError(f"{type(self.model).__name__} has no parameters")
             call = placed(in_float64(as_call(self.model, inputs)), "cpu")
@@ -219,7 +220,7 @@ def _longer(call, axis, size):
 def _other_arguments(model, args, kwargs):
     """Yield inputs by name: padded, with an encoder's states, and with one argument left out."""
     try:
-        accepted = inspect.signature(model.forward).parameters
+        accepted = dict(inspect.signature(model.forward).parameters)
     except (TypeError, ValueError):  # a scripted module has no signature
         accepted = {}
     batch, config = dict(zip(accepted, args)) | kwargs, getattr(model, "config", None)

@@ -60,7 +60,7 @@ class Folded:
         """
         demand_loads_again(self.model)
         with quiet():
-            self.model.save_pretrained(folder)
+            self.model.save_pretrained(folder)  # type: ignore[operator]  # of transformers
 
     def __str__(self):
         lines = [*_table([*self.moved, *self.kept, *self.refused])]
@@ -68,7 +68,7 @@ class Folded:
 
     def _counts(self):
         """Say how many numbers are now zero, by destination, and how many biases can be deleted."""
-        zeros = Counter()
+        zeros: Counter = Counter()
         for row in self.moved:
             zeros[row.constant, row.by] += row.zeros
         said = [f"{n} of {constant} ({by})" for (constant, by), n in zeros.items() if n]
@@ -76,7 +76,8 @@ class Folded:
             yield f"{zeros.total()} numbers are now zero: " + ", ".join(said)
         if priced := [row for row in self.moved if row.price]:
             yield price_of(priced, next(self.model.parameters()).dtype)
-        numbers, size = (sum(r[i] for r in self.removable) for i in (1, 2))
+        numbers = sum(count for _, count, _ in self.removable)
+        size = sum(size for *_, size in self.removable)
         if numbers:
             what = "taken out" if self.removed else "remove=True would take out"
             yield f"{what}: {len(self.removable)} biases, {numbers} numbers, {size} bytes"

@@ -64,7 +64,7 @@ def _fuse(bench, runs, path, norm):
     module = bench.after.model.get_submodule(place)
     if not isinstance(module, nn.Linear | nn.modules.conv._ConvNd):
         raise Stays(f"{place} is neither a convolution nor a linear map of PyTorch")
-    if getattr(module, "transposed", False) and module.groups > 1:
+    if getattr(module, "transposed", False) and getattr(module, "groups", 1) > 1:
         raise Stays(f"{place} is transposed and has groups")
     if new := module.bias is None:
         module.bias = nn.Parameter(torch.zeros_like(norm.running_mean), requires_grad=False)
@@ -88,7 +88,7 @@ def _fuse(bench, runs, path, norm):
 
 def _map_before(runs, norm):
     """The path of the map whose result a norm reads; raises Stays unless map and norm run once."""
-    found = []
+    found: list = []
     for run in runs:
         maps = {id(s): run.named(s, WEIGHT[s.name]) for s in run.steps if s.name in WEIGHT}
         for step in run.steps:

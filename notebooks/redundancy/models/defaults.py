@@ -22,7 +22,7 @@ _RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 #: With two stages and a small image, an audit takes seconds; the first layer stays the same.
 _WINDOWS = {"depths": [2, 2], "num_heads": [3, 6], "image_size": 56}
 #: {architecture: the fields that differ from its default configuration}.
-GIVEN = {
+GIVEN: dict[str, dict] = {
     "swin": _WINDOWS,
     "swinv2": _WINDOWS,
     "deberta": _RELATIVE,

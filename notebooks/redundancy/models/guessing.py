@@ -211,9 +211,9 @@ def suitable_inputs(model, batch=2, tokens=7, seed=0) -> dict[str, torch.Tensor]
             for longer in _with_places(inputs, str(problem), model.config):
                 if not problem_of(probe, (), longer):
                     return longer
-            problem = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-            reason = problem if not reason or "missing" in reason else reason
-            missed = [n for n in takes if re.search(rf"\b{n}\b", problem, re.IGNORECASE)]
+            said = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+            reason = said if not reason or "missing" in reason else reason
+            missed = [n for n in takes if re.search(rf"\b{n}\b", said, re.IGNORECASE)]
             waiting[:0] = [[*names, more] for more in missed if more not in names][:2]
     raise NoInputs(
         f"no inputs can be made up for {type(model).__name__}"
@@ -231,7 +231,7 @@ def _with_places(inputs, problem, config):
     names = said and (f"{said[1].lower()}_token_id", f"{said[1].lower()}_token_index")
     token = next((t for n in names or () if (t := getattr(config, n, None)) is not None), None)
     words = inputs.get("input_ids")
-    if token is None or words is None or words.ndim != 2:
+    if said is None or token is None or words is None or words.ndim != 2:
         return
     width = getattr(config.get_text_config(), "hidden_size", 1)
     for features in (int(said[2]), int(said[2]) // width):

@@ -113,7 +113,8 @@ def _smallest(config, kind, full, seed):
     """
     fields, wanted, maps = plain_fields(config), signature(full), null_spaces(full)
     sizes = {n for p in full.parameters() for n in p.shape}
-    tried, best, reason, misses = [], (), "", 0
+    tried, reason, misses = [], "", 0
+    best: tuple = ()
     for narrow in _plans(config, kind, fields, wanted, sizes):
         if narrow in tried:
             continue
@@ -135,7 +136,7 @@ def _smallest(config, kind, full, seed):
             reason = reason or first_line(problem)
             continue
         if rank > best[:2]:
-            best = (*rank, Shrunk(model, tuple(_changes("", fields, narrow)), unlike))
+            best = *rank, Shrunk(model, tuple(_changes("", fields, narrow)), unlike)
         misses += not rank[0]
         if all(rank) or misses == MISSES:
             break

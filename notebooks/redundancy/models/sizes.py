@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 from bisect import bisect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -95,7 +96,9 @@ def numbers(fields, path=(), part=()):
     if isinstance(fields, dict):
         part = path if "model_type" in fields else part
         labels = ("id2label", "label2id")
-        items = [(k, v) for k, v in fields.items() if isinstance(k, str) and k not in labels]
+        items: Iterable = [
+            (k, v) for k, v in fields.items() if isinstance(k, str) and k not in labels
+        ]
     else:
         items = enumerate(fields)
     for key, value in items:
@@ -302,8 +305,8 @@ class Part:
                 if new and not rest and every % whole == 0:
                     yield n.path, new
         ends = itertools.accumulate((n.value for n in self.sections), initial=0)
-        ends = itertools.pairwise(round(end / self.divisor) for end in ends)
-        for n, (begin, end) in zip(self.sections, ends):
+        narrow = itertools.pairwise(round(end / self.divisor) for end in ends)
+        for n, (begin, end) in zip(self.sections, narrow):
             yield n.path, end - begin
 
     def factors(self, fields):
@@ -349,7 +352,7 @@ def ratios(fields) -> set[tuple]:
     They say whether a number of heads is 1 and how it compares with the first such number, what
     ratios the parts of a head have, and which streams are wider than a head.
     """
-    found = set()
+    found: set[tuple] = set()
     for part in parts_of(fields):
         head, heads = Part(part, 2, 8).head, [n for n in part if n.kind == "heads" and n.value > 0]
         found |= {(n.path, n.value > head) for n in part if n.name in STREAM}

@@ -40,7 +40,7 @@ _SOUND = {
     "num_conv_pos_embedding_groups": 2,
 }
 _WINDOWS = {"embed_dim": 16, "num_heads": [2, 4], "depths": [1, 1], "window_size": 2}
-BESIDES = {
+BESIDES: dict[str, dict] = {
     **dict.fromkeys(("wav2vec2", "hubert", "wavlm", "unispeech", "data2vec-audio"), _SOUND),
     **dict.fromkeys(("swin", "swinv2", "donut-swin"), _WINDOWS),
     "whisper": {"max_source_positions": 8},

@@ -8,8 +8,9 @@ If an operation has no rule, every parameter whose shift arrives there becomes u
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -44,7 +45,7 @@ class Call:
     """One call of an operation: the arguments before it ran, their shifts, and the results."""
 
     name: str
-    op: object
+    op: Any
     args: tuple
     kwargs: dict
     outs: list
@@ -59,7 +60,7 @@ class Call:
         leaves = tree_leaves((self.args, self.kwargs))
         return list({id(a): a for a in leaves if id(a) in self.shifts}.values())
 
-    def rerun(self, others):
+    def rerun(self, others: dict) -> Any:
         """The result of the operation with other arguments, {place: argument}."""
         args = [others.get(place, a) for place, a in enumerate(self.args)]
         return self.op(*args, **self.kwargs)
@@ -86,7 +87,8 @@ class Following(TorchDispatchMode):
         self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.aliases = {}
         self.faint, only, self.pending, self.doubts = False, Group(1), [], []
-        self.plan, self.idle = iter(()), False  # plan: what `dead` returns
+        self.plan: Iterator = iter(())  # what `dead` returns
+        self.idle = False
         for name, p in parameters.items():
             self._know(p)
             if self.exact:
@@ -143,7 +145,7 @@ class Following(TorchDispatchMode):
         if not self.exact:
             self.products.append((shift, other, product))
             return Shift()
-        (group, a), (_, b) = *shift.blocks.items(), *other.blocks.items()
+        [(group, a)], [b] = shift.blocks.items(), other.blocks.values()
         return Shift({group: Block(product(a.values[0], b.values[0])[None], a.peak * b.peak)})
 
     def _label(self, event, group, touched):

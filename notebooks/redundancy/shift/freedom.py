@@ -81,7 +81,8 @@ class Family:
         shape = sum(sizes.values()), sum(g.size for g in groups)
         entries = [(i + starts[n], j + columns[g], m[i, j]) for n in matrices
                    for g, m in matrices[n].items() for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
-        parts = _parts(*map(torch.cat, zip(*entries)), shape, starts, sizes) if entries else ()
+        found = [*map(torch.cat, zip(*entries))]
+        parts = _parts(found, shape, starts, sizes) if entries else ()
         places = {n: torch.arange(size) + starts[n] for n, size in sizes.items()}
         return cls(None, places, list(parts))
 
@@ -103,9 +104,11 @@ class Family:
         return sum(part.basis.shape[1] for part in self.parts)
 
 
-def _parts(row, column, value, shape, starts, sizes):
+def _parts(entries, shape, starts, sizes):
     """Yield the parts of a sparse basis: its components, with small components joined."""
-    mine, theirs, pieces = *components(row, column, *shape), [([], [])]
+    row, column, value = entries
+    mine, theirs = components(row, column, *shape)
+    pieces: list[tuple] = [([], [])]
     for rows, columns in zip(mine, theirs):
         if len(pieces[-1][0]) > CHUNK:
             pieces.append(([], []))
@@ -211,7 +214,7 @@ class Freedom:
                 numbers, rows = part.chosen(name, index)
                 own = part.basis[rows] @ _inside(part, (name, index))
                 free[numbers] = own @ (own.T @ rest[numbers])
-        return [{name: t / max(t.abs().max(), NOTHING)} for t in (free, rest - free)]
+        return [{name: t / t.abs().max().clamp(min=NOTHING)} for t in (free, rest - free)]
 
     def absorbers(self, name, index=..., order=()):
         """A small set of parameters that can compensate every move that `together` counts.

@@ -212,7 +212,8 @@ class Uses(TorchDispatchMode):
         if name in ("_softmax", "_safe_softmax"):
             self._softmax(args, outs[0])
         elif factors_of(name, args)[0] is not None:
-            self._product(name, *factors_of(name, args), outs[0])
+            first, second = factors_of(name, args)
+            self._product(name, first, second, outs[0])
         elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
             first = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]
             kinds = [self.kinds[a] for a in first if a in self.kinds]

@@ -69,9 +69,9 @@ class Answer:
         mode = next(words for words in MODES if much.endswith(words))
         into = into.strip().removeprefix("alone")
         changes = re.split(r", (?![^(]*\))", into) if into else []
-        parts = [re.fullmatch(r"(\S+)(?: ([+-] .+))?", change) for change in changes]
+        parts = [change.partition(" ") for change in changes]
         return cls(
-            bias.strip("()"), much.removesuffix(mode), {p[1]: p[2] or "" for p in parts},
+            bias.strip("()"), much.removesuffix(mode), {symbol: by for symbol, _, by in parts},
             theorem if theorem[:1].isdigit() else None, where,
             tuple(filter(None, beside.split(", "))), MODES[mode], bias.startswith("("),
         )  # fmt: skip
@@ -230,8 +230,8 @@ def tex(expression):
 
 def maths(words):
     """The words of a count, with formulas in LaTeX."""
-    formula = re.match(r"(the direction )?(.*?)( directions)?$", words)
-    if not (formula[1] or formula[3]):
+    before, formula, behind = re.findall(r"^(the direction )?(.*?)( directions)?$", words)[0]
+    if not (before or behind):
         return words
-    letters = tex(formula[2]).replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
-    return f"{formula[1] or ''}${letters}${formula[3] or ''}"
+    letters = tex(formula).replace("−", "-").replace("max(", r"\max(").replace("min(", r"\min(")
+    return f"{before}${letters}${behind}"

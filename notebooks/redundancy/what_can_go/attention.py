@@ -194,7 +194,7 @@ class GatedOutput(Attention):
         super().__init__(sizes)
         self.map = nn.Linear(sizes.d, sizes.d)
 
-    def forward(self, x):
+    def forward(self, x, memory=None):
         return super().forward(x) * torch.sigmoid(self.map(x))
 
 
@@ -289,7 +289,7 @@ class Latent(Attention):
         self.norm_c = norm(narrow) if norm else nn.Identity()
         self.k, self.v = nn.Linear(narrow, wide), nn.Linear(narrow, wide)
 
-    def forward(self, x):
+    def forward(self, x, memory=None):
         s, latent = self.sizes, self.norm_c(self.latent(x))
         plain, turned = self.q(x).split([s.h * s.k, s.h * s.r], -1)
         turned = rotate(turned.unflatten(-1, (s.h, s.r)).transpose(1, 2), s.r)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from itertools import chain, count
+from typing import Any
 
 import torch
 from torch import nn
@@ -49,7 +50,8 @@ class Measured:
         self.module = module.train(mode == "train")
         for part in module.modules() if mode == "train" else ():
             if getattr(part, "running_mean", None) is not None:
-                part.running_mean = part.running_var = part.num_batches_tracked = None
+                for statistic in ("running_mean", "running_var", "num_batches_tracked"):
+                    setattr(part, statistic, None)
         self.values = module.tensors()
         self.place = {part: module.place(part) for s in symbols for part in s.split("+")}
         self.known = {}  # {moving factors: Jacobian}, which `Followed` fills
@@ -60,10 +62,10 @@ class Measured:
 
     def run(self, values, *inputs):
         """The outputs for these values of some tensors."""
-        *inputs, seed = inputs
+        *given, seed = inputs
         with torch.random.fork_rng(devices=[]), DifferentiableStatistics():
             torch.manual_seed(seed)
-            return torch.func.functional_call(self.module, values, tuple(inputs))
+            return torch.func.functional_call(self.module, values, tuple(given))
 
     @functools.cached_property
     def whole(self) -> Jacobian:
@@ -114,7 +116,7 @@ class Measured:
 
     def surgery(self, answer: Answer):
         """The shifts that set the bias to zero and change the parameters that absorb it."""
-        known = {**self.module.symbols(), **FUNCTIONS}
+        known: dict[str, Any] = {**self.module.symbols(), **FUNCTIONS}
         if answer.where:
             matrix, vector = answer.where.split(" @ t = ")
             known["t"] = torch.linalg.lstsq(known[matrix], known[vector][:, None]).solution[:, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import torch
 from torch import nn
@@ -53,7 +54,8 @@ class LayerNormLSTM(Piece):
 
     def forward(self, x):
         h = c = x.new_zeros(len(x), self.f)
-        outputs, cell = [], self.cell
+        outputs: list = []
+        cell: Any = self.cell
         for token in x.unbind(1):
             given = nn.functional.linear(token, cell.weight_ih_l0, cell.bias_ih_l0)
             kept = nn.functional.linear(h, cell.weight_hh_l0, cell.bias_hh_l0)
@@ -73,7 +75,7 @@ def behind(norm=nn.LayerNorm, others=(), residual=False, dropout=0.0):
     """A norm with a shift, then a linear map, and one more map for each entry of ``others``."""
 
     def build(s):
-        maps = {"map": nn.Linear(s.d, s.f)}
+        maps: dict[str, nn.Module] = {"map": nn.Linear(s.d, s.f)}
         maps |= {name: nn.Linear(s.d, s.f, bias) for name, bias in zip(("other", "third"), others)}
         maps |= {"same": nn.Identity()} if residual else {}
         return Chain(s, norm=norm(s.d), dropout=nn.Dropout(dropout), maps=Beside(maps))

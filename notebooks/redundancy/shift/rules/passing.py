@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -18,7 +19,7 @@ def _chosen(mask, other):
 
 #: {operation: a function of its arguments that returns {place of an argument: its factor}}.
 #: The result is the sum of these arguments, each multiplied by its factor.
-FACTORS = {
+FACTORS: dict[str, Callable] = {
     **dict.fromkeys(
         "alias detach clone contiguous positive lift_fresh lift _to_copy expand".split(),
         lambda x, *_, **__: {0: 1},
