@@ -1,4 +1,4 @@
-"""On published modules, the calculus of shifts agrees with the Jacobian and with finite moves."""
+"""On published modules, the rules of the shift calculus agree with the Jacobian and with finite moves."""
 
 import copy
 from itertools import count, islice
