@@ -1,4 +1,4 @@
-"""What makes the pages: extensions of Sphinx, and the programs that print and search them.
+"""What makes the pages: extensions of Sphinx, and the programs that print them.
 
 `_config.yml` names this room alone as an extension; `setup` sets up those that are listed below, in
 this order.  `make book` needs nothing else; `print_pdf` and `live_assets` are commands.

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F_
 from torch import nn
 
-from .cases import D, F, case, drawn, made, numbers
+from .cases import D, F, case, drawn, made, numbers, zeros
 
 
 def images(batch, channels, size):
@@ -91,6 +91,17 @@ for mode in ("eval", "train"):
     case(f"DCGAN: generator, {mode}", numbers((3, 5, 1, 1)), 6 + 4, mode)(generator)
     # phi1's and rho1's biases move into the norms, and phi2's moves into rho1's
     case(f"Deep Sets with BatchNorm: mean, {mode}", sets, D + F + D, mode)(lambda: deep_sets(True))
+
+
+# the map, the shift of its norm and the shift behind it all add a constant: one of three stays
+@case("the running mean, read after it was updated", sets, 2 * D, "train")
+@made(lambda: dict(map=nn.Linear(3, D), norm=nn.BatchNorm1d(D), shift=zeros(D)))
+def reads_its_running_mean(self, x):
+    y = self.map(x).flatten(0, 1)
+    normed = self.norm(y) + self.norm(2 * y)  # cancels the map's bias, but its mean moves, twice
+    return normed + self.norm.running_mean + self.shift
+
+
 # phi2's bias stays: a sum of n elements contains it n times, and n differs from set to set
 case("Deep Sets with BatchNorm: sum", sets, D + F)(lambda: deep_sets(False))
 
