@@ -102,35 +102,35 @@ def _context(g, rows, columns):
     return g.choice(around)
 
 
-def _reordered(g, x, line):
+def _reordered(g, x):
     if x.operation in (ops.SUM_OF, ops.HADAMARD):
         return x.rebuilt(g.sample(x.args, len(x.args)))
 
 
-def _multiplied_out(g, x, line):
+def _multiplied_out(g, x):
     if x.operation is ops.PRODUCT_OF:
         for k, y in enumerate(x.args):
             if y.operation is ops.SUM_OF:
                 return plus(*[product(*x.args[:k], z, *x.args[k + 1 :]) for z in y.args])
 
 
-def _transposed_inside(g, x, line):
+def _transposed_inside(g, x):
     if x.operation is ops.TRANSPOSE and x.args[0].operation in (ops.PRODUCT_OF, ops.SUM_OF):
         args = [y.T for y in x.args[0].args]
         return product(*args[::-1]) if x.args[0].operation is ops.PRODUCT_OF else plus(*args)
 
 
-def _and_back(g, x, line):
+def _and_back(g, x):
     P, A = permutation("Σ", x.axes[0]), letter(*x.axes)
     return g.choice((x.T.T, 2 * x - x, P.T @ P @ x, x + A - A))
 
 
-def _with_a_neutral(g, x, line):
+def _with_a_neutral(g, x):
     left, right = map(identity, x.axes)
     return g.choice((left @ x, x @ right, hadamard(x, ones(*x.axes)), x + zeros(*x.axes)))
 
 
-#: Functions of (random generator, x, its line) that return an expression equal to x, or None.
+#: Functions of (random generator, x) that return an expression equal to x, or None.
 REWRITES = (_reordered, _multiplied_out, _transposed_inside, _and_back, _with_a_neutral)
 
 
@@ -149,58 +149,83 @@ def replaced_at(x, place, new):
     return x.rebuilt([*x.args[:k], replaced_at(x.args[k], rest, new), *x.args[k + 1 :]])
 
 
-def changed(g, line, changes, tries=40):
-    """The line with a random part of its claim changed; NoLine if no change fits."""
+def changed(g, x, changes, tries=40):
+    """(x with a random sub-expression changed, name of the change); NoLine if no change fits."""
     for _ in range(tries):
-        change, (path, y) = g.choice(changes), g.choice(list(places(line.claim)))
-        new = change(g, y, line)
+        change, (path, y) = g.choice(changes), g.choice(list(places(x)))
+        new = change(g, y)
         if new is not None and new.axes == y.axes and new != y:
-            about = f"{line.about}; {change.__name__[1:].replace('_', ' ')}"
-            return replace(line, claim=replaced_at(line.claim, path, new), about=about)
+            return replaced_at(x, path, new), change.__name__[1:].replace("_", " ")
     raise NoLine
 
 
 # ── Near misses ───────────────────────────────────────────────────────────────────────────
 
 
-def _another_part(g, x, line):
-    """Another part of the line that has the same shape, such as another letter or an argument."""
-    parts = {y for side in (line.before, line.claim) for y in side.walk()}
-    return g.choice([y for y in sorted(parts, key=repr) if y.axes == x.axes and y != x] or [None])
+def _transpose(g, x):
+    return x.args[0] if x.operation is ops.TRANSPOSE else x.T
 
 
-def _dropped(g, x, line):
-    """One of the terms or factors dropped, or an operation left out."""
-    k = g.randrange(len(x.args)) if x.args else 0
-    if x.operation in (ops.SUM_OF, ops.PRODUCT_OF) and len(x.args) > 2:
-        return x.rebuilt([*x.args[:k], *x.args[k + 1 :]])
-    return x.args[k] if x.args else None
+def _sign(g, x):
+    return -x
 
 
-def _swapped(g, x, line):
-    """Two arguments exchanged."""
-    alike = x.operation is ops.PRODUCT_OF or len({y.axes for y in x.args}) == 1
-    return x.rebuilt(g.sample(x.args, len(x.args))) if alike and len(x.args) > 1 else None
+def _other_axis(g, x):
+    if x.args and x.operation.word in (*NORMALISERS, *NORMS):
+        return x.operation.word(x.args[0].T, *x.params).T
 
 
-def _changed_by_an_operation(g, x, line):
-    """The transpose, a multiple, an entrywise product."""
-    sizes_ = [s for s in line.claim.free_scalars() if s.is_integer] or [sp.Integer(2)]
-    n, others = g.choice(sorted(sizes_, key=str)), [x, ones(*x.axes), zeros(*x.axes)]
-    others += [identity(x.axes[0])] if x.axes[0] == x.axes[1] else []
-    scaled = [-x, 2 * x, x / 2, n * x, (1 / n) * x]
-    if x.operation is ops.SCALED:
-        scaled += [(x.params[0] + q) * x.args[0] for q in (1, -1, n)]
-    return g.choice([x.T, g.choice(scaled), hadamard(x, g.choice(others))])
+def _other_index(g, x):
+    """Replace the second index of a letter by its first, or leave the index of a sum unbound."""
+    if x.operation is ops.OVER:
+        return over(head("o", x.params[0].size), x.args[0])
+    if x.operation is ops.LETTER and len(x.params) == 3:
+        family, first, _ = x.params
+        return Expression(ops.LETTER, params=[family, first, first], shape=x.axes)
 
 
-def _another_word(g, x, line):
-    """Another word of the same kind, or the same word along the other axis."""
+def _other_letter(g, x):
+    if x.operation is ops.LETTER and x.params[0].kind in ("matrix", "random"):
+        family = x.params[0]
+        other = Family(family.name + "′", family.kind, family.sizes, *family.args[3:])
+        return Expression(ops.LETTER, params=[other, *x.params[1:]], shape=x.axes)
+    if x.operation is ops.PERMUTATION:
+        return g.choice((x.T, x @ x, identity(x.axes[0]), permutation("Σ", x.axes[0])))
+
+
+def _dropped(g, x):
+    if x.operation in (ops.SUM_OF, ops.PRODUCT_OF) and len(x.args) > 1:
+        k = g.randrange(len(x.args))
+        kept = [*x.args[:k], *x.args[k + 1 :]]
+        return kept[0] if len(kept) == 1 else x.rebuilt(kept)
+    if x.operation in (ops.SCALED, ops.EXPECTATION, ops.DERIVATIVE):
+        return x.args[0]
+
+
+def _swapped(g, x):
+    """Swap two arguments, or put the first in both places."""
+    if len(x.args) > 1:
+        i, j = sorted(g.sample(range(len(x.args)), 2))
+        alike = x.args[i].axes == x.args[j].axes
+        args = list(x.args)
+        args[i], args[j] = (args[j], args[i]) if not alike or g.random() < 0.7 else 2 * [args[i]]
+        if alike or x.operation is ops.PRODUCT_OF:
+            return x.rebuilt(args)
+
+
+def _factor(g, x):
+    letters = sorted((s for s in x.free_scalars() if s.is_integer), key=str)
+    n = g.choice(letters or [sp.Integer(2)])
+    scaled = x.operation is ops.SCALED and g.random() < 0.5
+    if scaled:
+        return (x.params[0] + g.choice((1, -1, n))) * x.args[0]
+    return g.choice((2, sp.Rational(1, 2), n, 1 / n)) * x
+
+
+def _other_function(g, x):
     word = x.operation.word
     if word is masked_softmax:
         return softmax(x.args[1])
-    if word in (*NORMALISERS, *NORMS) and g.random() < 0.4:
-        return word(x.args[0].T, *x.params).T
     if word in NORMALISERS:
         return g.choice(NORMALISERS)(x.args[0])
     if word in NORMS:
@@ -209,25 +234,26 @@ def _another_word(g, x, line):
         return g.choice(FUNCTIONS)(x.args[0])
 
 
-def _another_letter(g, x, line):
-    """Another letter or permutation, or another index in a letter or a sum."""
-    if x.operation is ops.OVER:
-        return over(head("o", x.params[0].size), x.args[0])
-    if x.operation is ops.PERMUTATION:
-        return g.choice((x.T, x @ x, identity(x.axes[0]), permutation("Σ", x.axes[0])))
-    if x.operation is ops.LETTER:
-        family, *indices = x.params
-        if len(indices) == 2 and g.random() < 0.5:
-            indices = [indices[0]] * 2
-        elif family.kind in ("matrix", "random"):
-            family = Family(family.name + "′", family.kind, family.sizes, *family.args[3:])
-        return Expression(ops.LETTER, params=[family, *indices], shape=x.axes)
+def _entrywise(g, x):
+    """Multiply entrywise: the two factors of a product, or x by itself, ones, zeros or I."""
+    if x.operation is ops.PRODUCT_OF and len(x.args) == 2 and x.args[0].axes == x.args[1].axes:
+        return hadamard(*x.args)
+    other = g.choice((x, ones(*x.axes), zeros(*x.axes)))
+    if x.axes[0] == x.axes[1] and g.random() < 0.4:
+        return hadamard(x, identity(x.axes[0]))
+    return hadamard(x, x) if other is x else other
 
 
-#: Functions of (random generator, x, its line) that return something similar to x, or None.
+def _inside_out(g, x):
+    """Turn f(g(x)) into g(f(x))."""
+    inner = x.args[0] if len(x.args) == 1 else None
+    if inner is not None and len(inner.args) == 1 and x.axes == inner.axes == inner.args[0].axes:
+        return inner.rebuilt([x.rebuilt([inner.args[0]])])
+
+
 MUTATIONS = (
-    *(_another_part, _dropped, _swapped, _changed_by_an_operation),
-    *(_another_word, _another_letter),
+    *(_transpose, _sign, _other_axis, _other_index, _other_letter, _dropped, _swapped, _factor),
+    *(_other_function, _entrywise, _inside_out),
 )
 
 
@@ -258,14 +284,15 @@ def _true(g):
         before, claim = place(before), place(claim)
     if g.random() < 0.5 and not line.rests_on_theorems:
         before, claim = claim, before
-    line = replace(line, before=before, claim=claim, reasons=reasons)
     for _ in range(g.choice((0, 0, 1, 2))):
-        line = changed(g, line, REWRITES)
-    return line
+        claim, _ = changed(g, claim, REWRITES)
+    return replace(line, before=before, claim=claim, reasons=reasons)
 
 
 def _near_miss(g):
-    line = replace(changed(g, _true(g), MUTATIONS), kind="near miss")
+    line = _true(g)
+    claim, change = changed(g, line.claim, MUTATIONS)
+    line = replace(line, kind="near miss", claim=claim, about=f"{line.about}; {change}")
     return _with_every_reason(line) if g.random() < 0.5 else line
 
 
