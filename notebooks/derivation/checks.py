@@ -22,13 +22,13 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 
+from .proving import Theorem
 from .versions import require
 
 require("torch")
 
 import torch  # noqa: E402  (after the version check)
 
-from .proving.theorems import Theorem  # noqa: E402
 
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8}
 #: The dtypes whose sums are accumulated in another dtype.

@@ -1,40 +1,70 @@
-"""Each floor of the checker imports only the floors below it; no module imports a private name."""
+"""The rooms of the checker stand one above another and use only each other's public names."""
 
 import ast
+import importlib
+import inspect
 from pathlib import Path
 
 import derivation
 import pytest
 
 ROOT = Path(derivation.__file__).parent
-#: From the ground up.  What stands beside the folders (``checks``, ``versions``) is no floor.
-FLOORS = ["kernel", "printing", "language", "refuting", "proving"]
+#: From the ground up.  What stands beside the folders (``checks``, ``versions``) is no room.
+ROOMS = ["kernel", "printing", "language", "refuting", "proving"]
+PUBLIC = {room: importlib.import_module(f"derivation.{room}").__all__ for room in ROOMS}
 
 
 def imports_of(path):
-    """Yield (the module's path below ``derivation``, the imported names) for each relative import."""
+    """Yield (path of the module below the package, imported name, local name), relative ones only."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
-            here = path.relative_to(ROOT).parts[: -node.level]
-            yield (
-                (*here, *filter(None, (node.module or "").split("."))),
-                [a.name for a in node.names],
-            )
+            here = path.relative_to(ROOT.parent).parts[1 : -node.level]
+            module = [*here, *filter(None, (node.module or "").split("."))]
+            yield from ((module, a.name, a.asname or a.name) for a in node.names)
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_a_floor_imports_nothing_from_a_floor_above_it(floor):
-    paths = sorted((ROOT / floor).glob("*.py"))
-    assert len(paths) > 2
-    allowed = {*FLOORS[: FLOORS.index(floor) + 1], "versions"}
-    for path in paths:
-        for module, _ in imports_of(path):
-            assert module[0] in allowed, f"{path.name} imports {'.'.join(module)}"
+def uses_of_rooms(path):
+    """Yield (room, name) for each name that a module takes from another room."""
+    for module, name, local in imports_of(path):
+        if module and module[0] in ROOMS and module[0] != path.parent.name:
+            yield ".".join(module), name
+        elif not module and name in ROOMS:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == local:
+                    yield name, node.attr
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.rglob("*.py")), ids=lambda p: f"{p.parent.name}.{p.stem}"
+)
+def test_a_module_uses_only_public_names_of_the_rooms_below(path):
+    own = path.parent.name
+    below = ROOMS[: ROOMS.index(own)] if own in ROOMS else ROOMS
+    for room, name in uses_of_rooms(path):
+        assert room in below and name in PUBLIC[room], f"{name} of {room}"
+    for module, name, _ in imports_of(path):
+        assert module or name in below, f"{name} stands beside the rooms"
 
 
 @pytest.mark.parametrize("package", ["derivation", "redundancy"])
 def test_no_module_imports_a_private_name_of_another(package):
     for path in (ROOT.parent / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level:  # PyTorch's are not ours to rename
-                assert not [a.name for a in node.names if a.name.startswith("_")], path.name
+        assert not [name for _, name, _ in imports_of(path) if name.startswith("_")], path
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_public_functions_have_types_in_their_signatures(room):
+    for name in PUBLIC[room]:
+        function = getattr(importlib.import_module(f"derivation.{room}"), name)
+        if inspect.isfunction(function):
+            signature = inspect.signature(function)
+            types = [
+                signature.return_annotation,
+                *[p.annotation for p in signature.parameters.values()],
+            ]
+            assert inspect.Signature.empty not in types, name
+
+
+def test_the_front_of_the_kernel_holds_no_code_but_imports():
+    tree = ast.parse((ROOT / "kernel/__init__.py").read_text(encoding="utf-8"))
+    assert {*map(type, tree.body)} == {ast.Expr, ast.ImportFrom, ast.Assign}

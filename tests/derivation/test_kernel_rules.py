@@ -377,7 +377,6 @@ def test_a_refusal_leaves_no_theorem_in_the_traceback():
 
 def test_the_kernel_has_at_most_a_thousand_lines():
     assert {path.stem for path in KERNEL.glob("*.py")} == {*reading.KERNEL, "__init__"}
-    assert reading.lines_of_code((KERNEL / "__init__.py").read_text(encoding="utf-8")) == 0
     assert sum(lines for lines, _ in reading.kernel().values()) <= 1000
     counted = 'def f():\n    """Says."""\n\n    # why\n    return [\n        1,  # one\n    ]\n'
     assert reading.lines_of_code(counted) == 4

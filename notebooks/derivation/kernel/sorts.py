@@ -6,6 +6,7 @@ permutation).  Every substitution applies ``fits`` again.
 """
 
 from fractions import Fraction
+from functools import cache
 
 from .terms import LAW, NUM, ONE, POSITIVE, SIZE, UNIT, ZERO, Term, filled, fun, inverse, is_name
 from .terms import looked_into, must, pos, rebuilt, unfolded
@@ -90,13 +91,9 @@ def _move(op, perm, way, p):
     return sort.args[1]
 
 
-_words: set = set()  # words checked before: a word cannot change, so one check is enough
-
-
+@cache  # a word cannot change, so one check is enough
 def check_word(head):
     """Refuse a definition that contains a letter, or whose values are not numbers."""
-    if head in _words:
-        return
     count = {"word": 2, "rec": 3}.get(head.op)
     must(len(head.args) == count and is_name(head.args[0]), "{} is not a definition", head)
     name, first, *step = head.args
@@ -108,7 +105,6 @@ def check_word(head):
         same = step[0].args[1:-2] == first.args[1:] and size == SIZE
         must(same and before == fun(data[-1]) and data[-1].op == "POS",
              "the step of {} takes what the start takes, a size, and the row before", name)  # fmt: skip
-    _words.add(head)
 
 
 def check_function(f, draws=False):

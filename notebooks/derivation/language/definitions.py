@@ -16,13 +16,12 @@ import sympy as sp
 from sympy import S
 from sympy.core.symbol import Str
 
-from ..kernel import terms as k
-from ..kernel.terms import ONLY, Term, must
-from ..printing.notation import in_the_kernel
-from ..printing.styles import ATOM
+from .. import kernel as k
+from ..kernel import ONLY, Term, must
+from ..printing import ATOM, in_the_kernel
 from .index_forms import Number, Position
-from .letters import Family, as_size, check_word, eta, is_size, kernel_letter, letter
-from .letters import scalar_term, show_number, size_term
+from .letters import (Family, as_size, check_word, eta, is_size, kernel_letter, letter, scalar_term,
+                      show_number, size_term)  # fmt: skip
 from .matrices import Expression
 from .omitted_arguments import show_call, shown_slots
 from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, known, never

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from ..kernel import terms as k
-from ..kernel.terms import ProofError, Term, must
-from ..printing.notation import heads_in, in_the_book
-from .letters import ExactNumber, Size, Formula, as_size, exact, kernel_letter, scalar_term, size_of
-from .letters import size_term, written
+from .. import kernel as k
+from ..kernel import ProofError, Term, must
+from ..printing import heads_in, in_the_book
+from .letters import (ExactNumber, Formula, Size, as_size, exact, kernel_letter, scalar_term,
+                      size_of, size_term, written)  # fmt: skip
 
 #: The sorts of letters whose kind must be printed.
 KINDS_TOLD = ("FUN", "NUM", "SIZE")

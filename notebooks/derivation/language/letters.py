@@ -13,18 +13,15 @@ import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 import sympy as sp
 from sympy import Basic, Expr, S, Tuple
 from sympy.core.symbol import Str
 
-from ..kernel import sums
-from ..kernel import terms as k
-from ..kernel.polynomials import ANGLE, EXP
-from ..kernel.sorts import KNOWN
-from ..kernel.terms import ProofError, Term, must
-from ..printing.notation import show_term
-from ..printing.styles import name_parts
+from .. import kernel as k
+from ..kernel import ANGLE, EXP, KNOWN, ProofError, Term, must
+from ..printing import name_parts, show_term
 
 
 def written(what, body, *arguments):
@@ -97,8 +94,8 @@ class Scalar(Formula):
 
 
 #: A size or a scalar as a reader writes it.
-Size = int | Expr | Scalar
-ExactNumber = int | Fraction | Expr | Scalar
+Size: TypeAlias = int | Expr | Scalar
+ExactNumber: TypeAlias = int | Fraction | Expr | Scalar
 
 
 def unsealed(x):
@@ -129,14 +126,14 @@ class Law:
     latex: str
 
 
-REINDEX = Law(sums.REINDEX, sums.REINDEX)
+REINDEX = Law(k.REINDEX, k.REINDEX)
 EXP_OF_SUM = Law(EXP, r"$e^{a+b}=e^a e^b$")
-SPLIT = Law(sums.SPLIT, sums.SPLIT)
+SPLIT = Law(k.SPLIT, k.SPLIT)
 ANGLE_ADDITION = Law(ANGLE, ANGLE)
-SECOND_MOMENTS = Law(sums.MOMENTS, "linearity of E, second moments")
-COUNT = Law(sums.COUNT, r"$\sum_k[k\le i]=i$")
-ORDER = Law(sums.ORDER, sums.ORDER)
-LINEARITY = Law(sums.LINEAR, "linearity of E")
+SECOND_MOMENTS = Law(k.MOMENTS, "linearity of E, second moments")
+COUNT = Law(k.COUNT, r"$\sum_k[k\le i]=i$")
+ORDER = Law(k.ORDER, k.ORDER)
+LINEARITY = Law(k.LINEAR, "linearity of E")
 LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER, LINEARITY)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..printing.styles import SUM
+from ..printing import SUM
 from .letters import show_number
 from .operations import OVER, PRODUCT_OF, SUM_OF, factor_tightness
 

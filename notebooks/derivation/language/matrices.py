@@ -14,16 +14,13 @@ import sympy as sp
 from sympy import S
 from sympy.core.symbol import Str
 
-from ..kernel import terms as k
-from ..kernel.normal import Normal
-from ..kernel.sorts import range_of
-from ..kernel.terms import ProofError, abstract, must
-from ..printing.styles import Latex, Text
+from .. import kernel as k
+from ..kernel import Normal, ProofError, abstract, must, range_of
+from ..printing import Latex, Text
 from . import operations as ops
 from .index_forms import Number, Position, Table, tabled
-from .letters import Bijection, End, Family, Index, Join, Scalar, Sealed, Size, as_size, conform
-from .letters import exact
-from .letters import size_of, size_term, unsealed
+from .letters import (Bijection, End, Family, Index, Join, Scalar, Sealed, Size, as_size, conform,
+                      exact, size_of, size_term, unsealed)  # fmt: skip
 from .shapes import shape_text
 from .shown_sizes import telling_sizes
 

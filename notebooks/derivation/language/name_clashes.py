@@ -6,9 +6,8 @@ import re
 
 import sympy as sp
 
-from ..kernel.terms import ProofError, must
-from ..printing.notation import heads_in, in_the_kernel, words_in
-from ..printing.styles import Latex
+from ..kernel import ProofError, must
+from ..printing import Latex, heads_in, in_the_kernel, words_in
 from . import operations as ops
 from .letters import Bijection, Family, Index, kernel_letter
 from .matrices import free_names, operations_in

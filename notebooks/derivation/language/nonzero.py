@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from ..printing.styles import SUM
+from ..printing import SUM
 from .letters import End, Index
 from .matrices import Expression, free_names, product
 from .operations import ONES, PRODUCT_OF

@@ -6,7 +6,7 @@ import itertools
 
 import sympy as sp
 
-from ..printing.styles import Latex
+from ..printing import Latex
 from .letters import Index, show_number
 
 FEW = 5  # the most left-out letters that a page lists; plain text lists all

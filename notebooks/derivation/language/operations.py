@@ -12,15 +12,14 @@ from typing import Callable
 
 import sympy as sp
 
-from ..kernel import terms as k
-from ..kernel.terms import ONE, ONLY, ZERO, Term, abstract, must
-from ..printing.notation import show_table
-from ..printing.styles import ATOM, POWER, PRODUCT, SIGNED, SUM, beside
+from .. import kernel as k
+from ..kernel import ONE, ONLY, ZERO, Term, abstract, must
+from ..printing import ATOM, POWER, PRODUCT, SIGNED, SUM, beside, show_table
 from .index_forms import Table
-from .letters import Bijection, Index, kernel_letter, scalar_letter
-from .letters import scalar_term, show_number, show_place, size_term
-from .shapes import alike, as_wanted, of_diag, of_letter, of_one, of_product, of_sequence, of_stack
-from .shapes import square
+from .letters import (Bijection, Index, kernel_letter, scalar_letter, scalar_term, show_number,
+                      show_place, size_term)  # fmt: skip
+from .shapes import (alike, as_wanted, of_diag, of_letter, of_one, of_product, of_sequence,
+                     of_stack, square)  # fmt: skip
 
 
 class _LazyTorch:

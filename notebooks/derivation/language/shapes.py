@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sympy import S
 
-from ..kernel.terms import must
-from ..printing.styles import Text
+from ..kernel import must
+from ..printing import Text
 from .letters import End, Family, Index, Join, as_size, conform, show_number
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ..kernel import terms as k
-from ..printing.notation import is_a_place_of_a_letter
+from .. import kernel as k
+from ..printing import is_a_place_of_a_letter
 from . import operations as ops
 
 #: Operations whose printed form is the same at every size.

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ..kernel import terms as k
-from ..kernel.normal import Normal
-from ..kernel.terms import ProofError, Term, must
+from .. import kernel as k
+from ..kernel import Normal, ProofError, Term, must
 from . import operations as ops
 from .index_forms import Table
-from .letters import Bijection, End, Family, Index, Join, Scalar, as_size, exact, kernel_letter
-from .letters import number
-from .letters import scalar_term, size_term, unsealed
-from .matrices import Expression, derivative, expression, free_names, is_mask, is_permutation
-from .matrices import made_of
+from .letters import (Bijection, End, Family, Index, Join, Scalar, as_size, exact, kernel_letter,
+                      number, scalar_term, size_term, unsealed)  # fmt: skip
+from .matrices import (Expression, derivative, expression, free_names, is_mask, is_permutation,
+                       made_of)  # fmt: skip
 from .symbols import Heads, Sequence, sizes_in
 
 

@@ -7,9 +7,9 @@ import itertools
 import sympy as sp
 from sympy import S
 
-from ..kernel.terms import must
-from .letters import ExactNumber, Bijection, End, Family, Index, Join, Scalar, Sealed, Size, as_size
-from .letters import exact, is_size, unsealed
+from ..kernel import must
+from .letters import (Bijection, End, ExactNumber, Family, Index, Join, Scalar, Sealed, Size,
+                      as_size, exact, is_size, unsealed)  # fmt: skip
 from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 

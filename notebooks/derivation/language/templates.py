@@ -11,10 +11,10 @@ import itertools
 import sympy as sp
 from sympy import S
 
-from ..kernel.terms import ProofError, must
-from ..printing.styles import Text
-from .letters import End, Family, Index, Mismatch, Sealed, as_size, conform, is_size, show_number
-from .letters import written
+from ..kernel import ProofError, must
+from ..printing import Text
+from .letters import (End, Family, Index, Mismatch, Sealed, as_size, conform, is_size, show_number,
+                      written)  # fmt: skip
 from .matrices import Expression, free_names, is_mask, read_blindly, same
 from .operations import EXPECTATION
 from .shapes import shape_text

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..kernel import terms as k
-from ..kernel.sorts import KNOWN
-from ..kernel.terms import Term, must
-from ..printing.styles import ATOM, POWER
-from .definitions import Word, word  # noqa: F401  (a reader's words and the book's are of one class)
+from .. import kernel as k
+from ..kernel import KNOWN, Term, must
+from ..printing import ATOM, POWER
+from .definitions import Word, word  # noqa: F401  (the class of every word)
 from .index_forms import Number, exp_of, root_of, total
 from .letters import check_word, letter, number
 from .matrices import Expression, expression, hadamard, is_mask, ones

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import chain, count
 
-from ..kernel import terms as k
+from .. import kernel as k
 from .styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}

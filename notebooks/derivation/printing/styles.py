@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..kernel.terms import must
+from ..kernel import must
 
 #: How tightly a printed piece binds; a looser piece inside a tighter one gets brackets.
 SUM, PRODUCT, SIGNED, POWER, ATOM = 1, 2, 1.5, 3, 9

@@ -1,5 +1,11 @@
-"""Derivations: each line is justified by the rules of the kernel, and then printed.
+"""Derivations and inductions, their reasons and hypotheses, and the theorems that they prove.
 
-``proof_search`` searches and ``proofs`` demands; ``theorems`` are what results, and ``display``
-and ``where_clause`` print them.
+``proofs`` is what a reader calls; ``steps`` justifies a line; ``display`` prints.
 """
+
+from .proofs import Derivation, Induction, Refusal, attempt, proves, refusal
+from .reasons import given, unfold
+from .theorems import Instance, Theorem
+
+__all__ = ["Derivation", "Induction", "Instance", "Refusal", "Theorem", "attempt", "given",
+           "proves", "refusal", "unfold"]  # fmt: skip

@@ -10,14 +10,10 @@ from collections import Counter
 
 import sympy as sp
 
-from ..kernel.terms import SIZE
-from ..language.omitted_arguments import brief_words, kept_back_in
-from ..language.letters import Bijection, Family, Index, size_of
-from ..language.matrices import operations_in
-from ..language.line_breaks import WIDEST, aligned, broken, length, width
-from ..language.shown_sizes import telling_sizes
-from ..printing.notation import names_in
-from ..printing.styles import SUM, Latex, Text, in_words
+from ..kernel import SIZE
+from ..printing import SUM, Latex, Text, in_words, names_in
+from ..language import (WIDEST, Bijection, Family, Index, aligned, brief_words, broken,
+                        kept_back_in, length, operations_in, size_of, telling_sizes, width)  # fmt: skip
 from .where_clause import draws_rows, where_rows
 
 WIDEST_WITH_REASON = 46  # the most characters of a line with its reason beside it, on a phone

@@ -12,16 +12,10 @@ from functools import lru_cache
 
 from sympy import S
 
-from ..kernel import rules
-from ..kernel import terms as k
-from ..kernel.conditions import EXISTS, SMOOTH
-from ..kernel.terms import ProofError, Term
-from ..language.letters import kernel_letter
-from ..language.nonzero import NonZero
-from ..language.operations import DERIVATIVE, OVER, SCALED, SUM_OF
-from ..language.substitution import Substitution
-from ..printing.notation import show_condition
-from ..printing.styles import Text
+from .. import kernel as k
+from ..kernel import EXISTS, SMOOTH, ProofError, Term
+from ..printing import Text, show_condition
+from ..language import DERIVATIVE, OVER, SCALED, SUM_OF, NonZero, Substitution, kernel_letter
 
 
 @dataclass(frozen=True)
@@ -101,8 +95,8 @@ def _said(phrase):
     root = Term("sqrt", body) if phrase.positive else body
     divided = k.abstract(marks, Term("inv", root))
     bound = [*map(kernel_letter, phrase.bound)]
-    theorem = rules.by_normal_form(divided, divided)
-    conditions = (rules.for_every(theorem, bound) if bound else theorem).conditions
+    theorem = k.by_normal_form(divided, divided)
+    conditions = (k.for_every(theorem, bound) if bound else theorem).conditions
     return frozenset(c for c in conditions if c[0] not in (SMOOTH, EXISTS))
 
 

@@ -6,13 +6,9 @@ difference.
 
 from __future__ import annotations
 
-from ..kernel import terms as k
-from ..kernel.normal import Normal
-from ..kernel.polynomials import rank, term_of
-from ..kernel.sums import SPLIT, split_positions
-from ..kernel.terms import ProofError
-from ..printing.notation import names_in, show_position, show_term
-from ..printing.styles import Text
+from .. import kernel as k
+from ..kernel import SPLIT, Normal, ProofError, rank, split_positions, term_of
+from ..printing import Text, names_in, show_position, show_term
 
 LONGEST = 160  # the most characters of a side
 PATIENCE = 3000  # the most steps of the normal form; more would give a result too long to read

@@ -5,23 +5,19 @@ from __future__ import annotations
 import sympy as sp
 from sympy import S
 
-from ..kernel import rules
-from ..kernel import terms as k
-from ..kernel.normal import Normal
-from ..kernel.polynomials import MOST_STEPS
-from ..kernel.sums import REINDEX
-from ..language.letters import Family, kernel_letter, letter, size_term
-from ..language.matrices import Expression, free_names, product, same
-from ..language.operations import HOLE, PRODUCT_OF, SUM_OF, TRANSPOSE
+from .. import kernel as k
+from ..kernel import MOST_STEPS, REINDEX, Normal
+from ..language import (HOLE, PRODUCT_OF, SUM_OF, TRANSPOSE, Expression, Family, free_names,
+                        kernel_letter, letter, product, same, size_term)  # fmt: skip
 
 
 def rewritten_as(theorem, lhs, rhs):
     """A theorem with its sides rewritten as ``lhs`` and ``rhs``, which must have equal values."""
-    same_value = lambda f, g: rules.by_normal_form(f, g, (), [REINDEX])
+    same_value = lambda f, g: k.by_normal_form(f, g, (), [REINDEX])
     if theorem.lhs != lhs:
-        theorem = rules.chain(same_value(lhs, theorem.lhs), theorem)
+        theorem = k.chain(same_value(lhs, theorem.lhs), theorem)
     if theorem.rhs != rhs:
-        theorem = rules.chain(theorem, same_value(theorem.rhs, rhs))
+        theorem = k.chain(theorem, same_value(theorem.rhs, rhs))
     return theorem
 
 
@@ -31,13 +27,13 @@ def instance(proved, put, lhs, rhs, assumed):
     ``assumed`` has (sides before, sides after the substitution) for each assumed equation.
     """
     meant = put.meant()
-    found = rewritten_as(rules.instance(proved, meant), lhs.function, rhs.function)
+    found = rewritten_as(k.instance(proved, meant), lhs.function, rhs.function)
     for before, after in assumed:
         found = _assumed_as(found, [k.put(x.function, meant) for x in before], after)
     for a, b in found.hypotheses:
         try:
-            found = rules.discharge(found, rules.by_normal_form(a, b))
-        except rules.Differ:
+            found = k.discharge(found, k.by_normal_form(a, b))
+        except k.Differ:
             pass
     return found
 
@@ -47,7 +43,7 @@ def _assumed_as(theorem, before, after):
     sides = [x.function for x in after]
     if before == sides or tuple(before) not in theorem.hypotheses:
         return theorem
-    return rules.discharge(theorem, rewritten_as(rules.given(*sides), *before))
+    return k.discharge(theorem, rewritten_as(k.given(*sides), *before))
 
 
 def induction(t, lhs, rhs, base, step):
@@ -55,7 +51,7 @@ def induction(t, lhs, rhs, base, step):
     size, sides = size_term(t), (lhs.function, rhs.function)
     at_one = [k.put(f, {size: k.UNIT}) for f in sides]
     after = [k.put(f, {size: k.Term("join", size, k.UNIT)}) for f in sides]
-    return rules.induction(rewritten_as(base, *at_one), rewritten_as(step, *after), size)
+    return k.induction(rewritten_as(base, *at_one), rewritten_as(step, *after), size)
 
 
 def line(stages, claim, equations, words, laws, most=MOST_STEPS):
@@ -72,27 +68,27 @@ def line(stages, claim, equations, words, laws, most=MOST_STEPS):
             left += [(lhs, rhs, theorem)] if lhs.axes == (1, 1) else []
             continue
         step = _cited(stages[-1], after, lhs, rhs, theorem)
-        proved = rules.chain(proved, step) if proved else step
+        proved = k.chain(proved, step) if proved else step
         stages.append(after)
     terms = [term for word in words for term in word.terms]
     named = [x.name for x in laws]
     last = _by_numbers(stages[-1].function, claim.function, left, terms, named, most)
-    return rules.chain(proved, last) if proved else last
+    return k.chain(proved, last) if proved else last
 
 
 def _by_numbers(f, g, equations, words, laws, most):
     """The theorem f = g by algebra, after rewriting by equations of numbers, from left to right."""
     if not equations:
-        return rules.by_normal_form(f, g, words, laws, most)
+        return k.by_normal_form(f, g, words, laws, most)
     (lhs, rhs, theorem), *others = equations
     hole = letter("theʼnumber", k.fun(k.pos(k.UNIT), k.pos(k.UNIT)))
     context = _around(f, lhs, hole, Normal(words, laws, most=most))
     if hole not in context.letters:  # the number is absent or has no letters
         return _by_numbers(f, g, others, words, laws, most)
     before, after = (k.put(context, {hole: x.function}) for x in (lhs, rhs))
-    there = rules.by_normal_form(f, before, words, laws, most)
-    cited = rules.congruence(theorem, context, hole)
-    return rules.chain(rules.chain(there, cited), _by_numbers(after, g, others, words, laws, most))
+    there = k.by_normal_form(f, before, words, laws, most)
+    cited = k.congruence(theorem, context, hole)
+    return k.chain(k.chain(there, cited), _by_numbers(after, g, others, words, laws, most))
 
 
 def _around(f, number, hole, normal):
@@ -119,8 +115,8 @@ def _cited(before, after, lhs, rhs, proved):
     sizes = [S.Naturals if isinstance(b, sp.Symbol) else b.size for b in free]
     family = Family("theʼhole", "matrix", [*sizes, *lhs.axes])
     context = rewritten(before, lhs, Expression(HOLE, params=[family, *free]))
-    general = rules.for_every(proved, map(kernel_letter, free)) if free else proved
-    step = rules.congruence(general, context.function, family.term)
+    general = k.for_every(proved, map(kernel_letter, free)) if free else proved
+    step = k.congruence(general, context.function, family.term)
     return rewritten_as(step, before.function, after.function)
 
 

@@ -7,28 +7,22 @@ Only ``qed`` makes a theorem.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import sympy as sp
 from sympy.core.cache import clear_cache
 
-from ..kernel import rules, sorts
-from ..kernel.terms import NUM, SIZE, ProofError, must
-from ..language import matrices
-from ..language.letters import Bijection, Family, written
-from ..language.matrices import Expression, operations_in
-from ..language.name_clashes import check_indices, check_names, kernels_letters
-from ..language.operations import NotRun
-from ..language.substitution import Substitution
-from ..language.symbols import join
-from ..language.definitions import Word
-from ..printing.notation import readable, words_in
-from ..printing.styles import Latex, Text, check_words
-from ..refuting.torch_runs import run_in_torch, torch_is_here
-from . import hypotheses, proof_search
+from .. import kernel
+from ..kernel import NUM, SIZE, ProofError, must
+from ..printing import Latex, Text, check_words, readable, words_in
+from ..language import (Bijection, Expression, Family, NotRun, Substitution, Word, check_indices,
+                        check_names, join, kernels_letters, operations_in, written, free_names)  # fmt: skip
+from ..refuting import run_in_torch, torch_is_here
+from . import proof_search
 from .display import latex_of, text_of
-from .reasons import INDUCTION, Definition, Given, Reason, check_expression, check_label
-from .reasons import check_shapes, checked_title
+from .reasons import (INDUCTION, Definition, Given, Reason, check_expression, check_label,
+                      check_shapes, checked_title)  # fmt: skip
 from .steps import Step, checked_reason
 from .theorems import Instance, Theorem, equations_among, printed_hypotheses
 
@@ -96,7 +90,7 @@ class Derivation:
         check_names(where, lines, needed, words)
         self._run_in_torch(where, before, claim, needed)
         try:
-            self._proved = rules.chain(self._proved, proved) if self._proved else proved
+            self._proved = kernel.chain(self._proved, proved) if self._proved else proved
         except ProofError as error:
             raise ProofError(f"{where}: {readable(error)}") from None
         self._offered += offered
@@ -287,7 +281,7 @@ def _says_no_more(theorem, mine, asked):
     if mine.axes != asked.axes:
         return False
     try:
-        found = rules.by_normal_form(mine.function, asked.function)
+        found = kernel.by_normal_form(mine.function, asked.function)
     except ProofError:
         return False
     return found.conditions <= theorem.proved.conditions
@@ -295,8 +289,9 @@ def _says_no_more(theorem, mine, asked):
 
 def forget():
     """Clear all caches, before a time is measured or a planted mistake is tested."""
-    by_shape = (matrices.free_names, matrices._function, matrices._operations, matrices._atoms)
-    for remembered in (*by_shape, proof_search.same, hypotheses.says, rules._condition):
-        remembered.cache_clear()
-    sorts._words.clear()
+    package = __name__.partition(".")[0] + "."
+    for module in [module for name, module in sys.modules.items() if name.startswith(package)]:
+        for remembered in vars(module).values():
+            if isinstance(remembered, type(free_names)):
+                remembered.cache_clear()
     clear_cache()

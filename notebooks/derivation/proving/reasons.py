@@ -6,14 +6,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from ..kernel import rules
-from ..kernel.terms import ProofError, must
-from ..language.letters import Law
-from ..language.matrices import Expression
-from ..language.shapes import shape_text
-from ..language.shown_sizes import telling_sizes
-from ..language.definitions import Word
-from ..printing.styles import check_words, in_words
+from .. import kernel
+from ..kernel import ProofError, must
+from ..printing import check_words, in_words
+from ..language import Expression, Law, Word, shape_text, telling_sizes
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Given:
     @property
     def proved(self):
         """The kernel's theorem that the equation follows from itself as a hypothesis."""
-        return rules.given(self.lhs.function, self.rhs.function)
+        return kernel.given(self.lhs.function, self.rhs.function)
 
     hypotheses = property(lambda self: (self,))
     random = ()

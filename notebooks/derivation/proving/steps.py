@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from ..kernel import rules
-from ..kernel.polynomials import MOST_STEPS, NotWorkedOut
-from ..kernel.terms import ProofError, must
-from ..language.omitted_arguments import brief_words, kept_back_in
-from ..language.letters import LAWS, Family, Law
-from ..language.nonzero import NonZero
-from ..language.operations import OVER
-from ..language.shown_sizes import telling_sizes
-from ..language.definitions import Word
-from ..printing.notation import readable
-from ..printing.styles import Text
-from ..refuting.counterexamples import counterexample
+from .. import kernel
+from ..kernel import MOST_STEPS, NotWorkedOut, ProofError, must
+from ..printing import Text, readable
+from ..language import (LAWS, OVER, Family, Law, NonZero, Word, brief_words, kept_back_in,
+                        telling_sizes)  # fmt: skip
+from ..refuting import counterexample
 from . import hypotheses, proof_search
 from .open_goal import left_to_show
 from .hypotheses import offered_by
@@ -57,7 +51,7 @@ class Step:
             self.stages = stages
         try:
             proved = proof_search.line(stages, self.claim, equations, words, laws, most)
-        except (rules.Differ, NotWorkedOut) as error:
+        except (kernel.Differ, NotWorkedOut) as error:
             self.too_large = isinstance(error, NotWorkedOut)
             return None
         except RecursionError:

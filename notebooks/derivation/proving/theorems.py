@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from itertools import chain
 
-from ..kernel import rules
-from ..kernel.terms import LAW, ProofError, must
-from ..language.letters import Family
-from ..language.matrices import Expression
-from ..language.name_clashes import check_indices, check_names
-from ..language.nonzero import NonZero
-from ..language.substitution import Substitution
-from ..printing.notation import readable
+from .. import kernel
+from ..kernel import LAW, ProofError, must
+from ..printing import readable
+from ..language import Expression, Family, NonZero, Substitution, check_indices, check_names
 from . import proof_search
 from .display import latex_of, text_of
 from .hypotheses import in_words, offered_by, says
@@ -28,7 +24,7 @@ class Theorem:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
-    proved: rules.Proved
+    proved: kernel.Proved
     name: str
     label: str
     lhs: Expression
@@ -84,7 +80,7 @@ class Theorem:
         assumed = [(a.sides(), b.sides()) for a, b in offered if isinstance(a, Given)]
         try:
             proved = proof_search.instance(self.proved, put, lhs, rhs, assumed)
-        except rules.Differ:
+        except kernel.Differ:
             kept = "distinct draws must stay distinct, and 2 n is not the size 4"
             raise ProofError(f"{self.title} does not imply this: {kept}") from None
         except ProofError as error:
@@ -113,7 +109,7 @@ class Instance(Theorem):
 
     def reversed(self) -> Instance:
         """The instance read from right to left."""
-        proved, name, sides = rules.reverse(self.proved), self.name, (self.rhs, self.lhs)
+        proved, name, sides = kernel.reverse(self.proved), self.name, (self.rhs, self.lhs)
         return _instance(proved, name, *sides, self.hypotheses, self.random)
 
 

@@ -9,10 +9,9 @@ import re
 
 import sympy as sp
 
-from ..kernel import terms as k
-from ..language.letters import Family, show_number, size_of
-from ..language.name_clashes import kernels_letters
-from ..printing.styles import Latex
+from .. import kernel as k
+from ..printing import Latex
+from ..language import Family, kernels_letters, show_number, size_of
 
 #: The largest number of characters in a row, not counting spaces: on a phone, where the word
 #: "where" stands beside it, and in a terminal.

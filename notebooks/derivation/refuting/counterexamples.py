@@ -15,15 +15,12 @@ from textwrap import wrap
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-from ..kernel import terms as k
-from ..kernel.terms import must
-from ..language.omitted_arguments import brief_words, kept_back_in
-from ..language.letters import Bijection, Family, kernel_letter, number
-from ..language.matrices import Expression, expression
-from ..language.name_clashes import check_names
-from ..language.line_breaks import aligned, equation_rows
-from ..language.shown_sizes import telling_sizes
-from ..printing.styles import Latex, Text, check_words, superscript
+from .. import kernel as k
+from ..kernel import must
+from ..printing import Latex, Text, check_words, superscript
+from ..language import (Bijection, Expression, Family, aligned, brief_words, check_names,
+                        equation_rows, expression, kept_back_in, kernel_letter, number,
+                        telling_sizes)  # fmt: skip
 from .evaluation import EXACT, FLOAT, Instance, TooLong, Undefined
 
 SIZES = (1, 2, 3)

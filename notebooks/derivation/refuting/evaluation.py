@@ -15,7 +15,7 @@ from collections.abc import Callable
 import mpmath
 import sympy as sp
 
-from ..kernel.terms import Term
+from ..kernel import Term
 
 MOST_RANDOM_ENTRIES = 6
 MOST_STEPS = 2_000_000

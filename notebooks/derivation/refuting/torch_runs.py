@@ -15,10 +15,10 @@ import zlib
 import mpmath
 import sympy as sp
 
-from ..kernel import terms as k
-from ..kernel.sorts import KNOWN
-from ..language.letters import Bijection, End, Family, Index, kernel_letter, number
-from ..language.operations import DERIVATIVE, EXPECTATION, NotRun, Operation, torch
+from .. import kernel as k
+from ..kernel import KNOWN
+from ..language import (DERIVATIVE, EXPECTATION, Bijection, End, Family, Index, NotRun, Operation,
+                        kernel_letter, number, torch)  # fmt: skip
 from .evaluation import FLOAT, PRECISE, Instance, TooLong, Undefined
 
 RUNS = 4
