@@ -36,7 +36,7 @@ from pathlib import Path
 
 import jinja2
 import yaml
-from derivation.language.line_breaks import aligned, rows_of
+from derivation.language import aligned, rows_of
 from docutils.nodes import make_id
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin

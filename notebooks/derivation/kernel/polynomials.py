@@ -61,7 +61,7 @@ def letters_of(factors):
     return frozenset().union(*[a.letters for a, _ in factors])
 
 
-def term_of(p):
+def term_of(p: dict) -> Term:
     """A polynomial as a term."""
     terms = [product_term(m, c) for m, c in p.items()]
     return ZERO if not terms else terms[0] if len(terms) == 1 else Term("add", *terms)
@@ -81,7 +81,7 @@ def _power_term(a, e):
     return a if e == 1 else Term("pow", a, int(e))
 
 
-def rank(item):
+def rank(item: tuple) -> tuple:
     """A key that orders the products of a polynomial: high degree first, then by name."""
     return -sum(e for _, e in item[0]), sorted((a.key, -e) for a, e in item[0])
 
@@ -120,9 +120,8 @@ def _quotient(p, poly, values, roots):
 
     def over(m):
         found = [(*values[a], roots.get(a, 1), m.get(a, 0), *ends[a]) for a in ends]
-        return prod(
-            [n ** int((e - lo) * q) * d ** int((hi - e) * q) for n, d, q, e, lo, hi in found]
-        )
+        powers = [n ** int((e - lo) * q) * d ** int((hi - e) * q) for n, d, q, e, lo, hi in found]
+        return prod(powers)
 
     return sum(c * over(m) for m, c in products), over({})
 
@@ -248,9 +247,8 @@ class Arithmetic:
         """A term that vanishes where x does: x without the factors that never vanish."""
         common, _, rest = self.content(self.poly(x))
         below = {a for a, e in common if e < 0}
-        above = [
-            a.args[0] if a.op == "sqrt" else a for a, e in common if e > 0 and sign(a) != ABOVE_ZERO
-        ]
+        above = [a for a, e in common if e > 0 and sign(a) != ABOVE_ZERO]
+        above = [a.args[0] if a.op == "sqrt" else a for a in above]
         return term_of(self.times(*[self.poly(a) for a in above if a not in below], rest))
 
     # ── Numbers by kind ──────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ with the conditions that its proof requires and the equations that it assumes.  
 >= 1 and for all values of its letters.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from itertools import chain as chained, islice, permutations, product
 
@@ -106,7 +107,9 @@ def _condition(relation, closed):
 # ── 1 to 3: equations ────────────────────────────────────────────────────────────────────────
 
 
-def by_normal_form(lhs, rhs, words=(), laws=(), most=MOST_STEPS):
+def by_normal_form(
+    lhs: Term, rhs: Term, words: Iterable = (), laws: Iterable[str] = (), most: int = MOST_STEPS
+) -> Proved:
     """Rule 1: two functions whose values have the same normal form are equal.
 
     ``words`` are unfolded; ``laws`` are names from ``LAWS``; ``most`` bounds the steps.  Raises Differ
@@ -131,7 +134,7 @@ def _equal(one, other, words, laws, most):
     return alike or Normal(words, laws, False, most).same(one, other)
 
 
-def chain(first, second):
+def chain(first: Proved, second: Proved) -> Proved:
     """Rule 2: from a = b and b = c, a = c."""
     _genuine(first, second)
     must(first.rhs == second.lhs, "the second equation does not begin where the first one ends")
@@ -139,7 +142,7 @@ def chain(first, second):
     return _proved(first.lhs, second.rhs, needs, assumed)
 
 
-def reverse(theorem):
+def reverse(theorem: Proved) -> Proved:
     """Rule 3: from a = b, conclude b = a."""
     _genuine(theorem)
     return _proved(theorem.rhs, theorem.lhs, theorem.conditions, theorem.hypotheses)
@@ -148,7 +151,7 @@ def reverse(theorem):
 # ── 4 to 6: other letters, other positions ───────────────────────────────────────────────────
 
 
-def instance(theorem, meant):
+def instance(theorem: Proved, meant: dict[Term, Term]) -> Proved:
     """Rule 4: replace letters by terms, everywhere at once; ``meant`` is {letter: term}."""
     _genuine(theorem)
     meant = dict(meant)
@@ -174,7 +177,7 @@ def _carried(relation, x, meant):
     return _condition(relation, new)
 
 
-def congruence(theorem, context, hole):
+def congruence(theorem: Proved, context: Term, hole: Term) -> Proved:
     """Rule 5: replace equals by equals.  ``context`` is a function that contains the letter ``hole``."""
     _genuine(theorem)
     _public(hole)
@@ -183,7 +186,7 @@ def congruence(theorem, context, hole):
     return _proved(f, g, theorem.conditions | _sides_ask([_side(f), _side(g)]), theorem.hypotheses)
 
 
-def for_every(theorem, letters):
+def for_every(theorem: Proved, letters: Iterable[Term]) -> Proved:
     """Rule 6: what holds of a letter holds for all its values, if no hypothesis contains the letter."""
     _genuine(theorem)
     letters, assumed = tuple(letters), [f.letters for f in chained(*theorem.hypotheses)]
@@ -203,12 +206,12 @@ def for_every(theorem, letters):
 # ── 7 to 9: assumptions ──────────────────────────────────────────────────────────────────────
 
 
-def given(lhs, rhs):
+def given(lhs: Term, rhs: Term) -> Proved:
     """Rule 7: an assumed equation is a theorem whose hypothesis is that equation."""
     return _proved(_side(lhs), _side(rhs), (), {(lhs, rhs)})
 
 
-def discharge(theorem, proof):
+def discharge(theorem: Proved, proof: Proved) -> Proved:
     """Rule 8: an assumed equation that has been proved is dropped from the hypotheses."""
     _genuine(theorem, proof)
     pair = (proof.lhs, proof.rhs)
@@ -217,7 +220,7 @@ def discharge(theorem, proof):
     return _proved(theorem.lhs, theorem.rhs, theorem.conditions | proof.conditions, left)
 
 
-def induction(base, step, size):
+def induction(base: Proved, step: Proved, size: Term) -> Proved:
     """Rule 9: P(1), together with P(n + 1) given P(n), implies P(n) for every n.
 
     ``size`` is n.  No other letter of P may depend on n, nor may any condition.

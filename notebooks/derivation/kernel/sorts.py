@@ -47,7 +47,7 @@ def check(t):
     return pos(Term("join", own, other) if op == "inl" else Term("join", other, own))
 
 
-def range_of(p):
+def range_of(p: Term) -> Term:
     """The size of the range of a position; raises ProofError if the term is not a position."""
     sort = check(p)
     must(sort.op == "POS", "{} is not a position", p)

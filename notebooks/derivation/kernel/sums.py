@@ -209,7 +209,7 @@ def halves(k):
     return ([first], Term("inl", other, first)), ([second], Term("inr", one, second))
 
 
-def split_positions(marks):
+def split_positions(marks: list[Term]) -> list[list[Term]]:
     """All lists of places for some letters, one for each choice of blocks in joined ranges."""
     return [list(way) for way in product(*map(_places, marks))]
 

@@ -22,6 +22,7 @@ law of a draw is a letter for the rest of its distribution, about which nothing 
 """
 
 import itertools
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from weakref import WeakValueDictionary
 
@@ -33,7 +34,7 @@ class ProofError(Exception):
         return self.args[0].format(*self.args[1:]) if self.args[1:] else self.args[0]
 
 
-def must(condition, message, *parts):
+def must(condition: object, message: str, *parts: object) -> None:
     """Raise ProofError, with the ``parts`` put into ``message``, unless the condition holds."""
     if not condition:
         raise ProofError(message, *parts)
@@ -111,7 +112,7 @@ def _below(t):
     return [(body, len(sorts)), *zip(sorts, itertools.count())]
 
 
-def rebuilt(t, go):
+def rebuilt(t: Term, go: Callable[[Term, int], Term]) -> Term:
     """The node with each part replaced by ``go(part, number of variables bound around it)``."""
     if t.op == "abs":
         return Term("abs", *[go(a, n) for a, n in _below(t)])
@@ -123,12 +124,12 @@ UNIT, ONLY = Term("lit", 1), Term("only")
 ZERO, ONE = Term("num", Fraction(0)), Term("num", Fraction(1))
 
 
-def pos(size):
+def pos(size: Term) -> Term:
     """The sort of the positions 1, …, size."""
     return Term("POS", size)
 
 
-def fun(*arguments, kind="any", result=NUM):
+def fun(*arguments: Term, kind: str = "any", result: Term = NUM) -> Term:
     """The sort of functions of these arguments; a matrix is a function of two positions."""
     return Term("FUN", kind, result, *arguments)
 
@@ -141,12 +142,12 @@ def is_name(name):
 _serial = itertools.count()
 
 
-def fresh(sort):
+def fresh(sort: Term) -> Term:
     """A new letter for a bound variable; such letters sort by age."""
     return Term("let", f"#{next(_serial):015}", sort)
 
 
-def abstract(letters, body):
+def abstract(letters: Sequence[Term], body: Term) -> Term:
     """The binder over some letters of a body; the letters lose their names."""
     bound = [_bound(x.args[1], letters[:n]) for n, x in enumerate(letters)]
     return Term("abs", _bound(body, letters), *bound)
@@ -157,7 +158,7 @@ def _bound(t, letters):
     return put(_lift(t, len(letters)), variables)
 
 
-def put(t, letters):
+def put(t: Term, letters: dict[Term, Term]) -> Term:
     """Replace letters by terms, all at once; the only way to substitute for letters."""
     return _put(t, (), letters, 0, {})
 
@@ -208,13 +209,13 @@ def inverse(f):
     return Term("abs", back, *f.args[1:])
 
 
-def opened(f, *values):
+def opened(f: Term, *values: Term) -> Term:
     """The body of a binder in which values replace the bound variables."""
     must(len(values) == len(f.args) - 1, "{} does not bind {} things", f, len(values))
     return filled(f.args[0], values)
 
 
-def looked_into(f):
+def looked_into(f: Term) -> tuple[Term, list[Term]]:
     """The body of a binder, and the fresh letters that replace its bound variables."""
     marks = []
     for sort in f.args[1:]:

@@ -6,19 +6,18 @@ Read ``letters``, ``index_forms``, ``operations`` and ``matrices`` first; then `
 
 from .definitions import Word, define, recursion
 from .index_forms import exp_of, log_of, root_of, total
+from .layout import (WIDEST, aligned, brief_words, broken, equation_rows, kept_back_in, length,
+                     rows_of, width)  # fmt: skip
 from .letters import (ANGLE_ADDITION, COUNT, EXP_OF_SUM, LAWS, LINEARITY, ORDER, REINDEX,
                       SECOND_MOMENTS, SPLIT, Bijection, End, Family, Index, Law, kernel_letter,
-                      letter, number, show_number, size_of, size_term, written)  # fmt: skip
-from .line_breaks import WIDEST, aligned, broken, equation_rows, length, width
+                      letter, number, shape_text, show_number, size_of, size_term, written)  # fmt: skip
 from .matrices import (Expression, causal, derivative, diag, entry_of, expectation, expression,
                        free_names, hadamard, identity, last_row, ones, operations_in,
                        position_numbers, product, same, stack, tabulate, zeros)  # fmt: skip
 from .name_clashes import check_indices, check_names, kernels_letters
 from .nonzero import NonZero
-from .omitted_arguments import brief_words, kept_back_in
 from .operations import (DERIVATIVE, EXPECTATION, HOLE, OVER, PRODUCT_OF, SCALED, SUM_OF,
                          TRANSPOSE, NotRun, Operation, complete, torch)  # fmt: skip
-from .shapes import shape_text
 from .shown_sizes import telling_sizes
 from .substitution import Substitution, over
 from .symbols import (Heads, Sequence, head, heads, join, mask, matrix, permutation,
@@ -37,8 +36,9 @@ __all__ = ["ANGLE_ADDITION", "COUNT", "DERIVATIVE", "EXPECTATION", "EXP_OF_SUM",
            "kernels_letters", "last_row", "layer_norm", "length", "letter", "log", "log_of", "mask",
            "masked_softmax", "matrix", "normalise", "number", "ones", "operations_in", "over",
            "permutation", "position_numbers", "product", "random_matrix", "recursion", "relu",
-           "rms_norm", "root_of", "same", "scalars", "sequence", "shape_text", "show_number",
-           "sigmoid", "sin", "size_of", "size_term", "sizes", "softmax", "softmax_one", "stack",
-           "tabulate", "tanh", "telling_sizes", "torch", "total", "width", "written", "zeros"]  # fmt: skip
+           "rms_norm", "root_of", "rows_of", "same", "scalars", "sequence", "shape_text",
+           "show_number", "sigmoid", "sin", "size_of", "size_term", "sizes", "softmax",
+           "softmax_one", "stack", "tabulate", "tanh", "telling_sizes", "torch", "total", "width",
+           "written", "zeros"]  # fmt: skip
 
 complete()

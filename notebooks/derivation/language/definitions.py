@@ -23,9 +23,8 @@ from .index_forms import Number, Position
 from .letters import (Family, as_size, check_word, eta, is_size, kernel_letter, letter, scalar_term,
                       show_number, size_term)  # fmt: skip
 from .matrices import Expression
-from .omitted_arguments import show_call, shown_slots
-from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, known, never
-from .shapes import alike
+from .layout import show_call, shown_slots
+from .operations import DERIVATIVE, OVER, TABULATED, NotRun, Operation, alike, known, never
 from .symbols import mask, parameter_of, sizes_in, taken_by
 from .templates import STEP, Template
 
@@ -95,9 +94,6 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
 
 def _show_call(x, style, show):
     return show_call(x, style, show), ATOM
-
-
-# ── What a reader defines ─────────────────────────────────────────────────────────────────
 
 
 def define(name: str, body: Callable, shown: int | None = None) -> Word:
@@ -213,9 +209,6 @@ _VALUE = Operation(
     run=lambda x, sample: sample.values[x],
     show=never,
 )
-
-
-# ── Words of the kernel ───────────────────────────────────────────────────────────────────
 
 
 class _AnyArguments:

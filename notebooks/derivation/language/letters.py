@@ -10,10 +10,11 @@ import inspect
 import operator
 import re
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy import Basic, Expr, S, Tuple
@@ -21,10 +22,10 @@ from sympy.core.symbol import Str
 
 from .. import kernel as k
 from ..kernel import ANGLE, EXP, KNOWN, ProofError, Term, must
-from ..printing import name_parts, show_term
+from ..printing import Style, Text, name_parts, show_term
 
 
-def written(what, body, *arguments):
+def written(what: str, body: Callable, *arguments: object) -> Any:
     """Call a reader's function; raise ProofError if it does not take these arguments, or fails."""
     must(callable(body), "{} must be a function, such as lambda x: ..., not {!r}", what, body)
     try:
@@ -106,16 +107,22 @@ def unsealed(x):
 class Mismatch(ProofError):
     """Two sizes that must be equal differ; `Template` then unites them and reads the body again."""
 
-    def __init__(self, one, other, message):
-        super().__init__("{}", message)
-        self.sizes = one, other
+    def __init__(self, sizes, message, *parts):
+        shown = [shape_text(p) if isinstance(p, (tuple, Tuple)) else p for p in parts]
+        super().__init__("{}", message.format(*shown))
+        self.sizes = sizes
 
 
-def conform(ones, others, message):
-    """Raise Mismatch, with the text of ``message()``, if a size differs from its counterpart."""
-    for one, other in zip(ones, others):
-        if one != other:
-            raise Mismatch(one, other, message())
+def conform(ones, others, message, *parts):
+    """Raise Mismatch, with ``parts`` put into the message, if a size differs from its counterpart."""
+    for sizes in zip(ones, others):
+        if sizes[0] != sizes[1]:
+            raise Mismatch(sizes, message, *parts)
+
+
+def shape_text(axes: Sequence) -> str:
+    """A shape in words for a message."""
+    return "(" + ", ".join(show_number(Text(), s) for s in axes) + ")"
 
 
 @dataclass(frozen=True)
@@ -137,9 +144,6 @@ LINEARITY = Law(k.LINEAR, "linearity of E")
 LAWS = (REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT, ORDER, LINEARITY)
 
 
-# ── Sizes and scalars ─────────────────────────────────────────────────────────────────────
-
-
 class Final:
     """A base for classes without subclasses, because a reader's subclass could print anything."""
 
@@ -147,9 +151,8 @@ class Final:
 
     def __init_subclass__(cls, **more):
         if any(issubclass(base, Final) and base is not Final for base in cls.__bases__):
-            raise TypeError(
-                f"{cls.__bases__[-1].__name__} has no subclasses, because they could print anything"
-            )
+            name = cls.__bases__[-1].__name__
+            raise TypeError(f"{name} has no subclasses, because they could print anything")
         super().__init_subclass__(**more)
 
 
@@ -190,13 +193,11 @@ def is_size(x):
 
 
 def _is_size(size):
-    if not _is_sympys(size):
-        return False
     letter = type(size) is sp.Symbol and size.is_integer and size.is_positive
-    return letter or size.is_Integer and size > 0
+    return letter or _is_sympys(size) and size.is_Integer and size > 0
 
 
-def number(size):
+def number(size: Expr) -> Expr:
     """The size as a number: ``join(n, m)`` becomes n + m."""
     if isinstance(size, Join):
         return number(size.args[0]) + number(size.args[1])
@@ -233,10 +234,7 @@ def _is_sympys(x):
 
 
 def _is_exact(part):
-    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers.
-
-    Refuses nodes of classes that are not SymPy's own, because these could print anything.
-    """
+    """Whether a SymPy node is allowed in a scalar: rationals, the book's symbols, +, *, powers."""
     if not _is_sympys(part):
         return False
     if isinstance(part, sp.Symbol):
@@ -258,6 +256,7 @@ _PART = "(?:[A-Za-z]+|[ΓΔΘΛΞΠΣΦΨΩα-ξπρσ-ω])"
 READERS = re.compile(f"{_PART}(?:_?[0-9]+|_{_PART})*'*")
 #: Names of letters that the checker introduces; the mark ʼ occurs in no reader's name.
 _INNER = re.compile("[a-z]+ʼ[a-z0-9]+")
+_SPELLING = "Latin letters or a Greek one, subscripts after an underscore, digits"
 #: Names that the book prints itself, and well-known ones; a reader's word may not have them.
 PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last", "exp", "sqrt", "sum", "E", "I",
            "L", "det", "tr", "trace", "rank", "max", "min", "sup", "inf", "lim", "log", "ln",
@@ -265,7 +264,7 @@ PRINTED = {"softmax", "sigmoid", "normalise", "LN", "BN", "RMS", "diag", "last",
            *KNOWN}  # fmt: skip
 
 
-def letter(name, sort):
+def letter(name: str, sort: Term) -> Term:
     return Term("let", _named(name).name, sort)
 
 
@@ -277,27 +276,21 @@ def _named(name):
 
 @lru_cache(maxsize=4096)
 def _checked(name):
-    if type(name) is not str or not (READERS.fullmatch(name) or _INNER.fullmatch(name)):
-        raise ProofError(
-            f"{name!r} is no name of a letter: Latin letters or a Greek one, subscripts after an "
-            "underscore, digits, and primes behind them"
-        )
+    fits = type(name) is str and (READERS.fullmatch(name) or _INNER.fullmatch(name))
+    must(fits, "{!r} is no name of a letter: {}, and primes behind them", name, _SPELLING)
     return Str(name)
 
 
 def check_word(what, name):
     """Refuse a name for a word or a function if it prints like one of the book's names."""
-    if type(name) is not str or not READERS.fullmatch(name) or "'" in name:  # f' denotes a slope
-        raise ProofError(
-            f"{what} cannot be called {name!r}: Latin letters or a Greek one, subscripts after an "
-            "underscore, and digits"
-        )
-    first = name_parts(name)[0]
-    if first in PRINTED or first.lower() in {known.lower() for known in PRINTED if known[1:]}:
-        raise ProofError(f"the book already uses the name {name}: choose another")
+    fits = type(name) is str and READERS.fullmatch(name) and "'" not in name  # f' denotes a slope
+    must(fits, "{} cannot be called {!r}: {}", what, name, _SPELLING)
+    first, longer = name_parts(name)[0], {known.lower() for known in PRINTED if known[1:]}
+    taken = first in PRINTED or first.lower() in longer
+    must(not taken, "the book already uses the name {}: choose another", name)
 
 
-def size_term(s):
+def size_term(s: Size) -> Term:
     """The kernel's term for a size."""
     s = as_size(s)
     if isinstance(s, Join):
@@ -307,7 +300,7 @@ def size_term(s):
     return letter(s.name, k.SIZE) if s.is_Symbol else Term("times", *map(size_term, s.args))
 
 
-def size_of(term):
+def size_of(term: Term) -> Expr:
     """The size that a kernel term denotes."""
     if term.op == "let":
         return sp.Symbol(term.args[0], integer=True, positive=True)
@@ -336,9 +329,6 @@ def scalar_term(s):
     power = Term("pow", base, abs(int(exponent)))
     power = base if abs(exponent) == 1 else power
     return power if exponent > 0 else Term("inv", power)
-
-
-# ── Indices, permutations, families ───────────────────────────────────────────────────────
 
 
 class Index(Final, Basic):
@@ -437,23 +427,15 @@ def eta(letter):
     return k.abstract(marks, Term("app", letter, *marks))
 
 
-def kernel_letter(basic):
+def kernel_letter(basic: Any) -> Term:
     """The kernel's letter for a size, a scalar, an index, a permutation or a family."""
     if isinstance(basic, sp.Symbol):
         return size_term(basic) if basic.is_integer else scalar_letter(basic)
     return basic.term
 
 
-# ── Printed scalars and positions ─────────────────────────────────────────────────────────
-
-
-def show_number(style, scalar):
+def show_number(style: Style, scalar: Expr) -> str:
     """Print a scalar or a size, which contains no position: τ, 1/d, 2."""
     if isinstance(scalar, Join):
         return style.joined(*[show_number(style, s) for s in scalar.args])
     return show_term(style, scalar_term(scalar))
-
-
-def show_place(style, index):
-    """Print a reader's index, or the only position of its range."""
-    return style.name(index.name) if hasattr(index, "name") else show_number(style, index.size)

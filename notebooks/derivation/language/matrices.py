@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import sympy as sp
 from sympy import S
@@ -21,7 +22,6 @@ from . import operations as ops
 from .index_forms import Number, Position, Table, tabled
 from .letters import (Bijection, End, Family, Index, Join, Scalar, Sealed, Size, as_size, conform,
                       exact, size_of, size_term, unsealed)  # fmt: skip
-from .shapes import shape_text
 from .shown_sizes import telling_sizes
 
 DEEPEST = 100  # the deepest nesting of expressions, well within Python's recursion limit
@@ -110,8 +110,6 @@ class Expression:
         return (self.operation, self.params, self.axes, self.args) == (
             other.operation, other.params, other.axes, other.args)  # fmt: skip
 
-    # -- algebra
-
     def __matmul__(self, other):
         """The product; a product on the right keeps its brackets, so that it prints as written."""
         return Expression(ops.PRODUCT_OF, [*factors_of(self), expression(other, "@")])
@@ -156,8 +154,6 @@ class Expression:
         """The numbers of rows and columns, which a definition may use but not compare."""
         return tuple(map(Scalar, self.axes))
 
-    # -- meaning
-
     def entry(self, i, j):
         """The entry at two positions, a term of the kernel."""
         return self.operation.entry(self, i, j)
@@ -177,8 +173,6 @@ class Expression:
     def number(scalar):
         """A scalar as a 1 × 1 matrix."""
         return scaled(scalar, ones(1, 1))
-
-    # -- structure
 
     def rebuilt(self, args):
         """The same operation on other arguments; raises ProofError if they do not conform."""
@@ -223,8 +217,6 @@ class Expression:
         """The indices that no sum binds."""
         return self.free(Index)
 
-    # -- printing
-
     def show(self, style, tightness=0, names=None):
         """The expression printed in a style; ``names`` maps sub-expressions to printed names."""
         names = names or {}
@@ -261,7 +253,7 @@ def _function(x):
     return abstract(marks, x.entry(*marks))
 
 
-def expression(x, sign):
+def expression(x: Any, sign: str) -> Expression:
     """Return x if it is an expression; otherwise raise ProofError: ``sign`` needs an expression."""
     if isinstance(x, Expression):
         return x
@@ -270,7 +262,7 @@ def expression(x, sign):
 
 
 @functools.lru_cache(maxsize=None)
-def free_names(x):
+def free_names(x: Expression) -> frozenset:
     """All that an expression depends on: letters, permutations, scalars, sizes, free indices."""
     return frozenset(x.atoms(Family) | x.atoms(Bijection) | x.free_scalars() | x.free_positions())
 
@@ -281,7 +273,7 @@ def made_of(x):
     return frozenset(free_names(x) | inside)
 
 
-def operations_in(x):
+def operations_in(x: Expression) -> set[ops.Operation]:
     """The operation of a node; for an index form, also the operations used in it."""
     return {x.operation}.union(*[p.atoms(ops.Operation) for p in x.params])
 
@@ -308,15 +300,12 @@ def is_mask(x):
 
 
 @functools.lru_cache(maxsize=None)
-def same(a, b):
+def same(a: Expression, b: Expression) -> bool:
     """Whether plain algebra shows two expressions to be equal."""
     if a == b or a.axes != b.axes:
         return a == b
     marks = k.looked_into(a.function)[1]
     return Normal().same(*[k.opened(x.function, *marks) for x in (a, b)])
-
-
-# ── Well-known matrices ───────────────────────────────────────────────────────────────────
 
 
 def ones(rows: Size, columns: Size = 1) -> Expression:
@@ -344,10 +333,7 @@ def position_numbers(n: Size) -> Expression:
     return Expression(ops.POSITIONS, wanted=(n, 1))
 
 
-# ── Operations on expressions ─────────────────────────────────────────────────────────────
-
-
-def product(*factors):
+def product(*factors: Expression) -> Expression:
     """The matrix product, without brackets; neighbouring shapes must conform."""
     flat = [y for x in factors for y in _flat(x)]
     return flat[0] if len(flat) == 1 else Expression(ops.PRODUCT_OF, flat)
@@ -430,8 +416,7 @@ def entry_of(x: Expression, i: Position | None = None, j: Position | None = None
     must(positions, "entry_of takes positions from tabulate or total")
     axes = expression(x, "entry_of").axes
     ranges = [S.One if p is None else size_of(range_of(p.place)) for p in (i, j)]
-    conform(axes, ranges, lambda: (
-        f"an entry of a matrix of shape {shape_text(axes)} stands at a row and a column of it: these "
-        f"positions run to {shape_text(ranges)}"))  # fmt: skip
+    told = "an entry of a matrix of shape {} stands at a row and a column of it: these positions run to {}"
+    conform(axes, ranges, told, axes, tuple(ranges))
     at = [k.ONLY if p is None else p.place for p in (i, j)]
     return Number(x.entry(*at), made_of(x))

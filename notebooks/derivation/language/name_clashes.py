@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import sympy as sp
 
-from ..kernel import ProofError, must
+from ..kernel import ProofError, Term, must
 from ..printing import Latex, heads_in, in_the_kernel, words_in
 from . import operations as ops
+from .definitions import Word
 from .letters import Bijection, Family, Index, kernel_letter
-from .matrices import free_names, operations_in
+from .matrices import Expression, free_names, operations_in
 
 #: Names that the book's own operations print, in either style.
 _PRINTED = {ops.CAUSAL: "L", ops.IDENTITY: "I", ops.EXPECTATION: "E",
@@ -25,7 +27,9 @@ def _look(name):
     return re.sub(r"[{}\s]", "", Latex().name(name))
 
 
-def check_names(where, expressions, hypotheses=(), words=()):
+def check_names(
+    where: str, expressions: list[Expression], hypotheses: Iterable = (), words: Iterable[Word] = ()
+) -> None:
     """Check that each name has one meaning (shape, kind, definition) and cannot pass for an entry.
 
     ``words`` are the words whose definitions are reasons of the line.
@@ -75,7 +79,7 @@ def _check_letters(where, expressions, hypotheses):
         must(same, ANOTHER, where, letter.args[0])
 
 
-def kernels_letters(x):
+def kernels_letters(x: Expression) -> set[Term]:
     """The kernel's letters that an expression prints, or shows in a shape."""
     laws = {f.law for f in x.atoms(Family) if f.random}
     return laws | set(map(kernel_letter, free_names(x)))
@@ -131,7 +135,7 @@ def _of_operation(operation):
         yield printed, "the book's own", complaint
 
 
-def check_indices(where, expressions):
+def check_indices(where: str, expressions: list[Expression]) -> None:
     """Check that no index or scalar is both free and bound, or bound twice."""
     for outer in {y for x in expressions for y in x.walk() if y.binds}:
         for binder in outer.binds & outer.args[0].bound():

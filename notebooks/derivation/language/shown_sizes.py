@@ -6,17 +6,28 @@ Every other size is printed in one place of the line, as in exp(0[n×m]) exp(0) 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import sympy as sp
 
 from .. import kernel as k
 from ..printing import is_a_place_of_a_letter
 from . import operations as ops
 
+if TYPE_CHECKING:  # `matrices` prints with this module
+    from .matrices import Expression
+
 #: Operations whose printed form is the same at every size.
 _SILENT = (ops.ONES, ops.ZEROS, ops.IDENTITY, ops.CAUSAL, ops.TABULATED)
 
 
-def telling_sizes(*expressions, all_of_them=False, beside=(), spoken_of=()):
+def telling_sizes(
+    *expressions: Expression,
+    all_of_them: bool = False,
+    beside: Iterable = (),
+    spoken_of: Iterable = (),
+) -> tuple:
     """The same expressions, of one shape, with sizes printed where nothing else shows them.
 
     A line is true whatever the sizes of its sides, so these are printed only if an expression

@@ -36,8 +36,6 @@ class Substitution:
         numbers = [Expression.number(s) for old, s in self.symbols.items() if not old.is_integer]
         return [v for v in self._meant.values() if isinstance(v, Expression)] + numbers
 
-    # -- applying
-
     def __call__(self, x):
         operation = x.operation
         if operation is ops.LETTER:
@@ -116,8 +114,6 @@ class Substitution:
             return self._table(p)
         return exact(_rebuilt(p, self.symbols)) if isinstance(p, sp.Expr) else p
 
-    # -- index forms
-
     def _table(self, table):
         used = [self._used(u) for u in table.uses]
         return Table(k.put(table.function, self.meant()), frozenset().union(*used))
@@ -144,8 +140,6 @@ class Substitution:
             else:
                 found[kernel_letter(letter)] = _term_of(letter, value)
         return found
-
-    # -- checking
 
     @classmethod
     def checked(cls, theorem, meant):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import sympy as sp
 from sympy import S
@@ -14,7 +15,7 @@ from .matrices import Expression
 from .operations import LETTER, PERMUTATION, PREFIX, TERM
 
 
-def sizes(names: str):
+def sizes(names: str) -> Any:
     """Symbolic sizes, each at least 1: ``n, d = sizes("n d")``."""
     return _symbols(names, integer=True, positive=True)
 
@@ -24,7 +25,7 @@ def join(first: Size, second: Size) -> Join | Scalar:
     return _sealed_like(Join(first, second), first, second)
 
 
-def scalars(names: str, positive: bool = False):
+def scalars(names: str, positive: bool = False) -> Any:
     """Real scalars; a positive scalar may be a divisor, and only positive scalars may replace it."""
     return _symbols(names, positive=True) if positive else _symbols(names, real=True)
 
@@ -126,9 +127,6 @@ class Sequence(_Indexed):
 
 
 sequence = Sequence
-
-
-# ── The arguments of a word, as a reader writes them and as they are stored ───────────────
 
 
 def taken_by(name, arguments):

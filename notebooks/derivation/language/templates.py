@@ -17,7 +17,6 @@ from .letters import (End, Family, Index, Mismatch, Sealed, as_size, conform, is
                       written)  # fmt: skip
 from .matrices import Expression, free_names, is_mask, read_blindly, same
 from .operations import EXPECTATION
-from .shapes import shape_text
 from .substitution import Substitution
 from .symbols import argument_of, mask, matrix, sizes_in
 
@@ -52,8 +51,6 @@ class Template:
             except ProofError as error:
                 refused = error
         raise refused
-
-    # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
     def _read_until_it_fits(self):
         for _ in range(MOST_READINGS):
@@ -92,14 +89,14 @@ class Template:
 
     def _read_step(self, data):
         rows, width = self.result.axes
-        conform([rows], [S.One], lambda: (
-            f"{self.name} must be a row, not a matrix of shape {shape_text(self.result.axes)}"))  # fmt: skip
+        told = "{} must be a row, not a matrix of shape {}"
+        conform([rows], [S.One], told, self.name, self.result.axes)
         self.before = matrix(BEFORE, 1, width)
         what = f"the step of {self.name}"
         after = written(what, self._step, self.before, argument_of(STEP), *data)
         self.after = self._checked(after)
-        conform(self.after.axes, self.before.axes, lambda: (
-            f"{self.name} must stay a row of one shape: its step makes {shape_text(self.after.axes)}"))  # fmt: skip
+        told = "{} must stay a row of one shape: its step makes {}"
+        conform(self.after.axes, self.before.axes, told, self.name, self.after.axes)
 
     def _checked(self, made):
         fits = isinstance(made, Expression)
@@ -140,8 +137,6 @@ class Template:
         """A size about which nothing is known except what the body requires."""
         size = sp.Symbol(f"sizeʼ{next(self._made)}", integer=True, positive=True)
         return self._known.get(size, size)
-
-    # ── Use ──────────────────────────────────────────────────────────────────────────────────
 
     def read_again(self, args, params, at=None):
         """Refuse a body whose result on these arguments differs from the template's."""
@@ -205,15 +200,14 @@ class Template:
         symbols = {}
         for mine, size in pairs:
             if mine in self.sizes:
-                self._conform(symbols.setdefault(mine, size), size)
-        for mine, size in pairs:
-            self._conform(mine.xreplace(symbols), size)
+                symbols.setdefault(mine, size)
+        for mine, size in [*[p for p in pairs if p[0] in self.sizes], *pairs]:
+            wanted = mine.xreplace(symbols)
+            if wanted != size:
+                shown = [show_number(Text(), s) for s in (wanted, size)]
+                told = "{} requires the size {} here, not {}"
+                raise Mismatch((wanted, size), told, self.name, *shown)
         return symbols
-
-    def _conform(self, one, other):
-        conform([one], [other], lambda: (
-            f"{self.name} requires the size {show_number(Text(), one)} here, not "
-            f"{show_number(Text(), other)}"))  # fmt: skip
 
 
 def _kind(x):

@@ -16,11 +16,7 @@ from .index_forms import Number, exp_of, root_of, total
 from .letters import check_word, letter, number
 from .matrices import Expression, expression, hadamard, is_mask, ones
 from .nonzero import NonZero
-from .operations import Operation, known, torch
-from .shapes import alike
-
-
-# ── Functions of one entry ────────────────────────────────────────────────────────────────
+from .operations import Operation, alike, known, torch
 
 
 def entrywise(name: str) -> Callable:
@@ -31,27 +27,23 @@ def entrywise(name: str) -> Callable:
     if name not in KNOWN:
         check_word("a function", name)
     if name not in _ENTRYWISE:
+        head = ("call", name) if name in KNOWN else ("app", letter(name, k.fun(k.NUM)))
+        value = lambda argument: Term(*head, argument)
         operation = Operation(
             f"entrywise {name}",
-            entry=lambda x, i, j: _value(name, x.args[0].entry(i, j)),
+            entry=lambda x, i, j: value(x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),
             show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM),
         )
         known(operation)
-        _ENTRYWISE[name] = lambda x: _applied(operation, name, x)
+
+        def applied(x: Expression | Number) -> Expression | Number:
+            if isinstance(x, Number):
+                return Number(value(x.term), x.uses | {operation})
+            return Expression(operation, [expression(x, name)])
+
+        _ENTRYWISE[name] = applied
     return _ENTRYWISE[name]
-
-
-def _applied(operation, name, x):
-    if isinstance(x, Number):
-        return Number(_value(name, x.term), x.uses | {operation})
-    return Expression(operation, [expression(x, name)])
-
-
-def _value(name, argument):
-    if name in KNOWN:
-        return Term("call", name, argument)
-    return Term("app", letter(name, k.fun(k.NUM)), argument)
 
 
 _ENTRYWISE: dict[str, Callable] = {}
@@ -91,9 +83,6 @@ sigmoid = word(
     run=lambda s: torch.sigmoid(s),
 )
 sigmoid.__doc__ = "The logistic function of each entry, 1 / (1 + exp(-s_ij))."
-
-
-# ── Softmax and its variants ──────────────────────────────────────────────────────────────
 
 
 def _over_keys(x, body):
@@ -151,9 +140,6 @@ normalise = word(
     needs=_row_sums_are_not_zero(lambda x: x.args[0]),
 )
 normalise.__doc__ = "Each row divided by its sum."
-
-
-# ── Norms ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _mean(f, size):

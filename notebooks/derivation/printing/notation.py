@@ -5,29 +5,31 @@ Only this module names bound variables: k and l are positions, s and t numbers, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, count
 
 from .. import kernel as k
-from .styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Text, beside
+from ..kernel import Term
+from .styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Style, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
 #: {operator: the place of such factors in a printed product}; other factors have place 5.
 LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4, "sum": 9}
 
 
-def show_term(style, term, names=None, tightness=0):
+def show_term(style: Style, term: Term, names: dict | None = None, tightness: float = 0) -> str:
     """Print a number in index form; ``names`` maps letters for free positions to printed names."""
     piece, holds = _Printer(style, names or {}, term).show(term)
     return piece if holds >= tightness else style.brackets(piece)
 
 
-def show_position(style, term, names):
+def show_position(style: Style, term: Term, names: dict) -> str:
     """Print a position that is a term of the kernel."""
     return _Printer(style, names, term).position(term)
 
 
-def is_a_place_of_a_letter(mark, body):
+def is_a_place_of_a_letter(mark: Term, body: Term) -> bool:
     """Whether a position indexes a letter in ``body``; the letter's shape then shows the range."""
     heads = "let", "var"  # a draw is a bound variable
     if body.op == "app" and body.args[0].op in heads and mark in body.args[1:]:
@@ -40,7 +42,7 @@ def _looks(names):
     return {name.replace("_", "") for name in names}
 
 
-def show_table(style, function, sizes=("", "")):
+def show_table(style: Style, function: Term, sizes: Sequence[str] = ("", "")) -> tuple[str, float]:
     """(a function of two positions printed as a matrix, how tightly the printed text binds)."""
     body, (i, j) = k.looked_into(function)
     taken = _looks(names_in(body) | style.reserved)
@@ -57,12 +59,12 @@ def show_table(style, function, sizes=("", "")):
     return table, ATOM if letters else SUM
 
 
-def in_the_kernel(name):
+def in_the_kernel(name: str) -> str:
     """The kernel's name for a word of the book, without spaces or subscript digits."""
     return name.replace(" ", "'").replace("₁", "'1")
 
 
-def in_the_book(name):
+def in_the_book(name: str) -> tuple[str, str | None]:
     """(a reader's name for a word of the kernel, the index of that name or None)."""
     index = "1" if name.endswith("'1") else None
     return name.removesuffix("'1").replace("'", " "), index
@@ -71,7 +73,7 @@ def in_the_book(name):
 WORDS = "word", "rec"
 
 
-def words_in(term, in_definitions=True):
+def words_in(term: Term, in_definitions: bool = True) -> set[Term]:
     """The kernel's words in a term and, unless ``in_definitions`` is false, in their definitions."""
     found, todo = {term}, [term]
     while todo:
@@ -83,12 +85,12 @@ def words_in(term, in_definitions=True):
     return {t for t in found if t.op in WORDS}
 
 
-def heads_in(term):
+def heads_in(term: Term) -> set[Term]:
     """The kernel's words that occur in a term itself, not only in definitions of other words."""
     return words_in(term, in_definitions=False)
 
 
-def names_in(term):
+def names_in(term: Term) -> set[str]:
     """The names of the letters and words in a term."""
     called = {in_the_book(word.args[0])[0] for word in words_in(term)}
     return called | {x.args[0] for x in term.letters}
@@ -129,8 +131,6 @@ class _Printer:
         numbered = (f"{pool[0]}_{number}" for number in count(1))
         return (x for x in chain(pool, numbered) if x.replace("_", "") not in self.reserved)
 
-    # ── Letters, sizes, positions ────────────────────────────────────────────────────────────
-
     def _let(self, name, sort):
         letter = k.Term("let", name, sort)
         return (self.names.get(letter) or self.style.name(name)), ATOM
@@ -166,8 +166,6 @@ class _Printer:
     def _place(self, p):
         shown = self.position(p)
         return shown, SUM if "+" in shown else PRODUCT if self.style.times in shown else ATOM
-
-    # ── Arithmetic ───────────────────────────────────────────────────────────────────────────
 
     def _num(self, q):
         sign = self.style.minus if q < 0 else ""
@@ -219,8 +217,6 @@ class _Printer:
     _log = lambda self, x: self._call("log", x)
     _delta = lambda self, p, q: (self.style.coincide(self.position(p), self.position(q)), ATOM)
     _le = lambda self, p, q: (self.style.at_most(self.position(p), self.position(q)), ATOM)
-
-    # ── Entries and binders ──────────────────────────────────────────────────────────────────
 
     def _app(self, head, *arguments):
         if head.op not in ("word", "rec"):
@@ -337,7 +333,7 @@ class _Printer:
         return self.style.call("E", self.tight(body)), ATOM
 
 
-def readable(error):
+def readable(error: Exception) -> str:
     """The text of an error of the kernel, with terms as a textbook writes them."""
     message, *parts = error.args
     return message.format(*[_in_text(part) for part in parts]) if parts else message
@@ -353,7 +349,7 @@ def _in_text(part):
         return part
 
 
-def show_condition(style, relation, x):
+def show_condition(style: Style, relation: str, x: Term) -> str:
     """Print a condition of a theorem, such as "… ≠ 0 for every k"."""
     if x.op == "let":
         return style.name(x.args[0]) + style.text(" is smooth")

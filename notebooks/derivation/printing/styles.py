@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeAlias
 
 from ..kernel import must
 
@@ -26,10 +27,10 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-class Style:
+class _Shared:
     """What the two styles share.  Each construct takes printed pieces and returns a printed piece.
 
-    ``brief`` says which arguments calls leave out (`omitted_arguments.brief_words`); ``reserved``
+    ``brief`` says which arguments calls leave out (`layout.brief_words`); ``reserved``
     are names that no bound variable gets; ``plain`` is the plain text in which widths are measured.
     """
 
@@ -40,7 +41,8 @@ class Style:
     cross: str
 
     def __init__(self, brief=None):
-        self.brief, self.reserved = brief or {}, frozenset()
+        self.brief: dict = brief or {}
+        self.reserved: frozenset[str] | set[str] = frozenset()
         self.plain = self if type(self) is Text else Text(brief)
 
     def ones(self, rows, columns, sizes=("", "")):
@@ -66,7 +68,7 @@ class Style:
     minus = "-"
 
 
-class Latex(Style):
+class Latex(_Shared):
     """LaTeX for KaTeX."""
 
     brackets = r"\left({}\right)".format
@@ -127,7 +129,7 @@ class Latex(Style):
         return rf"\text{{{in_words(words)}}}"
 
 
-class Text(Style):
+class Text(_Shared):
     """Plain text with mathematical letters, for a terminal."""
 
     brackets = "({})".format
@@ -186,12 +188,15 @@ class Text(Style):
         return words
 
 
-def name_parts(name):
+Style: TypeAlias = Latex | Text
+
+
+def name_parts(name: str) -> list[str]:
     """The parts of a name: the letter, then each subscript."""
     return re.split(r"_|(?<=[^0-9_])(?=[0-9])", name.rstrip("'"))
 
 
-def in_words(words):
+def in_words(words: str) -> str:
     """Words in LaTeX: Greek letters, and letters with a subscript, become formulas."""
     return _LETTER.sub(lambda found: f"${Latex().name(found[1])}{found[2]}$", words)
 
@@ -213,19 +218,19 @@ def _with_commands(piece):
     return re.sub(r" (?![A-Za-z])", "", spelled).rstrip()
 
 
-def superscript(number):
+def superscript(number: int) -> str:
     """A whole number as an exponent in plain text."""
     return str(number).translate(_SUPERSCRIPTS)
 
 
-def check_words(what, words):
+def check_words(what: str, words: str) -> None:
     """Refuse text that could print as more than words, such as a new row or a formula."""
     plain = type(words) is str and words.isprintable() and not re.search(r"[\\{}$]", words)
     wanted = "{} must be one line of words, without a backslash, a brace or a dollar sign"
     must(plain, wanted, what)
 
 
-def beside(style, pieces):
+def beside(style: Style, pieces: list[str]) -> str:
     """Factors side by side, with a dot between two digits."""
     found = pieces[0]
     for piece in pieces[1:]:

@@ -103,9 +103,6 @@ def _around(f, number, hole, normal):
     return k.abstract(marks, replaced(normal.canonical(body)))
 
 
-# ── Equals for equals ─────────────────────────────────────────────────────────────────────
-
-
 def _cited(before, after, lhs, rhs, proved):
     """The theorem before = after, by a context with a hole in place of the left side.
 

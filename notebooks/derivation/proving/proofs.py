@@ -8,7 +8,7 @@ Only ``qed`` makes a theorem.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import sympy as sp
 from sympy.core.cache import clear_cache
@@ -214,7 +214,7 @@ def refusal(write: Callable) -> Refusal:
     raise AssertionError("the checker accepted what it should refuse")
 
 
-def attempt(write: Callable):
+def attempt(write: Callable) -> object:
     """The checker's answer to an unfinished proof: what ``write()`` returns, or a refusal.
 
     >>> attempt(lambda: Derivation("twice", S + S).by(...).qed())
@@ -228,7 +228,7 @@ def attempt(write: Callable):
         return Refusal(f"this is not a proof that can be read: {error}")
 
 
-def proves(theorem: Theorem, lhs: Expression, rhs: Expression, needs=()) -> bool:
+def proves(theorem: Theorem, lhs: Expression, rhs: Expression, needs: Iterable[str] = ()) -> bool:
     """Whether this checker proved ``theorem``, and the theorem states lhs = rhs.
 
     A side may be written differently from the theorem's if plain algebra shows both to be equal.

@@ -141,8 +141,6 @@ class Instance:
         at, in_first = self.any(at, env), self.any(first.args[1].args[0], env)
         return self.any(first, env)(at) if at <= in_first else self.any(second, env)(at - in_first)
 
-    # ── Entries, words, binders ──────────────────────────────────────────────────────────────
-
     def _app(self, env, head, *arguments):
         values = [self.any(a, env) for a in arguments]
         if head.op == "word":

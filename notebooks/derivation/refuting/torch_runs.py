@@ -17,7 +17,7 @@ import sympy as sp
 
 from .. import kernel as k
 from ..kernel import KNOWN
-from ..language import (DERIVATIVE, EXPECTATION, Bijection, End, Family, Index, NotRun, Operation,
+from ..language import (Expression, DERIVATIVE, EXPECTATION, Bijection, End, Family, Index, NotRun, Operation,
                         kernel_letter, number, torch)  # fmt: skip
 from .evaluation import FLOAT, PRECISE, Instance, TooLong, Undefined
 
@@ -35,7 +35,7 @@ MOST_ENTRIES = 10**6  # the most entries of a matrix
 DIGITS = 60  # the precision of a second evaluation, if the sides differ in torch
 
 
-def torch_is_here():
+def torch_is_here() -> bool:
     """Whether torch can be imported; without it, lines are not run."""
     try:
         import torch  # noqa: F401
@@ -226,7 +226,7 @@ class Sample:
         return lambda x: float(self.function(name)(torch.tensor(x, dtype=torch.float64)))
 
 
-def run_in_torch(lhs, rhs, hypotheses=()):
+def run_in_torch(lhs: Expression, rhs: Expression, hypotheses: tuple = ()) -> str | None:
     """Run a line in torch; return None, or a sentence with the sizes at which it fails.
 
     Each sample satisfies the ``hypotheses``; letters are moved until assumed equations hold.
