@@ -4,19 +4,17 @@
 measures them for every bias or other added parameter of a model, ``compare`` finds the numbers in
 which a port differs from its original, and ``fold`` removes redundant parameters.
 
-Read the modules in this order: ``nullity``; ``precision`` and ``subject`` (a float64 copy of a model, and
-how it is run); ``shift`` (the calculus of shifts, which predicts); ``measuring`` and ``checking``
-(measurement against prediction); ``report`` and ``auditing``; ``what_can_go`` (the table of
+Read the rooms in this order: ``measure`` (the Jacobian and finite moves); ``shift`` (the calculus of
+shifts, which predicts); ``audit`` (measurement against prediction); ``what_can_go`` (the table of
 answers, each predicted and measured on a model); ``fold`` (removal, and the check that nothing
-changes); ``aligning`` and ``comparing``; ``command`` and ``expecting``.
-``models`` loads models of the library `transformers`, makes small ones, and, with ``inputs``, draws their
-inputs; everything else needs only torch.
+changes); ``aligning`` and ``comparing``.  ``models`` loads models of the library `transformers` and
+makes small ones; everything else needs only torch.
 """
 
-from .auditing import audit
+from .audit import audit
 from .comparing import compare
 from .fold import as_rms_norm, fold
-from .nullity import Jacobian, Nullity, UnclearRank, jacobian
+from .measure import Jacobian, Nullity, UnclearRank, jacobian
 
 __all__ = [
     "Jacobian",

@@ -25,13 +25,13 @@ from .aligning import FIRST, PARTS, SECOND, CannotCompare, Reader, pairs
 from .fold.choosing import LONGEST
 from .fold.equality import BOUND, HARMLESS, LOSS, apart
 from .fold.reading import OneMove
-from .inputs import WrongInputs, as_call, demand_runs, placed, tensors
+from .measure.inputs import WrongInputs, as_call, demand_runs, placed, tensors
+from .measure.precision import demand_values, one_thread_if_small
+from .measure.subject import Subject, exactly, unwrapped
 from .models.checkpoints import is_name, load
 from .models.guessing import problem_of
-from .precision import demand_values, one_thread_if_small
 from .shift.factors import Factors
 from .shift.living import dead
-from .subject import Subject, exactly, unwrapped
 from .tables import grouped, listed, starred
 
 __all__ = ["CannotCompare", "Comparison", "Difference", "compare"]

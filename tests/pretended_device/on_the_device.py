@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from derivation.checks import start
 from redundancy import as_rms_norm, audit, fold
+from redundancy.measure.precision import float64_copy, with_every_bias_random
 from redundancy.models.tiny import some_inputs, tiny
-from redundancy.precision import float64_copy, with_every_bias_random
 from small_notebooks import nbval, written
 
 from tests.pretended_device.device import Operations, install

@@ -4,8 +4,8 @@ import functools
 
 import torch
 from redundancy.fold import difference
+from redundancy.measure.precision import with_every_bias_random, with_every_weight_random
 from redundancy.models.tiny import quiet, some_inputs, tiny
-from redundancy.precision import with_every_bias_random, with_every_weight_random
 from torch import nn
 
 d, h, k = 12, 3, 4

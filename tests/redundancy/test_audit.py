@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit
+from redundancy.audit.report import SYMBOLS
 from redundancy.models.tiny import some_inputs, tiny
-from redundancy.report import SYMBOLS
 from redundancy.shift.rules import RULES
 from torch import nn
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from derivation.checks import normal
 from redundancy import audit
-from redundancy.report import SYMBOLS
+from redundancy.audit.report import SYMBOLS
 from shared_models import *
 
 ALL = h * k

@@ -11,9 +11,13 @@ import torch
 import torch.nn.functional as F
 from derivation.checks import normal, tolerance
 from redundancy.comparing import CannotCompare, compare
-from redundancy.inputs import WrongInputs
+from redundancy.measure.inputs import WrongInputs
+from redundancy.measure.precision import (
+    CannotRead,
+    with_every_bias_random,
+    with_every_weight_random,
+)
 from redundancy.models.tiny import some_inputs, tiny
-from redundancy.precision import CannotRead, with_every_bias_random, with_every_weight_random
 from torch import nn
 
 d, h, k = 12, 3, 4

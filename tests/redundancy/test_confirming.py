@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 from redundancy import audit
-from redundancy.confirming import confirm
-from redundancy.inputs import as_call, in_float64
+from redundancy.audit.confirming import confirm
+from redundancy.measure.inputs import as_call, in_float64
 from transformers import GPT2Config, GPT2LMHeadModel
 
 

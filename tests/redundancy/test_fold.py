@@ -16,7 +16,7 @@ from derivation.checks import normal
 from redundancy import as_rms_norm, audit, fold
 from redundancy.fold import CannotFold, NotEqual
 from redundancy.fold.equality import apart as apart_of
-from redundancy.inputs import tensors
+from redundancy.measure.inputs import tensors
 from redundancy.models.tiny import quiet, some_inputs
 from redundancy.shift.freedom import Freedom
 from shared_models import *

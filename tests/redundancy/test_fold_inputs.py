@@ -9,10 +9,10 @@ import torch
 from derivation.checks import normal
 from redundancy import fold
 from redundancy.fold import equality
-from redundancy.inputs import tensors
+from redundancy.measure.inputs import tensors
+from redundancy.measure.precision import with_every_bias_random
+from redundancy.measure.subject import Subject, exactly
 from redundancy.models.tiny import some_inputs, tiny
-from redundancy.precision import with_every_bias_random
-from redundancy.subject import Subject, exactly
 from shared_models import *
 
 

@@ -8,8 +8,8 @@ import torch
 from architectures import ARCHITECTURES
 from architectures.cases import GAINS, drawn
 from redundancy.fold.equality import BOUND
-from redundancy.nullity import Jacobian, gradients
-from redundancy.precision import double_precision
+from redundancy.measure.nullity import Jacobian, gradients
+from redundancy.measure.precision import double_precision
 from redundancy.shift.following import follow
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel

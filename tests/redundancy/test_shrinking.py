@@ -8,7 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
-from redundancy.inputs import WrongInputs, demand_runs, fresh, tensors, variations
+from redundancy.measure.inputs import WrongInputs, demand_runs, fresh, tensors, variations
 from redundancy.models.guessing import NoInputs, suitable_inputs
 from redundancy.models.shrinking import null_spaces, shrink, signature
 from redundancy.models.sizes import fewer_layers, narrower, numbers, replaced

@@ -8,8 +8,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 from redundancy import audit
-from redundancy.command import main
-from redundancy.expecting import differences
+from redundancy.audit.command import main
+from redundancy.audit.expecting import differences
 from redundancy.models.tiny import quiet, tiny
 from shared_models import config
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ..inputs import variations
-from ..nullity import svd
-from ..report import SYMBOLS
+from ..audit.report import SYMBOLS
+from ..measure.inputs import variations
+from ..measure.nullity import svd
 from ..shift.following import follow
 from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
 from ..tables import listed

@@ -24,8 +24,8 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ..inputs import as_call, first_line, in_float64, placed, tensors
-from ..subject import Subject, exactly, seeded, unwrapped
+from ..measure.inputs import as_call, first_line, in_float64, placed, tensors
+from ..measure.subject import Subject, exactly, seeded, unwrapped
 from .reading import CannotFold, idle_matrices_see
 
 #: The relative error in float64 may be at most this times (1 + the length of the longest move).

@@ -14,9 +14,9 @@ import tempfile
 
 import torch
 
-from ..inputs import fresh
+from ..measure.inputs import fresh
+from ..measure.subject import exactly
 from ..models.tiny import quiet
-from ..subject import exactly
 from .equality import BOUND, apart
 from .reading import CannotFold
 

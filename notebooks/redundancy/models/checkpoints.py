@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..inputs import first_line
+from ..measure.inputs import first_line
 from .sizes import is_config
 from .tiny import quiet
 

@@ -10,7 +10,7 @@ model hold at full size.
 
 from __future__ import annotations
 
-from ..auditing import audit
+from ..audit.auditing import audit
 from .tiny import quiet
 
 NAMES = """bert roberta electra distilbert albert gpt2 opt bloom ctrl biogpt gpt_neo gpt_bigcode

@@ -22,7 +22,7 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from ..precision import double_precision
+from ..measure.precision import double_precision
 from .sizes import is_config
 
 #: A model with fewer numbers than this is copied before a trial, because runs may change it.

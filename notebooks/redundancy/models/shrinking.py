@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import torch
 from torch.nn.modules.conv import _ConvNd
 
-from ..inputs import first_line
-from ..precision import plainly_attending
+from ..measure.inputs import first_line
+from ..measure.precision import plainly_attending
 from .guessing import NoInputs, suitable_inputs
 from .sizes import CannotShrink, depths, fewer_layers, is_config, narrower, ratios, replaced
 from .tiny import quiet

@@ -17,7 +17,7 @@ import warnings
 
 import torch
 
-from ..precision import plainly_attending
+from ..measure.precision import plainly_attending
 from .guessing import some_inputs  # noqa: F401  (drawn for models of the zoo)
 from .sizes import STREAM, is_config, is_count, kind_of
 

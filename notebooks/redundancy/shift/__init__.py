@@ -6,3 +6,10 @@ run through all rules) and ``living`` (operations that no output uses); ``freedo
 that are left say about each parameter); ``uses`` and ``factors`` (which parameters a model adds, and
 by which it multiplies).
 """
+
+from .following import Event, Following, follow
+from .freedom import Freedom, Unclear
+from .moves import Moves, Shift
+from .uses import Uses
+
+__all__ = ["Event", "Following", "Freedom", "Moves", "Shift", "Unclear", "Uses", "follow"]

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import torch
 
-from ..nullity import svd
+from ..measure.nullity import svd
 from .solving import components
 
 #: A direction lies in a set of rows if its part outside the set is below the first number; it has a

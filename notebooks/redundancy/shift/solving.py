@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from ..nullity import svd
+from ..measure.nullity import svd
 
 #: A number counts as zero if it is at most this share, 2^13 units of 2^-53, of the largest number
 #: in its computation.

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..measuring import DifferentiableStatistics
-from ..nullity import CUT, Jacobian, jacobian
+from ..measure.measurement import DifferentiableStatistics
+from ..measure.nullity import CUT, Jacobian, jacobian
+from ..measure.subject import exactly
 from ..shift.following import follow
 from ..shift.freedom import Freedom
-from ..subject import exactly
 from .answers import Answer
 from .piece import Piece, normal
 

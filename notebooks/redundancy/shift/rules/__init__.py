@@ -8,7 +8,7 @@ Read the modules in this order: ``common`` (the list of rules, and what they sha
 ``passing``, ``products``, ``norms``, ``scaled``.
 """
 
-from . import norms, passing, products, seeing  # noqa: F401, each registers its rules
+from ..rules import norms, passing, products, seeing  # noqa: F401, each registers its rules
 from .common import RULES
 from .scaled import factored
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import torch
 
-from .inputs import variations
-from .measuring import SEEN, Measurement, unseen
+from ..measure.inputs import variations
+from ..measure.measurement import SEEN, Measurement, unseen
+from ..measure.subject import Subject, exactly
+from ..shift.following import Following
+from ..shift.moves import NOISE, Shift
+from ..tables import NUMBER, grouped, starred
 from .progress import progress
 from .report import DISAGREE
-from .shift.following import Following
-from .shift.moves import NOISE, Shift
-from .subject import Subject, exactly
-from .tables import NUMBER, grouped, starred
 
 
 class Absorbing(Following):

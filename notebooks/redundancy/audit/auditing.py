@@ -18,16 +18,16 @@ from dataclasses import replace
 
 import torch
 
+from ..measure.inputs import as_call, demand_runs, in_float64
+from ..measure.nullity import UnclearRank
+from ..measure.precision import demand_values, one_thread_if_small
+from ..measure.subject import Subject, unwrapped
+from ..models.checkpoints import config_of, is_config, is_name, load
+from ..models.shrinking import shrink
+from ..shift.freedom import Unclear
 from .checking import LARGE, Check
 from .confirming import confirm
-from .inputs import as_call, demand_runs, in_float64
-from .models.checkpoints import config_of, is_config, is_name, load
-from .models.shrinking import shrink
-from .nullity import UnclearRank
-from .precision import demand_values, one_thread_if_small
 from .report import AGREE, UNCLEAR
-from .shift.freedom import Unclear
-from .subject import Subject, unwrapped
 
 #: The largest number of points at which an audit is tried while some answer is unclear.
 POINTS = 4

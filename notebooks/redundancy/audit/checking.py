@@ -16,16 +16,16 @@ from dataclasses import replace
 
 import torch
 
-from .inputs import first_line, kept, variations
-from .measuring import SEEN, Measurement, unseen
-from .nullity import UnclearRank, svd
+from ..measure.inputs import first_line, kept, variations
+from ..measure.measurement import SEEN, Measurement, unseen
+from ..measure.nullity import UnclearRank, svd
+from ..measure.subject import exactly
+from ..shift.following import follow
+from ..shift.freedom import Freedom, Unclear
+from ..shift.rules.seeing import CORNERS
+from ..tables import listed
 from .progress import progress
 from .report import AGREE, DISAGREE, ELSEWHERE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
-from .shift.following import follow
-from .shift.freedom import Freedom, Unclear
-from .shift.rules.seeing import CORNERS
-from .subject import exactly
-from .tables import listed
 
 #: Sizes of finite moves; the largest can switch on a unit that is off for all inputs.
 FAR = 1.0, -1.0, 30.0, -30.0

@@ -5,8 +5,8 @@ If the sizes of a bias differ, only "all", "a part" and "nothing" are compared.
 
 from __future__ import annotations
 
+from ..tables import starred
 from .report import AGREE
-from .tables import starred
 
 
 def differences(former: dict, report: dict) -> list[str]:

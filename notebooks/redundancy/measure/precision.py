@@ -91,7 +91,7 @@ class double_precision(TorchFunctionMode):  # noqa: N801, used like a function
 
     def _catch(self):
         frame = sys._getframe(2)
-        ours = ("/torch/", "/redundancy/measuring.py")
+        ours = ("/torch/", "/redundancy/measure/measurement.py")
         while frame.f_back and any(part in frame.f_code.co_filename for part in ours):
             frame = frame.f_back
         self.caught.add(frame.f_code.co_qualname)

@@ -13,9 +13,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
 
-from .shift.rules.seeing import CORNERS
-from .tables import Table, grouped, listed, starred
-from .what_can_go.theorems import LINKS
+from ..shift.rules.seeing import CORNERS
+from ..tables import Table, grouped, listed, starred
+from ..what_can_go.theorems import LINKS
 
 SYMBOLS = {"query": "b_Q", "key": "b_K", "value": "b_V", "output": "b_O"}
 AGREE, DISAGREE, UNKNOWN, UNCLEAR = "agree", "DISAGREE", "unknown", "UNCLEAR"

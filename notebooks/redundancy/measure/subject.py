@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ..shift.uses import Uses
 from .inputs import fresh, tensors
 from .precision import (
     double_precision,
@@ -19,7 +20,6 @@ from .precision import (
     with_every_bias_random,
     with_every_weight_random,
 )
-from .shift.uses import Uses
 
 
 def unwrapped(model):

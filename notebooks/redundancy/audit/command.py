@@ -24,11 +24,11 @@ from typing import Any
 
 from torch import nn
 
+from ..measure.inputs import WrongInputs, first_line
+from ..measure.nullity import UnclearRank
+from ..shift.freedom import Unclear
 from .auditing import audit
 from .expecting import differences
-from .inputs import WrongInputs, first_line
-from .nullity import UnclearRank
-from .shift.freedom import Unclear
 
 #: Errors in the user's request; any other error is a bug and is shown with its traceback.
 REFUSED = (OSError, TypeError, ValueError, ImportError, Unclear, UnclearRank)

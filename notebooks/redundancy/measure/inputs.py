@@ -11,7 +11,7 @@ from unittest.mock import patch
 import torch
 from torch.utils._pytree import tree_map
 
-from .models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of, suitable_inputs
+from ..models.guessing import NoInputs, inputs_of_pytorch, places_of, problem_of, suitable_inputs
 
 #: The names under which transformers returns intermediate results, which are not compared.
 INNER = re.compile(r"(^|_)(hidden_states|attentions|past_key_values)$|^loss$|^cache_params$")
