@@ -5,7 +5,6 @@ The reports that chapter 13 prints are tested with that chapter.
 
 import copy
 import functools
-import json
 import os
 from dataclasses import replace
 
@@ -111,11 +110,10 @@ def bert_report():
 
 def test_the_report_is_the_same_in_every_form():
     report = audit(tiny("gpt2", n_layer=1))
-    plain = json.loads(report.as_json())
-    assert plain["redundant"] == {"alone": report.alone, "together": report.redundant}
-    fields = ("name", "part", "size", "alone", "together", "verdict", "answer")
-    rows = [tuple(row[f] for f in fields) for row in plain["rows"]]
-    assert rows == [tuple(getattr(row, f) for f in fields) for row in report.rows]
+    fields = "bias", "size", "alone", "together"
+    rows = {tuple(str(getattr(row, f)) for f in fields) for row in report.rows}
+    lines = [line.split() for line in str(report).splitlines()]
+    assert rows == {(c[0], c[-2], c[1], c[2]) for c in lines if len(c) > 5 and c[-2].isdigit()}
     shown = report._repr_markdown_()
     assert all(f"[{t}]({LINKS[t]})" in shown for row in report.rows for t in row.theorems)
     assert all(row.answer in shown for row in report.rows)

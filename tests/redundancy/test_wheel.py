@@ -65,7 +65,7 @@ def test_the_command_and_a_program(command, tmp_path):
     run = lambda *words: subprocess.run(
         words, cwd=tmp_path, env=environment, capture_output=True, text=True
     )
-    for name in ("folder", "folder/config.json", "layer.py:make", "layer:make"):
+    for name in ("folder", "folder/config.json"):
         done = run(command, name)
         assert done.returncode == 0, done.stderr
         assert "b_K: can go: softmax cancels it [3.1]" in done.stdout

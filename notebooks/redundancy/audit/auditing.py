@@ -8,13 +8,14 @@
 
 All added parameters, such as biases, are moved together.  Each operation of the model passes the
 change on, cancels it or depends on it (`shift`).  Then the Jacobian of the outputs and its null
-space are computed in float64 at a generic point, and finite moves are made (`measuring`).  The two
+space are computed in float64 at a generic point, and finite moves are made (`measure`).  The two
 methods share no step.  The given model is not changed.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -26,25 +27,32 @@ from ..models.checkpoints import config_of, is_config, is_name, load
 from ..models.shrinking import shrink
 from ..shift.freedom import Unclear
 from .checking import LARGE, Check
-from .confirming import confirm
-from .report import AGREE, UNCLEAR
+from .report import AGREE, UNCLEAR, Audit
 
 #: The largest number of points at which an audit is tried while some answer is unclear.
 POINTS = 4
 
 
-def audit(model, inputs=None, inject=False, weights="random", seed=0, training=False, tables=False):
+def audit(
+    model: Any,
+    inputs: Any = None,
+    inject: bool = False,
+    weights: str = "random",
+    seed: int = 0,
+    training: bool = False,
+    tables: bool = False,
+) -> Audit:
     """Predict and measure which added parameters of a model are redundant; return an `Audit`.
 
     ``model`` is a module, a configuration of transformers, the name or folder of a checkpoint, or a
     configuration file.  Unless it is a module, only its structure is audited, on a small model with
     random weights (`models.shrinking`); that takes seconds for any size, and the report says what
-    was shrunk.  ``inputs`` is a dict, a tuple or a tensor; by default, suitable inputs are drawn.
+    was shrunk.  The same holds for a module of transformers with many biases: changes to its code,
+    and ``inputs``, do not count there.  ``inputs`` is a dict, a tuple or a tensor; by default,
+    suitable inputs are drawn.
     ``training`` selects training mode, with BatchNorm's batch statistics and with dropout.
     ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too;
     ``tables`` audits added parameters that differ from token to token, such as positions.
-    If a transformers model has many biases, a small model with its structure is audited first, and
-    the large model's own biases are then moved in the predicted directions.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
     that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
     Both add random numbers to biases, gains and sinks, so that none keeps a value such as 0 or 1.
@@ -54,32 +62,28 @@ def audit(model, inputs=None, inject=False, weights="random", seed=0, training=F
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights must be "random" or "own", not {weights!r}')
-    small = full = None
+    small = None
     if is_name(model) and weights == "own":
         model = load(model)
-    elif is_name(model) or is_config(model):
+    if is_name(model) or is_config(model):
         small = shrink(config_of(model), seed)
-        model = small.model
-    model = unwrapped(model)
-    if small is None and weights == "random" and _is_large(model):
-        small, full = shrink(model.config, seed, full=model), (model, inputs)
-        model, inputs = small.model, None
+    else:
+        model = unwrapped(model)
+        demand_values(model)
+        if weights == "random" and _is_large(model):
+            small, inputs = shrink(model.config, seed, full=model), None
+    model = small.model if small else model
     with (
         torch.inference_mode(False),
         torch.enable_grad(),
         torch.random.fork_rng([]),
         one_thread_if_small(model),
     ):
-        demand_values(model)
         call = as_call(model, inputs)
         demand_runs(model, call)
         report = _clearest(
             model, in_float64(call), training, weights == "random", inject, seed, tables
         )
-        if full and not training:
-            call = in_float64(as_call(*full))
-            demand_runs(full[0], call, times=1)
-            report = confirm(full[0], call, report, seed)
     if small is None or not small.changes:
         return report
     return replace(report, shrunk=small.changes, notes=(*report.notes, small.account()))
@@ -115,7 +119,7 @@ def _clearest(model, call, training, weights, inject, seed, tables):
 
 def _cleared(best, other):
     """The ``best`` report; rows of ``other`` with the same prediction replace unclear rows."""
-    agree = {(r.name, r.part, r.alone, r.together): r for r in (other.rows if other else ())
-             if r.verdict == AGREE}  # fmt: skip
-    clear = lambda r: agree.get((r.name, r.part, r.alone, r.together), r)
-    return replace(best, rows=tuple(clear(r) if r.verdict == UNCLEAR else r for r in best.rows))
+    key = lambda row: (row.name, row.part, row.alone, row.together)
+    agree = {key(r): r for r in (other.rows if other else ()) if r.verdict == AGREE}
+    clear = lambda r: agree.get(key(r), r) if r.verdict == UNCLEAR else r
+    return replace(best, rows=tuple(map(clear, best.rows)))

@@ -24,7 +24,6 @@ from ..shift.following import follow
 from ..shift.freedom import Freedom, Unclear
 from ..shift.rules.seeing import CORNERS
 from ..tables import listed
-from .progress import progress
 from .report import AGREE, DISAGREE, ELSEWHERE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 
 #: Sizes of finite moves; the largest can switch on a unit that is off for all inputs.
@@ -48,7 +47,7 @@ class Check:
             if names:
                 self._predict()
                 self._measure()
-                self.rows = [self._row(*one) for one in progress(self._questions(), "biases")]
+                self.rows = [self._row(*one) for one in self._questions()]
         self.patch = patch
 
     def _calls(self):
@@ -63,32 +62,30 @@ class Check:
 
     def _measure(self):
         self.measured = self.flat = self.refused = None
+        measure = lambda ranks: Measurement(self.subject, self._calls(), self.parameters, ranks)
         try:
-            ranks = not self.large
-            self.measurement = Measurement(self.subject, self._calls(), self.parameters, ranks)
+            self.measurement = measure(not self.large)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as problem:  # from autograd, for example for an in-place operation
             self.large, self.refused = True, first_line(problem)
-            self.measurement = Measurement(
-                self.subject, self._calls(), self.parameters, ranks=False
-            )
+            self.measurement = measure(False)
         if self.large:
             return
         basis, predicted = self.measurement.basis().T, self.predicted.dense()
         self.measured = Freedom.whole(basis, self.predicted.shapes)
-        rest = basis - predicted @ (predicted.T @ basis)
-        left, values, _ = svd(rest)
+        left, values, _ = svd(basis - predicted @ (predicted.T @ basis))
         self.flat = Freedom.whole(left[:, values > 0.5], self.predicted.shapes)
 
-    def report(self):
+    def report(self) -> Audit:
+        """The report on all biases."""
         injected = self.subject.injected
         other = frozenset(n for n in self.parameters if n in injected or "running_mean" in n)
         own = [row for row in self.rows if row.name not in other and row.verdict != UNREACHED]
         redundant = 0
         if self.rows:
-            unused = [int((~used).sum()) for n, used in self.used.items() if n not in other]
-            redundant = len(self._fixing(self.predicted, other)) - sum(unused)
+            unused = sum(int((~used).sum()) for n, used in self.used.items() if n not in other)
+            redundant = len(self._fixing(self.predicted, other)) - unused
         mode = "training" if self.subject.training else "evaluation"
         return Audit(type(self.subject.model).__name__, mode, tuple(self.rows),
                      tuple(self._notes(self.rows)), sum(row.size for row in own), redundant)  # fmt: skip
@@ -98,17 +95,14 @@ class Check:
     def _questions(self):
         """Yield (parameter, part, index) for each bias, or for each part of a fused bias."""
         for name in self.parameters:
-            rest = self.used[name].clone()
-            if not rest.any():
-                yield name, "", ~rest
+            used, rest = self.used[name], self.used[name].clone()
             for part, mask in self.uses.parts.get(name, {}).items():
                 if (mine := mask & rest).any():
                     yield name, part, mine
                     rest &= ~mask
-            if rest.any():
-                yield name, "", rest
-            if self.used[name].any() and (left := ~self.used[name]).any():
-                yield name, "", left
+            for some in (rest, ~used):
+                if some.any():
+                    yield name, "", some
 
     def _row(self, name, part, index):
         """The `Row` of one bias, judged while all other injected biases stay zero."""
@@ -116,10 +110,8 @@ class Check:
         row = Row(name, part, int(index.sum()), 0, 0, (), self._why(name, index),
                   name in self.subject.injected)  # fmt: skip
         try:
-            predicted, measured, flat = (
-                self._fixing(freedom, others, name)
-                for freedom in (self.predicted, self.measured, self.flat)
-            )
+            spaces = self.predicted, self.measured, self.flat
+            predicted, measured, flat = (self._fixing(s, others, name) for s in spaces)
             row = replace(
                 row, alone=predicted.alone(name, index), together=predicted.together(name, index),
                 into=predicted.absorbers(name, index, tuple(self.parameters)),
@@ -216,9 +208,9 @@ class Check:
                 "changes the outputs: a unit is off, few inputs reach a table, a branch switches, or a "
                 "part is detached"
             )
-        if self.uses.unused:
-            some = ", ".join(list(self.uses.unused)[:3])
-            yield f"not used on these inputs: {some}{' and more' * (len(self.uses.unused) > 3)}"
+        if unused := self.uses.unused:
+            some = ", ".join(unused[:3])
+            yield f"not used on these inputs: {some}{' and more' * (len(unused) > 3)}"
         if self.uses.bent:
             named = listed(list(self.uses.bent)[:3])
             yield f"left out, because they are changed before they are used: {named}"

@@ -1,4 +1,4 @@
-"""The report of an audit: as text, as Markdown with links to theorems, or as JSON.
+"""The report of an audit, as text and as Markdown with links to theorems.
 
 Two counts say how many numbers of a bias are redundant: ``alone``, while all other parameters stay
 fixed, and ``together``, while others compensate.  Only the first may be added up over biases,
@@ -7,12 +7,12 @@ because b_O can absorb b_V and b_V can absorb b_O.  ``redundant`` counts each di
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from ..shift.following import Event
 from ..shift.rules.seeing import CORNERS
 from ..tables import Table, grouped, listed, starred
 from ..what_can_go.theorems import LINKS
@@ -47,51 +47,56 @@ class Row:
     alone: int
     together: int
     into: tuple[str, ...]
-    why: tuple
+    why: tuple[Event, ...]
     injected: bool = False
     verdict: str = ""
     measured: tuple[int | None, int | None] = (None, None)
     problem: str = ""
 
-    def judged(self, verdict, alone, together, problem=""):
+    def judged(
+        self, verdict: str, alone: int | None, together: int | None, problem: str = ""
+    ) -> Row:
+        """The row with its verdict and measured counts."""
         return replace(self, verdict=verdict, measured=(alone, together), problem=problem)
 
     @property
-    def bias(self):
+    def bias(self) -> str:
         """b_Q, b_K, b_V or b_O; for other biases, the end of the parameter's name."""
         return SYMBOLS.get(self.part) or ".".join(self.name.split(".")[-2:])
 
     @property
-    def own(self):
+    def own(self) -> bool:
         """Whether this is a parameter of the model, and not an injected bias or a running mean."""
         return not self.injected and "running_mean" not in self.name
 
     @property
-    def flat(self):
+    def flat(self) -> int:
         """How many directions have derivative zero although a finite move changes an output."""
         return max(0, (self.measured[1] or 0) - self.together)
 
+    def _events(self, *kinds):
+        return [e for e in self.why if e.kind in kinds]
+
     @property
-    def reasons(self):
+    def reasons(self) -> list[Event]:
         """The events that explain the answer: what cancels the bias, or what depends on it."""
         if self.verdict == UNKNOWN:
-            doubts = [e for e in self.why if e.kind in ("unknown", "corner")]
-            return doubts or [e for e in self.why if e.operation in CORNERS][:1]
+            at_a_corner = [e for e in self.why if e.operation in CORNERS][:1]
+            return self._events("unknown", "corner") or at_a_corner
         if self.alone == self.size:
-            return [e for e in self.why if e.kind == "erased"][:1]
+            return self._events("erased")[:1]
         if self.together == self.size:
-            return [e for e in self.why if e.kind == "passed"][:1]
+            return self._events("passed")[:1]
         return self.obstacles
 
     @property
-    def obstacles(self):
+    def obstacles(self) -> list[Event]:
         """The events that keep a bias from being redundant alone: a rotation or a dependence."""
-        turned = [e for e in self.why if e.kind == "turned"]
-        known = turned or [e for e in self.why if e.kind in ("seen", "bent", "corner")]
-        return (known or [e for e in self.why if e.kind == "unknown"])[:2]
+        kinds = ("turned",), ("seen", "bent", "corner"), ("unknown",)
+        return next(filter(None, (self._events(*some) for some in kinds)), [])[:2]
 
     @property
-    def theorems(self):
+    def theorems(self) -> tuple[str, ...]:
         """The numbers of the theorems behind the reasons."""
         found = [e.theorem for e in self.reasons if e.theorem]
         if self.part == "value" and "4.2" in found:
@@ -99,27 +104,25 @@ class Row:
         return tuple(dict.fromkeys(found))
 
     @property
-    def answer(self):
+    def answer(self) -> str:
         """The answer in words, for example "can go: softmax cancels it"."""
         because = "; ".join(e.words for e in self.reasons)
         if self.verdict == UNKNOWN:
             return f"{UNKNOWN}: {because or self.problem or (FAINT if self.why else UNSEEN)}"
         if self.verdict in (UNREACHED, DISAGREE, UNCLEAR):
-            said = self.problem or because
-            return f"{self.verdict}: {said}" if said else self.verdict
+            return ": ".join(filter(None, (self.verdict, self.problem or because)))
         if not self.together:
             return f"stays: {because}"
         into = f" into {_listed(self.into, self.name)}" if self.into else ""
-        if self.together == self.size:
-            because = because or (CANCELS if not self.into else "")
-            return f"can go{into}" + (f": {because}" if because else "")
-        return f"{self.together} of {self.size} can go{into}: {because}"
+        if self.together < self.size:
+            return f"{self.together} of {self.size} can go{into}: {because}"
+        because = because or (CANCELS if not self.into else "")
+        return f"can go{into}" + (f": {because}" if because else "")
 
 
 def _listed(names, own):
     """The names, listed without the prefix that they share with the parameter ``own``."""
-    parts = own.split(".")
-    short = []
+    parts, short = own.split("."), []
     for name in names:
         theirs = name.split(".")
         shared = next((i for i, (a, b) in enumerate(zip(parts, theirs)) if a != b), 0)
@@ -145,16 +148,20 @@ class Audit:
     shrunk: tuple[tuple[str, object, object], ...] = field(default=())
 
     @property
-    def disagreements(self):
+    def disagreements(self) -> list[Row]:
+        """The rows in which prediction and measurement differ, or may differ."""
         return [row for row in self.rows if row.verdict in (DISAGREE, UNCLEAR)]
 
     @property
-    def alone(self):
+    def alone(self) -> int:
         """How many of the ``numbers`` are redundant while every other parameter stays fixed."""
         return sum(row.alone for row in self.rows if row.verdict == AGREE and row.own)
 
-    def row(self, bias, name=""):
-        """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name contains ``name``."""
+    def row(self, bias: str, name: str = "") -> Row:
+        """The first row of a bias ("b_K", "key", "fc2.bias") in a parameter whose name contains ``name``.
+
+        Raises KeyError if there is none.
+        """
         for row in self.rows:
             named = bias in (row.bias, row.part) or f".{row.name}".endswith(f".{bias}")
             if named and name in row.name:
@@ -162,40 +169,23 @@ class Audit:
         known = ", ".join(dict.fromkeys(row.bias for row in self.rows))
         raise KeyError(f"no row is called {bias!r}; there are: {known}")
 
-    def as_dict(self):
-        """The report in plain lists, dictionaries, numbers and words, for `json`."""
-        return {
-            "model": self.model,
-            "mode": self.mode,
-            "numbers": self.numbers,
-            "redundant": {"alone": self.alone, "together": self.redundant},
-            "shrunk": [list(change) for change in self.shrunk],
-            "rows": [
-                asdict(row) | {"why": [e.words for e in row.why]}
-                | {name: getattr(row, name) for name in ("bias", "answer", "theorems")}
-                for row in self.rows
-            ],
-            "notes": list(self.notes),
-        }  # fmt: skip
-
-    def as_json(self):
-        return json.dumps(self.as_dict(), indent=1, default=str)
-
     def __repr__(self):
         """The report as a table; layers with the same answers share a line."""
         groups = self._groups()
-        table = [(*HEAD[:1], *HEAD[2:]), *((c[0], *c[2:]) for c in map(_cells, groups))]
+        table = [(bias, *rest) for bias, _, *rest in (HEAD, *map(_cells, groups))]
         widths = [max(len(str(cell)) for cell in column) for column in zip(*table)]
         lines = [self._title(), ""]
-        for line in table:
-            cells = [str(c).ljust(w) if i in (0, 5) else str(c).rjust(w)
-                     for i, (c, w) in enumerate(zip(line, widths))]  # fmt: skip
-            lines.append("  ".join(cells).rstrip())
+        for bias, *numbers, name in table:
+            counts = [str(n).rjust(width) for n, width in zip(numbers, widths[1:])]
+            lines.append("  ".join([bias.ljust(widths[0]), *counts, name]))
         lines += ["", *textwrap.wrap(self._sum(), WIDE), ""]
         many = Counter(rows[0].bias for rows in groups)
-        for rows in groups:  # if several rows share a short name, print the full one
-            name = rows[0].bias if many[rows[0].bias] == 1 else starred(rows[0].name)
-            lines += textwrap.wrap(_sentence(rows[0], name), WIDE, subsequent_indent="     ")
+        for row, *_ in groups:  # if several rows share a short name, print the full one
+            loud = "!!! " if row.verdict in (DISAGREE, UNCLEAR) else ""
+            name = row.bias if many[row.bias] == 1 else starred(row.name)
+            theorems = f" [{', '.join(row.theorems)}]" if row.theorems else ""
+            said = f"{loud}{name}: {row.answer}{theorems}"
+            lines += textwrap.wrap(said, WIDE, subsequent_indent="     ")
         notes = [line for note in self.notes for line in textwrap.wrap(note, WIDE)]
         return "\n".join([*lines, "", *notes] if notes else lines)
 
@@ -203,7 +193,7 @@ class Audit:
         """The report for a notebook; each answer links to its theorems, in the same folder."""
         lines = []
         for rows in self._groups():
-            bias, answer, *counts, name = map(str, _cells(rows))
+            bias, answer, *counts, name = _cells(rows)
             links = " ".join(f"[{t}]({LINKS[t]})" for t in rows[0].theorems if t in LINKS)
             path, *times = name.partition(" (")
             said = f"{answer} ({links})" if links else answer
@@ -226,22 +216,13 @@ class Audit:
         return grouped(self.rows, key)
 
 
-def _sentence(row, name):
-    loud = "!!! " if row.verdict in (DISAGREE, UNCLEAR) else ""
-    theorems = f" [{', '.join(row.theorems)}]" if row.theorems else ""
-    return f"{loud}{name}: {row.answer}{theorems}"
-
-
 def _cells(rows):
-    row = rows[0]
+    """The cells of a line for these rows, in the order of `HEAD`."""
+    row, counts = rows[0], (rows[0].alone, rows[0].together)
     name = row.name if len(rows) == 1 else f"{starred(row.name)} ({len(rows)} times)"
-    return row.bias, row.answer, row.alone, row.together, _measured(row), row.size, name
-
-
-def _measured(row):
+    measured = "the same" if row.measured == counts else f"{row.measured[0]}, {row.measured[1]}"
     if row.verdict in (UNREACHED, UNCLEAR):
-        return row.verdict
-    if row.measured == (None, None):
-        return UNMEASURED
-    counts = row.alone, row.together
-    return "the same" if row.measured == counts else f"{row.measured[0]}, {row.measured[1]}"
+        measured = row.verdict
+    elif row.measured == (None, None):
+        measured = UNMEASURED
+    return row.bias, row.answer, *counts, measured, row.size, name
