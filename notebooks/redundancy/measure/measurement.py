@@ -106,7 +106,7 @@ class Measurement:
     def _more(self, wanted):
         """Further rows of the Jacobian; one input makes at most half as many as parameters."""
         found: list[torch.Tensor] = []
-        while (left := wanted - sum(len(rows) for rows in found)) > 0:
+        while (left := wanted - sum(map(len, found))) > 0:
             found += self._rows(min(left, math.ceil(self.size / 2)))
         return torch.cat(found)
 
@@ -138,16 +138,15 @@ class Measurement:
                 count = min(wanted, len(outputs))
                 if not outputs.requires_grad:  # the outputs depend on no parameter
                     return [outputs.new_zeros(count, self.size)]
-                sizes = [min(CHUNK, count - start) for start in range(0, count, CHUNK)]
-                mixtures = (self._random(size, len(outputs)) for size in sizes)
-                return [gradients(outputs, parameters, m.to(outputs)) for m in mixtures]
+                shapes = [(min(CHUNK, count - i), len(outputs)) for i in range(0, count, CHUNK)]
+                drawn = (
+                    torch.randn(s, generator=self.generator, dtype=torch.float64) for s in shapes
+                )
+                mixtures = ((d / len(outputs) ** 0.5).to(outputs) for d in drawn)
+                return [gradients(outputs, parameters, mixture) for mixture in mixtures]
         finally:
             for parameter in parameters:
                 parameter.requires_grad_(False)
-
-    def _random(self, rows, columns):
-        numbers = torch.randn(rows, columns, generator=self.generator, dtype=torch.float64)
-        return numbers / columns**0.5
 
     @functools.cached_property
     def sensitivity(self):

@@ -9,23 +9,15 @@ respect to all parameters, so their number is
 The rank is computed in float64, at the given parameters and at random inputs.  A singular value
 counts as zero if it is below 1e-9 times the largest one of the *whole* Jacobian: the columns of
 wholly redundant parameters are rounding noise, which a threshold relative to these columns alone
-would count as signal.
+would count as signal.  QR of m rows and p columns changes a singular value by about u sqrt(m) p
+times the largest one (u = 2^-53); four times that is still below the threshold for p = 7500 and
+m = 19000.
 
-How much noise is there?  QR of m rows and p columns changes every singular value by at most about
-u sqrt(m p) times the Frobenius norm if rounding errors are independent (u = 2^-53), and that norm is
-at most sqrt(p) times the largest singular value.  With a safety factor of 4, the noise is 4 u p sqrt(m)
-times this value, plus the derivatives' errors: below 1e-11 for p = 400 and m = 1500, and below the
-threshold for p = 7500 and m = 19000.
-
-How many inputs are enough?  It is not enough that outputs outnumber parameters: attention over two
-tokens reveals little about its keys, however wide its output is.  But as long as some input would
-raise the rank, a random input does so almost surely if the function is analytic and its inputs have a
-density.  So inputs are drawn until outputs outnumber parameters by a quarter, and then until another
-quarter leaves the rank unchanged.
-
-The rows are computed in chunks and folded into a triangle R with R^T R = J^T J, one QR step at a time.
-The columns of R have the singular values of the columns of J, so one pass answers for every choice of
-parameters, and memory grows only with the square of their number.
+As long as some input would raise the rank, a random input does so almost surely if the function is
+analytic and its inputs have a density.  So inputs are drawn until outputs outnumber parameters by a
+quarter, and then until another quarter leaves the rank unchanged.  The rows are folded into a
+triangle R with R^T R = J^T J, whose columns have the singular values of the columns of J: one pass
+answers for every choice of parameters, and memory grows only with the square of their number.
 
 Sources: T. J. Rothenberg, "Identification in Parametric Models", Econometrica 39 (1971), for nullity
 as a count of what cannot be identified; G. H. Golub and C. F. Van Loan, "Matrix Computations", for QR
@@ -36,10 +28,10 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import torch
 from torch import nn
@@ -74,7 +66,7 @@ class Nullity:
     dropped: float | None
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         return self.parameters - self.dimension
 
     def __str__(self):
@@ -88,7 +80,7 @@ class Jacobian:
     the singular values and the null space of the Jacobian.
     """
 
-    def __init__(self, triangle, shapes):
+    def __init__(self, triangle: torch.Tensor, shapes: dict[str, torch.Size]):
         self.triangle, self.shapes = triangle, shapes
         sizes = [shape.numel() for shape in shapes.values()]
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -99,11 +91,11 @@ class Jacobian:
         self.scale = self.values[0].item()
 
     @functools.cached_property
-    def values(self):
+    def values(self) -> torch.Tensor:
         """The singular values of the triangle, the largest first."""
         return singular_values(self.triangle)
 
-    def columns(self, *chosen) -> torch.Tensor:
+    def columns(self, *chosen: Any) -> torch.Tensor:
         """The column indices of the ``chosen`` parameters: names, or (name, index) pairs."""
         named = [(c, ...) if isinstance(c, str) else c for c in chosen or self.places]
         for name, _ in named:
@@ -112,7 +104,7 @@ class Jacobian:
                 raise KeyError(f"no parameter is called {name!r}; there are: {known}")
         return torch.cat([self.places[name][index].flatten() for name, index in named])
 
-    def nullity(self, *chosen) -> Nullity:
+    def nullity(self, *chosen: Any) -> Nullity:
         """The `Nullity` of the chosen parameters, by default all, while the others are fixed.
 
         Raises KeyError for an unknown name and UnclearRank if there is no clear gap.
@@ -129,7 +121,7 @@ class Jacobian:
             dropped=dropped.max().item() if len(dropped) else None,
         )
 
-    def redundant(self, *chosen) -> torch.Tensor:
+    def redundant(self, *chosen: Any) -> torch.Tensor:
         """An orthonormal basis of the redundant directions: (dimension x chosen), float64."""
         found = self.nullity(*chosen)
         matrix = self.triangle[:, self.columns(*chosen)]
@@ -164,7 +156,7 @@ def jacobian(
         """The triangle after adding at least ``wanted`` rows."""
         seen, pending = 0, triangle[:0]
         while seen < wanted:
-            for rows in row_blocks(function, parameters, next(inputs), chunk):
+            for rows in _row_blocks(function, parameters, next(inputs), chunk):
                 seen, pending = seen + len(rows), torch.cat([pending, rows])
                 if len(pending) >= size:
                     triangle, pending = _with_rows(triangle, pending), pending[:0]
@@ -211,16 +203,17 @@ def _converged(decompose, matrix):
     apart, as they are here; which matrices fail depends on the processor.  A rotation from the
     right changes singular values by no more than the rounding of one product, less than QR does.
     """
-    size, turned = matrix.shape[-1], None
-    generator, product = torch.Generator().manual_seed(0), matrix
-    for _ in range(TURNS):
+    size, turned, product = matrix.shape[-1], None, matrix
+    generator = torch.Generator().manual_seed(0)
+    for left in reversed(range(TURNS + 1)):
         try:
             return decompose(product), turned
         except torch.linalg.LinAlgError:
-            turned = torch.randn(size, size, dtype=matrix.dtype, generator=generator)
-            turned = torch.linalg.qr(turned.to(matrix.device)).Q
+            if not left:
+                raise
+            drawn = torch.randn(size, size, dtype=matrix.dtype, generator=generator)
+            turned = torch.linalg.qr(drawn.to(matrix.device)).Q
             product = matrix @ turned
-    return decompose(product), turned
 
 
 def _called(module, values, *inputs):
@@ -230,28 +223,17 @@ def _called(module, values, *inputs):
     return found if isinstance(found, torch.Tensor) else found[0]
 
 
-def row_blocks(function, parameters, inputs, chunk):
-    """Yield the rows of the Jacobian at these inputs, in blocks of at most ``chunk`` rows.
-
-    If memory is too small for a chunk, a printed line says so, and half as many rows are tried.
-    """
+def _row_blocks(function, parameters, inputs, chunk):
+    """Yield the rows of the Jacobian at these inputs, in blocks of at most ``chunk`` rows."""
     # The fused attention kernels have no batched derivative; the plain formula has one.
     with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
-        outputs, start = function(parameters, *inputs).flatten(), 0
+        outputs = function(parameters, *inputs).flatten()
         if not len(outputs):
             raise ValueError("the function has no outputs for the inputs drawn")
-        while start < len(outputs):
+        for start in range(0, len(outputs), chunk):
             some = outputs.new_zeros(min(chunk, len(outputs) - start), len(outputs))
             some[:, start : start + chunk].fill_diagonal_(1)
-            try:
-                yield gradients(outputs, parameters.values(), some)
-            except torch.OutOfMemoryError:
-                if chunk == 1:
-                    raise
-                chunk //= 2
-                print(f"Out of memory: {chunk} rows at a time from here on.", file=sys.stderr)
-                continue
-            start += len(some)
+            yield gradients(outputs, parameters.values(), some)
 
 
 def gradients(outputs: torch.Tensor, parameters: Iterable, mixtures: torch.Tensor) -> torch.Tensor:

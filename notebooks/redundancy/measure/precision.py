@@ -18,9 +18,7 @@ import sys
 
 import torch
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 #: A model with fewer numbers than this is small.
 FEW_NUMBERS = 5_000_000
@@ -32,7 +30,7 @@ class CannotRead(TypeError):
     """The parameters have no readable values: they are on a meta device, or quantised."""
 
 
-def demand_values(model: nn.Module):
+def demand_values(model: nn.Module) -> None:
     """Raise CannotRead unless every parameter is a plain floating-point tensor with values."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
@@ -153,10 +151,11 @@ def with_every_bias_random(model: nn.Module, seed: int = 0) -> nn.Module:
     return model
 
 
-def with_every_weight_random(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Replace every matrix of the model, in place, by Gaussian numbers of variance 1 / fan-in.
+def with_every_weight_random(model: nn.Module, seed: int = 0, size: float = 1.0) -> nn.Module:
+    """Replace every matrix of the model, in place, by ``size`` times random numbers; return it.
 
-    New models have small weights, so their scores are close to zero and softmax is nearly uniform.
+    The numbers are Gaussian, of variance 1 / fan-in.  New models have small weights, so their scores
+    are close to zero and softmax is nearly uniform; a ``size`` below 1 makes it less saturated.
     """
     generator = torch.Generator().manual_seed(seed + 1)
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
@@ -167,16 +166,8 @@ def with_every_weight_random(model: nn.Module, seed: int = 0) -> nn.Module:
                 fan_in = parameter.shape[0] if id(parameter) in transposed else parameter[0].numel()
                 alone = id(parameter) in embeddings or parameter.shape[0] == 1
                 scale = 1.0 if alone else fan_in**-0.5
-                parameter.copy_(scale * _normal(parameter, generator))
+                parameter.copy_(size * (scale * _normal(parameter, generator)))
     return model
-
-
-def halve_matrices(model: nn.Module):
-    """Halve every matrix of the model in place, so that softmax is less saturated."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim >= 2 and not _is_vector(parameter):
-                parameter.mul_(0.5)
 
 
 def _is_vector(parameter):
@@ -186,18 +177,6 @@ def _is_vector(parameter):
 def _normal(parameter, generator):
     numbers = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
     return numbers.to(parameter.device, parameter.dtype)
-
-
-def floor(model: nn.Module, *positional, **named) -> float:
-    """The relative error that float32 inside a float64 model leaves in its outputs.
-
-    ``model`` is in float64 (`float64_copy`).  The error is 0 if nothing inside requests fewer bits.
-    """
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-        rounded = tree_leaves(model(*positional, **named))[0]
-        with double_precision():
-            exact = tree_leaves(model(*positional, **named))[0]
-    return ((rounded - exact).abs().max() / exact.abs().max()).item()
 
 
 @contextlib.contextmanager

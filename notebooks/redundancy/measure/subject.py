@@ -16,7 +16,6 @@ from .inputs import fresh, tensors
 from .precision import (
     double_precision,
     float64_copy,
-    halve_matrices,
     with_every_bias_random,
     with_every_weight_random,
 )
@@ -67,7 +66,8 @@ def seeded(seed):
 class Subject:
     """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
-    ``weights`` says whether the matrices are random as well.  ``inject`` adds a bias to every
+    ``weights`` says whether the matrices are random as well, and ``halved`` whether they are half as
+    large.  ``inject`` adds a bias to every
     linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` holds
     the parameters by name, each tied one once, and in evaluation the running means.  With ``own``,
     every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.
@@ -81,16 +81,11 @@ class Subject:
         if own:
             for mine, given in zip(self.model.modules(), model.modules(), strict=True):
                 mine.training = given.training
-        else:
-            self._at_random(weights, halved)
+        if weights and not own:
+            with_every_weight_random(self.model, seed, 0.5 if halved else 1.0)
+        if not own:
+            with_every_bias_random(self.model, seed)
         self.renew()
-
-    def _at_random(self, weights, halved):
-        if weights:
-            with_every_weight_random(self.model, self.seed)
-        if weights and halved:
-            halve_matrices(self.model)
-        with_every_bias_random(self.model, self.seed)
 
     def renew(self):
         """Read ``tensors`` from the model; call this again after changing a module."""
@@ -106,16 +101,11 @@ class Subject:
         other.renew()
         return other
 
-    def run(self, call, values=None, seed=None):
-        """The tensors that the model returns; ``values`` {name: tensor} replace parameters.
-
-        The run leaves the model's state unchanged.
-        """
+    def run(self, call, seed=None):
+        """The tensors that the model returns; the run leaves the model's state unchanged."""
         args, kwargs = fresh(call)
         with seeded(self.seed if seed is None else seed), self._own_buffers():
-            if values is None:
-                return tensors(self.model(*args, **kwargs))
-            return tensors(torch.func.functional_call(self.model, values, args, kwargs))
+            return tensors(self.model(*args, **kwargs))
 
     @contextlib.contextmanager
     def _own_buffers(self):
