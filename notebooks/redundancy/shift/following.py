@@ -8,16 +8,15 @@ If an operation has no rule, every parameter whose shift arrives there becomes u
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+from torch.utils._pytree import tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from .living import dead, memory_of, name_of
+from .living import Watching, dead, name_of, tensors_in
 from .moves import Block, Group, Moves, Shift
 from .rules import RULES, SHAPES_ONLY, factored
 from .solving import UnclearShift
@@ -45,11 +44,11 @@ class Call:
     """One call of an operation: the arguments before it ran, their shifts, and the results."""
 
     name: str
-    op: Any
-    args: tuple
-    kwargs: dict
-    outs: list
-    shifts: dict
+    op: Any = None
+    args: tuple = ()
+    kwargs: dict = field(default_factory=dict)
+    outs: list = field(default_factory=list)
+    shifts: dict = field(default_factory=dict)
 
     def shift(self, tensor):
         return self.shifts.get(id(tensor)) or Shift()
@@ -57,7 +56,7 @@ class Call:
     @property
     def moving(self):
         """The argument tensors that move."""
-        leaves = tree_leaves((self.args, self.kwargs))
+        leaves = tensors_in((self.args, self.kwargs))
         return list({id(a): a for a in leaves if id(a) in self.shifts}.values())
 
     def rerun(self, others: dict) -> Any:
@@ -66,16 +65,15 @@ class Call:
         return self.op(*args, **self.kwargs)
 
 
-class Following(TorchDispatchMode):
+class Following(Watching):
     """A dispatch mode; ``moves`` is the space of moves on which no operation has depended yet.
 
     ``labels`` records which numbers of a parameter each event directly involves, ``used`` which
     numbers any operation uses, and ``products`` the pairs of moving factors, for `forbid`.
+    ``doubts`` says in words which conditions rounding leaves unclear.
     """
 
-    supports_higher_order_operators = True
-
-    def __init__(self, parameters, along=None):
+    def __init__(self, parameters: dict[str, torch.Tensor], along: dict | None = None):
         """With ``along``, a move {parameter: numbers}, follow only that move, exactly."""
         super().__init__()
         self.keys = (
@@ -83,22 +81,20 @@ class Following(TorchDispatchMode):
             torch._C._dispatch_tls_local_exclude_set(),
         )
         self.moves, self.labels, self.products, self.used = Moves(), {}, [], {}
-        self.exact, self.failed = along is not None, False
-        self.shifts, self.known = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
-        self.aliases = {}
-        self.faint, only, self.pending, self.doubts = False, Group(1), [], []
+        self.exact, self.failed, self.faint, self.idle = along is not None, False, False, False
+        self.shifts, self.pending, self.doubts = WeakTensorKeyDictionary(), [], []
         self.plan: Iterator = iter(())  # what `dead` returns
-        self.idle = False
+        only = Group(1)
         for name, p in parameters.items():
-            self._know(p)
-            if self.exact:
+            self.know(p)
+            if along is not None:
                 self._put(p, Shift({only: Block(along[name].view(1, *p.shape), 1.0)}))
             else:
                 self._put(p, self.moves.add(name, p))
                 self.used[name] = torch.zeros(p.numel(), dtype=torch.bool)
 
     @property
-    def unclear(self):
+    def unclear(self) -> str | None:
         """Why a condition could not be solved, in words; None if all were solved."""
         return next(iter(self.doubts), None)
 
@@ -106,31 +102,30 @@ class Following(TorchDispatchMode):
 
     def see(self, shift, call, words, theorem=None, kind="seen"):
         """Record a shift on which an operation depends; keep only moves without this shift."""
-        event = Event(kind, call.name, words, theorem)
         if self.idle:
             self.note("erased", shift, call, "no output uses it")
-            return
-        if self.exact:
+        elif self.exact:
             self.failed = self.failed or bool(self.moves.now(shift))
-            return
-        try:
-            self._bind(event, self.moves.require(shift))
-        except UnclearShift:  # `settle` tries again after all other conditions
-            self.pending.append((event, shift))
+        else:
+            self._require(Event(kind, call.name, words, theorem), shift)
 
-    def _bind(self, event, bound):
+    def _require(self, event, shift, last=False):
+        try:
+            bound = self.moves.require(shift)
+        except UnclearShift as reason:
+            if not last:  # `settle` tries again after all other conditions
+                self.pending.append((event, shift))
+                return
+            self.doubts.append(str(reason))
+            event = Event("unknown", event.operation, str(reason))
+            bound = self.moves.require(shift, clear=False)
         for group, touched in bound.items():
             self._label(event, group, touched)
 
     def settle(self):
         """Retry unclear conditions; if one stays unclear, the parameters in it become unknown."""
         for event, shift in self.pending:
-            try:
-                self._bind(event, self.moves.require(shift))
-            except UnclearShift as reason:
-                self.doubts.append(str(reason))
-                doubt = Event("unknown", event.operation, str(reason))
-                self._bind(doubt, self.moves.require(shift, clear=False))
+            self._require(event, shift, last=True)
         self.pending = []
 
     def note(self, kind, shift, call, words, theorem=None):
@@ -151,10 +146,9 @@ class Following(TorchDispatchMode):
     def _label(self, event, group, touched):
         if group.index is not None and touched.any():
             known = self.labels.setdefault(event, {})
-            size = self.moves.parameters[group.parameter].size
-            mask = known.setdefault(group.parameter, torch.zeros(size, dtype=torch.bool))
-            mask[group.index[touched]] = True
-            self.used[group.parameter] |= mask
+            none = torch.zeros_like(self.used[group.parameter])
+            known.setdefault(group.parameter, none)[group.index[touched]] = True
+            self.used[group.parameter][group.index[touched]] = True
 
     def _use(self, shift):
         """Record which numbers reach a result: these are used, even if they cancel later."""
@@ -166,20 +160,19 @@ class Following(TorchDispatchMode):
 
     # --- the run
 
-    def follow(self, run):
+    def follow(self, run: Callable) -> None:
         """Follow the shifts through a run, a function whose returned tensors must not move."""
         self.plan = iter(dead(run))
         with self:
             outputs = run()
         self.outputs(outputs)
 
-    def outputs(self, tensors):
+    def outputs(self, tensors: Iterable[torch.Tensor]) -> None:
         """Require that the returned tensors do not move."""
-        call = Call("output", None, (), {}, [], {})
         for tensor in tensors:
-            self.see(self.of(tensor), call, "the model returns it")
+            self.see(self.of(tensor), Call("output"), "the model returns it")
 
-    def of(self, tensor):
+    def of(self, tensor: torch.Tensor) -> Shift:
         """The shift of a tensor, in the current groups of `Moves`."""
         if tensor not in self.shifts:
             return Shift()
@@ -195,7 +188,7 @@ class Following(TorchDispatchMode):
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
+        leaves = tensors_in((args, kwargs))
         for a in leaves:
             self._meet(a)
         shifts = {id(a): s for a in leaves if (s := self.of(a))}
@@ -206,9 +199,9 @@ class Following(TorchDispatchMode):
             shifts |= {id(copies[i]): s for i, s in list(shifts.items()) if i in copies}
             before = tree_map(lambda a: copies.get(id(a), a), before)
         result = op(*args, **kwargs)
-        outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
+        outs = tensors_in(result)
         for out in outs:
-            self._know(out)
+            self.know(out)
         name = name_of(op)
         idle = next(self.plan, ()) == (name, True)
         if shifts:
@@ -233,11 +226,13 @@ class Following(TorchDispatchMode):
         return [*made, *[Shift()] * (len(call.outs) - len(made))]
 
     def unknown(self, call, words):
+        """Require that no argument moves, because nothing is known of the operation."""
         for tensor in call.moving:
             self.see(call.shift(tensor), call, words, kind="unknown")
         return Shift()
 
     def ruled(self, call):
+        """What the operation's rule returns: the shift of the result, or of each result."""
         if call.name in SHAPES_ONLY or call.name.startswith("new_"):
             return Shift()
         if any(s.factor for s in call.shifts.values()):
@@ -248,52 +243,51 @@ class Following(TorchDispatchMode):
 
     # --- tensors that share memory
 
-    def _know(self, tensor):
-        """Record which memory a tensor uses."""
-        self.known[tensor] = True
-        if (place := memory_of(tensor)) is not None:
-            self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
-
-    def _beside(self, tensor):
-        """The other tensors that share this tensor's memory."""
-        place = memory_of(tensor)
-        others = [r() for r in self.aliases.get(place, ())]
-        # a tensor may have moved to other memory, and its old address may have been reused
-        there = [o for o in others if o is not None and memory_of(o) == place]
-        return list({id(o): o for o in there if o is not tensor}.values())
-
     def _meet(self, tensor):
         """Register a tensor that no operation made; it may be a view of a moving tensor."""
         if tensor not in self.known:
-            self._know(tensor)
-            others = [(o, self._sum(o)) for o in self._beside(tensor)]
-            self._put(tensor, _read(_memory(others, tensor), tensor))
+            self.know(tensor)
+            self._put(tensor, _read(self._memory(self.beside(tensor), tensor), tensor))
 
     def write(self, tensor, shift):
         """Record the new shift of a tensor, and update all tensors that share its memory."""
         self._put(tensor, shift)
-        if others := self._beside(tensor):
-            shared = [(o, self._sum(o)) for o in (*others, tensor)]
-            memory = _memory(shared, tensor)
+        if others := self.beside(tensor):
+            memory = self._memory([*others, tensor], tensor)
             for one in others:
                 self._put(one, self.moves.now(_read(memory, one)))
 
-    def _sum(self, tensor):
-        """A tensor's shift without its factor; parameters in that factor become unknown."""
-        shift, call = self.of(tensor), Call("memory", None, (), {}, [], {})
-        if shift.factor:
-            words = "exponentials are stored in the same memory"
-            self.see(shift.factor, call, words, kind="unknown")
-        return self.moves.now(Shift(shift.blocks))
+    def _memory(self, tensors, like):
+        """{group: (response of the memory, peak)}; where tensors overlap, the last one counts.
 
-    def forbid(self):
+        Parameters in the factor of a tensor's shift become unknown.
+        """
+        size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
+        words, shifts = "exponentials are stored in the same memory", []
+        for tensor in tensors:
+            if factor := self.of(tensor).factor:
+                self.see(factor, Call("memory"), words, kind="unknown")
+            shifts.append(self.moves.now(Shift(self.of(tensor).blocks)))
+        made = {}
+        for group in {g for shift in shifts for g in shift.blocks}:
+            memory, blocks = (
+                torch.zeros(group.size, size, dtype=torch.float64),
+                [Block(torch.zeros(()), 0.0)],
+            )
+            for tensor, shift in zip(tensors, shifts):
+                blocks.append(shift.blocks.get(group, blocks[0]))
+                _seen_through(memory, tensor).copy_(blocks[-1].values)
+            made[group] = memory, max(block.peak for block in blocks)
+        return made
+
+    def forbid(self) -> bool:
         """Fix a factor of the first product whose factors both move; False if there is none."""
-        call = Call("product", None, (), {}, [], {})
         while self.products:
             one, other, product = self.products.pop(0)
             one, other = self.moves.now(one), self.moves.now(other)
             if one and other and not _vanishes(one, other, product):
-                self.see(one, call, "it is multiplied by another change", kind="bent")
+                words = "it is multiplied by another change"
+                self.see(one, Call("product"), words, kind="bent")
                 return True
         return False
 
@@ -305,22 +299,7 @@ def _vanishes(one, other, product):
     t = {g: torch.randn(g.size, generator=chance, dtype=torch.float64) for g in groups}
     at = lambda s: sum(torch.tensordot(t[g], b.values, 1) for g, b in s.blocks.items())
     peak = max(b.peak for b in one.blocks.values()) * max(b.peak for b in other.blocks.values())
-    made = product(at(one), at(other))
-    return made.abs().max() <= 1e-9 * peak
-
-
-def _memory(tensors, like):
-    """{group: (response of the whole memory, peak)}; where tensors overlap, the last one counts."""
-    size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
-    made = {}
-    for group in {g for _, shift in tensors for g in shift.blocks}:
-        memory, peak = torch.zeros(group.size, size, dtype=torch.float64), 0.0
-        for tensor, shift in tensors:
-            block = shift.blocks.get(group)
-            peak = max(peak, block.peak if block else 0.0)
-            _seen_through(memory, tensor).copy_(block.values if block else torch.zeros(()))
-        made[group] = memory, peak
-    return made
+    return product(at(one), at(other)).abs().max() <= 1e-9 * peak
 
 
 def _read(memory, tensor):
@@ -339,19 +318,16 @@ def _written(op, args, kwargs):
     schema = getattr(op, "_schema", None)
     if schema is None or not schema.is_mutable:
         return []
-    found = []
-    for place, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[place] if place < len(args) else kwargs.get(argument.name)
-            found += [v for v in tree_leaves(value) if isinstance(v, torch.Tensor)]
-    return found
+    given = dict(zip([a.name for a in schema.arguments], args)) | kwargs
+    writes = (a.name for a in schema.arguments if a.alias_info and a.alias_info.is_write)
+    return tensors_in([given.get(name) for name in writes])
 
 
 #: How many successive runs without a new condition suffice, and the largest number of runs.
 CALM, MOST = 8, 60
 
 
-def follow(runs: Iterable, parameters: dict) -> Following:
+def follow(runs: Iterable[Callable], parameters: dict[str, torch.Tensor]) -> Following:
     """A `Following` that has followed ``runs``: functions without arguments that return tensors.
 
     Runs are made until several in a row pose no new condition, or until there are no more.

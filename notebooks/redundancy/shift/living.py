@@ -1,4 +1,4 @@
-"""Find the operations of a run on which no output depends.
+"""What dispatch modes share, and the operations of a run on which no output depends.
 
 A model may compute numbers that it does not return: a loss for training, or the logits of
 every token although only the last is used.  `dead` traces memory back from the outputs of a run.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 #: Python may read the shapes of these operations' results, so they always count as used.
 SHAPES = set("nonzero masked_select unique _unique2 unique_dim unique_consecutive index".split())
@@ -30,7 +31,36 @@ def memory_of(tensor: torch.Tensor) -> int | None:
         return None
 
 
-class Record(TorchDispatchMode):
+def tensors_in(values) -> list[torch.Tensor]:
+    """The tensors in nested lists, tuples and dictionaries."""
+    return [t for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
+
+
+class Watching(TorchDispatchMode):
+    """A dispatch mode that knows which tensors share memory."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self):
+        super().__init__()
+        self.known, self.aliases = WeakTensorKeyDictionary(), {}
+
+    def know(self, tensor):
+        """Record which memory a tensor uses."""
+        self.known[tensor] = True
+        if (place := memory_of(tensor)) is not None:
+            self.aliases.setdefault(place, []).append(TensorWeakRef(tensor))
+
+    def beside(self, tensor):
+        """The other known tensors that share this tensor's memory."""
+        place = memory_of(tensor)
+        others = [r() for r in self.aliases.get(place, ())]
+        # a tensor may have moved to other memory, and its old address may have been reused
+        there = [o for o in others if o is not None and memory_of(o) == place]
+        return list({id(o): o for o in there if o is not tensor}.values())
+
+
+class _Record(TorchDispatchMode):
     """Appends (name, memory read, memory written, new memory) to ``calls`` for each operation."""
 
     supports_higher_order_operators = True
@@ -49,12 +79,12 @@ class Record(TorchDispatchMode):
 
 
 def _memory(values):
-    return {memory_of(t) for t in tree_leaves(values) if isinstance(t, torch.Tensor)}
+    return set(map(memory_of, tensors_in(values)))
 
 
 def dead(run: Callable) -> list[tuple[str, bool]]:
     """[(name, whether no output depends on its results)] for the operations of a run, in order."""
-    record = Record()
+    record = _Record()
     with record:
         outputs = run()
     live, found = _memory(outputs), []

@@ -12,7 +12,6 @@ show the *form* of a shift: "the same for every token, and a linear map of t alo
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import torch
@@ -28,15 +27,13 @@ class Group:
     """Coordinates of t that move freely: numbers (``index``) of one ``parameter``, or mixtures.
 
     After a condition, ``became`` lists the new groups as (group, how): ``how`` is a matrix (old x
-    new coordinates), sparse if most of it is zero.  A group whose movement is not followed has a ``source``: the shift that must vanish if
-    anything depends on the group.
+    new coordinates), sparse if most of it is zero.
     """
 
     size: int
     parameter: str | None = None
     index: torch.Tensor | None = None
     became: list | None = None
-    source: object = None
 
 
 @dataclass
@@ -46,29 +43,23 @@ class Block:
     values: torch.Tensor
     peak: float = 1.0
 
-    def narrow(self):
-        return narrow(self.values)
-
     def at(self, how):
         """The block in the coordinates of a new group; ``how`` is as in `Group`."""
-        thin = self.narrow()
+        thin = narrow(self.values)
         made = how.T.to(thin.dtype) @ thin.reshape(len(thin), -1)
         made = made.view(-1, *thin.shape[1:])
         return Block(made.expand(len(made), *self.values.shape[1:]), self.peak)
 
     def largest(self):
-        return self.narrow().abs().max().item() if self.values.numel() else 0.0
-
-    def vanishes(self):
-        return self.largest() <= NOISE * self.peak
+        return narrow(self.values).abs().max().item() if self.values.numel() else 0.0
 
     def touched(self):
         """A boolean mask of the coordinates that move anything."""
-        thin = self.narrow().reshape(len(self.values), -1)
+        thin = narrow(self.values).reshape(len(self.values), -1)
         return ~(thin.abs().amax(1) <= NOISE * self.peak)
 
     def __add__(self, other):
-        made = (self.narrow() + other.narrow()).expand(self.values.shape)
+        made = (narrow(self.values) + narrow(other.values)).expand(self.values.shape)
         return Block(made, max(self.peak, other.peak))
 
 
@@ -126,12 +117,6 @@ class Moves:
         eye = torch.eye(size, dtype=torch.float64).view(size, *tensor.shape)
         return Shift({group: Block(eye)})
 
-    def unfollowed(self, source, shape):
-        """The shift of numbers that move in an unknown way whenever their ``source`` moves."""
-        size = math.prod(shape)
-        eye = torch.eye(size, dtype=torch.float64).view(size, *shape)
-        return Shift({Group(size, source=source): Block(eye)})
-
     def now(self, shift):
         """The shift in the current groups, without parts that vanish."""
         factor = self.now(shift.factor) if shift.factor else None
@@ -142,7 +127,7 @@ class Moves:
                     part = block if how is None else block.at(how)
                     made[new] = made[new] + part if new in made else part
             shift = Shift(made)
-        left = {g: b for g, b in shift.blocks.items() if not b.vanishes()}
+        left = {g: b for g, b in shift.blocks.items() if not b.largest() <= NOISE * b.peak}
         return Shift(left, factor or None)
 
     def require(self, shift, clear=True):
@@ -153,11 +138,8 @@ class Moves:
         """
         shift = self.now(shift)
         found = self.require(shift.factor, clear) if shift.factor else {}
-        for group in [g for g in shift.blocks if g.source is not None]:
-            group.became = []
-            found |= self.require(group.source, clear)
         shift = self.now(shift)
-        if not shift:
+        if not shift.blocks:
             return found
         bound = {g: b.touched() for g, b in shift.blocks.items()}
         peak = max(b.peak for b in shift.blocks.values())
@@ -166,9 +148,8 @@ class Moves:
         solved = list(solutions(rows, [g for g, _ in where], clear))
         self.conditions += 1
         for group, touched in bound.items():
-            group.became = []
-            if not touched.all():
-                rest = (~touched).nonzero()[:, 0]
+            group.became, rest = [], (~touched).nonzero()[:, 0]
+            if len(rest):
                 index = None if group.index is None else group.index[rest]
                 kept = Group(len(rest), group.parameter, index)
                 group.became.append((kept, _matrix(group, kept, rest, torch.arange(len(rest)))))

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from .living import memory_of, name_of
+from .living import Watching, name_of, tensors_in
 
 #: {operation: the position of the bias among the arguments}.
 ADDED = {
@@ -56,7 +55,7 @@ class Layer:
     parts: dict
 
 
-class Uses(TorchDispatchMode):
+class Uses(Watching):
     """A dispatch mode; after a run, ``added`` names the added parameters in order of first use.
 
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": a mask of its numbers}};
@@ -67,35 +66,30 @@ class Uses(TorchDispatchMode):
     attention layer.
     """
 
-    def __init__(self, tensors, inputs):
+    def __init__(self, tensors: dict[str, torch.Tensor], inputs: Any):
         super().__init__()
-        self.names = WeakTensorKeyDictionary()
+        self.tensors, self.names = tensors, WeakTensorKeyDictionary()
+        # data: {tensor: True if it depends on inputs, False if nonlinearly on parameters alone}
+        # images: {tensor: {parameter: places in this parameter}}
+        # kinds: {tensor: (its role in attention, …)}
+        self.data, self.images, self.kinds = (WeakTensorKeyDictionary() for _ in range(3))
+        self.data.update(dict.fromkeys(tensors_in(inputs), True))
         for name, tensor in tensors.items():
             self.names[tensor] = frozenset([name])
-        # data: {tensor: True if it depends on inputs, False if nonlinearly on parameters alone}
-        self.tensors, self.data = tensors, WeakTensorKeyDictionary()
-        for tensor in tree_leaves(inputs):
-            if isinstance(tensor, torch.Tensor):
-                self.data[tensor] = True
-        self.images = WeakTensorKeyDictionary()  # {tensor: {parameter: places in this parameter}}
-        for name, tensor in tensors.items():
             if tensor.numel() <= FEW:
                 self.images[tensor] = {name: numbered(tensor.shape)}
-        self.kinds = WeakTensorKeyDictionary()  # {tensor: (its role in attention, …)}
-        self.aliases, self.added, self.tables, self.parts = {}, {}, {}, {}
-        self.layers, self.bent = [], {}
+        self.added, self.tables, self.parts, self.layers, self.bent = {}, {}, {}, [], {}
         self.unused = [name for name, tensor in tensors.items() if tensor.dim() == 1]
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-        result = op(*args, **(kwargs or {}))
-        leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
-        outs = [o for o in tree_leaves(result) if isinstance(o, torch.Tensor)]
-        name = name_of(op)
+        kwargs = kwargs or {}
+        result = op(*args, **kwargs)
+        leaves, outs, name = tensors_in((args, kwargs)), tensors_in(result), name_of(op)
         data = any(a in self.data for a in leaves)
-        depends = any(map(self._depends, leaves))
-        self._own(name, args, leaves, outs, data, depends)
-        self._images(name, op, args, kwargs or {}, outs)
-        self._kinds(name, args, outs)
+        self._own(name, args, leaves, outs, data, any(map(self._depends, leaves)))
+        if outs and outs[0].is_floating_point():
+            self._images(name, op, args, kwargs, outs)
+            self._kinds(name, args, outs)
         return result
 
     # --- added parameters
@@ -106,12 +100,8 @@ class Uses(TorchDispatchMode):
         own = {n for a in leaves for n in self.names.get(a, ())}
         if own and name not in VIEWS:
             self.unused = [n for n in self.unused if n not in own]
-        if own and data and name in SUMS:
-            for a in leaves:
-                self._add(a, outs[0])
-        elif own and data and name in BESIDE:
-            for a in leaves:
-                self._add(a, beside=True)
+        for a in leaves if own and data and name in SUMS | BESIDE else ():
+            self._add(a, outs[0], name in BESIDE)
         bent = own and not data and not self._passes(name, args, leaves)
         if bent:
             self.bent |= dict.fromkeys(n for n in sorted(own) if self.tensors[n].dim() == 1)
@@ -132,20 +122,18 @@ class Uses(TorchDispatchMode):
     def _add(self, tensor, into=None, beside=False):
         names = self.names.get(tensor, ())
         sizes = _sizes(tensor)
-        wide = sum(n > 1 for n in sizes) > 1
-        spread = into is None or into.dim() - sum(n > 1 for n in sizes) > 1
-        table = bool(names) and wide and (beside or not spread)
+        varies = sum(n > 1 for n in sizes)
+        spread = into is None or into.dim() - varies > 1
+        table = bool(names) and varies > 1 and (beside or not spread)
         for name in sorted(names):
             table = table or self.tensors[name].numel() > max(LONGEST, tensor.numel())
             (self.tables if table else self.added)[name] = True
 
     def _mark(self, out, depends):
         self.data[out] = depends
-        known = self.aliases.setdefault(memory_of(out) or id(out), [])
-        for other in known:
-            if (tensor := other()) is not None:
-                self.data[tensor] = depends or self._depends(tensor)
-        known.append(TensorWeakRef(out))
+        for tensor in self.beside(out):
+            self.data[tensor] = depends or self._depends(tensor)
+        self.know(out)
 
     def _depends(self, tensor):
         return self.data.get(tensor, False)
@@ -154,8 +142,6 @@ class Uses(TorchDispatchMode):
 
     def _images(self, name, op, args, kwargs, outs):
         """Record an image of the result: for each number, its place in a parameter."""
-        if not outs or not outs[0].is_floating_point():
-            return
         found = {}
         if name in VIEWS:
             self._move(name, op, args, kwargs, outs)
@@ -207,16 +193,13 @@ class Uses(TorchDispatchMode):
     # --- parts of attention
 
     def _kinds(self, name, args, outs):
-        if not outs or not outs[0].is_floating_point():
-            return
+        """Record the roles of the results in attention."""
         if name in ("_softmax", "_safe_softmax"):
             self._softmax(args, outs[0])
         elif factors_of(name, args)[0] is not None:
-            first, second = factors_of(name, args)
-            self._product(name, first, second, outs[0])
+            self._product(name, *factors_of(name, args), outs[0])
         elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
-            first = [a for a in tree_leaves(args) if isinstance(a, torch.Tensor)][:2]
-            kinds = [self.kinds[a] for a in first if a in self.kinds]
+            kinds = [self.kinds[a] for a in tensors_in(args)[:2] if a in self.kinds]
             # prefer any other kind to "mapped", a matrix product that may be scores
             for kind in sorted(kinds, key=lambda kind: kind[0] == "mapped")[:1]:
                 self._pass(kind, name, args, outs)

@@ -17,8 +17,6 @@ SAID = {
 CORNERS = set(
     "relu leaky_relu threshold clamp clamp_min clamp_max hardtanh hardswish hardsigmoid abs".split()
 )
-#: At most this many numbers of a tensor may move in an unknown way (`Moves.unfollowed`).
-UNFOLLOWED = 2048
 
 
 def depend(run, call, tensors, kind="seen"):
@@ -35,9 +33,8 @@ def depend(run, call, tensors, kind="seen"):
     "relu leaky_relu elu celu selu gelu silu mish hardtanh hardswish hardsigmoid sigmoid tanh log_sigmoid_forward "
     "log_sigmoid softplus threshold clamp clamp_min clamp_max prelu _prelu_kernel rrelu_with_noise abs square sqrt "
     "rsqrt reciprocal log log1p log2 log10 expm1 sin cos tan asin acos atan atan2 sinh cosh erf erfc "
-    "linalg_vector_norm norm renorm prod cumprod frac fmod remainder sign sgn "
-    "floor_divide bitwise_not logical_not polar "
-    " _pdist_forward signbit sinc "
+    "linalg_vector_norm norm renorm prod cumprod frac fmod remainder sign sgn ceil floor round trunc "
+    "floor_divide bitwise_not logical_not polar _pdist_forward signbit sinc "
     "hardshrink softshrink glu addcmul addcdiv _fused_rms_norm searchsorted bucketize multinomial "
     "_weight_norm_interface linalg_inv _linalg_det linalg_lu_factor linalg_solve erfinv digamma cummax cummin any all "
     "nonzero count_nonzero histc fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask"
@@ -131,17 +128,6 @@ def distance(run, call):
     b = spread(other.map(lambda g: g.unsqueeze(-3)), shape)
     run.see(a + -b, call, "a distance depends on it")
     return Shift()
-
-
-@rule("ceil floor round trunc")
-def rounded(run, call):
-    """Turn a shift into jumps, which a later operation may cancel."""
-    x, out, shift = call.args[0], call.outs[0], call.shift(call.args[0])
-    if run.exact:
-        return shift.map(lambda g: call.rerun({0: x + g[0]})[None] - out)
-    if out.numel() > UNFOLLOWED:
-        return sees(run, call)
-    return run.moves.unfollowed(shift, out.shape)
 
 
 @rule("_local_scalar_dense item equal is_nonzero allclose")
