@@ -16,8 +16,6 @@ rounding error analysis", SIAM J. Sci. Comput. 41 (2019).
 This module needs torch; the rest of the package does not.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Sequence

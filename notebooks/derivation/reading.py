@@ -1,7 +1,5 @@
 """Count how much there is to read: lines of code without blank lines, comments and docstrings."""
 
-from __future__ import annotations
-
 import ast
 import io
 import tokenize

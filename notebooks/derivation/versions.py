@@ -4,8 +4,6 @@ The first cell of a notebook runs this module.  If a library is missing or too o
 says so and the notebook stops; an untried version is named, and the notebook continues.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

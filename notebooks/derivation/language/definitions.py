@@ -6,8 +6,6 @@ binder captures them.  A definition therefore hides nothing, cannot change, and 
 every argument.  Nothing here is trusted.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ A ``Number`` is a term of the kernel that Python's operators can combine; it rec
 objects in the term: families, permutations, scalars, sizes.  A ``Position`` indexes an entry.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Sizes and scalars are SymPy's symbols.  Each letter has a term of the kernel.  N
 a mistake can only lead to a theorem about a letter other than the intended one.
 """
 
-from __future__ import annotations
-
 import inspect
 import operator
 import re

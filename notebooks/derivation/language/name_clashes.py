@@ -1,7 +1,5 @@
 """One name, one meaning: the rules for names in everything that is printed together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Conditions in a reader's words about what must not vanish: "no row of A sums to zero"."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

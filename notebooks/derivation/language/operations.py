@@ -4,8 +4,6 @@ An operation holds all that the checker needs for its expressions.  Proofs are a
 term of the kernel; its torch code is run for every line.
 """
 
-from __future__ import annotations
-
 import weakref
 from dataclasses import dataclass
 from typing import Any, Callable

@@ -4,8 +4,6 @@ A substitution is simultaneous, checks sorts again, and avoids capture: the inde
 scalar of a derivative is renamed if a substituted term contains its name.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from .. import kernel as k

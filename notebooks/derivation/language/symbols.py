@@ -1,7 +1,5 @@
 """Letters as a reader writes them: sizes, scalars, matrices, masks, draws, heads, sequences."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -4,8 +4,6 @@ A body is Python, and Python can branch.  The body is therefore called with lett
 a size nor a number, so that its result is one formula for all arguments.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import sympy as sp

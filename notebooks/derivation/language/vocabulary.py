@@ -4,8 +4,6 @@ Each word is opaque in a derivation until a line names its definition.  Scores h
 each query and one column for each key; tokens are rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from .. import kernel as k

@@ -3,8 +3,6 @@
 Only this module names bound variables: k and l are positions, s and t numbers, R and S draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, count

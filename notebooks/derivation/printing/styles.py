@@ -3,8 +3,6 @@
 A style decides how each construct looks; an operation chooses which constructs to use.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import TypeAlias

@@ -1,20 +1,20 @@
 """How a derivation is printed: one aligned block with a line and its reason for each step.
 
 Expressions that recur in lines too long for a page get names; lines that are still too long break
-at a sum or a product.
+at a sum or a product.  "Where" rows tell the shape and the kind of each letter, because
+``softmax(X) = 1`` is true if X has one column and false otherwise.
 """
 
-from __future__ import annotations
-
+import re
 from collections import Counter
 
 import sympy as sp
 
-from ..kernel import SIZE
+from .. import kernel as k
 from ..printing import SUM, Latex, Text, in_words, names_in
 from ..language import (WIDEST, Bijection, Family, Index, aligned, brief_words, broken,
-                        kept_back_in, length, operations_in, size_of, telling_sizes, width)  # fmt: skip
-from .where_clause import draws_rows, where_rows
+                        kept_back_in, kernels_letters, length, operations_in, show_number, size_of,
+                        telling_sizes, width)  # fmt: skip
 
 WIDEST_WITH_REASON = 46  # the most characters of a line with its reason beside it, on a phone
 WIDEST_BELOW = 54  # the most characters of a reason and its note below a line
@@ -22,6 +22,9 @@ WORTH_NAMING = 12
 NAMES = "ABCDFGHUVWZ"  # without E, which denotes the mean
 SHORT_START = 18
 QUAD = r"\quad"
+#: The largest number of characters in a row, not counting spaces: on a phone, where the word
+#: "where" stands beside it, and in a terminal.
+WHERE, WHERE_IN_TEXT = 26, 40
 
 
 def latex_of(proof):
@@ -44,7 +47,7 @@ def latex_of(proof):
         rows += _rows_below(reason, len(note)) if below else []
         opening = ""
     for x, name in page.names.items():
-        first, *rest = page.broken(x, page.names_below(x))
+        first, *rest = page.broken(x)
         rows.append(rf"& \text{{where }} {x.show(page.style, 0, {x: name})} = {first}")
         rows += [rf"&\qquad {row}" for row in rest]
     printed = " ".join(map(page.plain, [x for x, *_ in page.lines] + [*page.names]))
@@ -63,7 +66,8 @@ def text_of(proof):
         rows.append(f"  = {first}".ljust(WIDEST + 6) + f"  -- {reason}")
         rows += [f"      {row}" for row in rest]
     for x, name in page.names.items():
-        left, right = (x.show(page.style, 0, n) for n in ({x: name}, page.names_below(x)))
+        others = {y: other for y, other in page.names.items() if y != x}
+        left, right = (x.show(page.style, 0, names) for names in ({x: name}, others))
         rows.append(f"  where {left} = {right}")
     rows += [f"  {row}" for row in page.told("\n".join(rows))]
     return "\n".join(rows)
@@ -77,7 +81,7 @@ class _Page:
         self.sides = [side for h in self.hypotheses for side in h.sides()]
         self.conditions = [h.about for h in self.hypotheses if not h.sides()]
         letters = set().union(*[about.letters for about in self.conditions])
-        sizes = [size_of(x) for x in letters if x.args[1] == SIZE]
+        sizes = [size_of(x) for x in letters if x.args[1] == k.SIZE]
         told = telling_sizes(*[x for x, *_ in proof.lines], beside=self.sides, spoken_of=sizes)
         self.lines = [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
         self.expressions = [*told, *self.sides]
@@ -99,13 +103,9 @@ class _Page:
         """The number of characters of an expression in plain text."""
         return width(x, self.names, self.style)
 
-    def broken(self, x, names=None):
-        """An expression in one or more rows."""
-        return broken(x, self.names if names is None else names, self.style)
-
-    def names_below(self, x):
-        """The names that may stand in the explanation of the name of x."""
-        return {y: n for y, n in self.names.items() if y != x}
+    def broken(self, x):
+        """An expression in one or more rows; a name is not printed in its own explanation."""
+        return broken(x, {y: name for y, name in self.names.items() if y != x}, self.style)
 
     def reasons_stand_below(self):
         """Whether the widest line and the longest reason together are too wide for a phone."""
@@ -121,8 +121,8 @@ class _Page:
         yield from kept_back_in(style)
         yield from (style.text("needs ") + h for h in self._needed(style))
         printed = " ".join([printed, *self._needed(style.plain)])
-        yield from where_rows(self.expressions, self.conditions, style, printed)
-        yield from draws_rows(self.proof.random, style)
+        yield from _where_rows(self.expressions, self.conditions, style, printed)
+        yield from _draws_rows(self.proof.random, style)
         yield from map(style.text, self.proof.not_run)
 
     def _needed(self, style):
@@ -199,3 +199,72 @@ def _visible(x, names):
     if x not in names:
         for y in x.args:
             yield from _visible(y, names)
+
+
+def _where_rows(expressions, conditions, style, printed):
+    """Rows that explain a proof's letters, and the sizes that occur in its text, ``printed``."""
+    groups = {}
+    for name, what in sorted(_kinds(expressions, conditions, style, printed).items()):
+        groups.setdefault(what, []).append(style.name(name))
+    several = lambda what: re.sub(r"\ba (number|size)\b", r"\1s", what)
+    pieces = [", ".join(names) + (what if len(names) == 1 else several(what))
+              for what, names in groups.items()]  # fmt: skip
+    rows, widest = [], WHERE if isinstance(style, Latex) else WHERE_IN_TEXT
+    for piece in sorted(pieces):
+        if rows and _characters(rows[-1]) + _characters(piece) < widest:
+            rows[-1] += style.text("; ") + piece
+        else:
+            rows.append(piece)
+    return [style.text("where " if n == 0 else "and ") + row for n, row in enumerate(rows)]
+
+
+def _draws_rows(families, style):
+    """Yield rows with the assumptions behind the moments of random letters."""
+    of = {}
+    for f in families:
+        of.setdefault(show_number(style, f.variance), []).append(style.name(f.name))
+    told = [v + (style.text(" of ") + ", ".join(f) if len(of) > 1 else "") for v, f in of.items()]
+    names = ", ".join(style.name(f.name) for f in families)
+    if families:
+        yield style.text("the entries of ") + names + style.text(" are independent,")
+        yield style.text("of mean 0 and of variance ") + style.text(", ").join(told)
+
+
+def _kinds(expressions, conditions, style, printed):
+    """{name: its shape or kind, as printed text}."""
+    letters = set().union(*map(kernels_letters, expressions), *[x.letters for x in conditions])
+    draws = {f for x in expressions for f in x.atoms(Family) if f.random}
+    found = {f.name: _shape(style, f.sizes, " random") for f in draws}
+    found |= {x.args[0]: what for x in letters if (what := _kind(x.args[1], style))}
+    known = {size.args[0] for x in letters for size in x.args[1].letters}
+    known |= {size.name for f in draws for size in f.sizes.free_symbols}
+    sizes = {x.args[0] for x in letters if x.args[1] == k.SIZE} - known
+    told = [s for s in sizes if re.search(rf"(?<![\w\"]){re.escape(s)}(?![\w\"])", printed)]
+    return found | {s: style.text(": a size") for s in told}
+
+
+def _kind(sort, style):
+    """The kind of a letter as printed text, from its sort; None if other text shows the kind."""
+    if sort == k.POSITIVE:
+        return f"{style.greater}0"
+    if sort == k.NUM:
+        return style.text(": a number")
+    if sort.op != "FUN" or sort.args[2:] == (k.NUM,):
+        return None  # a size, a draw, an index, or a function of one number
+    kind, _, *axes = sort.args
+    if kind == "perm":
+        return style.text(": permutation of ") + show_number(style, size_of(axes[0].args[0]))
+    sizes = [sp.S.One if a == k.NUM else size_of(a.args[0]) for a in axes]
+    return _shape(style, sizes, " in a sequence" if k.NUM in axes else " mask" * (kind == "mask"))
+
+
+def _shape(style, sizes, more):
+    shown = [show_number(style, s) for s in sizes]
+    shape = style.by([style.brackets(s) if "+" in s else s for s in shown])
+    return style.text(": ") + shape + (more and style.text(more))
+
+
+def _characters(row):
+    """The approximate width of a row, in characters, in LaTeX or plain text."""
+    words = re.sub(r"\\(text|mathrm|mathit|left|right)\b", "", row)
+    return len(re.sub(r"[{}^_ ]", "", re.sub(r"\\[A-Za-z]+", "x", words)))

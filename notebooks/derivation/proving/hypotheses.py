@@ -4,8 +4,6 @@ The kernel lists the conditions of a theorem.  An operation offers words for som
 to zero"); any other condition is printed in index form.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Justify a line of a derivation by the kernel's rules.  Not trusted: this module only searches."""
 
-from __future__ import annotations
-
 import sympy as sp
 from sympy import S
 

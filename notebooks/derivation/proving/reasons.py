@@ -1,7 +1,5 @@
 """Two kinds of reason, definitions and hypotheses, and how all kinds of reason are printed."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass

@@ -1,21 +1,20 @@
 """One line of a derivation: whether its reasons justify it, and what a refusal says."""
 
-from __future__ import annotations
-
-from .. import kernel
-from ..kernel import MOST_STEPS, NotWorkedOut, ProofError, must
-from ..printing import Text, readable
+from .. import kernel as k
+from ..kernel import MOST_STEPS, SPLIT, Normal, NotWorkedOut, ProofError, must, split_positions
+from ..printing import Text, names_in, readable, show_position, show_term
 from ..language import (LAWS, OVER, Family, Law, NonZero, Word, brief_words, kept_back_in,
                         telling_sizes)  # fmt: skip
 from ..refuting import counterexample
 from . import hypotheses, proof_search
-from .open_goal import left_to_show
 from .hypotheses import offered_by
 from .reasons import Definition, Given, Reason, check_written, title_of
 from .theorems import Instance, Theorem, equations_among
 
 SEARCH_AFTER_A_REFUSAL = 400  # the most instances that are tried
 ENOUGH = 3_000  # the most steps in trying to omit a reason; beyond them, it counts as needed
+LONGEST = 160  # the most characters of a printed side
+PATIENCE = 3000  # the most steps of the normal form; more would give a result too long to read
 
 
 class Step:
@@ -32,8 +31,8 @@ class Step:
         proved = self._justified(self.reasons)
         if proved is None:
             raise ProofError(self._refusal())
-        for k, reason in enumerate(self.reasons):
-            if self._would_do(self.reasons[:k] + self.reasons[k + 1 :]):
+        for n, reason in enumerate(self.reasons):
+            if self._would_do(self.reasons[:n] + self.reasons[n + 1 :]):
                 raise ProofError(f"{self.where}: {title_of(reason)} is not needed; leave it out")
         return proved
 
@@ -51,7 +50,7 @@ class Step:
             self.stages = stages
         try:
             proved = proof_search.line(stages, self.claim, equations, words, laws, most)
-        except (kernel.Differ, NotWorkedOut) as error:
+        except (k.Differ, NotWorkedOut) as error:
             self.too_large = isinstance(error, NotWorkedOut)
             return None
         except RecursionError:
@@ -107,7 +106,7 @@ class Step:
             f"Reasons given: {reasons}.",
             *self._unmatched(),
             self.too_large and "The line is too large to decide: split it, or cite a lemma.",
-            left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
+            _left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
             false,
         ]
         return "\n  ".join(row for row in rows if row)
@@ -147,3 +146,58 @@ def checked_reason(where, reason):
     complaint = "{}: {!r} is not a reason: name a law, unfold(word), a theorem or a given"
     must(type(reason) in (Law, Definition, Instance, Given), complaint, where, reason)
     return reason
+
+
+def _left_to_show(lhs, rhs, words, laws, known_false):
+    """A sentence with the normal forms of both sides at an entry where they differ, or "".
+
+    A side that is too long is cut, and its number of terms is shown; but if an instance already
+    refutes the line (``known_false``), the result is "" instead.
+    """
+    try:
+        found = _first_difference(lhs.function, rhs.function, words, laws)
+    except (ProofError, RecursionError):
+        too_large = "What is left to show is too large to print: take a smaller step."
+        return "" if known_false else too_large
+    return "" if known_false and " …" in found else found
+
+
+def _first_difference(f, g, words, laws):
+    laws = [law.name for law in laws]
+    normal = Normal([term for word in words for term in word.terms], laws, most=PATIENCE)
+    marks, taken = k.looked_into(f)[1], names_in(f) | names_in(g)
+    for at in split_positions(marks) if SPLIT in laws else [marks]:
+        left, right = (k.opened(x, *at) for x in (f, g))
+        if not normal.same(left, right):
+            names = _names(at, taken)
+            p, q = normal.poly(left), normal.poly(right)
+            common, style = p.items() & q.items(), Text()
+            style.reserved = taken
+            shown = [_side(style, dict(side.items() - common), names) for side in (p, q)]
+            return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
+    return ""
+
+
+def _side(style, p, names):
+    """The printed text of a side: all of it, its first term, or the beginning of that term."""
+    whole = show_term(style, k.term_of(p), names)
+    if len(whole) <= LONGEST:
+        return whole
+    first = dict([min(p.items(), key=k.rank)])
+    begun = show_term(style, k.term_of(first), names)
+    begun = begun if len(begun) <= LONGEST else begun[:LONGEST].rpartition(" ")[0] + " …"
+    return f"{begun} + … ({len(p)} terms)" if len(p) > 1 else begun
+
+
+def _names(at, taken):
+    """{position: name} for a row and a column, or their places in blocks; avoids ``taken``."""
+    inner = [p.args[1] if p.op in ("inl", "inr") else p for p in at]
+    free = [c for c in "ijpqrstuvw" if c not in taken]
+    only = {p: "1" for p in inner if p.op == "let" and p.args[1] == k.pos(k.UNIT)}
+    return only | {p: c for p, c in zip(inner, free) if p.op == "let" and p not in only}
+
+
+def _where(at, names):
+    """The words " at …" that locate the entry, or "" if the matrix has only one entry."""
+    told = [p for p in at if p.op != "let" or names.get(p, "1") != "1"]
+    return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""

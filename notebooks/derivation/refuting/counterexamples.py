@@ -4,8 +4,6 @@
 first and, for each size, entries with few non-zeros; exact numbers then confirm what it has found.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys
@@ -62,23 +60,24 @@ class Counterexample:
         self.lhs, self.rhs, self.without = lhs, rhs, ""
 
     def _parts(self, style):
-        """(the claim, the sizes, the values, how the sides differ, how draws are distributed)."""
-        claim = telling_sizes(*self.claim)
+        """(the sizes, the values, how the sides differ, how draws are distributed)."""
         sizes = [f"{style.name(k)} = {v}" for k, v in self.sizes.items()]
         values = [f"{style.name(k)} = {_show_value(style, v)}" for k, v in self.values.items()]
-        differ = style.unequal.join(_show_number(style, x) for x in (self.lhs, self.rhs))
+        shown = sp.latex if isinstance(style, Latex) else _plain
+        differ = style.unequal.join(map(shown, (self.lhs, self.rhs)))
         if self.at != (1, 1):
             differ += style.text(f" at row {self.at[0]}, column {self.at[1]}")
         families = set().union(*[x.atoms(Family) for x in self.claim])
         names = ", ".join(sorted(style.name(f.name) for f in families if f.random))
         coins = style.text("(") + names + style.text(": ± the deviation, by fair coins)")
-        return claim, ", ".join(sizes), ", ".join(values), differ, names and coins
+        return ", ".join(sizes), ", ".join(values), differ, names and coins
 
     def _repr_latex_(self):
         style = Latex(brief_words(self.claim))
-        claim, sizes, values, differ, draws = self._parts(style)
+        sizes, values, differ, draws = self._parts(style)
         without = self.without and wrap(f"without “{self.without}”:", WIDEST_WORDS)
-        equation = equation_rows(claim[0], claim[1], style)
+        left, right = telling_sizes(*self.claim)
+        equation = equation_rows(left, right, style)
         stated = *map(style.text, without), *equation, *kept_back_in(style)
         at = style.text("is false at " if sizes or values else "is false:") + (sizes or values)
         rows = *stated, at, sizes and values, differ, draws
@@ -90,12 +89,12 @@ class Counterexample:
     def __repr__(self):
         """The text includes the claim, so that a notebook's output changes if the claim does."""
         style = Text(brief_words(self.claim))
-        claim = " = ".join(x.show(style) for x in self._parts(style)[0])
+        claim = " = ".join(x.show(style) for x in telling_sizes(*self.claim))
         return self._in_text("; ".join([claim, *kept_back_in(style)]) + " is false: ")
 
     def _in_text(self, claim):
         without = f"without “{self.without}”: " if self.without else ""
-        _, sizes, values, differ, draws = self._parts(Text())
+        sizes, values, differ, draws = self._parts(Text())
         at = (sizes and sizes + "; ") + (values and values + ": ")
         return f"{without}{claim}{at}{differ} {draws}".rstrip()
 
@@ -107,8 +106,8 @@ class _Plain(StrPrinter):
         return "e"
 
 
-def _show_number(style, x):
-    return sp.latex(x) if isinstance(style, Latex) else _Plain().doprint(x).replace("**", "^")
+def _plain(x):
+    return _Plain().doprint(x).replace("**", "^")
 
 
 def _show_value(style, value):
@@ -137,8 +136,11 @@ def counterexample(
     must(len(shapes) == 1, "the two sides of a claim must have one shape")
     check_words("a hypothesis", without)
     check_names("a claim", [lhs, rhs])
-    large = _entries_of_fixed_size(lhs, rhs) > MOST_ENTRIES
-    must(not large, "its matrices are too large to look for a counterexample")
+    families = [
+        f for f in lhs.atoms(Family) | rhs.atoms(Family) if all(s.is_Integer for s in f.sizes)
+    ]
+    small = sum(sp.prod(f.sizes) for f in families) <= MOST_ENTRIES
+    must(small, "its matrices are too large to look for a counterexample")
     search, tried, begun, waiting = _Search(lhs, rhs), 0, time.monotonic(), sys.stderr.isatty()
     for instance in itertools.islice(search.instances(), most_instances):
         if search.steps > MOST_STEPS:
@@ -160,11 +162,6 @@ def counterexample(
     return NoCounterexample(tried)
 
 
-def _entries_of_fixed_size(*sides):
-    families = set().union(*[x.atoms(Family) for x in sides])
-    return sum(sp.prod(f.sizes) for f in families if all(s.is_Integer for s in f.sizes))
-
-
 class _Search:
     def __init__(self, lhs, rhs):
         self.steps = 0  # counts steps of the interpreter
@@ -174,9 +171,10 @@ class _Search:
         self.scalars = sorted((s for s in symbols if not s.is_integer), key=str)
         letters = lhs.function.letters | rhs.function.letters
         families = {f for f in lhs.atoms(Family) | rhs.atoms(Family) if f.term in letters}
-        self.families = _sorted(families)
-        self.permutations = _sorted(lhs.atoms(Bijection) | rhs.atoms(Bijection))
-        self.indices = _sorted(lhs.free_positions() | rhs.free_positions())
+        permutations = lhs.atoms(Bijection) | rhs.atoms(Bijection)
+        indices = lhs.free_positions() | rhs.free_positions()
+        self.families, self.permutations, self.indices = (
+            sorted(found, key=lambda b: b.name) for found in (families, permutations, indices))  # fmt: skip
         chosen = *symbols, *self.families, *self.permutations, *self.indices
         self.terms = {x: kernel_letter(x) for x in chosen}
         unknown = {x for x in letters if x.args[1] == k.fun(k.NUM)}
@@ -186,21 +184,15 @@ class _Search:
         """Yield instances by rising cost: all sizes plus each value's index in its candidates."""
         shapes = sorted(itertools.product(SIZES, repeat=len(self.sizes)), key=lambda s: (sum(s), s))
         for largest in range(LARGEST + 1):
-            for sizes in shapes:
-                if sum(sizes) <= largest:
-                    yield from self._of_size(dict(zip(self.sizes, sizes)), largest - sum(sizes))
-
-    def _of_size(self, symbols, cost):
-        slots = self._slots(symbols)
-        for choice in _choices([len(values) for *_, values in slots], cost):
-            yield symbols, [(what, at, values[c]) for (what, at, values), c in zip(slots, choice)]
+            for sizes in (sizes for sizes in shapes if sum(sizes) <= largest):
+                symbols = dict(zip(self.sizes, sizes))
+                slots = self._slots(symbols)
+                for choice in _choices([len(v) for *_, v in slots], largest - sum(sizes)):
+                    yield symbols, [(*slot[:2], slot[2][c]) for slot, c in zip(slots, choice)]
 
     def _slots(self, symbols):
         """The choices to be made at these sizes: [(letter, place, candidates)]."""
-
-        def size(s):
-            return int(number(s).xreplace(symbols))
-
+        size = lambda s: int(number(s).xreplace(symbols))
         slots: list[tuple] = []
         for family in self.families:
             shape = [2 * max(SIZES) + 1 if s is sp.S.Naturals else size(s) for s in family.sizes]
@@ -228,45 +220,39 @@ class _Search:
         meant |= {x: lambda v, e=e: v**e for e, x in enumerate(self.unknown, start=2)}
         return Instance(meant, functions), tables, read
 
-    def _places(self, evaluated):
-        sizes = [evaluated.size(s.args[0]) for s in self.functions[0].args[1:]]
-        if math.prod(sizes) > MOST_PLACES:
-            raise TooLong
-        return itertools.product(*[range(1, size + 1) for size in sizes])
-
     def differ(self, instance):
         """The first entry at which the two sides differ, or None.
 
         Raises ZeroDivisionError or OverflowError if a side is undefined or too large.
         """
         evaluated, *_ = self._instance(instance, FLOAT)
+        found = None  # returned only if no entry raises an error
         try:
-            return self._difference(evaluated)
+            left, right = map(evaluated.value, self.functions)
+            sizes = [evaluated.value(s.args[0]) for s in self.functions[0].args[1:]]
+            if math.prod(sizes) > MOST_PLACES:
+                raise TooLong
+            for at in itertools.product(*[range(1, size + 1) for size in sizes]):
+                one, other = left(*at), right(*at)
+                if math.isnan(one) or math.isnan(other):
+                    raise Undefined
+                gap = abs(one - other)  # `exactly` decides whether a small gap is rounding
+                if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
+                    found = found or at
         finally:
             self.steps += evaluated.steps
-
-    def _difference(self, evaluated):
-        left, right = map(evaluated.value, self.functions)
-        found = None  # returned only if no entry raises an error
-        for at in self._places(evaluated):
-            one, other = left(*at), right(*at)
-            if math.isnan(one) or math.isnan(other):
-                raise Undefined
-            gap = abs(one - other)  # `exactly` decides whether a small gap is rounding
-            if gap > 1e-9 or gap > 1e-14 and gap > 1e-6 * max(abs(one), abs(other)):
-                found = found or at
         return found
 
     def exactly(self, instance, at):
         """The `Counterexample` in exact numbers, or None if the difference was only rounding."""
         evaluated, tables, read = self._instance(instance, EXACT)
-        left, right = (
-            sp.simplify(sp.sympify(evaluated.value(f)(*at))) for f in self.functions
-        )  # fmt: skip
+        left, right = (sp.simplify(evaluated.value(f)(*at)) for f in self.functions)
         gap = sp.N(left - right, 30)
         if not gap.is_finite or abs(gap) < 1e-20:
             return None
-        values = {f.name: _array(_used(f, table, read)) for f, table in tables.items()}
+        shown = lambda f, at: f.kind != "sequence" or at[0] <= read.get(f, 1)
+        values = {f.name: _array({at: v for at, v in table.items() if shown(f, at)})
+                  for f, table in tables.items()}  # fmt: skip
         others = (*self.permutations, *self.scalars, *self.indices)
         values |= {x.name: evaluated.meant[self.terms[x]] for x in others}
         values |= {x.args[0]: f"x ↦ x{superscript(e)}" for e, x in enumerate(self.unknown, 2)}
@@ -287,17 +273,6 @@ def _reader(family, table, number, read):
     return entry
 
 
-def _used(family, table, read):
-    """The entries to show; of a sequence, only those that were read."""
-    if family.kind != "sequence":
-        return table
-    return {at: v for at, v in table.items() if at[0] <= read.get(family, 1)}
-
-
-def _sorted(basics):
-    return sorted(basics, key=lambda b: b.name)
-
-
 def _array(entries):
     axes = [max(at[k] for at in entries) for k in range(len(next(iter(entries))))]
     if len(axes) == 2:
@@ -308,8 +283,7 @@ def _array(entries):
 def _choices(counts, cost):
     """Yield all tuples with sum ``cost`` whose k-th number is >= 0 and below ``counts[k]``."""
     if not counts:
-        if cost == 0:
-            yield ()
+        yield from [()] * (cost == 0)
         return
     first, *rest = counts
     room = sum(c - 1 for c in rest)

@@ -4,8 +4,6 @@ This interpreter reads terms as they are written.  It shares nothing with the ke
 substitution, so it can contradict them.  It uses floats, exact numbers, or floats of many digits.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -123,14 +121,14 @@ class Instance:
             raise Undefined
         return self.functions["log"](value)
 
-    def _exp(self, env, x):
-        return self.functions["exp"](self.any(x, env))
-
     def _call(self, env, name, x):
         value = self.any(x, env)
         if name == "relu":
             self._refuse_a_kink(value)
         return self.functions[name](value)
+
+    def _exp(self, env, x):
+        return self._call(env, "exp", x)
 
     def _refuse_a_kink(self, value):
         """Raise Undefined if the slope of a root or of relu is taken at 0."""
