@@ -71,7 +71,7 @@ class Word:
         return f"<the word {self.name}>"
 
 
-def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=None):
+def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=None, doc=None):
     """Return a word with its entry and its torch code; readers have to check that these agree.
 
     ``entry(x, i, j, *entries)`` receives the expression x and the entries of its arguments as
@@ -87,7 +87,9 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
         return run(*[y.run(sample) for y in x.args], *[sample.scalar(p) for p in x.params])
 
     shape, show = shape or alike("and"), show or _show_call
-    return Word(name, takes, shape, written, run=run_on, show=show, needs=needs)
+    made = Word(name, takes, shape, written, run=run_on, show=show, needs=needs)
+    made.__doc__ = doc
+    return made
 
 
 def _show_call(x, style, show):
@@ -108,11 +110,9 @@ def define(name: str, body: Callable, shown: int | None = None) -> Word:
 class _Abbreviation(Word):
     """A word whose body is read at its first use, when the sorts of its arguments are known."""
 
-    _step = None
-
-    def __init__(self, name, body, shown=None):
+    def __init__(self, name, body, shown=None, step=None):
         check_word("a word", name)
-        self.name, self._body, self.shown = name, body, shown
+        self.name, self._body, self.shown, self._step = name, body, shown, step
         self._template: Any = None
         self._operation: Any = None
 
@@ -122,14 +122,14 @@ class _Abbreviation(Word):
     def _called(self, args, params, at=()):
         if self._template is None:
             template = Template(self.name, args, params, self._body, self._step)
-            self._definition = self._defined_by(template)
+            self._definition = self._defined_by(self.name, template)
             self._template, self._operation = template, known(self._made(template))
         made = Expression(self._operation, args, (*at, *params))
         self._template.read_again(args, params, *at)
         return made
 
-    def _defined_by(self, template):
-        return _Function(self.name, template, template.result.axes, template.result.entry)
+    def _defined_by(self, name, template):
+        return _Function(name, template, template.result.axes, template.result.entry)
 
     def _made(self, template):
         def expand(x):
@@ -147,21 +147,17 @@ def recursion(name: str, first: Callable, step: Callable) -> Word:
     ``first(*data)`` and ``step(previous, t, *data)`` return one row; data are sequences, heads or
     scalars.  Call the result as ``name(t, *data)``.
     """
-    return _Recursion(name, first, step)
+    return _Recursion(name, first, step=step)
 
 
 class _Recursion(_Abbreviation):
     places = 1
 
-    def __init__(self, name, first, step):
-        super().__init__(name, first)
-        self._step = step
-
     def __call__(self, t, *data):
         return self._called((), [parameter_of(self.name, a) for a in data], (as_size(t),))
 
-    def _defined_by(self, template):
-        return _Recursive(self.name, template)
+    def _defined_by(self, name, template):
+        return _Recursive(name, template)
 
     def _made(self, template):
         binds = {OVER, DERIVATIVE, TABULATED} & template.after.operations()
@@ -199,14 +195,8 @@ class _Recursion(_Abbreviation):
 
 
 #: The previous row while a recursion runs; its value is in the sample.
-_VALUE = Operation(
-    "value",
-    takes=None,
-    axes=lambda args, params, wanted: wanted,
-    entry=never,
-    run=lambda x, sample: sample.values[x],
-    show=never,
-)
+_VALUE = Operation("value", takes=None, axes=lambda args, params, wanted: wanted, entry=never,
+    run=lambda x, sample: sample.values[x], show=never)  # fmt: skip
 
 
 class _AnyArguments:

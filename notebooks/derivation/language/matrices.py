@@ -48,10 +48,7 @@ def read_blindly(blindly=True):
 
 
 def _refusing(message):
-    def method(self, *others):
-        raise ProofError(message)
-
-    return method
+    return lambda self, *others: must(False, message)
 
 
 class Expression:
@@ -99,16 +96,13 @@ class Expression:
             return True
         if not isinstance(other, Expression):
             return NotImplemented
-        if self._hash != other._hash or not self._is_like(other):
+        parts = lambda x: (x.operation, x.params, x.axes, x.args)
+        if self._hash != other._hash or parts(self) != parts(other):
             if _blind[-1]:
                 Sealed.looks += 1
                 raise ProofError("a formula cannot branch on what an expression is")
             return False
         return True
-
-    def _is_like(self, other):
-        return (self.operation, self.params, self.axes, self.args) == (
-            other.operation, other.params, other.axes, other.args)  # fmt: skip
 
     def __matmul__(self, other):
         """The product; a product on the right keeps its brackets, so that it prints as written."""
@@ -176,8 +170,12 @@ class Expression:
 
     def rebuilt(self, args):
         """The same operation on other arguments; raises ProofError if they do not conform."""
-        if self.operation in (ops.PRODUCT_OF, ops.SUM_OF):
-            return with_factors(self, args) if self.operation is ops.PRODUCT_OF else plus(*args)
+        if self.operation is ops.SUM_OF:
+            return plus(*args)
+        if self.operation is ops.PRODUCT_OF:  # brackets stand exactly where they stood before
+            pairs = zip(self.args, args)
+            flat = [[a] if y.operation is ops.PRODUCT_OF else factors_of(a) for y, a in pairs]
+            args = [a for factors in flat for a in factors]
         return Expression(self.operation, args, self.params, self.axes)
 
     def walk(self):
@@ -335,24 +333,16 @@ def position_numbers(n: Size) -> Expression:
 
 def product(*factors: Expression) -> Expression:
     """The matrix product, without brackets; neighbouring shapes must conform."""
-    flat = [y for x in factors for y in _flat(x)]
-    return flat[0] if len(flat) == 1 else Expression(ops.PRODUCT_OF, flat)
-
-
-def _flat(x):
-    return [y for f in x.args for y in _flat(f)] if x.operation is ops.PRODUCT_OF else [x]
+    flat: Callable = lambda x: (
+        [y for f in x.args for y in flat(f)] if x.operation is ops.PRODUCT_OF else [x]
+    )
+    found = [y for x in factors for y in flat(x)]
+    return found[0] if len(found) == 1 else Expression(ops.PRODUCT_OF, found)
 
 
 def factors_of(x):
     """The factors of a product; for any other expression, that expression as the only factor."""
     return x.args if x.operation is ops.PRODUCT_OF else (x,)
-
-
-def with_factors(x, args):
-    """A product with new factors, which have brackets exactly where the old factors had them."""
-    pairs = zip(x.args, args)
-    flat = [[a] if y.operation is ops.PRODUCT_OF else factors_of(a) for y, a in pairs]
-    return Expression(ops.PRODUCT_OF, [a for factors in flat for a in factors])
 
 
 def plus(*terms):

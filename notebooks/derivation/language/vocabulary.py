@@ -47,22 +47,16 @@ def entrywise(name: str) -> Callable:
 _ENTRYWISE: dict[str, Callable] = {}
 tanh, relu, cos, sin = map(entrywise, ("tanh", "relu", "cos", "sin"))
 
-_EXP = Operation(
-    "exp",
+_EXP = Operation("exp",
     entry=lambda x, i, j: Term("exp", x.args[0].entry(i, j)),
     run=lambda x, sample: torch.exp(x.args[0].run(sample)),
     show=lambda x, style, show: (
-        (style.exponential if x.axes == (1, 1) else style.entrywise_exponential)(show(x.args[0])), POWER),
-)  # fmt: skip
-
-
-_LOG = Operation(
-    "log",
+        (style.exponential if x.axes == (1, 1) else style.entrywise_exponential)(show(x.args[0])), POWER))  # fmt: skip
+_LOG = Operation("log",
     entry=lambda x, i, j: Term("log", x.args[0].entry(i, j)),
     run=lambda x, sample: torch.log(x.args[0].run(sample)),
     show=lambda x, style, show: (style.call("log", show(x.args[0])), ATOM),
-    needs=lambda x: [NonZero(x.args[0], positive=True)],
-)
+    needs=lambda x: [NonZero(x.args[0], positive=True)])  # fmt: skip
 
 
 def exp(x: Expression) -> Expression:
@@ -75,12 +69,10 @@ def log(x: Expression) -> Expression:
     return Expression(_LOG, [expression(x, "log")])
 
 
-sigmoid = word(
-    "sigmoid",
+sigmoid = word("sigmoid",
     entry=lambda x, i, j, s: 1 / (1 + exp_of(-s(i, j))),
     run=lambda s: torch.sigmoid(s),
-)
-sigmoid.__doc__ = "The logistic function of each entry, 1 / (1 + exp(-s_ij))."
+    doc="The logistic function of each entry, 1 / (1 + exp(-s_ij)).")  # fmt: skip
 
 
 def _over_keys(x, body):
@@ -91,12 +83,10 @@ def _row_sums_are_not_zero(weights):
     return lambda x: [weights(x) @ ones(x.axes[1])]
 
 
-softmax = word(
-    "softmax",
+softmax = word("softmax",
     entry=lambda x, i, j, s: exp_of(s(i, j)) / _over_keys(x, lambda k: exp_of(s(i, k))),
     run=lambda s: torch.softmax(s, -1),
-)
-softmax.__doc__ = "Softmax along each row: exp(s_ij) / sum_k exp(s_ik)."
+    doc="Softmax along each row: exp(s_ij) / sum_k exp(s_ik).")  # fmt: skip
 
 
 def _masked(args, params, sizes):
@@ -110,34 +100,24 @@ def _mask(style, shown):
     return style.brackets(shown) if shown in ("1", style.ones(2, 1)) else shown
 
 
-masked_softmax = word(
-    "masked softmax",
+masked_softmax = word("masked softmax", takes=(2, 0), shape=_masked,
     entry=lambda x, i, j, m, s: m(i, j) * exp_of(s(i, j))
     / _over_keys(x, lambda k: m(i, k) * exp_of(s(i, k))),
     run=lambda m, s: torch.softmax(s.masked_fill(m == 0, -torch.inf), -1),
-    takes=(2, 0), shape=_masked,
-    show=lambda x, style, show: (style.call("softmax", show(x.args[1]), index=_mask(style, show(x.args[0]))), ATOM),
+    show=lambda x, style, show: (
+        style.call("softmax", show(x.args[1]), index=_mask(style, show(x.args[0]))), ATOM),
     needs=_row_sums_are_not_zero(lambda x: hadamard(x.args[0], exp(x.args[1]))),
-)  # fmt: skip
-masked_softmax.__doc__ = (
-    "Softmax along each row over the keys whose mask entry is 1; first argument the mask."
-)
-
-softmax_one = word(
-    "softmax₁",
+    doc="Softmax along each row over the keys whose mask entry is 1; first argument the mask.")  # fmt: skip
+softmax_one = word("softmax₁",
     entry=lambda x, i, j, s: exp_of(s(i, j)) / (1 + _over_keys(x, lambda k: exp_of(s(i, k)))),
     run=lambda s: torch.softmax(torch.nn.functional.pad(s, (0, 1)), -1)[:, :-1],
     show=lambda x, style, show: (style.call("softmax", show(x.args[0]), index="1"), ATOM),
-)
-softmax_one.__doc__ = "Softmax off by one: exp(s_ij) / (1 + sum_k exp(s_ik))."
-
-normalise = word(
-    "normalise",
+    doc="Softmax off by one: exp(s_ij) / (1 + sum_k exp(s_ik)).")  # fmt: skip
+normalise = word("normalise",
     entry=lambda x, i, j, s: s(i, j) / _over_keys(x, lambda k: s(i, k)),
     run=lambda s: s / s.sum(-1, keepdim=True),
     needs=_row_sums_are_not_zero(lambda x: x.args[0]),
-)
-normalise.__doc__ = "Each row divided by its sum."
+    doc="Each row divided by its sum.")  # fmt: skip
 
 
 def _mean(f, size):
@@ -151,28 +131,16 @@ def _standardised(value, others, size, eps):
     return (value - centre) / root_of(variance + eps)
 
 
-layer_norm = word(
-    "LN",
-    takes=(1, 1),
+layer_norm = word("LN", takes=(1, 1),
     entry=lambda x, i, j, s: _standardised(s(i, j), lambda k: s(i, k), x.axes[1], x.params[0]),
     run=lambda s, eps: torch.nn.functional.layer_norm(s, s.shape[-1:], eps=eps),
-)
-layer_norm.__doc__ = (
-    "LayerNorm of each row over its features, without gain and shift: layer_norm(X, eps)."
-)
-
-batch_norm = word(
-    "BN",
-    takes=(1, 1),
+    doc="LayerNorm of each row over its features, without gain and shift: layer_norm(X, eps).")  # fmt: skip
+batch_norm = word("BN", takes=(1, 1),
     entry=lambda x, i, j, s: _standardised(s(i, j), lambda k: s(k, j), x.axes[0], x.params[0]),
     run=lambda s, eps: (s - s.mean(0)) / torch.sqrt(s.var(0, unbiased=False) + eps),
-)
-batch_norm.__doc__ = "BatchNorm of each column over its rows, as in training: batch_norm(X, eps)."
-
-rms_norm = word(
-    "RMS", takes=(1, 1),
+    doc="BatchNorm of each column over its rows, as in training: batch_norm(X, eps).")  # fmt: skip
+rms_norm = word("RMS", takes=(1, 1),
     entry=lambda x, i, j, s: s(i, j)
     / root_of(_mean(lambda k: s(i, k) ** 2, x.axes[1]) + x.params[0]),
     run=lambda s, eps: torch.nn.functional.rms_norm(s, s.shape[-1:], eps=eps),
-)  # fmt: skip
-rms_norm.__doc__ = "RMSNorm of each row over its features, without gain: rms_norm(X, eps)."
+    doc="RMSNorm of each row over its features, without gain: rms_norm(X, eps).")  # fmt: skip
