@@ -12,7 +12,7 @@ import sympy as sp
 
 from .. import kernel as k
 from ..kernel import ProofError, Term, must
-from ..printing import heads_in, in_the_book
+from ..printing import in_the_book, words_in
 from .letters import (ExactNumber, Formula, Size, as_size, exact, kernel_letter, scalar_term,
                       size_of, size_term, written)  # fmt: skip
 
@@ -143,7 +143,9 @@ def _tabled(marks, found):
     letters = [x for x in found.term.letters - own - sizes if x.args[1].op in KINDS_TOLD]
     forgotten = [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]
     told = {term for x in operations if x.word for term in x.word.terms}
-    forgotten += [in_the_book(t.args[0])[0] for t in heads_in(found.term) - told]
+    forgotten += [
+        in_the_book(t.args[0])[0] for t in words_in(found.term, in_definitions=False) - told
+    ]
     for name in forgotten:
         raise ProofError(f"an index form forgets what {name} is")
     drawn = any(x.args[1].op == "DRAW" for x in found.term.letters)

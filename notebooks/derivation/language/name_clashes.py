@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import sympy as sp
 
 from ..kernel import ProofError, Term, must
-from ..printing import Latex, heads_in, in_the_kernel, words_in
+from ..printing import Latex, in_the_kernel, words_in
 from . import operations as ops
 from .definitions import Word
 from .letters import Bijection, Family, Index, kernel_letter
@@ -56,7 +56,7 @@ def _check_words(where, nodes, words, hypotheses, meaning):
         alone = known.setdefault(in_the_kernel(word.name), word) is word
         must(alone, "{}: the word {} is used with two definitions", where, word.name)
     abouts, only = [h.about for h in hypotheses if not h.sides()], {}
-    heads = set().union(*map(heads_in, abouts))
+    heads = set().union(*[words_in(x, in_definitions=False) for x in abouts])
     for term in set().union(*map(words_in, abouts)):
         name = term.args[0]
         own = term in known[name].terms if name in known else _look(name) not in meaning

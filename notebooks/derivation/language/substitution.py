@@ -7,7 +7,7 @@ scalar of a derivative is renamed if a substituted term contains its name.
 import sympy as sp
 
 from .. import kernel as k
-from ..kernel import Normal, ProofError, Term, must
+from ..kernel import Normal, Term, must
 from . import operations as ops
 from .index_forms import Table
 from .letters import (Bijection, End, Family, Index, Join, Scalar, as_size, exact, kernel_letter,
@@ -39,7 +39,7 @@ class Substitution:
         if operation is ops.LETTER:
             return self._letter(x)
         if operation is ops.PERMUTATION:
-            return self._permutation(x)
+            return self._permutation(x.params[0])
         if x.binds:
             binder, inner = self.bind(x.params[0], free_names(x.args[0]))
             body = inner(x.args[0])
@@ -55,16 +55,12 @@ class Substitution:
 
         The binder is renamed if its name occurs in a substituted term or free ``inside`` its scope.
         """
-        taken = self.taken | set(map(self._position, inside - {binder}))
+        taken, new = self.taken | set(map(self._position, inside - {binder})), binder
         if isinstance(binder, Index):
-            name, size = binder.name, self.size(binder.size)
-            while size != 1 and Index(name, size) in taken:
-                name += "'"
-            new = Index(name, size)
-        else:
-            new = binder
-            while new in taken:
-                new = sp.Symbol(new.name + "'", real=True)
+            new = Index(binder.name, self.size(binder.size))
+        while new in taken and not isinstance(new, End):
+            name = new.name + "'"
+            new = Index(name, new.size) if isinstance(new, Index) else sp.Symbol(name, real=True)
         return new, Substitution({**self._meant, binder: new})
 
     def size(self, size):
@@ -87,11 +83,10 @@ class Substitution:
         variance = [_rebuilt(v, self.symbols) for v in family.args[3:]]
         return Family(family.name, family.kind, sizes, *variance)
 
-    def _permutation(self, x):
-        old = x.params[0]
+    def _permutation(self, old):
         if old in self._meant:
             return self._meant[old]
-        return _matrix_of(Bijection(old.name, self.size(old.size)))
+        return Expression(ops.PERMUTATION, params=[Bijection(old.name, self.size(old.size))])
 
     def _position(self, p):
         """What replaces an index; anything else stays as it is."""
@@ -109,12 +104,9 @@ class Substitution:
         if isinstance(p, Join) or isinstance(p, sp.Symbol) and p.is_integer:
             return self.size(p)
         if isinstance(p, Table):
-            return self._table(p)
+            used = frozenset().union(*map(self._used, p.uses))
+            return Table(k.put(p.function, self.meant()), used)
         return exact(_rebuilt(p, self.symbols)) if isinstance(p, sp.Expr) else p
-
-    def _table(self, table):
-        used = [self._used(u) for u in table.uses]
-        return Table(k.put(table.function, self.meant()), frozenset().union(*used))
 
     def _used(self, letter):
         """The objects that a table uses instead of this letter after the substitution."""
@@ -124,7 +116,7 @@ class Substitution:
         if isinstance(letter, ops.Operation):
             return {letter}
         if isinstance(letter, Bijection):
-            return made_of(self._permutation(_matrix_of(letter)))
+            return made_of(self._permutation(letter))
         if isinstance(letter, sp.Symbol):
             return set(self.symbols.get(letter, letter).free_symbols)
         return {self._position(letter)}
@@ -142,7 +134,7 @@ class Substitution:
     @classmethod
     def checked(cls, theorem, meant):
         """The substitution that keywords describe; raises ProofError for what does not fit."""
-        return _Matching(theorem).match(meant)
+        return cls(_Matching(theorem).match(meant))
 
 
 def _names_in(value):
@@ -157,7 +149,8 @@ def _term_of(letter, value):
     if isinstance(letter, sp.Symbol):
         return size_term(value) if letter.is_integer else scalar_term(value)
     if isinstance(letter, Bijection):
-        return permuting(value)
+        mark = k.fresh(k.pos(size_term(value.axes[0])))
+        return k.abstract([mark], _moved(value, 1, mark))
     if isinstance(letter, Index):
         return value.term
     if not isinstance(value, Expression):
@@ -185,16 +178,6 @@ def over(index: Index | End | Scalar, body: Expression) -> Expression:
 
 def _sum(index, body):
     return body if isinstance(index, End) else Expression(ops.OVER, [body], [index])
-
-
-def _matrix_of(bijection):
-    return Expression(ops.PERMUTATION, params=[bijection])
-
-
-def permuting(x):
-    """The kernel's function for a permutation matrix P: row i of P X is row π(i) of X."""
-    mark = k.fresh(k.pos(size_term(x.axes[0])))
-    return k.abstract([mark], _moved(x, 1, mark))
 
 
 def _moved(x, way, place):
@@ -238,13 +221,11 @@ class _Matching:
             self._put(self.letters[name], value)
         symbols = {x: value for x, value in self.meant.items() if isinstance(x, sp.Symbol)}
         for letter, pattern, size in self._later:
-            if pattern.xreplace(symbols) != size:
-                raise ProofError(
-                    f"{self.title}: {letter.name} has an axis of {number(pattern)}, "
-                    f"which cannot be {number(size)} here"
-                )
+            wanted = "{}: {} has an axis of {}, which cannot be {} here"
+            fits = pattern.xreplace(symbols) == size
+            must(fits, wanted, self.title, letter.name, number(pattern), number(size))
         self._refuse_dependent_draws(symbols)
-        return Substitution(self.meant)
+        return self.meant
 
     def _put(self, letter, value):
         if isinstance(letter, sp.Symbol):
@@ -259,11 +240,10 @@ class _Matching:
     def _put_size(self, letter, pattern, size):
         if not isinstance(pattern, sp.Symbol):
             self._later.append((letter, pattern, size))
-        elif self.meant.setdefault(pattern, size) != size:
-            raise ProofError(
-                f"{self.title}: {letter.name} makes {pattern} = {number(size)}, "
-                f"but it is {number(self.meant[pattern])} already"
-            )
+            return
+        known = self.meant.setdefault(pattern, size)
+        told = "{}: {} makes {} = {}, but it is {} already"
+        must(known == size, told, self.title, letter.name, pattern, number(size), number(known))
 
     def _refuse_dependent_draws(self, symbols):
         """Check that independent letters stay independent and keep their variances."""

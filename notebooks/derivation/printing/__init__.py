@@ -3,12 +3,12 @@
 ``styles`` holds the two styles; ``notation`` prints the terms of the kernel with them.
 """
 
-from .notation import (heads_in, in_the_book, in_the_kernel, is_a_place_of_a_letter, names_in,
-                       readable, show_condition, show_position, show_table, show_term, words_in)  # fmt: skip
+from .notation import (in_the_book, in_the_kernel, is_a_place_of_a_letter, names_in, readable,
+                       show_condition, show_position, show_table, show_term, words_in)  # fmt: skip
 from .styles import (ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Style, Text, beside, check_words,
                      in_words, name_parts, superscript)  # fmt: skip
 
 __all__ = ["ATOM", "POWER", "PRODUCT", "SIGNED", "SUM", "Latex", "Style", "Text", "beside",
-           "check_words", "heads_in", "in_the_book", "in_the_kernel", "in_words",
-           "is_a_place_of_a_letter", "name_parts", "names_in", "readable", "show_condition",
-           "show_position", "show_table", "show_term", "superscript", "words_in"]  # fmt: skip
+           "check_words", "in_the_book", "in_the_kernel", "in_words", "is_a_place_of_a_letter",
+           "name_parts", "names_in", "readable", "show_condition", "show_position", "show_table",
+           "show_term", "superscript", "words_in"]  # fmt: skip

@@ -3,9 +3,11 @@
 Only this module names bound variables: k and l are positions, s and t numbers, R and S draws.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, count
+from math import prod
 
 from .. import kernel as k
 from ..kernel import Term
@@ -18,8 +20,7 @@ LAST = {"num": 0, "size": 1, "place": 1, "let": 2, "delta": 3, "le": 3, "app": 4
 
 def show_term(style: Style, term: Term, names: dict | None = None, tightness: float = 0) -> str:
     """Print a number in index form; ``names`` maps letters for free positions to printed names."""
-    piece, holds = _Printer(style, names or {}, term).show(term)
-    return piece if holds >= tightness else style.brackets(piece)
+    return _Printer(style, names or {}, term).tight(term, tightness)
 
 
 def show_position(style: Style, term: Term, names: dict) -> str:
@@ -68,24 +69,16 @@ def in_the_book(name: str) -> tuple[str, str | None]:
     return name.removesuffix("'1").replace("'", " "), index
 
 
-WORDS = "word", "rec"
-
-
 def words_in(term: Term, in_definitions: bool = True) -> set[Term]:
     """The kernel's words in a term and, unless ``in_definitions`` is false, in their definitions."""
     found, todo = {term}, [term]
     while todo:
         t = todo.pop()
-        closed = t.op in WORDS and not in_definitions
-        below = set() if closed else {a for a in t.args if type(a) is k.Term} - found
-        found |= below
-        todo += below
-    return {t for t in found if t.op in WORDS}
-
-
-def heads_in(term: Term) -> set[Term]:
-    """The kernel's words that occur in a term itself, not only in definitions of other words."""
-    return words_in(term, in_definitions=False)
+        if in_definitions or t.op not in ("word", "rec"):
+            below = {a for a in t.args if type(a) is k.Term} - found
+            found |= below
+            todo += below
+    return {t for t in found if t.op in ("word", "rec")}
 
 
 def names_in(term: Term) -> set[str]:
@@ -134,10 +127,8 @@ class _Printer:
         return (self.names.get(letter) or self.style.name(name)), ATOM
 
     def size(self, s):
-        if s.op == "lit":
-            return str(s.args[0])
-        if s.op == "let":
-            return self._let(*s.args)[0]
+        if s.op in ("lit", "let"):
+            return str(s.args[0]) if s.op == "lit" else self._let(*s.args)[0]
         if s.op == "join":
             return self.style.joined(*map(self.size, s.args))
         parts = [self._size(p) for p in s.args]
@@ -152,10 +143,8 @@ class _Printer:
             name = self.tight(p.args[0])
             name = name if p.args[1] == 1 else self.style.power(name, "-1")
             return name + self.style.brackets(self.position(p.args[2]))
-        if p.op == "only":
-            return "1"
-        if p.op == "last":
-            return self.size(p.args[0])
+        if p.op in ("only", "last"):
+            return "1" if p.op == "only" else self.size(p.args[0])
         if p.op in ("inl", "inr"):
             inner = self.position(p.args[1])
             return inner if p.op == "inl" else self.style.joined(self.size(p.args[0]), inner)
@@ -177,17 +166,11 @@ class _Printer:
         return " + ".join(pieces).replace("+ " + self.style.minus, "- "), SUM
 
     def _mul(self, *factors):
-        above, below, number = [], [], Fraction(1)
-        counts = {f: factors.count(f) for f in factors}
-        powers = [x for f, n in counts.items()
-                   for x in ([f] * n if f.op == "num" or n == 1 else [k.Term("pow", f, n)])]  # fmt: skip
-        for f in powers:
-            if f.op == "inv":
-                below.append(f.args[0])
-            elif f.op == "num":
-                number *= f.args[0]
-            else:
-                above.append(f)
+        number = prod([f.args[0] for f in factors if f.op == "num"], start=Fraction(1))
+        counts = Counter(f for f in factors if f.op != "num")
+        powers = [f if n == 1 else k.Term("pow", f, n) for f, n in counts.items()]
+        above = [f for f in powers if f.op != "inv"]
+        below = [f.args[0] for f in powers if f.op == "inv"]
         above.append(k.Term("num", Fraction(abs(number.numerator))))
         below.append(k.Term("num", Fraction(number.denominator)))
         sign = self.style.minus if number < 0 else ""
@@ -281,18 +264,17 @@ class _Printer:
         self.say_only(marks)
         if body.op == "app" and body.args[0].op == "let" and self.are(marks, body.args[1:]):
             return self.tight(body.args[0])
-        if self.is_all_of_a_word(body, marks):
-            return self.tight(k.Term("app", *body.args[: -len(marks)], *[k.ONLY] * len(marks)))
+        taken = body.args[: -len(marks)]
+        if (
+            body.op == "app"
+            and body.args[0].op == "word"
+            and self.are(marks, body.args[-len(marks) :])
+        ):
+            if not any(m in a.letters for m in marks for a in taken):  # the call suffices
+                return self.tight(k.Term("app", *taken, *[k.ONLY] * len(marks)))
         at = [m for m in marks if not self.is_only(m)]
         table = self.style.tabulated(self.tight(body, SUM), [self.ranging(m, body) for m in at])
         return self.style.transposed(table) if len(marks) > 1 and at == list(marks[1:]) else table
-
-    def is_all_of_a_word(self, body, marks):
-        """Whether the body is a word's entry at exactly these places, so that the call suffices."""
-        if body.op != "app" or body.args[0].op != "word":
-            return False
-        taken, at = body.args[: -len(marks)], body.args[-len(marks) :]
-        return self.are(marks, at) and not any(m in a.letters for m in marks for a in taken)
 
     def are(self, marks, at):
         """Whether the places ``at`` are the bound variables, in their order."""
@@ -313,8 +295,7 @@ class _Printer:
         for f in branches:
             body, (mark,), (name,) = self.opened(f)
             self.say_only([mark])
-            known = is_a_place_of_a_letter(mark, body)  # if false, the range is printed
-            known = known or self.is_only(mark)
+            known = is_a_place_of_a_letter(mark, body) or self.is_only(mark)
             pieces.append(self.tight(body) + ("" if known else f", {self.ranging(mark, body)}"))
         return self.style.at(self.style.cases(*pieces), self.position(at)), ATOM
 

@@ -6,8 +6,6 @@ first and, for each size, entries with few non-zeros; exact numbers then confirm
 
 import itertools
 import math
-import sys
-import time
 from textwrap import wrap
 
 import sympy as sp
@@ -141,13 +139,10 @@ def counterexample(
     ]
     small = sum(sp.prod(f.sizes) for f in families) <= MOST_ENTRIES
     must(small, "its matrices are too large to look for a counterexample")
-    search, tried, begun, waiting = _Search(lhs, rhs), 0, time.monotonic(), sys.stderr.isatty()
+    search, tried = _Search(lhs, rhs), 0
     for instance in itertools.islice(search.instances(), most_instances):
         if search.steps > MOST_STEPS:
             break
-        if waiting and time.monotonic() - begun > 1:
-            print("Still looking for a counterexample …", file=sys.stderr)
-            waiting = False
         try:
             at = search.differ(instance)
         except (ZeroDivisionError, OverflowError, TooLong):
