@@ -34,8 +34,6 @@ class Normal(Sums):
             return self.poly(opened(first if at.op == "inl" else second, at.args[1]))
         return atom(Term("case", at, self.argument(first), self.argument(second)))
 
-    # ── Derivatives ──────────────────────────────────────────────────────────────────────────
-
     def _deriv(self, f, at):
         body, (s,) = looked_into(f)
         p = self.poly(body)

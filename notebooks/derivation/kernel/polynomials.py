@@ -126,9 +126,6 @@ def _quotient(p, poly, values, roots):
     return sum(c * over(m) for m, c in products), over({})
 
 
-# ── Normal forms: multiplication, division and calls ─────────────────────────────────────────
-
-
 class NotWorkedOut(ProofError):
     """No rule gives a slope, or a step is too large; `_deriv` then leaves the slope as it is."""
 
@@ -164,8 +161,6 @@ class Arithmetic:
         top = numerator(difference, self.poly) if difference and not self.folded else ()
         whole = plus(*[scaled(self.product(m), c) for m, c in top])
         return not difference or not (self.folded or whole)
-
-    # ── Products ─────────────────────────────────────────────────────────────────────────────
 
     def times(self, *polynomials):
         out = UNITY
@@ -250,8 +245,6 @@ class Arithmetic:
         above = [a for a, e in common if e > 0 and sign(a) != ABOVE_ZERO]
         above = [a.args[0] if a.op == "sqrt" else a for a in above]
         return term_of(self.times(*[self.poly(a) for a in above if a not in below], rest))
-
-    # ── Numbers by kind ──────────────────────────────────────────────────────────────────────────
 
     _num = staticmethod(constant)
     _let = lambda self, *parts: atom(Term("let", *parts))

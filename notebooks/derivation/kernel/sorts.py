@@ -175,9 +175,6 @@ def fits(sort, a):
     return fits(NUM, body) and sort
 
 
-# ── What a form shows ────────────────────────────────────────────────────────────────────────
-
-
 def full(t):
     """A term with every definition expanded."""
     written = unfolded(t) if t.op == "app" and t.args[0].op in ("word", "rec") else None

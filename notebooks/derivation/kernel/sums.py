@@ -102,8 +102,6 @@ class Sums(Arithmetic):
         form, c = min(forms, key=lambda f: (len(f[0].key), f[0].key))
         return scaled(atom(Term("sum", form)), c)
 
-    # ── Positions ────────────────────────────────────────────────────────────────────────────
-
     def position(self, p):
         """A position in its shortest form: a range of size 1 has one position; π⁻¹(π i) is i."""
         if _range(p) == UNIT:
@@ -155,8 +153,6 @@ class Sums(Arithmetic):
         if ORDER in self.laws and _age(p) < _age(q):
             return plus(UNITY, self._delta(p, q), scaled(atom(Term("le", q, p)), -1))
         return atom(Term("le", p, q))
-
-    # ── Means ────────────────────────────────────────────────────────────────────────────────
 
     def _mean(self, f):
         """The mean over draws, by moments if each product has at most two entries of each draw."""

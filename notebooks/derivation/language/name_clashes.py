@@ -91,26 +91,25 @@ def _cut(name):
 
 def _at_places(x):
     """The names that an expression prints with a position: heads, sequences, recursions."""
-    found = {_look(x.params[0].name)} if _has_places(x) else set()
+    placed = (
+        x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
+    )
+    found = {_look(x.params[0].name)} if placed else set()
     return found | {_look(o.name) for o in operations_in(x) if o.word and o.word.places}
-
-
-def _has_places(x):
-    """Whether an expression prints as a letter with a position."""
-    return x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
 
 
 def _meanings(expressions, nodes, entries):
     """Yield (name, meaning, complaint if a name that looks alike has another meaning)."""
-    another = "the name {} is used with two shapes or kinds, or prints like another"
-    own = "a letter {} prints like the book's own: choose another"
     for x in expressions:
         scalars = {s for s in x.free_scalars() | x.bound() if isinstance(s, sp.Symbol)}
         for basic in x.atoms(Family) | x.atoms(Bijection) | scalars:
+            complaint = (
+                f"the name {basic.name} is used with two shapes or kinds, or prints like another"
+            )
             if basic.name in _NO_MATRIX:
                 yield basic.name, "the book's own", ""
-            complaint = own if basic.name in _NO_MATRIX else another
-            yield basic.name, basic, complaint.format(basic.name)
+                complaint = f"a letter {basic.name} prints like the book's own: choose another"
+            yield basic.name, basic, complaint
         for index in x.atoms(Index):
             complaint = f"the name {index.name} of an index is used for something else as well"
             yield index.name, index, complaint

@@ -34,7 +34,7 @@ def telling_sizes(
     ``beside`` the line, or a condition (with sizes ``spoken_of``), contains them.  A hypothesis
     holds only for its own shape, so for its sides a caller passes ``all_of_them``.
     """
-    axes = _Axes(all_of_them)
+    axes = _Axes()
     axes.scalars |= set(spoken_of)
     for part in (part for x in beside for part in x.walk()):
         axes.scalars |= {s for x in (*part.axes, *part.params) for s in x.atoms(sp.Symbol)}
@@ -42,17 +42,16 @@ def telling_sizes(
         axes.read(x, (root,))
         for axis in (0, 1):
             axes.same(((root,), axis), ((0,), axis))
-    told = axes.to_say()
+    told = axes.to_say(all_of_them)
     return tuple(_saying(x, (root,), told) for root, x in enumerate(expressions))
 
 
 class _Axes:
     """The axes (path, 0 for rows or 1 for columns), united where the text shows equal sizes."""
 
-    def __init__(self, all_of_them):
-        self.all_of_them = all_of_them
-        self.above, self.sizes, self.silent = {}, {}, {}
-        self.told, self.scalars, self.transposed = set(), set(), set()
+    def __init__(self):
+        self.above, self.sizes, self.silent = {}, {}, []
+        self.told, self.scalars = set(), set()
 
     def same(self, one, other):
         """Record that printed text shows two axes to have the same size."""
@@ -60,60 +59,46 @@ class _Axes:
 
     def find(self, axis):
         """The representative of all axes that are united with this one."""
-        while axis in self.above and self.above[axis] != axis:
+        while self.above.get(axis, axis) != axis:
             axis = self.above[axis]
         return axis
 
-    def read(self, x, path):
+    def read(self, x, path, transposed=False):
         """Record all axes of an expression and of its parts."""
         self.sizes |= {(path, axis): size for axis, size in enumerate(x.axes)}
         self.scalars.update(*[p.atoms(sp.Symbol) for p in x.params])
-        self.transposed |= {(*path, 0)} if x.operation is ops.TRANSPOSE else set()
-        for at, y in enumerate(x.args):
-            self.read(y, (*path, at))
-        self._unite(x, path)
-        if x.operation in _SILENT:
-            self._read_silent(x, path)
-        elif not x.args:
-            self.told |= {(path, 0), (path, 1)}
-
-    def _unite(self, x, path):
         below = [(*path, at) for at in range(len(x.args))]
-        links = _LINKS.get(x.operation, _axis_by_axis)
-        for one, other in links(x, path, below):
+        for y, there in zip(x.args, below):
+            self.read(y, there, x.operation is ops.TRANSPOSE)
+        for one, other in _LINKS.get(x.operation, _axis_by_axis)(x, path, below):
             self.same(one, other)
+        single = x.operation is ops.ONES and x.axes == (1, 1)  # prints as the number 1
         if x.operation in (ops.STACK, ops.LAST_ROW):
             self.told.add((path, 0))
-        if x.operation.expand:
+        elif x.operation.expand or not x.args and x.operation not in _SILENT:
             self.told |= {(path, 0), (path, 1)}  # a word's definition and arguments show its sizes
+        elif x.operation in _SILENT and (transposed or not single):
+            self.silent.append(path)  # 1ᵀ without its size would be read as a row
+            self.told |= {(path, k) for k in (0, 1) if not single and _shows_itself(x, k)}
 
-    def _read_silent(self, x, path):
-        single = x.operation is ops.ONES and x.axes == (1, 1)  # prints as the number 1
-        if single and path not in self.transposed:
-            return
-        self.silent[path] = x  # 1ᵀ without its size would be read as a row
-        self.told |= {(path, k) for k in (0, 1) if not single and _shows_itself(x, k)}
-
-    def to_say(self):
+    def to_say(self, all_of_them):
         """{path: the axes whose size has to be printed at this path}."""
         told, found = {self.find(axis) for axis in self.told}, {}
         for path in sorted(self.silent):
             for axis in (0, 1):
                 united = self.find((path, axis))
-                if united not in told and not self._is_any_size(united):
+                if united not in told and (all_of_them or not self._is_any_size(united)):
                     found.setdefault(path, set()).add(axis)
                     told.add(united)
         return found
 
     def _is_any_size(self, united):
         """Whether the size belongs to a whole side and nothing else in the text depends on it."""
-        if self.all_of_them:
-            return False
-        outer = {self.find(((0,), axis)) for axis in (0, 1)}
         size = self.sizes[united]
         others = {s for axis, s in self.sizes.items() if self.find(axis) != united}
         mentioned = self.scalars.union(*[s.free_symbols for s in others])
-        return united in outer and size.is_Symbol and size not in mentioned
+        outer = united in {self.find(((0,), axis)) for axis in (0, 1)}
+        return outer and size.is_Symbol and size not in mentioned
 
 
 def _axis_by_axis(x, path, below):

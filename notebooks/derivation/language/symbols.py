@@ -29,8 +29,8 @@ def scalars(names: str, positive: bool = False) -> Any:
 
 
 def _symbols(names, **assumptions):
-    written = isinstance(names, str) and names.strip(" ,")
-    must(written, 'give the names in one string, as in sizes("n d"), not {!r}', names)
+    given = isinstance(names, str) and names.strip(" ,")
+    must(given, 'give the names in one string, as in sizes("n d"), not {!r}', names)
     return sp.symbols(names, **assumptions)
 
 

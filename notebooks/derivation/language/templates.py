@@ -51,23 +51,19 @@ class Template:
         raise refused
 
     def _read_until_it_fits(self):
+        """Read the body, uniting sizes that it requires to be equal, until it fits."""
         for _ in range(MOST_READINGS):
             try:
-                self._read()
-                return
+                return self._read()
             except Mismatch as mismatch:
-                self._make_one(mismatch)
+                one, other = mismatch.sizes
+                if one not in self.sizes:
+                    one, other = other, one
+                if one not in self.sizes or one in other.free_symbols:
+                    raise
+                put = {one: other}
+                self._known = {old: size.xreplace(put) for old, size in self._known.items()} | put
         raise ProofError(f"the definition of {self.name} requires too many sizes to be equal")
-
-    def _make_one(self, mismatch):
-        """Unite two sizes in all later readings; raises the Mismatch if they cannot be equal."""
-        one, other = mismatch.sizes
-        if one not in self.sizes:
-            one, other = other, one
-        if one not in self.sizes or one in other.free_symbols:
-            raise mismatch
-        put = {one: other}
-        self._known = {old: size.xreplace(put) for old, size in self._known.items()} | put
 
     def _read(self):
         self._made = itertools.count()
@@ -77,8 +73,7 @@ class Template:
         meant = [*self.args, *map(argument_of, self.params)]
         looks = Sealed.looks
         with read_blindly():
-            made = written(f"the definition of {self.name}", self._body, *meant)
-            self.result = self._checked(made)
+            self.result = self._made_by("definition", self._body, *meant)
             if self._step is not None:
                 self._read_step(meant)
         caught = "the definition of {} catches the refusal to branch: a definition is one formula"
@@ -90,13 +85,12 @@ class Template:
         told = "{} must be a row, not a matrix of shape {}"
         conform([rows], [S.One], told, self.name, self.result.axes)
         self.before = matrix(BEFORE, 1, width)
-        what = f"the step of {self.name}"
-        after = written(what, self._step, self.before, argument_of(STEP), *data)
-        self.after = self._checked(after)
+        self.after = self._made_by("step", self._step, self.before, argument_of(STEP), *data)
         told = "{} must stay a row of one shape: its step makes {}"
         conform(self.after.axes, self.before.axes, told, self.name, self.after.axes)
 
-    def _checked(self, made):
+    def _made_by(self, part, body, *arguments):
+        made = written(f"the {part} of {self.name}", body, *arguments)
         fits = isinstance(made, Expression)
         must(fits, "the definition of {} makes {!r}, not an expression", self.name, made)
         return made
@@ -113,23 +107,20 @@ class Template:
         own = [*self.args] + ([] if self._step is None else [self.before])
         known = self.sizes.union({STEP}, *map(free_names, own), *map(_names_of, self.params))
         hidden = set().union(*map(free_names, results)) - known
-        if hidden:
-            names = ", ".join(sorted(str(getattr(x, "name", x)) for x in hidden))
-            raise ProofError(f"the definition of {self.name} hides {names}: make it an argument")
+        names = ", ".join(sorted(str(getattr(x, "name", x)) for x in hidden))
+        must(not hidden, "the definition of {} hides {}: make it an argument", self.name, names)
 
     def _letter(self, k, kind):
         if isinstance(kind, tuple):  # the kind of a family, and the number of its axes
-            return Family(f"parameterʼ{k}", kind[0], self._sizes(*kind))
+            sizes = [self._size() for _ in range(kind[1])]
+            sizes[0] = S.Naturals if kind[0] == "sequence" else sizes[0]
+            return Family(f"parameterʼ{k}", kind[0], sizes)
         if kind is Index:
             return Index(f"parameterʼ{k}", self._size())
         if kind is Expression:
             letter = mask if self._narrowed[k] else matrix
             return letter(f"argumentʼ{k}", self._size(), self._size())
         return self._size() if self._narrowed[k] else sp.Symbol(f"parameterʼ{k}", real=True)
-
-    def _sizes(self, kind, axes):
-        sizes = [self._size() for _ in range(axes)]
-        return [S.Naturals, *sizes[1:]] if kind == "sequence" else sizes
 
     def _size(self):
         """A size about which nothing is known except what the body requires."""
@@ -169,7 +160,9 @@ class Template:
         given = [*args, *params]
         wanted, count = len(self._kinds), len(given)
         must(wanted == count, "{} takes {} arguments, not {}", self.name, wanted, count)
-        self._refuse_what_it_binds(given)
+        for name in sorted(self._bound & {x.name for y in given for x in _names_of(y)}):
+            captured = "the definition of {} binds {}, which its argument contains: bind a letter of another name"
+            raise ProofError(captured, self.name, name)
         meant, sizes = {}, []
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):
             other = "{} was first used with another kind of argument than {!r}: define two words"
@@ -183,15 +176,6 @@ class Template:
             if sizes_in(mine):
                 sizes += zip(sizes_in(mine), sizes_in(x) or [as_size(x)])
         return meant | self._matched(sizes)
-
-    def _refuse_what_it_binds(self, given):
-        """Refuse an argument with a name that the body binds, because it could be captured."""
-        names = {x.name for y in given for x in _names_of(y)}
-        for name in sorted(self._bound & names):
-            raise ProofError(
-                f"the definition of {self.name} binds {name}, which its argument contains: "
-                "bind a letter of another name"
-            )
 
     def _matched(self, pairs):
         """Match first the sizes that are letters; then all sizes have to agree."""

@@ -36,7 +36,7 @@ def latex_of(proof):
     (start, *_), *lines = page.lines
     below = page.reasons_stand_below()
     if lines and page.width(start) <= SHORT_START and not below:
-        rows, opening = [], page.shown(start) + " "
+        rows, opening = [], start.show(page.style, SUM, page.names) + " "
     else:
         rows, opening = [f"& {row}" for row in page.broken(start)], ""
     for expression, reasons, note in lines:
@@ -50,7 +50,8 @@ def latex_of(proof):
         first, *rest = page.broken(x)
         rows.append(rf"& \text{{where }} {x.show(page.style, 0, {x: name})} = {first}")
         rows += [rf"&\qquad {row}" for row in rest]
-    printed = " ".join(map(page.plain, [x for x, *_ in page.lines] + [*page.names]))
+    whole = [*[x for x, *_ in page.lines], *page.names]
+    printed = " ".join(x.show(page.style.plain, SUM, page.names) for x in whole)
     rows += [f"& {row}" for row in page.told(printed)]
     return f"$${aligned(rows)}$$"
 
@@ -91,14 +92,6 @@ class _Page:
         self.style.reserved = self.style.plain.reserved = taken | named
         self._name_what_recurs(taken)
 
-    def shown(self, x):
-        """An expression that stands in a line."""
-        return x.show(self.style, SUM, self.names)
-
-    def plain(self, x):
-        """An expression in plain text."""
-        return x.show(self.style.plain, SUM, self.names)
-
     def width(self, x):
         """The number of characters of an expression in plain text."""
         return width(x, self.names, self.style)
@@ -135,8 +128,8 @@ class _Page:
 
         No name is a letter of a line or of a hypothesis, or in ``taken``.
         """
-        operations = {o for x in self.expressions for y in x.walk() for o in operations_in(y)}
-        taken |= {operation.name.removeprefix("entrywise ") for operation in operations}
+        nodes = [y for x in self.expressions for y in x.walk()]
+        taken |= {o.name.removeprefix("entrywise ") for y in nodes for o in operations_in(y)}
         taken |= {basic.name for x in self.expressions for kind in KINDS for basic in x.atoms(kind)}
         taken |= {letter.args[0] for x in self.expressions for letter in x.function.letters}
         free = [n for n in NAMES if n not in {name.partition("_")[0] for name in taken}]
@@ -145,8 +138,8 @@ class _Page:
         while free and any(self.width(x) > WIDEST for x in lines):
             counts = Counter(y for x in lines for y in _visible(x, self.names))
             recurring = [y for y, n in counts.items() if n > 1 and y.args and y not in lines]
-            worth = [y for y in recurring if self.width(y) >= WORTH_NAMING]
-            worth = [y for y in worth if not y.free_scalars() & bound]
+            worth = [y for y in recurring
+                     if self.width(y) >= WORTH_NAMING and not y.free_scalars() & bound]  # fmt: skip
             if not worth:
                 break
             gain = lambda y, counts=counts: ((counts[y] - 1) * self.width(y), repr(y))

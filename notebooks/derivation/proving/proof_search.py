@@ -122,14 +122,13 @@ def rewritten(x, lhs, rhs):
     """
     if same(x, lhs):
         return rhs
+    replaced = None
     if x.operation is PRODUCT_OF or len(_transposed_factors(x)) > 1:
         replaced = _in_product(product(x), lhs, rhs)
-        if replaced is not None:
-            return replaced
-    if x.operation is SUM_OF and lhs.operation is SUM_OF:
+    elif x.operation is lhs.operation is SUM_OF:
         replaced = _in_sum(x, lhs, rhs)
-        if replaced is not None:
-            return replaced
+    if replaced is not None:
+        return replaced
     args = [rewritten(y, lhs, rhs) for y in x.args]
     return x if all(a is b for a, b in zip(args, x.args)) else x.rebuilt(args)
 
@@ -137,11 +136,10 @@ def rewritten(x, lhs, rhs):
 def _in_product(x, lhs, rhs):
     """Replace ``lhs`` among the factors of x, also with (A B)ᵀ read as Bᵀ Aᵀ; None if absent."""
     transposed = [f for y in x.args for f in _transposed_factors(y)]
-    for factors in (x.args, transposed) if len(transposed) > len(x.args) else (x.args,):
-        replaced = _among(factors, lhs, rhs)
-        if replaced is not None:
-            return replaced
-    return None
+    replaced = _among(x.args, lhs, rhs)
+    if replaced is None and len(transposed) > len(x.args):
+        replaced = _among(transposed, lhs, rhs)
+    return replaced
 
 
 def _transposed_factors(x):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import sympy as sp
 from sympy.core.cache import clear_cache
@@ -69,10 +70,8 @@ class Derivation:
         letters, or a hypothesis made by ``given``.  ``note`` is printed beside the checked reason.
         Python's ``...`` marks a part that is still to be written; a ProofError says so.
         """
-        where = f"{self.name}, line {len(self.lines)}"
+        where, before = f"{self.name}, line {len(self.lines)}", self.lines[-1][0]
         check_words(f"{where}: a note", note)
-        before = self.lines[-1][0]
-        check_expression(where, claim)
         check_shapes(where, before, claim)
         reasons = tuple(checked_reason(where, r) for r in reasons)
         lines = [*[line for line, *_ in self.lines], claim]
@@ -83,9 +82,8 @@ class Derivation:
         check_names(where, [*lines, *sides], (*assumed, *self.hypotheses), words)
         check_indices(where, lines)
         step = Step(where, before, claim, reasons, self.hypotheses)
-        proved = step.check()
+        proved, offered = step.check(), step.offered()
         check_indices(where, [*lines, *step.stages])
-        offered = step.offered()
         needed = printed_hypotheses(proved, offered)
         check_names(where, lines, needed, words)
         self._run_in_torch(where, before, claim, needed)
@@ -167,10 +165,11 @@ class Induction:
 
     def _part(self, part, value, write, *hypothesis):
         start, goal = map(Substitution({self._t: value}), (self._lhs, self._rhs))
-        derivation = Derivation(f"{self._name}, {part}", start)
+        where = f"{self._name}, {part}"
+        derivation = Derivation(where, start)
         derivation._local = hypothesis
-        line = written(f"{self._name}, {part}", write, derivation, *hypothesis)
-        where, last = f"{self._name}, {part}", derivation.lines[-1][0]
+        line = written(where, write, derivation, *hypothesis)
+        last = derivation.lines[-1][0]
         must(line is not None, "{}: the function returned nothing: return the line", where)
         must(len(derivation.lines) > 1, "{}: a proof needs at least one line", where)
         ends = line is derivation and proof_search.same(last, goal)
@@ -193,11 +192,11 @@ class Induction:
         return _theorem(self._name, label, lines, proved, (base, step))
 
 
+@dataclass(frozen=True)
 class Refusal:
     """The checker's answer to an unjustified line."""
 
-    def __init__(self, message):
-        self.message = message
+    message: str
 
     def __repr__(self):
         return self.message
