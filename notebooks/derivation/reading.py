@@ -32,7 +32,5 @@ def kernel():
     """{module of the kernel: (its number of lines of code, its docstring's first paragraph)}."""
     sources = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in KERNEL}
     first = {name: ast.get_docstring(ast.parse(source)) or "" for name, source in sources.items()}
-    return {
-        name: (lines_of_code(source), first[name].split("\n\n")[0].replace("\n", " "))
-        for name, source in sources.items()
-    }
+    first = {name: text.split("\n\n")[0].replace("\n", " ") for name, text in first.items()}
+    return {name: (lines_of_code(source), first[name]) for name, source in sources.items()}

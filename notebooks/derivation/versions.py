@@ -35,14 +35,12 @@ def require(name):
         if error.name != name:  # the library is installed but lacks a dependency
             raise
         needed = f"needs {SHOWN[name]} {oldest} or newer"
-        raise Unsuitable(
-            f"{SHOWN[name]} is not installed here; this book {needed}: {cure}"
-        ) from None
+        missing = f"{SHOWN[name]} is not installed here; this book {needed}: {cure}"
+        raise Unsuitable(missing) from None
     found = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if found < OLDEST[name]:
-        raise Unsuitable(
-            f"{SHOWN[name]} {version} is too old for this book, which needs {oldest} or newer: {cure}"
-        )
+        needed = f"is too old for this book, which needs {oldest} or newer"
+        raise Unsuitable(f"{SHOWN[name]} {version} {needed}: {cure}")
     if found not in TRIED[name] and os.environ.get(VARIABLE) != "quiet":
         tried = " and ".join(".".join(map(str, one)) for one in sorted(TRIED[name]))
         print(

@@ -273,9 +273,8 @@ class Arithmetic:
 
     def _exp(self, x):
         p = self.poly(x)
-        each = (
-            [(product_term(m), c) for m, c in p.items()] if EXP in self.laws else [(term_of(p), 1)]
-        )
+        apart = [(product_term(m), c) for m, c in p.items()]
+        each = apart if EXP in self.laws else [(term_of(p), 1)]
         return self.product([(Term("exp", t), c) for t, c in each if t != ZERO])
 
     def _log(self, x):

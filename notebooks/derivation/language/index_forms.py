@@ -77,11 +77,7 @@ def number_of(x):
 def made(op, *parts):
     """The number that the operation ``op`` computes from ``parts``."""
     parts = tuple(map(number_of, parts))
-    return Number(Term(op, *[p.term for p in parts]), _uses(parts))
-
-
-def _uses(parts):
-    return frozenset().union(*[p.uses for p in parts])
+    return Number(Term(op, *[p.term for p in parts]), frozenset().union(*[p.uses for p in parts]))
 
 
 def total(body: Callable, size: Size) -> Number:
@@ -143,11 +139,9 @@ def _tabled(marks, found):
     letters = [x for x in found.term.letters - own - sizes if x.args[1].op in KINDS_TOLD]
     forgotten = [x.args[0] for x in letters if x.args[1] != k.fun(k.NUM)]
     told = {term for x in operations if x.word for term in x.word.terms}
-    forgotten += [
-        in_the_book(t.args[0])[0] for t in words_in(found.term, in_definitions=False) - told
-    ]
-    for name in forgotten:
-        raise ProofError(f"an index form forgets what {name} is")
+    words = words_in(found.term, in_definitions=False) - told
+    forgotten += [in_the_book(t.args[0])[0] for t in words]
+    must(not forgotten, "an index form forgets what {} is", *forgotten[:1])
     drawn = any(x.args[1].op == "DRAW" for x in found.term.letters)
     must(not drawn, "an index form cannot contain draws: write the mean outside it")
     return Table(k.abstract(marks, found.term), found.uses)

@@ -95,9 +95,8 @@ def aligned(rows: list[str]) -> str:
 def rows_of(formula: str) -> list[tuple[str, str]]:
     """The rows of a formula made by `aligned`: (line, the reason beside it or "")."""
     inner = formula.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
-    return [
-        (line, reason) for line, _, reason in (r.partition(" && ") for r in inner.split(" \\\\\n"))
-    ]
+    parts = [row.partition(" && ") for row in inner.split(" \\\\\n")]
+    return [(line, reason) for line, _, reason in parts]
 
 
 def equation_rows(lhs: Expression, rhs: Expression, style: Style) -> list[str]:

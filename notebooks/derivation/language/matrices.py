@@ -333,11 +333,9 @@ def position_numbers(n: Size) -> Expression:
 
 def product(*factors: Expression) -> Expression:
     """The matrix product, without brackets; neighbouring shapes must conform."""
-    flat: Callable = lambda x: (
-        [y for f in x.args for y in flat(f)] if x.operation is ops.PRODUCT_OF else [x]
-    )
-    found = [y for x in factors for y in flat(x)]
-    return found[0] if len(found) == 1 else Expression(ops.PRODUCT_OF, found)
+    while any(x.operation is ops.PRODUCT_OF for x in factors):
+        factors = tuple(y for x in factors for y in factors_of(x))
+    return factors[0] if len(factors) == 1 else Expression(ops.PRODUCT_OF, factors)
 
 
 def factors_of(x):

@@ -91,10 +91,8 @@ def _cut(name):
 
 def _at_places(x):
     """The names that an expression prints with a position: heads, sequences, recursions."""
-    placed = (
-        x.operation in (ops.TERM, ops.PREFIX) or x.operation is ops.LETTER and len(x.params) > 1
-    )
-    found = {_look(x.params[0].name)} if placed else set()
+    rows, heads = x.operation in (ops.TERM, ops.PREFIX), x.operation is ops.LETTER and x.params[1:]
+    found = {_look(x.params[0].name)} if rows or heads else set()
     return found | {_look(o.name) for o in operations_in(x) if o.word and o.word.places}
 
 
@@ -103,13 +101,11 @@ def _meanings(expressions, nodes, entries):
     for x in expressions:
         scalars = {s for s in x.free_scalars() | x.bound() if isinstance(s, sp.Symbol)}
         for basic in x.atoms(Family) | x.atoms(Bijection) | scalars:
-            complaint = (
-                f"the name {basic.name} is used with two shapes or kinds, or prints like another"
-            )
+            complaint = "the name {} is used with two shapes or kinds, or prints like another"
             if basic.name in _NO_MATRIX:
                 yield basic.name, "the book's own", ""
-                complaint = f"a letter {basic.name} prints like the book's own: choose another"
-            yield basic.name, basic, complaint
+                complaint = "a letter {} prints like the book's own: choose another"
+            yield basic.name, basic, complaint.format(basic.name)
         for index in x.atoms(Index):
             complaint = f"the name {index.name} of an index is used for something else as well"
             yield index.name, index, complaint

@@ -51,14 +51,13 @@ class NonZero:
         every, x = "", self.expression
         for binder in self.bound:
             every += style.text(" for every " if not every else ", ") + style.name(binder.name)
-        if not self.positive and x.operation is PRODUCT_OF and x.args[-1].operation is ONES:
-            rows = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
-            (rows,) = telling_sizes(rows, all_of_them=True)
-            shown = rows.show(style, SUM, names)
-            # without the comma, "no row … for every k" could mean "not for every k"
+        rows = not self.positive and x.operation is PRODUCT_OF and x.args[-1].operation is ONES
+        single = x.axes == (1, 1)
+        if rows:
+            x = product(*x.args[:-1]) if len(x.args) > 2 else x.args[0]
+        shown = telling_sizes(x, all_of_them=True)[0].show(style, SUM, names)
+        if rows:  # without the comma, "no row … for every k" could mean "not for every k"
             comma = style.text(",") if every else ""
             return style.text("no row of ") + shown + style.text(" sums to zero") + comma + every
         relation = style.greater if self.positive else style.unequal
-        each = "" if x.axes == (1, 1) else style.text("each entry of ")
-        (x,) = telling_sizes(x, all_of_them=True)
-        return each + x.show(style, SUM, names) + relation + "0" + every
+        return ("" if single else style.text("each entry of ")) + shown + relation + "0" + every

@@ -58,19 +58,12 @@ def known(operation):
 def demand_known(operation):
     """Raise TypeError for an operation that is not the checker's."""
     if operation not in _known:
-        raise TypeError(
-            "Operation has no subclasses, because they could print anything; use define"
-        )
+        raise TypeError("Operation has no subclasses, which could print anything; use define")
 
 
 #: The words for the classes of parameters.
-_NOUNS = {
-    Bijection: "a permutation",
-    Index: "an index made by head(name, count)",
-    Table: "a table",
-    sp.Expr: "a scalar",
-    sp.Symbol: "a scalar symbol",
-}
+_NOUNS = {Bijection: "a permutation", Index: "an index made by head(name, count)", Table: "a table",
+          sp.Expr: "a scalar", sp.Symbol: "a scalar symbol"}  # fmt: skip
 
 
 # The shape of a result: ``axes(args, params, wanted)`` returns the two sizes or raises ProofError;

@@ -161,7 +161,9 @@ class Template:
         wanted, count = len(self._kinds), len(given)
         must(wanted == count, "{} takes {} arguments, not {}", self.name, wanted, count)
         for name in sorted(self._bound & {x.name for y in given for x in _names_of(y)}):
-            captured = "the definition of {} binds {}, which its argument contains: bind a letter of another name"
+            captured = (
+                "the definition of {} binds {}, which its argument contains: bind another letter"
+            )
             raise ProofError(captured, self.name, name)
         meant, sizes = {}, []
         for mine, x, kind in zip([*self.args, *self.params], given, self._kinds):

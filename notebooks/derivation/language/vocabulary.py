@@ -27,12 +27,10 @@ def entrywise(name: str) -> Callable:
     if name not in _ENTRYWISE:
         head = ("call", name) if name in KNOWN else ("app", letter(name, k.fun(k.NUM)))
         value = lambda argument: Term(*head, argument)
-        operation = Operation(
-            f"entrywise {name}",
+        operation = Operation(f"entrywise {name}",
             entry=lambda x, i, j: value(x.args[0].entry(i, j)),
             run=lambda x, sample: sample.function(name)(x.args[0].run(sample)),
-            show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM),
-        )
+            show=lambda x, style, show: (style.call(name, show(x.args[0])), ATOM))  # fmt: skip
         known(operation)
 
         def applied(x: Expression | Number) -> Expression | Number:

@@ -265,11 +265,8 @@ class _Printer:
         if body.op == "app" and body.args[0].op == "let" and self.are(marks, body.args[1:]):
             return self.tight(body.args[0])
         taken = body.args[: -len(marks)]
-        if (
-            body.op == "app"
-            and body.args[0].op == "word"
-            and self.are(marks, body.args[-len(marks) :])
-        ):
+        word = body.op == "app" and body.args[0].op == "word"
+        if word and self.are(marks, body.args[-len(marks) :]):
             if not any(m in a.letters for m in marks for a in taken):  # the call suffices
                 return self.tight(k.Term("app", *taken, *[k.ONLY] * len(marks)))
         at = [m for m in marks if not self.is_only(m)]

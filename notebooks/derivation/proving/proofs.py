@@ -93,7 +93,8 @@ class Derivation:
             raise ProofError(f"{where}: {readable(error)}") from None
         self._offered += offered
         self._random += step.random()
-        self._lines += ((claim, step.reason_text(), note),)
+        told = tuple(dict.fromkeys(map(Reason.of, reasons))) or (Reason("algebra", "algebra"),)
+        self._lines += ((claim, told, note),)
         return self
 
     def _run_in_torch(self, where, before, claim, hypotheses):

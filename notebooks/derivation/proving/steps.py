@@ -8,7 +8,7 @@ from ..language import (LAWS, OVER, Family, Law, NonZero, Word, brief_words, kep
 from ..refuting import counterexample
 from . import hypotheses, proof_search
 from .hypotheses import offered_by
-from .reasons import Definition, Given, Reason, check_written, title_of
+from .reasons import Definition, Given, check_written, title_of
 from .theorems import Instance, Theorem, equations_among
 
 SEARCH_AFTER_A_REFUSAL = 400  # the most instances that are tried
@@ -88,9 +88,6 @@ class Step:
         sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
         return found + sorted((f for f in families if f.random), key=lambda f: f.name)
-
-    def reason_text(self):
-        return tuple(dict.fromkeys(map(Reason.of, self.reasons))) or (Reason("algebra", "algebra"),)
 
     def _refusal(self):
         style = Text(brief_words([self.before, self.claim]))

@@ -134,10 +134,8 @@ def counterexample(
     must(len(shapes) == 1, "the two sides of a claim must have one shape")
     check_words("a hypothesis", without)
     check_names("a claim", [lhs, rhs])
-    families = [
-        f for f in lhs.atoms(Family) | rhs.atoms(Family) if all(s.is_Integer for s in f.sizes)
-    ]
-    small = sum(sp.prod(f.sizes) for f in families) <= MOST_ENTRIES
+    fixed = [f.sizes for f in lhs.atoms(Family) | rhs.atoms(Family)]
+    small = sum(sp.prod(s) for s in fixed if all(n.is_Integer for n in s)) <= MOST_ENTRIES
     must(small, "its matrices are too large to look for a counterexample")
     search, tried = _Search(lhs, rhs), 0
     for instance in itertools.islice(search.instances(), most_instances):
