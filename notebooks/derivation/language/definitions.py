@@ -86,14 +86,10 @@ def word(name, entry, run, takes=(1, 0), show=None, needs=lambda x: (), shape=No
     def run_on(x, sample):
         return run(*[y.run(sample) for y in x.args], *[sample.scalar(p) for p in x.params])
 
-    shape, show = shape or alike("and"), show or _show_call
+    shape, show = shape or alike("and"), show or show_call
     made = Word(name, takes, shape, written, run=run_on, show=show, needs=needs)
     made.__doc__ = doc
     return made
-
-
-def _show_call(x, style, show):
-    return show_call(x, style, show), ATOM
 
 
 def define(name: str, body: Callable, shown: int | None = None) -> Word:
@@ -137,7 +133,7 @@ class _Abbreviation(Word):
 
         return Operation(
             self.name, takes=None, axes=template.axes, entry=self._definition.applied, word=self,
-            run=lambda x, sample: expand(x).run(sample), show=_show_call, expand=expand,
+            run=lambda x, sample: expand(x).run(sample), show=show_call, expand=expand,
         )  # fmt: skip
 
 
@@ -165,9 +161,12 @@ class _Recursion(_Abbreviation):
         def run(x, sample):
             if binds:
                 raise NotRun(f"the step of {self.name} contains an index form, a sum or a slope")
-            row = None
-            for before, after in self.rows(x, sample.size(x.params[0])):
-                row = after.run(sample if before is None else sample.holding(before, row))
+            _, *params = x.params
+            row = template.filled(template.result, (), params).run(sample)
+            for at in range(1, sample.size(x.params[0])):
+                before = Expression(_VALUE, params=[S(at), Str(self.name)], wanted=x.axes)
+                after = template.filled(template.after, (), params, S(at), before)
+                row = after.run(sample.holding(before, row))
             return row
 
         return Operation(
@@ -175,16 +174,7 @@ class _Recursion(_Abbreviation):
             entry=self._definition.applied, run=run, show=self._show, word=self,
         )  # fmt: skip
 
-    def rows(self, x, t):
-        """Yield (None, the row at 1), then (row before, row after) for each step up to t."""
-        template, (_, *params) = self._template, x.params
-        yield None, template.filled(template.result, (), params)
-        for at in range(1, t):
-            before = Expression(_VALUE, params=[S(at), Str(self.name)], wanted=x.axes)
-            yield before, template.filled(template.after, (), params, S(at), before)
-
     def always_shows(self, k, slot):
-        """Whether an argument is a scalar; scalars are always printed."""
         return isinstance(slot, sp.Expr)
 
     def _show(self, x, style, show):

@@ -8,7 +8,7 @@ import re
 
 import sympy as sp
 
-from ..printing import SUM, Latex, Style
+from ..printing import ATOM, SUM, Latex, Style
 from .letters import Index, show_number
 from .matrices import Expression
 from .operations import OVER, PRODUCT_OF, SUM_OF, factor_tightness
@@ -20,8 +20,7 @@ ONE_ROW = 34  # the most characters of an equation in one row, so that it fits o
 
 def show_call(x, style, show):
     """The printed call of a word, without the arguments that ``style.brief`` leaves out."""
-    word = x.operation.word
-    return style.call(word.name, *shown_slots(x, style, show))
+    return style.call(x.operation.word.name, *shown_slots(x, style, show)), ATOM
 
 
 def shown_slots(x, style, show):

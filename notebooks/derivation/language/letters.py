@@ -175,12 +175,13 @@ def as_size(size):
         size = None
     must(isinstance(size, Expr), "a size is an integer >= 1 or a letter made by sizes")
     product = size.is_Mul and all(map(_is_size, size.args))
-    if isinstance(size, Join) or _is_size(size) or product:
-        return size
+    why = "it must be provably an integer >= 1"
     if size.is_Add and len(size.args) == 2:
-        ways = "write join({2}, {1}) or join({1}, {2}), which say which block comes first"
-        raise ProofError("{0} is not a size: " + ways, size, *size.args)
-    raise ProofError("{} is not a size: it must be provably an integer >= 1", size)
+        why = "write join({1}, {0}) or join({0}, {1}), which say which block comes first"
+        why = why.format(*size.args)
+    fits = isinstance(size, Join) or _is_size(size) or product
+    must(fits, "{} is not a size: {}", size, why)
+    return size
 
 
 def is_size(x):

@@ -293,7 +293,9 @@ def _show_sized(x, style, show):
     if x.operation is TABULATED:
         return show_table(style, x.params[0].function, sizes)
     both = x.operation is ZEROS
-    told = style.by([show_number(style, s) for s in x.axes]) if both else sizes[0] or sizes[1]
+    told = (
+        style.cross.join([show_number(style, s) for s in x.axes]) if both else sizes[0] or sizes[1]
+    )
     return style.at(show(x), told), ATOM
 
 

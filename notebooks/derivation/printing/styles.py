@@ -50,10 +50,6 @@ class _Shared:
             return "1" if rows == 1 else long
         return self.transposed(wide) if rows == 1 else long + self.gap + self.transposed(wide)
 
-    def by(self, sizes):
-        """A shape."""
-        return self.cross.join(sizes)
-
     def joined(self, *sizes):
         """The size of a joined range."""
         return "+".join(sizes)
@@ -122,9 +118,7 @@ class Latex(_Shared):
             return f"{named[1]}_{{{named[2]},{inside}}}{named[3]}"
         return f"{piece}_{{{inside}}}" if "_{" not in piece else f"{{{piece}}}_{{{inside}}}"
 
-    def text(self, words):
-        """Words inside a formula."""
-        return rf"\text{{{in_words(words)}}}"
+    text = lambda self, words: rf"\text{{{in_words(words)}}}"  # words inside a formula
 
 
 class Text(_Shared):
@@ -177,13 +171,8 @@ class Text(_Shared):
         return "/".join(p if re.fullmatch(r"[\w^\"]+", p) or p[-1:] in ")]" and " " not in p and "/" not in p
                         else f"({p})" for p in (above, below))  # fmt: skip
 
-    def copy(self, name, number):
-        """A numbered copy of a draw."""
-        return f"{name}⁽{superscript(number)}⁾"
-
-    def text(self, words):
-        """Words beside a formula."""
-        return words
+    copy = lambda self, name, number: f"{name}⁽{superscript(number)}⁾"
+    text = lambda self, words: words
 
 
 Style: TypeAlias = Latex | Text

@@ -253,7 +253,7 @@ def _kind(sort, style):
 
 def _shape(style, sizes, more):
     shown = [show_number(style, s) for s in sizes]
-    shape = style.by([style.brackets(s) if "+" in s else s for s in shown])
+    shape = style.cross.join([style.brackets(s) if "+" in s else s for s in shown])
     return style.text(": ") + shape + (more and style.text(more))
 
 

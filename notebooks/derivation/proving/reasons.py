@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from .. import kernel
-from ..kernel import ProofError, must
+from ..kernel import must
 from ..printing import check_words, in_words
 from ..language import Expression, Law, Word, shape_text, telling_sizes
 
@@ -132,7 +132,7 @@ def check_written(where, what, x):
 
 def check_shapes(where, a, b):
     """Refuse two sides that are not expressions of the same shape."""
-    check_expression(where, a)
-    check_expression(where, b)
-    if a.axes != b.axes:
-        raise ProofError(f"{where}: shapes differ: {shape_text(a.axes)} = {shape_text(b.axes)}")
+    for x in (a, b):
+        check_expression(where, x)
+    shapes = shape_text(a.axes), shape_text(b.axes)
+    must(a.axes == b.axes, "{}: shapes differ: {} = {}", where, *shapes)

@@ -190,11 +190,10 @@ class Sample:
         for used in self._basics | self._symbols if uses is None else uses:
             if not isinstance(used, Operation):  # the term contains an operation's definition
                 meant[kernel_letter(used)] = self._meant(used, number_of)
+        as_tensor = lambda x: torch.tensor(x, dtype=torch.float64)
         for letter in term.letters - meant.keys():
             if letter.args[1] == k.fun(k.NUM):
-                meant[letter] = lambda x, name=letter.args[0]: float(
-                    self.function(name)(torch.tensor(x, dtype=torch.float64))
-                )
+                meant[letter] = lambda x, f=letter.args[0]: float(self.function(f)(as_tensor(x)))
         return Instance(meant, functions).value(term)
 
     def _meant(self, letter, number_of):
