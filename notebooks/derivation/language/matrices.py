@@ -51,7 +51,7 @@ def _refusing(message):
     return lambda self, *others: must(False, message)
 
 
-class Expression:
+class Expression(k.Frozen):
     """An operation applied to expressions; immutable, compared by structure.
 
     ``axes`` are its two symbolic sizes; ``params`` are the parameters that are not expressions:
@@ -59,12 +59,6 @@ class Expression:
     """
 
     __slots__ = ("operation", "args", "params", "axes", "_hash", "depth")
-    operation: ops.Operation
-    args: tuple[Expression, ...]
-    params: tuple
-    axes: tuple
-    _hash: int
-    depth: int
 
     def __init_subclass__(cls):
         raise TypeError("Expression has no subclasses, because they could print anything")
@@ -79,14 +73,9 @@ class Expression:
         depth = 1 + max((x.depth for x in args), default=0)
         too_deep = "the expression is nested too deeply: abbreviate its parts with define"
         must(depth <= DEEPEST, too_deep)
-        values = (operation, tuple(args), params, axes)
-        for name, value in zip(self.__slots__, values):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_hash", hash(values))
-        object.__setattr__(self, "depth", depth)
-
-    def __setattr__(self, name, value):
-        raise AttributeError("expressions are immutable")
+        args, hashed = tuple(args), hash((operation, tuple(args), params, axes))
+        self._keep(operation=operation, args=args, params=params, axes=axes)
+        self._keep(_hash=hashed, depth=depth)
 
     def __hash__(self):
         return self._hash

@@ -44,9 +44,7 @@ class Derivation:
         check_indices(name, [start])
         self._lines: tuple = ((start, (), ""),)
         self._proved, self._local = None, ()
-        self._offered: list = []
-        self._random: list = []
-        self._not_run: list = []
+        self._offered, self._random, self._not_run = [], [], []
 
     not_run = ()  # a theorem says which of its lines were not run in torch
     name = title = property(lambda self: self._name)

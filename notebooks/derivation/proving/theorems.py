@@ -7,14 +7,14 @@ from itertools import chain
 from .. import kernel
 from ..kernel import LAW, ProofError, must
 from ..printing import readable
-from ..language import Expression, Family, NonZero, Substitution, check_indices, check_names
+from ..language import Family, NonZero, Substitution, check_indices, check_names
 from . import proof_search
 from .display import latex_of, text_of
 from .hypotheses import in_words, offered_by, says
 from .reasons import Given, Reason
 
 
-class Theorem:
+class Theorem(kernel.Frozen):
     """An equation proved for all sizes and all values of its letters; immutable.
 
     Attributes: ``name``, ``label`` ("Theorem 3.2" or ""), ``lhs``, ``rhs``, ``hypotheses``
@@ -24,16 +24,6 @@ class Theorem:
     ``shift_invariance(S=tau * Q @ K.T, c=tau * Q @ b)``.
     """
 
-    proved: kernel.Proved
-    name: str
-    label: str
-    lhs: Expression
-    rhs: Expression
-    hypotheses: tuple
-    random: tuple
-    lines: tuple
-    proof: tuple
-    not_run: tuple
     __slots__ = ("proved", "name", "label", "lhs", "rhs", "hypotheses", "random", "lines",
                  "proof", "not_run", "__weakref__")  # fmt: skip
 
@@ -43,19 +33,13 @@ class Theorem:
     @classmethod
     def _made(cls, proved, **parts):
         theorem = object.__new__(cls)
-        for part, value in {"proved": proved, **parts}.items():
-            object.__setattr__(theorem, part, value)
+        theorem._keep(proved=proved, **parts)
         _check_that_it_prints(theorem)
         return theorem
 
     def __init_subclass__(cls):
         if (cls.__module__, cls.__name__) != (__name__, "Instance"):
             raise TypeError("Theorem has no subclasses, because they could print anything")
-
-    def __setattr__(self, name, value=None):
-        raise AttributeError(f"this {type(self).__name__.lower()} is immutable")
-
-    __delattr__ = __setattr__
 
     def __copy__(self):
         return self
