@@ -152,8 +152,7 @@ class _Recursion(_Abbreviation):
     def __call__(self, t, *data):
         return self._called((), [parameter_of(self.name, a) for a in data], (as_size(t),))
 
-    def _defined_by(self, name, template):
-        return _Recursive(name, template)
+    _defined_by = lambda self, name, template: _Recursive(name, template)
 
     def _made(self, template):
         binds = {OVER, DERIVATIVE, TABULATED} & template.after.operations()
@@ -174,8 +173,7 @@ class _Recursion(_Abbreviation):
             entry=self._definition.applied, run=run, show=self._show, word=self,
         )  # fmt: skip
 
-    def always_shows(self, k, slot):
-        return isinstance(slot, sp.Expr)
+    always_shows = lambda self, k, slot: isinstance(slot, sp.Expr)
 
     def _show(self, x, style, show):
         """The printed row with its position, and with the data on which it depends."""
@@ -221,8 +219,7 @@ class _Function:
         free = [*self._functions, *map(size_term, self._sizes()), *own.values(), *more]
         return k.abstract(free, k.put(body, own))
 
-    def _sizes(self):
-        return sorted(self._template.sizes, key=str)
+    _sizes = lambda self: sorted(self._template.sizes, key=str)
 
     def applied(self, x, i, j):
         """The entry (i, j) of an expression that applies this word."""
@@ -260,12 +257,8 @@ class _Recursive(_Function):
         return Term("app", self.term, size_term(t), *self._arguments(x, params), j)
 
 
-def _places(shape):
-    return [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in shape]
-
-
-def _named(at):
-    return [k.fresh(k.pos(k.UNIT)) if p == ONLY else p for p in at]
+_places = lambda shape: [ONLY if s == 1 else k.fresh(k.pos(size_term(s))) for s in shape]
+_named = lambda at: [k.fresh(k.pos(k.UNIT)) if p == ONLY else p for p in at]
 
 
 def _functions_in(*bodies):

@@ -88,8 +88,7 @@ class Scalar(Formula):
         except ProofError:
             return NotImplemented
 
-    def __pow__(self, other):
-        return self._op(operator.pow, self, other)
+    __pow__ = lambda self, other: self._op(operator.pow, self, other)
 
 
 #: A size or a scalar as a reader writes it.

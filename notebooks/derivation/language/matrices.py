@@ -47,8 +47,7 @@ def read_blindly(blindly=True):
         _blind.pop()
 
 
-def _refusing(message):
-    return lambda self, *others: must(False, message)
+_refusing = lambda message: lambda self, *others: must(False, message)
 
 
 class Expression(k.Frozen):
@@ -97,23 +96,15 @@ class Expression(k.Frozen):
         """The product; a product on the right keeps its brackets, so that it prints as written."""
         return Expression(ops.PRODUCT_OF, [*factors_of(self), expression(other, "@")])
 
-    def __add__(self, other):
-        return plus(self, expression(other, "+"))
-
-    def __sub__(self, other):
-        return plus(self, scaled(-1, expression(other, "-")))
-
-    def __neg__(self):
-        return scaled(-1, self)
+    __add__ = lambda self, other: plus(self, expression(other, "+"))
+    __sub__ = lambda self, other: plus(self, scaled(-1, expression(other, "-")))
+    __neg__ = lambda self: scaled(-1, self)
 
     def __mul__(self, other):
         return hadamard(self, other) if isinstance(other, Expression) else scaled(other, self)
 
-    def __rmul__(self, scalar):
-        return scaled(scalar, self)
-
-    def __truediv__(self, scalar):
-        return scaled(1 / exact(scalar), self)
+    __rmul__ = lambda self, scalar: scaled(scalar, self)
+    __truediv__ = lambda self, scalar: scaled(1 / exact(scalar), self)
 
     # Python calls these only if the left side is not an expression, so they always refuse.
     __radd__ = lambda self, other: expression(other, "+")

@@ -184,8 +184,7 @@ class Operation:
         return {self} if isinstance(self, kind) else set()
 
 
-def _last(x):
-    return ONLY if x.axes[0] == 1 else Term("last", size_term(x.axes[0]))
+_last = lambda x: ONLY if x.axes[0] == 1 else Term("last", size_term(x.axes[0]))
 
 
 def _block(x, j):
@@ -242,8 +241,7 @@ def _show_scaled(x, style, show):
     return sign + beside(style, [scalar, show(x.args[0], PRODUCT)]), SIGNED if sign else PRODUCT
 
 
-def _show_function(name):
-    return lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
+_show_function = lambda name: lambda x, style, show: (style.call(name, *map(show, x.args)), ATOM)
 
 
 def _run_over(x, sample):
@@ -264,12 +262,8 @@ def _mean_entry(x, i, j):
     return Term("mean", abstract(draws, body)) if draws else body
 
 
-def _row_of(sequence, t, j):
-    return Term("app", sequence.term, t, j)
-
-
-def _show_rows(x, style, at):
-    return style.at(style.name(x.params[0].name), at), ATOM
+_row_of = lambda sequence, t, j: Term("app", sequence.term, t, j)
+_show_rows = lambda x, style, at: (style.at(style.name(x.params[0].name), at), ATOM)
 
 
 def _run_derivative(x, sample):

@@ -57,8 +57,7 @@ def permutation(name: str, n: Size) -> Expression:
     return Expression(PERMUTATION, params=[Bijection(name, n)])
 
 
-def _letter(family, *heads):
-    return Expression(LETTER, params=[family, *heads])
+_letter = lambda family, *heads: Expression(LETTER, params=[family, *heads])
 
 
 class _Indexed(Sealed):

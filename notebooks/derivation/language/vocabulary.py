@@ -73,12 +73,8 @@ sigmoid = word("sigmoid",
     doc="The logistic function of each entry, 1 / (1 + exp(-s_ij)).")  # fmt: skip
 
 
-def _over_keys(x, body):
-    return total(body, x.axes[1])
-
-
-def _row_sums_are_not_zero(weights):
-    return lambda x: [weights(x) @ ones(x.axes[1])]
+_over_keys = lambda x, body: total(body, x.axes[1])
+_row_sums_are_not_zero = lambda weights: lambda x: [weights(x) @ ones(x.axes[1])]
 
 
 softmax = word("softmax",
@@ -118,8 +114,7 @@ normalise = word("normalise",
     doc="Each row divided by its sum.")  # fmt: skip
 
 
-def _mean(f, size):
-    return total(f, size) / number(size)
+_mean = lambda f, size: total(f, size) / number(size)
 
 
 def _standardised(value, others, size, eps):

@@ -135,8 +135,7 @@ class _Printer:
         shown = [p if holds > PRODUCT else self.style.brackets(p) for p, holds in parts]
         return self.style.times.join(shown)
 
-    def _size(self, s):
-        return self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM)
+    _size = lambda self, s: (self.size(s), {"join": SUM, "times": PRODUCT}.get(s.op, ATOM))
 
     def position(self, p):
         if p.op == "move":
@@ -188,9 +187,7 @@ class _Printer:
         pieces = [self.tight(f, PRODUCT if len(factors) > 1 else alone) for f in factors]
         return beside(self.style, pieces) if pieces else "1"
 
-    def _pow(self, base, e):
-        return self.style.power(self.tight(base, POWER + 1), str(e)), POWER
-
+    _pow = lambda self, base, e: (self.style.power(self.tight(base, POWER + 1), str(e)), POWER)
     _inv = lambda self, x: (self.style.fraction("1", self.tight(x)), PRODUCT)
     _sqrt = lambda self, x: (self.style.root(self.tight(x)), ATOM)
     _exp = lambda self, x: (self.style.exponential(self.tight(x)), POWER)

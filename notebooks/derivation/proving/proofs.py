@@ -115,8 +115,7 @@ class Derivation:
         must(not self._local, "{}: a part of an induction is not a theorem by itself", self.name)
         return _theorem(self.name, label, self.lines, self._proved, (self,))
 
-    def _repr_latex_(self):
-        return latex_of(self)
+    _repr_latex_ = lambda self: latex_of(self)
 
     def __repr__(self):
         return text_of(self)

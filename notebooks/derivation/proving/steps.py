@@ -66,9 +66,7 @@ class Step:
             return f"it needs that {never.show(Text())}, which never holds"
         return readable(error)
 
-    @staticmethod
-    def _words(reasons):
-        return [r.word for r in reasons if isinstance(r, Definition)]
+    _words = staticmethod(lambda reasons: [r.word for r in reasons if isinstance(r, Definition)])
 
     def offered(self):
         """Phrases for printing the line's conditions, and the hypotheses of the line's reasons."""

@@ -41,8 +41,7 @@ class Theorem(kernel.Frozen):
         if (cls.__module__, cls.__name__) != (__name__, "Instance"):
             raise TypeError("Theorem has no subclasses, because they could print anything")
 
-    def __copy__(self):
-        return self
+    __copy__ = lambda self: self
 
     @property
     def title(self):
@@ -78,11 +77,8 @@ class Theorem(kernel.Frozen):
         random = dict.fromkeys([*map(put.family, self.random), *draws])
         return _instance(proved, self.cited, lhs, rhs, hypotheses, tuple(random))
 
-    def _repr_latex_(self):
-        return latex_of(self)
-
-    def __repr__(self):
-        return text_of(self)
+    _repr_latex_ = lambda self: latex_of(self)
+    __repr__ = lambda self: text_of(self)
 
 
 class Instance(Theorem):
@@ -105,8 +101,7 @@ def _instance(proved, name, lhs, rhs, hypotheses, random):
     )  # fmt: skip
 
 
-def _draws_in(x):
-    return sorted((f for f in x.atoms(Family) if f.random), key=lambda f: f.name)
+_draws_in = lambda x: sorted((f for f in x.atoms(Family) if f.random), key=lambda f: f.name)
 
 
 def equations_among(reasons):

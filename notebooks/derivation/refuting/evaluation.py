@@ -99,8 +99,7 @@ class Instance:
 
     value = size = position = any
 
-    def _num(self, env, q):
-        return self.functions["number"](q)
+    _num = lambda self, env, q: self.functions["number"](q)
 
     def _inv(self, env, x):
         value = self.any(x, env)
@@ -127,8 +126,7 @@ class Instance:
             self._refuse_a_kink(value)
         return self.functions[name](value)
 
-    def _exp(self, env, x):
-        return self._call(env, "exp", x)
+    _exp = lambda self, env, x: self._call(env, "exp", x)
 
     def _refuse_a_kink(self, value):
         """Raise Undefined if the slope of a root or of relu is taken at 0."""
