@@ -25,9 +25,8 @@ class NonZero:
     def quantified(self, binder):
         """The hypothesis for every value of an index or scalar that was bound around it."""
         names = self.expression.free_positions() | self.expression.free_scalars()
-        if binder not in names or binder in self.bound:
-            return self
-        return NonZero(self.expression, self.positive, (*self.bound, binder))
+        more = [binder] if binder in names and binder not in self.bound else []
+        return NonZero(self.expression, self.positive, (*self.bound, *more))
 
     def substituted(self, substitution):
         """The hypothesis after a substitution for the letters."""

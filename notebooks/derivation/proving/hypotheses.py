@@ -82,9 +82,9 @@ def never_holds(phrase):
     """Whether the condition in a phrase can never hold."""
     try:
         _said(phrase)
-        return False
     except ProofError as error:
         return str(error.args[0]).endswith(("never holds", "by zero"))
+    return False
 
 
 def _said(phrase):

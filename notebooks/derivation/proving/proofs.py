@@ -99,15 +99,14 @@ class Derivation:
         if not torch_is_here():
             self._not_run.append("not run in torch, which is not installed")
             return
+        complaint = None
         try:
             complaint = run_in_torch(before, claim, hypotheses)
         except NotRun as reason:
             self._not_run.append(f"not run in torch: {reason}")
-            return
         except Exception as error:
             complaint = f"the torch run failed ({type(error).__name__}: {error!s:.200})"
-        if complaint:
-            raise ProofError(f"{where}: {complaint}, though the line passed the checker")
+        must(not complaint, "{}: {}, though the line passed the checker", where, complaint)
 
     def qed(self, label: str = "") -> Theorem:
         """The theorem that the first expression equals the last; ``label`` becomes its number."""

@@ -23,8 +23,7 @@ class Step:
     def __init__(self, where, before, claim, reasons, rests_on=()):
         """Make a line; ``rests_on`` are the hypotheses and conditions of earlier lines."""
         self.where, self.before, self.claim, self.reasons = where, before, claim, reasons
-        self.assumed = any(isinstance(h, Given) for h in rests_on)
-        self.needs = any(not isinstance(h, Given) for h in rests_on)
+        self.rests_on, self.equations = rests_on, equations_among(reasons)
 
     def check(self):
         """The kernel's theorem for the line.  Raises ProofError for missing or superfluous reasons."""
@@ -71,7 +70,7 @@ class Step:
     def offered(self):
         """Phrases for printing the line's conditions, and the hypotheses of the line's reasons."""
         words = self._words(self.reasons)
-        carried = [h for r in equations_among(self.reasons) for h in r.hypotheses]
+        carried = [h for r in self.equations for h in r.hypotheses]
         bound = {x.params[0] for s in self.stages for x in s.walk() if x.operation is OVER}
         for h in [h for h in carried if isinstance(h, NonZero)]:
             for index in sorted(bound, key=str):
@@ -82,7 +81,7 @@ class Step:
 
     def random(self):
         """The random letters of the line, and of the theorems and hypotheses that it cites."""
-        found = [f for r in equations_among(self.reasons) for f in r.random]
+        found = [f for r in self.equations for f in r.random]
         sides = [x for r in self.reasons if isinstance(r, Given) for x in r.sides()]
         families = set().union(*[x.atoms(Family) for x in (*self.stages, self.claim, *sides)])
         return found + sorted((f for f in families if f.random), key=lambda f: f.name)
@@ -109,7 +108,7 @@ class Step:
     def _unmatched(self):
         """Yield a sentence for each equation whose left side does not occur in the line."""
         stage = self.before
-        for reason in equations_among(self.reasons):
+        for reason in self.equations:
             after = proof_search.rewritten(stage, reason.lhs, reason.rhs)
             if after == stage:
                 lhs = telling_sizes(reason.lhs)[0]
@@ -118,7 +117,8 @@ class Step:
 
     def _searched(self):
         """A sentence that says whether a search finds the line to be false."""
-        if self.assumed or any(r.hypotheses for r in equations_among(self.reasons)):
+        assumed = [isinstance(h, Given) for h in self.rests_on]
+        if any(assumed) or any(r.hypotheses for r in self.equations):
             return "No counterexample was searched for, because the line rests on hypotheses."
         try:
             found = counterexample(self.before, self.claim, SEARCH_AFTER_A_REFUSAL)
@@ -126,7 +126,7 @@ class Step:
             return "No counterexample could be searched for."
         if not found:
             return f"These reasons do not suffice in one step. {found!r} The line may be true."
-        unless = ", unless the conditions of the lines before exclude this" if self.needs else ""
+        unless = ", unless the conditions of the lines before exclude this" if assumed else ""
         return f"It is false{unless}: {found}."
 
 

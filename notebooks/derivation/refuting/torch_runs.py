@@ -47,10 +47,6 @@ class NotSolved(HypothesesNotMet):
     """No letters were found that satisfy the equations of a line."""
 
 
-#: A hypothesis is violated, or a value is undefined or too large.
-UNSUITABLE = (HypothesesNotMet, ZeroDivisionError, OverflowError)
-
-
 class Sample:
     """Random sizes, and random values of these sizes for every letter."""
 
@@ -240,7 +236,7 @@ def run_in_torch(lhs: Expression, rhs: Expression, hypotheses: tuple = ()) -> st
             raise NotRun(f"sequences are run up to their term {LONGEST_SEQUENCE}") from None
         except TooLong:
             raise NotRun("it takes too long") from None
-        except UNSUITABLE as error:
+        except (HypothesesNotMet, ZeroDivisionError, OverflowError) as error:
             unsolved += isinstance(error, NotSolved)
             if unsolved == MOST_UNSOLVED:
                 break
