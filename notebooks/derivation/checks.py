@@ -65,10 +65,8 @@ def start(seed: int = 0, device: str | None = None) -> torch.device:
         chosen = torch.device(device)
         torch.empty(1, device=chosen)
     except (RuntimeError, AssertionError) as error:
-        reason = _first_line(error)
-        raise ValueError(
-            f"there is no device {device!r} here ({reason}); use 'cpu', or name no device"
-        ) from None
+        missing = f"there is no device {device!r} here ({_first_line(error)})"
+        raise ValueError(f"{missing}; use 'cpu', or name no device") from None
     torch.manual_seed(seed)
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -203,10 +201,9 @@ def _measured(measure, dtype, what):
     try:
         return measure(dtype)
     except torch.OutOfMemoryError:
-        raise NoRoom(
-            f"the device ran out of memory in {_name(dtype)}, in the check of {what}: "
-            'write start(seed=0, device="cpu") in the first cell, and run the notebook again'
-        ) from None
+        full = f"the device ran out of memory in {_name(dtype)}, in the check of {what}"
+        cure = 'write start(seed=0, device="cpu") in the first cell, and run the notebook again'
+        raise NoRoom(f"{full}: {cure}") from None
 
 
 def _name(dtype):

@@ -40,7 +40,7 @@ class Number(Formula):
 
     def __pow__(self, exponent):
         if type(exponent) is not int and not isinstance(exponent, sp.Integer):
-            raise ProofError("an exponent in an index form must be an integer")
+            self.__rpow__(exponent)
         power = Number(Term("pow", self.term, abs(int(exponent))), self.uses)
         return power if exponent >= 0 else 1 / power
 

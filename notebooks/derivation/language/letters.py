@@ -197,9 +197,8 @@ def _is_size(size):
 
 def number(size: Expr) -> Expr:
     """The size as a number: ``join(n, m)`` becomes n + m."""
-    if isinstance(size, Join):
-        return number(size.args[0]) + number(size.args[1])
-    return size.func(*map(number, size.args)) if size.args else size
+    of = operator.add if isinstance(size, Join) else size.func
+    return of(*map(number, size.args)) if size.args else size
 
 
 def exact(scalar):
@@ -324,8 +323,7 @@ def scalar_term(s):
     base, exponent = scalar_term(s.base), s.exp
     if exponent.q == 2:
         base, exponent = Term("sqrt", base), 2 * exponent
-    power = Term("pow", base, abs(int(exponent)))
-    power = base if abs(exponent) == 1 else power
+    power = base if abs(exponent) == 1 else Term("pow", base, abs(int(exponent)))
     return power if exponent > 0 else Term("inv", power)
 
 
@@ -383,8 +381,7 @@ class Family(Final, Basic):
 
     def __new__(cls, name, kind, sizes, *variance):
         sizes = [s if s is S.Naturals else as_size(s) for s in sizes]
-        kind = kind if isinstance(kind, Basic) else Str(kind)
-        variance = tuple(exact(v) for v in variance)
+        kind, variance = kind if isinstance(kind, Basic) else Str(kind), tuple(map(exact, variance))
         known = kind.name in KINDS and len(variance) == (kind.name == "random")
         must(known, "a letter is one of {}; a random one has a variance", ", ".join(KINDS))
         for v in variance:
@@ -410,10 +407,7 @@ class Family(Final, Basic):
             return letter(self.name, Term("DRAW", self.law, scalar_term(self.variance), *axes))
         return letter(self.name, k.fun(*axes, kind="mask" if self.kind == "mask" else "any"))
 
-    @property
-    def function(self):
-        """The letter, written as a function of its positions."""
-        return eta(self.term)
+    function = property(lambda self: eta(self.term), doc="The letter, as a function of positions.")
 
 
 def eta(letter):
