@@ -65,11 +65,10 @@ class Module:
     )
     NOT_TRIED = {
         "display",
-        "line_breaks",
+        "layout",
         "styles",
         "shown_sizes",
         "notation",
-        "open_goal",
         "versions",
         "__init__",
     }

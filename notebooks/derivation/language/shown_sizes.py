@@ -23,19 +23,16 @@ _SILENT = (ops.ONES, ops.ZEROS, ops.IDENTITY, ops.CAUSAL, ops.TABULATED)
 
 
 def telling_sizes(
-    *expressions: Expression,
-    all_of_them: bool = False,
-    beside: Iterable = (),
-    spoken_of: Iterable = (),
+    *expressions: Expression, all_of_them: bool = False, beside: Iterable = (), sizes: Iterable = ()
 ) -> tuple:
     """The same expressions, of one shape, with sizes printed where nothing else shows them.
 
     A line is true whatever the sizes of its sides, so these are printed only if an expression
-    ``beside`` the line, or a condition (with sizes ``spoken_of``), contains them.  A hypothesis
-    holds only for its own shape, so for its sides a caller passes ``all_of_them``.
+    ``beside`` the line, or a condition with these ``sizes``, contains them.  A hypothesis holds
+    only for its own shape, so for its sides a caller passes ``all_of_them``.
     """
     axes = _Axes()
-    axes.scalars |= set(spoken_of)
+    axes.scalars |= set(sizes)
     for part in (part for x in beside for part in x.walk()):
         axes.scalars |= {s for x in (*part.axes, *part.params) for s in x.atoms(sp.Symbol)}
     for root, x in enumerate(expressions):

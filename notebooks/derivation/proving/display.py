@@ -83,7 +83,7 @@ class _Page:
         self.conditions = [h.about for h in self.hypotheses if not h.sides()]
         letters = set().union(*[about.letters for about in self.conditions])
         sizes = [size_of(x) for x in letters if x.args[1] == k.SIZE]
-        told = telling_sizes(*[x for x, *_ in proof.lines], beside=self.sides, spoken_of=sizes)
+        told = telling_sizes(*[x for x, *_ in proof.lines], beside=self.sides, sizes=sizes)
         self.lines = [(x, *rest) for x, (_, *rest) in zip(told, proof.lines)]
         self.expressions = [*told, *self.sides]
         self.style, self.names = style(brief_words(self.expressions)), {}

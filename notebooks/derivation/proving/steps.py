@@ -100,7 +100,7 @@ class Step:
             f"Reasons given: {reasons}.",
             *self._unmatched(),
             self.too_large and "The line is too large to decide: split it, or cite a lemma.",
-            _left_to_show(self.stages[-1], self.claim, words, laws, "is false" in false),
+            _show_what_is_left(self.stages[-1], self.claim, words, laws, "is false" in false),
             false,
         ]
         return "\n  ".join(row for row in rows if row)
@@ -143,21 +143,21 @@ def checked_reason(where, reason):
     return reason
 
 
-def _left_to_show(lhs, rhs, words, laws, known_false):
+def _show_what_is_left(lhs, rhs, words, laws, known_false):
     """A sentence with the normal forms of both sides at an entry where they differ, or "".
 
     A side that is too long is cut, and its number of terms is shown; but if an instance already
     refutes the line (``known_false``), the result is "" instead.
     """
     try:
-        found = _first_difference(lhs.function, rhs.function, words, laws)
+        found = _show_difference(lhs.function, rhs.function, words, laws)
     except (ProofError, RecursionError):
         too_large = "What is left to show is too large to print: take a smaller step."
         return "" if known_false else too_large
     return "" if known_false and " …" in found else found
 
 
-def _first_difference(f, g, words, laws):
+def _show_difference(f, g, words, laws):
     laws = [law.name for law in laws]
     normal = Normal([term for word in words for term in word.terms], laws, most=PATIENCE)
     marks, taken = k.looked_into(f)[1], names_in(f) | names_in(g)
@@ -168,12 +168,12 @@ def _first_difference(f, g, words, laws):
             p, q = normal.poly(left), normal.poly(right)
             common, style = p.items() & q.items(), Text()
             style.reserved = taken
-            shown = [_side(style, dict(side.items() - common), names) for side in (p, q)]
-            return f"Left to show{_where(at, names)}: {shown[0]} = {shown[1]}"
+            shown = [_show_side(style, dict(side.items() - common), names) for side in (p, q)]
+            return f"Left to show{_show_where(at, names)}: {shown[0]} = {shown[1]}"
     return ""
 
 
-def _side(style, p, names):
+def _show_side(style, p, names):
     """The printed text of a side: all of it, its first term, or the beginning of that term."""
     whole = show_term(style, k.term_of(p), names)
     if len(whole) <= LONGEST:
@@ -192,7 +192,7 @@ def _names(at, taken):
     return only | {p: c for p, c in zip(inner, free) if p.op == "let" and p not in only}
 
 
-def _where(at, names):
+def _show_where(at, names):
     """The words " at …" that locate the entry, or "" if the matrix has only one entry."""
     told = [p for p in at if p.op != "let" or names.get(p, "1") != "1"]
     return " at " + ", ".join(show_position(Text(), p, names) for p in told) if told else ""
