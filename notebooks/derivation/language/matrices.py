@@ -118,10 +118,7 @@ class Expression(k.Frozen):
     __getitem__ = _refusing("an expression has no items: write entry_of(A, i, j) in an index form")
     __array_ufunc__ = None  # NumPy must not broadcast over an expression
 
-    @property
-    def T(self):
-        """The transpose."""
-        return Expression(ops.TRANSPOSE, [self])
+    T = property(lambda self: Expression(ops.TRANSPOSE, [self]), doc="The transpose.")
 
     @property
     def shape(self):
