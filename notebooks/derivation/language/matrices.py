@@ -196,7 +196,7 @@ class Expression(k.Frozen):
         """The expression printed in a style; ``names`` maps sub-expressions to printed names."""
         names = names or {}
         if self in names:
-            indices = [style.name(k.name) for k in sorted(self.free_positions(), key=str)]
+            indices = [style.name(p.name) for p in sorted(self.free_positions(), key=str)]
             name = style.invented(names[self])
             return style.at(name, *indices) if indices else name
         piece, holds = self.operation.show(self, style, lambda x, t=0: x.show(style, t, names))

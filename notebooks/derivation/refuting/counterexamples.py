@@ -193,7 +193,7 @@ class _Search:
             slots.append((s, None, tuple(v for v in SCALARS if v > 0 or not s.is_positive)))
         for p in self.permutations:
             slots.append((p, None, tuple(itertools.permutations(range(1, size(p.size) + 1)))))
-        return slots + [(k, None, tuple(range(1, size(k.size) + 1))) for k in self.indices]
+        return slots + [(p, None, tuple(range(1, size(p.size) + 1))) for p in self.indices]
 
     def _instance(self, instance, functions):
         """(the `Instance`, its tables of entries, {sequence: the last place that was read})."""
