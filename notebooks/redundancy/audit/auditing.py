@@ -15,6 +15,7 @@ methods share no step.  The given model is not changed.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from ..models.checkpoints import config_of, is_config, is_name, load
 from ..models.shrinking import shrink
 from ..shift.freedom import Unclear
 from .checking import LARGE, Check
-from .report import AGREE, UNCLEAR, Audit
+from .report import Audit
 
 #: The largest number of points at which an audit is tried while some answer is unclear.
 POINTS = 4
@@ -97,7 +98,7 @@ def _is_large(model):
 
 def _clearest(model, call, training, weights, inject, seed, tables):
     """The clearest report from several points, as at one point a unit may be off for all inputs."""
-    best, least = None, 0
+    found: list[tuple[int, Audit]] = []
     for attempt in range(POINTS):
         subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)
         try:
@@ -106,20 +107,9 @@ def _clearest(model, call, training, weights, inject, seed, tables):
         except (Unclear, UnclearRank) as reason:
             problem = reason
             continue
-        doubts = len(report.disagreements) + len(check.doubts)
-        if best is None or doubts < least:
-            best, report, least, unclear = report, best, doubts, check.doubts
-        best = _cleared(best, report)
-        if not best.disagreements and not unclear:
+        found.append((len(report.disagreements) + len(check.doubts), report))
+        if not found[-1][0]:
             break
-    if best is None:
+    if not found:
         raise problem
-    return best
-
-
-def _cleared(best, other):
-    """The ``best`` report; rows of ``other`` with the same prediction replace unclear rows."""
-    key = lambda row: (row.name, row.part, row.alone, row.together)
-    agree = {key(r): r for r in (other.rows if other else ()) if r.verdict == AGREE}
-    clear = lambda r: agree.get(key(r), r) if r.verdict == UNCLEAR else r
-    return replace(best, rows=tuple(map(clear, best.rows)))
+    return min(found, key=itemgetter(0))[1]

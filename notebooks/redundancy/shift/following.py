@@ -247,37 +247,35 @@ class Following(Watching):
         """Register a tensor that no operation made; it may be a view of a moving tensor."""
         if tensor not in self.known:
             self.know(tensor)
-            self._put(tensor, _read(self._memory(self.beside(tensor), tensor), tensor))
+            self._put(tensor, *self.through(self.beside(tensor), [tensor]))
 
     def write(self, tensor, shift):
         """Record the new shift of a tensor, and update all tensors that share its memory."""
         self._put(tensor, shift)
         if others := self.beside(tensor):
-            memory = self._memory([*others, tensor], tensor)
-            for one in others:
-                self._put(one, self.moves.now(_read(memory, one)))
+            for one, seen in zip(others, self.through([*others, tensor], others)):
+                self._put(one, self.moves.now(seen))
 
-    def _memory(self, tensors, like):
-        """{group: (response of the memory, peak)}; where tensors overlap, the last one counts.
+    def through(self, tensors, views):
+        """The shift of each of the ``views`` of the memory in which the ``tensors`` are stored.
 
-        Parameters in the factor of a tensor's shift become unknown.
+        Where tensors overlap, the last one counts.  Parameters in a factor become unknown.
         """
-        size = like.untyped_storage().nbytes() // like.element_size() if tensors else 0
-        words, shifts = "exponentials are stored in the same memory", []
+        shifts, words = [], "exponentials are stored in the same memory"
         for tensor in tensors:
             if factor := self.of(tensor).factor:
                 self.see(factor, Call("memory"), words, kind="unknown")
             shifts.append(self.moves.now(Shift(self.of(tensor).blocks)))
-        made = {}
+        made, still = [Shift() for _ in views], Block(torch.zeros(()), 0.0)
         for group in {g for shift in shifts for g in shift.blocks}:
-            memory, blocks = (
-                torch.zeros(group.size, size, dtype=torch.float64),
-                [Block(torch.zeros(()), 0.0)],
-            )
-            for tensor, shift in zip(tensors, shifts):
-                blocks.append(shift.blocks.get(group, blocks[0]))
-                _seen_through(memory, tensor).copy_(blocks[-1].values)
-            made[group] = memory, max(block.peak for block in blocks)
+            size = views[0].untyped_storage().nbytes() // views[0].element_size()
+            memory = torch.zeros(group.size, size, dtype=torch.float64)
+            blocks = [shift.blocks.get(group, still) for shift in shifts]
+            for tensor, block in zip(tensors, blocks):
+                _seen_through(memory, tensor).copy_(block.values)
+            for shift, view in zip(made, views):
+                values = _seen_through(memory, view).clone()
+                shift.blocks[group] = Block(values, max(b.peak for b in blocks))
         return made
 
     def forbid(self) -> bool:
@@ -300,11 +298,6 @@ def _vanishes(one, other, product):
     at = lambda s: sum(torch.tensordot(t[g], b.values, 1) for g, b in s.blocks.items())
     peak = max(b.peak for b in one.blocks.values()) * max(b.peak for b in other.blocks.values())
     return product(at(one), at(other)).abs().max() <= 1e-9 * peak
-
-
-def _read(memory, tensor):
-    """The shift of a tensor that is a view of this memory."""
-    return Shift({g: Block(_seen_through(m, tensor).clone(), p) for g, (m, p) in memory.items()})
 
 
 def _seen_through(memory, tensor):

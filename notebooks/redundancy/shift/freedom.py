@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import bisect
 import itertools
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 
 from ..measure.nullity import svd
+from .moves import Moves
 from .solving import components
 
 #: A direction lies in a set of rows if its part outside the set is below the first number; it has a
@@ -75,15 +78,12 @@ class Family:
     @classmethod
     def of(cls, matrices, sizes):
         """A family from {parameter: {group: matrix (numbers x coordinates)}}."""
-        starts = dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0)))
-        groups = dict.fromkeys(g for m in matrices.values() for g in m)
-        columns = dict(zip(groups, itertools.accumulate((g.size for g in groups), initial=0)))
-        shape = sum(sizes.values()), sum(g.size for g in groups)
-        entries = [(i + starts[n], j + columns[g], m[i, j]) for n in matrices
+        places = _placed(sizes)
+        groups = _placed({g: g.size for m in matrices.values() for g in m})
+        entries = [(places[n][i], groups[g][j], m[i, j]) for n in matrices
                    for g, m in matrices[n].items() for i, j in [m.nonzero(as_tuple=True)]]  # fmt: skip
         found = [*map(torch.cat, zip(*entries))]
-        parts = _parts(found, shape, starts, sizes) if entries else ()
-        places = {n: torch.arange(size) + starts[n] for n, size in sizes.items()}
+        parts = _parts(found, places, groups) if entries else ()
         return cls(None, places, list(parts))
 
     @cached_property
@@ -104,9 +104,16 @@ class Family:
         return sum(part.basis.shape[1] for part in self.parts)
 
 
-def _parts(entries, shape, starts, sizes):
+def _placed(sizes):
+    """{name: its places}, where all names of these sizes stand one after the other."""
+    starts = itertools.accumulate(sizes.values(), initial=0)
+    return {n: torch.arange(size) + start for (n, size), start in zip(sizes.items(), starts)}
+
+
+def _parts(entries, places, groups):
     """Yield the parts of a sparse basis: its components, with small components joined."""
     row, column, value = entries
+    shape = [sum(map(len, of.values())) for of in (places, groups)]
     mine, theirs = components(row, column, *shape)
     pieces: list[tuple] = [([], [])]
     for rows, columns in zip(mine, theirs):
@@ -115,30 +122,26 @@ def _parts(entries, shape, starts, sizes):
         if columns:  # numbers without a column do not move
             pieces[-1][0].extend(rows)
             pieces[-1][1].extend(columns)
-    of_row = torch.full(shape[:1], -1)
-    of_column = torch.full(shape[1:], -1)
+    of_row, of_column = (torch.full((size,), -1) for size in shape)
     for rows, columns in pieces:
         rows, columns = torch.tensor(sorted(rows)), torch.tensor(columns)
         of_row[rows], of_column[columns] = torch.arange(len(rows)), torch.arange(len(columns))
         inside = of_row[row] >= 0
         basis = torch.zeros(len(rows), len(columns), dtype=torch.float64)
         basis[of_row[row[inside]], of_column[column[inside]]] = value[inside]
-        own = {
-            n: ((rows >= start) & (rows < start + sizes[n])).nonzero()[:, 0]
-            for n, start in starts.items()
-        }
-        yield Part(basis, {n: (rows[p] - starts[n], p) for n, p in own.items() if len(p)})
+        there = {n: (of_row[p] >= 0).nonzero()[:, 0] for n, p in places.items()}
+        yield Part(basis, {n: (i, of_row[places[n][i]]) for n, i in there.items() if len(i)})
         of_row[rows] = -1
 
 
 class Freedom:
     """The redundant directions of some parameters; ``families`` is {name: its `Family`}."""
 
-    def __init__(self, families, shapes):
+    def __init__(self, families: dict[Any, Family], shapes: dict[str, int]):
         self.families, self.shapes = families, shapes
 
     @classmethod
-    def of(cls, moves):
+    def of(cls, moves: Moves) -> Freedom:
         """The redundant directions that ``moves`` still contains."""
         matrices, made = moves.basis(), {}
         shapes = {n: moves.parameters[n].size for n in matrices}
@@ -148,16 +151,14 @@ class Freedom:
         return cls(made, shapes)
 
     @classmethod
-    def whole(cls, basis, shapes):
+    def whole(cls, basis: torch.Tensor, shapes: dict[str, int]) -> Freedom:
         """A freedom with one basis for the concatenated parameters; ``shapes`` is {name: size}."""
-        starts = itertools.accumulate(shapes.values(), initial=0)
-        places = {n: torch.arange(size) + start for (n, size), start in zip(shapes.items(), starts)}
-        return cls(dict.fromkeys(shapes, Family(basis, places)), shapes)
+        return cls(dict.fromkeys(shapes, Family(basis, _placed(shapes))), shapes)
 
     def _each(self):
         return {id(f): f for f in self.families.values()}.values()
 
-    def dense(self):
+    def dense(self) -> torch.Tensor:
         """One basis for all parameters: (numbers, directions)."""
         made = []
         for family in self._each():
@@ -166,7 +167,7 @@ class Freedom:
             made.append(torch.cat(rows))
         return torch.cat(made, 1)
 
-    def fixing(self, names, of=None):
+    def fixing(self, names: Collection[str], of: str | None = None) -> Freedom:
         """The directions that keep these parameters fixed, in all families or that of ``of``."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
@@ -177,21 +178,15 @@ class Freedom:
     def __len__(self):
         return sum(map(len, self._each()))
 
-    def together(self, name, index=...):
+    def together(self, name: Any, index: Any = ...) -> int:
         """How many directions of these numbers are redundant if other numbers may compensate."""
         return sum(_rank(part.rows(name, index)) for part in self.families[name].parts)
 
-    def alone(self, name, index=...):
+    def alone(self, name: Any, index: Any = ...) -> int:
         """How many directions of these numbers are redundant while all other numbers stay fixed."""
-        return self.within((name, index))
+        return sum(_inside(part, (name, index)).shape[1] for part in self.families[name].parts)
 
-    def within(self, *chosen):
-        """How many directions move only the chosen numbers, given as (parameter, index) pairs."""
-        families = {id(self.families[name]): self.families[name] for name, _ in chosen}
-        return sum(_inside(part, *chosen).shape[1]
-                   for family in families.values() for part in family.parts)  # fmt: skip
-
-    def move(self, name, index=...):
+    def move(self, name: Any, index: Any = ...) -> dict[Any, torch.Tensor]:
         """A random move {parameter: numbers} along all redundant directions of these numbers."""
         family = self.families[name]
         move = {n: torch.zeros(len(p), dtype=torch.float64) for n, p in family.places.items()}
@@ -204,7 +199,7 @@ class Freedom:
         largest = move[name][index].abs().max()
         return {n: t / largest for n, t in move.items()}
 
-    def apart(self, name, index=...):
+    def apart(self, name: Any, index: Any = ...) -> list[dict[Any, torch.Tensor]]:
         """A random move of these numbers alone, split into its redundant part and the rest."""
         rest = torch.zeros(self.shapes[name], dtype=torch.float64)
         rest[index] = _drawn(len(rest[index]), 0)
@@ -216,7 +211,7 @@ class Freedom:
                 free[numbers] = own @ (own.T @ rest[numbers])
         return [{name: t / t.abs().max().clamp(min=NOTHING)} for t in (free, rest - free)]
 
-    def absorbers(self, name, index=..., order=()):
+    def absorbers(self, name: Any, index: Any = ..., order: Iterable = ()) -> tuple:
         """A small set of parameters that can compensate every move that `together` counts.
 
         Single parameters are tried first, in the given ``order``; in a larger set, every parameter

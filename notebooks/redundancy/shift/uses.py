@@ -197,7 +197,7 @@ class Uses(Watching):
         if name in ("_softmax", "_safe_softmax"):
             self._softmax(args, outs[0])
         elif factors_of(name, args)[0] is not None:
-            self._product(name, *factors_of(name, args), outs[0])
+            self._product(name, args, outs[0])
         elif outs[0].numel() and name not in ("sum", "mean", "amax", "max"):
             kinds = [self.kinds[a] for a in tensors_in(args)[:2] if a in self.kinds]
             # prefer any other kind to "mapped", a matrix product that may be scores
@@ -235,9 +235,9 @@ class Uses(Watching):
         images = self.images.get(tensor, {}).values()
         return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
-    def _product(self, name, one, other, out):
-        both = self._depends(one) and self._depends(other)
-        factors, second = (one, other), not self._depends(one)
+    def _product(self, name, args, out):
+        one, other = factors = factors_of(name, args)
+        both, second = self._depends(one) and self._depends(other), not self._depends(one)
         if second or self.kinds.get(other, ("",))[0] == "weights":
             one, other = other, one
         kind, *at = self.kinds.get(one, ("",))

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from ..moves import Shift
-from .common import SOFTMAX, SWALLOWED, alike, cancelled, fitted, rule, spread, times
+from .common import SOFTMAX, SWALLOWED, alike, cancelled, fitted, rule, times
 
 #: A measurement in float64 misses the effect of softmax weights below this number.
 FAINT = 1e-12
@@ -86,11 +86,10 @@ def batch_norm(run, call):
     mean, wide = named.get("running_mean"), _by_channel(x)
     if not named.get("training", "with_update" in call.name):
         scale = (named["running_var"] + named["eps"]).rsqrt() * (1 if weight is None else weight)
-        moved = call.shift(x) + -_reshaped(call.shift(mean), wide, x.shape)
+        moved = call.shift(x) + times(_reshaped(call.shift(mean), wide), -1, x.shape)
         normed = F.batch_norm(x, mean, named["running_var"], eps=named["eps"])
-        return times(moved, scale.view(wide), x.shape) + _gain_and_bias(
-            call, weight, bias, normed, wide
-        )
+        made = _gain_and_bias(call, weight, bias, normed, wide)
+        return times(moved, scale.view(wide), x.shape) + made
     of_each = mean is None and len(x) == 1  # InstanceNorm makes one batch of each example
     norm, theorem = ("InstanceNorm", "7.5") if of_each else ("BatchNorm", "6.1")
     only = "what is constant over the axes of its mean"
@@ -109,17 +108,14 @@ def _by_channel(x):
 
 def _gain_and_bias(call, weight, bias, normed, wide):
     """The part of a norm's shift that comes from its gain and bias, which have the shape ``wide``."""
-    made, shape = Shift(), call.outs[0].shape
-    if weight is not None:
-        made += times(_reshaped(call.shift(weight), wide), normed, shape)
-    if bias is not None:
-        made += _reshaped(call.shift(bias), wide, shape)
+    made = Shift()
+    for tensor, factor in (weight, normed), (bias, 1):
+        made += times(_reshaped(call.shift(tensor), wide), factor, call.outs[0].shape)
     return made
 
 
-def _reshaped(shift, wide, shape=None):
-    made = shift.map(lambda g: g.reshape(len(g), *wide))
-    return spread(made, shape) if shape else made
+def _reshaped(shift, wide):
+    return shift.map(lambda g: g.reshape(len(g), *wide))
 
 
 def _mean(rest, outs):
