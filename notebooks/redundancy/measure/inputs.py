@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -24,7 +25,7 @@ class WrongInputs(ValueError):
     """The model does not run on the given inputs, or its outputs on them cannot be judged."""
 
 
-def as_call(model, inputs):
+def as_call(model: Any, inputs: Any) -> tuple[tuple, dict]:
     """(positional inputs, named inputs), drawn if ``inputs`` is None.  Raises WrongInputs."""
     if inputs is None:
         inputs = inputs_of_pytorch(model)
@@ -47,7 +48,7 @@ def as_call(model, inputs):
     )
 
 
-def in_float64(call):
+def in_float64(call: tuple) -> tuple:
     """The inputs, with floating-point tensors in float64 and weights that again sum to one."""
     return tree_map(lambda x: _doubled(x.detach()) if _is_numbers(x) else x, fresh(call))
 
@@ -63,7 +64,7 @@ def _are_weights(value):
     return sums.numel() > 1 and bool((sums - 1).abs().max() <= ALIKE)
 
 
-def fresh(call):
+def fresh(call: tuple) -> tuple:
     """Copies of the inputs, without autograd history, because a run may extend a cache."""
     detached = lambda tensor, memo: tensor.detach().clone()
     with patch.object(torch.Tensor, "__deepcopy__", detached):  # which refuses computed tensors
@@ -76,7 +77,7 @@ def placed(call, device, dtype=None):
     return tree_map(lambda x: move(x) if isinstance(x, torch.Tensor) else x, fresh(call))
 
 
-def tensors(outputs):
+def tensors(outputs: Any) -> list[torch.Tensor]:
     """Everything that a model returns, as a flat list of tensors of real numbers.
 
     Integers and booleans, such as indices, are converted to float64.  Intermediate states,
@@ -115,7 +116,7 @@ def first_line(problem):
     return text if " " in text else f"{type(problem).__name__} {text}".strip()
 
 
-def demand_runs(model, call, times=2):
+def demand_runs(model: Any, call: tuple, times: int = 2) -> None:
     """Raise WrongInputs unless the model runs and returns finite numbers, the same in every run."""
     found, name = [], type(model).__name__
     for _ in range(times):
@@ -141,7 +142,7 @@ def demand_runs(model, call, times=2):
 # --- other inputs like those given ------------------------------------------------------------
 
 
-def variations(model, call, seed=0):
+def variations(model: Any, call: tuple, seed: int = 0) -> Iterator[tuple]:
     """Yield the given inputs, and then, without end, inputs with other tokens or pixels."""
     try:
         words = getattr(model.get_input_embeddings(), "num_embeddings", None)
@@ -167,7 +168,7 @@ def is_kept(name, value):
     return two or not value.isfinite().all() or _are_weights(value)
 
 
-def kept(call):
+def kept(call: tuple) -> list[str]:
     """The names of tensors that stay as given; "input 1" is the first positional one."""
     tensor = lambda x: isinstance(x, torch.Tensor)
     placed = [f"input {i}" for i, x in enumerate(call[0], 1) if tensor(x) and is_kept("", x)]

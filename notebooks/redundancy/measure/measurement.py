@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -26,7 +28,7 @@ SEEN = 1e-7
 SMALL = 2.0**-30
 
 
-def unseen(move):
+def unseen(move: dict[str, torch.Tensor]) -> float:
     """The share of the largest output by which rounding may change outputs after a redundant move.
 
     A number that is added in one place and subtracted in another makes the numbers in between
@@ -61,7 +63,13 @@ class Measurement:
     until another quarter leaves the rank unchanged.  Without ``ranks``, only finite moves are made.
     """
 
-    def __init__(self, subject, calls, parameters, ranks=True):
+    def __init__(
+        self,
+        subject: Any,
+        calls: Iterable[tuple],
+        parameters: dict[str, torch.Tensor],
+        ranks: bool = True,
+    ):
         self.subject, self.calls, self.parameters = subject, iter(calls), parameters
         self.size = sum(p.numel() for p in self.parameters.values())
         self.drawn, self.kept, self.stuck, self.heard = [], TRIED, True, {}
@@ -99,7 +107,7 @@ class Measurement:
         self.largest = max(self.values[0].item(), 1.0)
         self.null = right[int((self.values > CUT * self.largest).sum()) :]
 
-    def outputs(self, call):
+    def outputs(self, call: tuple) -> torch.Tensor:
         """All outputs at these inputs, as one long vector."""
         return torch.cat([t.flatten() for t in self.subject.run(call)])
 
@@ -149,7 +157,7 @@ class Measurement:
                 parameter.requires_grad_(False)
 
     @functools.cached_property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """The factor by which relative errors of parameters grow in the outputs; at least 1.
 
         For example, a BatchNorm over two nearly equal numbers amplifies their rounding errors.
@@ -167,7 +175,7 @@ class Measurement:
 
     # --- results of the measurement
 
-    def basis(self):
+    def basis(self) -> torch.Tensor:
         """An orthonormal basis (directions x numbers) of all redundant directions together.
 
         Raises UnclearRank if there is no clear gap between the singular values.
@@ -175,7 +183,7 @@ class Measurement:
         demand_gap(self.values / self.largest)
         return torch.linalg.qr((self.null / self.units).T).Q.T
 
-    def shows(self, move, share, more=False):
+    def shows(self, move: dict[str, torch.Tensor], share: float, more: bool = False) -> bool:
         """Whether a move changes an output by more than ``share`` of the largest output.
 
         A few inputs are tried, or many with ``more``, until one of them shows a change.

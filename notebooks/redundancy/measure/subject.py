@@ -6,6 +6,7 @@ import contextlib
 import copy
 import random
 import sys
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,7 +22,7 @@ from .precision import (
 )
 
 
-def unwrapped(model):
+def unwrapped(model: Any) -> nn.Module:
     """The module inside PyTorch's wrappers for compilation and for several devices."""
     while isinstance(model, nn.Module):
         if hasattr(model, "_orig_mod"):
@@ -67,14 +68,23 @@ class Subject:
     """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
     ``weights`` says whether the matrices are random as well, and ``halved`` whether they are half as
-    large.  ``inject`` adds a bias to every
-    linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` holds
-    the parameters by name, each tied one once, and in evaluation the running means.  With ``own``,
-    every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.
+    large.  ``inject`` adds a bias to every linear map and convolution that has none; ``injected``
+    names these biases.  ``tensors`` holds the parameters by name, each tied one once, and in
+    evaluation the running means.  With ``own``, every number and every module's mode stays as given;
+    ``known`` is passed to `float64_copy`.
     """
 
-    def __init__(self, model, training=False, weights=True, inject=False, seed=0, halved=False,
-                 own=False, known=None):  # fmt: skip
+    def __init__(
+        self,
+        model: nn.Module,
+        training: bool = False,
+        weights: bool = True,
+        inject: bool = False,
+        seed: int = 0,
+        halved: bool = False,
+        own: bool = False,
+        known: dict | None = None,
+    ):
         self.model, self.training, self.seed = float64_copy(model, known), training, seed
         self.model.train(training)
         self.injected = _inject(self.model) if inject else ()
@@ -87,13 +97,13 @@ class Subject:
             with_every_bias_random(self.model, seed)
         self.renew()
 
-    def renew(self):
+    def renew(self) -> None:
         """Read ``tensors`` from the model; call this again after changing a module."""
         means = () if self.training else self.model.named_buffers()
         self.tensors: dict[str, torch.Tensor] = dict(self.model.named_parameters())
         self.tensors |= {n: b for n, b in means if "running_mean" in n}
 
-    def twin(self):
+    def twin(self) -> Subject:
         """A copy of this subject with parameters of its own, which may be changed."""
         other, given = copy.copy(self), self.model.parameters()
         own = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in given}
@@ -101,7 +111,7 @@ class Subject:
         other.renew()
         return other
 
-    def run(self, call, seed=None):
+    def run(self, call: tuple, seed: int | None = None) -> list[torch.Tensor]:
         """The tensors that the model returns; the run leaves the model's state unchanged."""
         args, kwargs = fresh(call)
         with seeded(self.seed if seed is None else seed), self._own_buffers():
@@ -135,7 +145,7 @@ class Subject:
                 for name, value in kept.items():
                     self.tensors[name].copy_(value)
 
-    def uses(self, call):
+    def uses(self, call: tuple) -> Uses:
         """The `Uses` of one run: which tensors the model adds, and in which parts of attention."""
         found = Uses(self.tensors, call)
         with torch.no_grad(), found:

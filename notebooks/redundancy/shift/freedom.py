@@ -53,11 +53,9 @@ class Part:
         return self.basis[self.chosen(name, index)[1]]
 
     def chosen(self, name, index=...):
-        """(numbers, rows) of a parameter, where a mask or a list of places selects the numbers."""
+        """(numbers, rows) of a parameter, or of those numbers that a mask selects."""
         numbers, rows = self.places.get(name, (NONE, NONE))
-        if index is ... or not len(rows):
-            return numbers, rows
-        keep = index[numbers] if index.dtype == torch.bool else torch.isin(numbers, index)
+        keep = ... if index is ... else index[numbers]
         return numbers[keep], rows[keep]
 
 

@@ -12,6 +12,7 @@ show the *form* of a shift: "the same for every token, and a linear map of t alo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -84,7 +85,7 @@ class Shift:
     def __bool__(self):
         return bool(self.blocks or self.factor)
 
-    def map(self, function, gain=1.0, carried=None):
+    def map(self, function: Callable, gain: float = 1.0, carried: float | None = None) -> Shift:
         """The response of a linear function of the tensor; ``function`` is applied to each block.
 
         The function makes numbers at most ``gain`` times as large, and independent rounding errors
@@ -93,13 +94,13 @@ class Shift:
         peak = lambda b: max(b.peak * carried, b.largest() * gain) if carried else b.peak * gain
         return Shift({g: Block(function(b.values), peak(b)) for g, b in self.blocks.items()})
 
-    def __add__(self, other):
+    def __add__(self, other: Shift) -> Shift:
         made = dict(self.blocks)
         for group, block in other.blocks.items():
             made[group] = made[group] + block if group in made else block
         return Shift(made)
 
-    def __neg__(self):
+    def __neg__(self) -> Shift:
         return self.map(lambda g: (-narrow(g)).expand(g.shape))
 
 
@@ -109,7 +110,7 @@ class Moves:
     def __init__(self):
         self.parameters, self.conditions = {}, 0
 
-    def add(self, name, tensor):
+    def add(self, name: str, tensor: torch.Tensor) -> Shift:
         """Add a parameter that moves, and return its shift."""
         size = tensor.numel()
         group = Group(size, name, torch.arange(size))
@@ -117,7 +118,7 @@ class Moves:
         eye = torch.eye(size, dtype=torch.float64).view(size, *tensor.shape)
         return Shift({group: Block(eye)})
 
-    def now(self, shift):
+    def now(self, shift: Shift) -> Shift:
         """The shift in the current groups, without parts that vanish."""
         factor = self.now(shift.factor) if shift.factor else None
         while any(g.became is not None for g in shift.blocks):
@@ -130,7 +131,7 @@ class Moves:
         left = {g: b for g, b in shift.blocks.items() if not b.largest() <= NOISE * b.peak}
         return Shift(left, factor or None)
 
-    def require(self, shift, clear=True):
+    def require(self, shift: Shift, clear: bool = True) -> dict[Group, torch.Tensor]:
         """Keep the t for which a shift vanishes; return {group: mask of restricted coordinates}.
 
         Raises UnclearShift if rounding leaves it unclear which t to keep; without ``clear``, keeps
@@ -171,7 +172,7 @@ class Moves:
         for group, parts in entries.items():
             group.became.append((new, _matrix(group, new, *map(torch.cat, zip(*parts)))))
 
-    def basis(self):
+    def basis(self) -> dict[str, dict[Group, torch.Tensor]]:
         """A basis of all remaining t, as {parameter: {group: (numbers x coordinates)}}."""
         found = {}
         for name, group in self.parameters.items():
@@ -179,7 +180,7 @@ class Moves:
             found[name] = {g: b.values.T for g, b in self.now(Shift({group: eye})).blocks.items()}
         return found
 
-    def drawn(self, seed):
+    def drawn(self, seed: int) -> dict[str, torch.Tensor]:
         """One of the remaining moves, drawn at random, as {parameter: numbers}."""
         chance, known = torch.Generator().manual_seed(seed), {}
 

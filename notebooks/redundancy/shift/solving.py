@@ -12,9 +12,8 @@ import torch
 from ..measure.nullity import svd
 
 #: A number counts as zero if it is at most this share, 2^13 units of 2^-53, of the largest number
-#: in its computation.
-#: A path has at most a few hundred operations, each a sum of at most a few thousand products, whose
-#: rounding errors grow like the square root of their number.
+#: in its computation: a few hundred operations, each a sum of at most a few thousand products,
+#: whose rounding errors grow like the square root of their number.
 NOISE = 2.0**-40
 #: If a singular value exceeds the noise by less than this factor, the condition is unclear.
 GAP = 1e3
@@ -46,11 +45,7 @@ def solutions(rows, kinds, clear=True):
 
 def _components(rows, kinds):
     """Yield (unknowns, equations) for each kind of component, with one row per component."""
-    there = rows != 0
-    if _is_one(there):
-        yield torch.arange(len(rows))[None], there.any(0).nonzero().T
-        return
-    mine, theirs = components(*there.nonzero(as_tuple=True), *rows.shape)
+    mine, theirs = components(*rows.nonzero(as_tuple=True), *rows.shape)
     alike = {}
     for unknowns, equations in zip(mine, theirs):
         make = (*(kinds[u] for u in unknowns), len(equations))
@@ -70,20 +65,10 @@ def components(row, column, rows, columns):
             break
         label = lower
     mine, theirs = {}, {}
-    for number, of in enumerate(label.tolist()):
-        mine.setdefault(of, []).append(number)
-    for number, of in enumerate(met.tolist()):
-        theirs.setdefault(of, []).append(number)
+    for found, labels in (mine, label), (theirs, met):
+        for number, of in enumerate(labels.tolist()):
+            found.setdefault(of, []).append(number)
     return list(mine.values()), [theirs.get(of, []) for of in mine]
-
-
-def _is_one(there):
-    """Whether a few steps from the first unknown show that all unknowns form one component."""
-    reached = torch.zeros(len(there), dtype=torch.bool)
-    reached[0] = True
-    for _ in range(3):
-        reached = there[:, there[reached].any(0)].any(1) | reached
-    return bool(reached.all())
 
 
 def _solved(unknowns, blocks, clear):
