@@ -100,7 +100,7 @@ def _clearest(model, call, training, weights, inject, seed, tables):
     """The clearest report from several points, as at one point a unit may be off for all inputs."""
     found: list[tuple[int, Audit]] = []
     for attempt in range(POINTS):
-        subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2)
+        subject = Subject(model, training, weights, inject, seed + attempt, halved=attempt % 2 == 1)
         try:
             check = Check(subject, call, tables)
             report = check.report()

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .nullity import CUT, MARGIN, demand_gap, gradients, svd
+from .nullity import CUT, demand_gap, jacobian, svd
 
-#: How many rows of the Jacobian are computed at a time.
-CHUNK = 128
+#: At most so many rows of the Jacobian are computed at one input.
+ROWS = 128
 #: A finite move is tried at no more than the first number of inputs, or the second with ``more``.
 TRIED, MANY = 2, 60
 #: A move is visible if it changes an output by more than this share of the largest output.
@@ -59,8 +59,7 @@ class Measurement:
 
     ``subject`` is a `Subject`, ``parameters`` is {name: tensor of the subject}, and ``calls``
     yields inputs without end, the given ones first.  A row is the gradient of a random mixture of
-    outputs at one input.  Rows are drawn until they outnumber the parameters by a quarter, and then
-    until another quarter leaves the rank unchanged.  Without ``ranks``, only finite moves are made.
+    outputs at one input.  Without ``ranks``, only finite moves are made.
     """
 
     def __init__(
@@ -71,52 +70,57 @@ class Measurement:
         ranks: bool = True,
     ):
         self.subject, self.calls, self.parameters = subject, iter(calls), parameters
-        self.size = sum(p.numel() for p in self.parameters.values())
         self.drawn, self.kept, self.stuck, self.heard = [], TRIED, True, {}
-        if not ranks:
+        if ranks:
+            self._measure(sum(p.numel() for p in parameters.values()))
+        else:
             with torch.no_grad():
                 for _ in range(TRIED):
                     self._at()
-            return
-        self.generator = torch.Generator().manual_seed(subject.seed)
-        rows = self._more(math.ceil((1 + MARGIN) * self.size))
-        while True:
-            self._decompose(rows)
-            more = self._more(math.ceil(MARGIN * self.size))
-            if not (more / self.units @ self.null.T).abs().gt(CUT * self.largest).any():
-                break
-            rows = torch.cat([rows, more])
 
-    def _decompose(self, rows):
-        """Find the null space of these rows, with a scale for the columns of each parameter.
+    def _measure(self, size):
+        generator = torch.Generator().manual_seed(self.subject.seed)
+
+        def mixed(_):
+            """Random mixtures of the outputs at the next inputs, so few that several are needed."""
+            outputs = self._at()
+            shape = min(ROWS, math.ceil(size / 2), len(outputs)), len(outputs)
+            drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
+            return (drawn / len(outputs) ** 0.5).to(outputs) @ outputs
+
+        for parameter in self.parameters.values():
+            parameter.requires_grad_()
+        try:
+            with DifferentiableStatistics():  # also in a backward pass, which may rerun a part
+                jacobian(mixed, lambda seed: (), self.parameters, rank=self._rank)
+        finally:
+            for parameter in self.parameters.values():
+                parameter.requires_grad_(False)
+
+    def _rank(self, found):
+        """Find the null space of a Jacobian, with a scale for the columns of each parameter.
 
         If outputs depend on a layer a million times less than on others, the layer's columns would
         count as zero.  So each parameter's longest column is scaled to length 1, unless rounding
         explains that length: up to n 2^-52 times the longest of n columns or the largest output.
         """
-        triangle = torch.linalg.qr(rows, mode="r").R
-        norms, noise, start = triangle.norm(dim=0), max(triangle.shape) * 2.0**-52, 0
+        norms = found.triangle.norm(dim=0)
         whole = max(norms.max().item(), self.drawn[0][1].abs().max().item())
-        self.units = torch.ones(self.size, dtype=torch.float64)
-        for name, parameter in self.parameters.items():
-            mine = slice(start, start := start + parameter.numel())
-            if (largest := norms[mine].max().item()) > noise * whole:
+        self.units = torch.ones(len(norms), dtype=torch.float64)
+        for name in self.parameters:
+            mine = found.columns(name)
+            if (largest := norms[mine].max().item()) > len(norms) * 2.0**-52 * whole:
                 self.units[mine], self.heard[name] = largest, largest / whole
-        _, self.values, right = svd(triangle / self.units)
+        _, self.values, right = svd(found.triangle / self.units)
         # the first value is below 1 only if no output depends on any parameter
         self.largest = max(self.values[0].item(), 1.0)
-        self.null = right[int((self.values > CUT * self.largest).sum()) :]
+        rank = int((self.values > CUT * self.largest).sum())
+        self.null = right[rank:]
+        return rank
 
     def outputs(self, call: tuple) -> torch.Tensor:
         """All outputs at these inputs, as one long vector."""
         return torch.cat([t.flatten() for t in self.subject.run(call)])
-
-    def _more(self, wanted):
-        """Further rows of the Jacobian; one input makes at most half as many as parameters."""
-        found: list[torch.Tensor] = []
-        while (left := wanted - sum(map(len, found))) > 0:
-            found += self._rows(min(left, math.ceil(self.size / 2)))
-        return torch.cat(found)
 
     def _at(self):
         """The outputs at the next inputs, or at the first ones if the model rejects the next.
@@ -134,27 +138,6 @@ class Measurement:
         if len(self.drawn) < self.kept:
             self.drawn.append((call, outputs.detach()))
         return outputs
-
-    def _rows(self, wanted):
-        """Blocks of at most ``wanted`` rows of the Jacobian at one input."""
-        parameters = self.parameters.values()
-        for parameter in parameters:
-            parameter.requires_grad_()
-        try:
-            with DifferentiableStatistics():  # also in a backward pass, which may rerun a part
-                outputs = self._at()
-                count = min(wanted, len(outputs))
-                if not outputs.requires_grad:  # the outputs depend on no parameter
-                    return [outputs.new_zeros(count, self.size)]
-                shapes = [(min(CHUNK, count - i), len(outputs)) for i in range(0, count, CHUNK)]
-                drawn = (
-                    torch.randn(s, generator=self.generator, dtype=torch.float64) for s in shapes
-                )
-                mixtures = ((d / len(outputs) ** 0.5).to(outputs) for d in drawn)
-                return [gradients(outputs, parameters, mixture) for mixture in mixtures]
-        finally:
-            for parameter in parameters:
-                parameter.requires_grad_(False)
 
     @functools.cached_property
     def sensitivity(self) -> float:

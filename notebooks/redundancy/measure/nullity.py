@@ -88,12 +88,16 @@ class Jacobian:
             name: torch.arange(start, start + shape.numel()).view(shape)
             for (name, shape), start in zip(shapes.items(), starts, strict=True)
         }
-        self.scale = self.values[0].item()
 
     @functools.cached_property
     def values(self) -> torch.Tensor:
         """The singular values of the triangle, the largest first."""
         return singular_values(self.triangle)
+
+    @property
+    def scale(self) -> float:
+        """The largest singular value."""
+        return self.values[0].item()
 
     def columns(self, *chosen: Any) -> torch.Tensor:
         """The column indices of the ``chosen`` parameters: names, or (name, index) pairs."""
@@ -128,14 +132,24 @@ class Jacobian:
         return svd(matrix)[2][found.rank :]
 
 
+def rank_of(found: Jacobian) -> int:
+    """How many singular values are above the threshold."""
+    return int((found.values > CUT * found.scale).sum())
+
+
 def jacobian(
-    function: Callable, draw: Callable, parameters: dict | None = None, chunk: int = 256
+    function: Callable,
+    draw: Callable,
+    parameters: dict | None = None,
+    chunk: int = 256,
+    rank: Callable[[Jacobian], int] = rank_of,
 ) -> Jacobian:
     """The `Jacobian` of a function with respect to its parameters, at enough random inputs.
 
     ``function`` is a module, or a callable ``f(parameters, *inputs)``.  ``draw(seed)`` makes a
     tuple of inputs; seeds 0, 1, … are used until further ones do not raise the rank.  By default,
-    ``parameters`` {name: float64 tensor} are the module's.  ``chunk`` rows are computed at a time.
+    ``parameters`` {name: float64 tensor} are the module's; those that require gradients are passed
+    on as they are.  ``chunk`` rows are computed at a time.
 
     Raises ValueError if a parameter is not float64 or if the drawn inputs produce no output.
     """
@@ -149,7 +163,8 @@ def jacobian(
                 f"the parameter {name!r} is {value.dtype}: a rank needs float64, so call "
                 ".double() on the module first"
             )
-    parameters = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    parameters = {name: value if value.requires_grad else value.detach().requires_grad_()
+                  for name, value in parameters.items()}  # fmt: skip
     size, inputs = sum(value.numel() for value in parameters.values()), map(draw, count())
 
     def folded(triangle, wanted):
@@ -165,8 +180,8 @@ def jacobian(
     nothing = next(iter(parameters.values())).new_empty(0, size)
     shapes = {name: value.shape for name, value in parameters.items()}
     found, before = Jacobian(folded(nothing, math.ceil((1 + MARGIN) * size)), shapes), None
-    while (rank := int((found.values > CUT * found.scale).sum())) != before:
-        before = rank
+    while (now := rank(found)) != before:
+        before = now
         found = Jacobian(folded(found.triangle, math.ceil(MARGIN * size)), shapes)
     return found
 
@@ -242,6 +257,8 @@ def gradients(outputs: torch.Tensor, parameters: Iterable, mixtures: torch.Tenso
     They are computed one by one if an operation has no batched derivative.
     """
     parameters = list(parameters)
+    if not outputs.requires_grad:  # they depend on no parameter
+        return outputs.new_zeros(len(mixtures), sum(p.numel() for p in parameters))
 
     def gradient(mixture, **how):
         found = torch.autograd.grad(
