@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -50,11 +51,13 @@ def as_call(model: Any, inputs: Any) -> tuple[tuple, dict]:
 
 def in_float64(call: tuple) -> tuple:
     """The inputs, with floating-point tensors in float64 and weights that again sum to one."""
-    return tree_map(lambda x: _doubled(x.detach()) if _is_numbers(x) else x, fresh(call))
+    return tree_map(_doubled, fresh(call))
 
 
 def _doubled(value):
-    value = value.double()
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    value = value.detach().double()
     return value / value.sum(-1, keepdim=True) if _are_weights(value) else value
 
 
@@ -100,10 +103,6 @@ def tensors(outputs: Any) -> list[torch.Tensor]:
         library = type(outputs).__module__.startswith("transformers.")
         inside = () if library else getattr(outputs, "__dict__", {}).values()
     return [tensor for value in inside for tensor in tensors(value)]
-
-
-def _is_numbers(value):
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def first_line(problem):
@@ -152,14 +151,16 @@ def variations(model: Any, call: tuple, seed: int = 0) -> Iterator[tuple]:
     positional, named = call
     yield call
     for i in itertools.count(seed + 1):
-        generator = torch.Generator().manual_seed(i)
+        vary = functools.partial(
+            _varied, generator=torch.Generator().manual_seed(i), words=words, places=places
+        )
         yield (
-            tuple(_varied("", value, generator, words, places) for value in positional),
-            {name: _varied(name, value, generator, words, places) for name, value in named.items()},
+            tuple(vary("", value) for value in positional),
+            {n: vary(n, v) for n, v in named.items()},
         )
 
 
-def is_kept(name, value):
+def _is_kept(name, value):
     """Whether an input stays as given: it is a mask, weights, or integers that are not tokens."""
     if "mask" in name or not value.is_floating_point():
         words = value.dtype == torch.long and (name.endswith("input_ids") or not name)
@@ -170,14 +171,14 @@ def is_kept(name, value):
 
 def kept(call: tuple) -> list[str]:
     """The names of tensors that stay as given; "input 1" is the first positional one."""
-    tensor = lambda x: isinstance(x, torch.Tensor)
-    placed = [f"input {i}" for i, x in enumerate(call[0], 1) if tensor(x) and is_kept("", x)]
-    return placed + [n for n, x in call[1].items() if tensor(x) and is_kept(n, x)]
+    inputs = [(f"input {i}", "", x) for i, x in enumerate(call[0], 1)]
+    inputs += [(name, name, x) for name, x in call[1].items()]
+    return [said for said, name, x in inputs if isinstance(x, torch.Tensor) and _is_kept(name, x)]
 
 
 def _varied(name, value, generator, words, places):
     """Other numbers or tokens of the same shape; masks and image positions stay as they are."""
-    if not isinstance(value, torch.Tensor) or is_kept(name, value):
+    if not isinstance(value, torch.Tensor) or _is_kept(name, value):
         return value
     if value.is_floating_point():
         return torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value)

@@ -92,7 +92,7 @@ def pooled(run, call):
 
 
 def _two(call):
-    """The shifts of the first two arguments, either of which may be a number, at the result's shape."""
+    """The shifts of the first two arguments, spread to the result's shape."""
     return [spread(call.shift(a), call.outs[0].shape) for a in call.args[:2]]
 
 
