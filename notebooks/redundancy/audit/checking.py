@@ -37,7 +37,6 @@ class Check:
 
     def __init__(self, subject, call, tables=False):
         self.subject, self.call, self.known, self.tables = subject, call, {}, tables
-        self.doubts = []  # conditions that rounding leaves unclear
         with exactly() as patch:
             self.uses = subject.uses(call)
             names = [*self.uses.added, *(self.uses.tables if tables else ())]
@@ -58,7 +57,6 @@ class Check:
             runs = (lambda call=call: self.subject.run(call) for call in self._calls())
             self.run = follow(runs, self.parameters)
         self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
-        self.doubts = self.run.doubts
 
     def _measure(self):
         self.measured = self.flat = self.refused = None

@@ -151,11 +151,10 @@ def with_every_bias_random(model: nn.Module, seed: int = 0) -> nn.Module:
     return model
 
 
-def with_every_weight_random(model: nn.Module, seed: int = 0, size: float = 1.0) -> nn.Module:
-    """Replace every matrix of the model, in place, by ``size`` times random numbers; return it.
+def with_every_weight_random(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Replace every matrix of the model, in place, by Gaussian numbers of variance 1 / fan-in.
 
-    The numbers are Gaussian, of variance 1 / fan-in.  New models have small weights, so their scores
-    are close to zero and softmax is nearly uniform; a ``size`` below 1 makes it less saturated.
+    New models have small weights, so their scores are close to zero and softmax is nearly uniform.
     """
     generator = torch.Generator().manual_seed(seed + 1)
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
@@ -166,7 +165,7 @@ def with_every_weight_random(model: nn.Module, seed: int = 0, size: float = 1.0)
                 fan_in = parameter.shape[0] if id(parameter) in transposed else parameter[0].numel()
                 alone = id(parameter) in embeddings or parameter.shape[0] == 1
                 scale = 1.0 if alone else fan_in**-0.5
-                parameter.copy_(size * (scale * _normal(parameter, generator)))
+                parameter.copy_(scale * _normal(parameter, generator))
     return model
 
 

@@ -67,11 +67,10 @@ def seeded(seed):
 class Subject:
     """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
-    ``weights`` says whether the matrices are random as well, and ``halved`` whether they are half as
-    large.  ``inject`` adds a bias to every linear map and convolution that has none; ``injected``
-    names these biases.  ``tensors`` holds the parameters by name, each tied one once, and in
-    evaluation the running means.  With ``own``, every number and every module's mode stays as given;
-    ``known`` is passed to `float64_copy`.
+    ``weights`` says whether the matrices are random as well.  ``inject`` adds a bias to every
+    linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` holds
+    the parameters by name, each tied one once, and in evaluation the running means.  With ``own``,
+    every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class Subject:
         weights: bool = True,
         inject: bool = False,
         seed: int = 0,
-        halved: bool = False,
         own: bool = False,
         known: dict | None = None,
     ):
@@ -92,7 +90,7 @@ class Subject:
             for mine, given in zip(self.model.modules(), model.modules(), strict=True):
                 mine.training = given.training
         if weights and not own:
-            with_every_weight_random(self.model, seed, 0.5 if halved else 1.0)
+            with_every_weight_random(self.model, seed)
         if not own:
             with_every_bias_random(self.model, seed)
         self.renew()
