@@ -220,20 +220,16 @@ class Uses(Watching):
         """If softmax receives scores, record an attention layer, with the result as its weights."""
         kind, *product = self.kinds.get(args[0], ("",))
         last = args[1] in (-1, args[0].dim() - 1)
-        if kind == "mapped":  # these are scores of learned queries if softmax runs over tokens
-            tokens = product.pop(0) == last and not self._features(args[0], args[1])
-            kind = "scores" if tokens else ""
+        if kind == "mapped":  # scores of learned queries, unless softmax runs over features
+            images = self.images.get(args[0], {}).values()  # a bias differs from feature to feature
+            alike = (bool((i == i.narrow(args[1], 0, 1)).all()) for i in images)
+            kind = "scores" if product.pop(0) == last and all(alike) else ""
         if kind == "scores":
             *images, width, peak = product
             self.layers.append(Layer(width, peak, {}))
             for part, image in zip(("query", "key") if last else ("key", "query"), images):
                 self._name(part, -1, image)
             self.kinds[out] = ("weights", len(self.layers) - 1)
-
-    def _features(self, tensor, axis):
-        """Whether an axis is that of the features, along which the numbers of a bias differ."""
-        images = self.images.get(tensor, {}).values()
-        return any(not (i == i.narrow(axis, 0, 1)).all() for i in images)
 
     def _product(self, name, args, out):
         one, other = factors = factors_of(name, args)
