@@ -35,7 +35,6 @@ def audit(
     weights: str = "random",
     seed: int = 0,
     training: bool = False,
-    tables: bool = False,
 ) -> Audit:
     """Predict and measure which added parameters of a model are redundant; return an `Audit`.
 
@@ -46,8 +45,7 @@ def audit(
     and ``inputs``, do not count there.  ``inputs`` is a dict, a tuple or a tensor; by default,
     suitable inputs are drawn.
     ``training`` selects training mode, with BatchNorm's batch statistics and with dropout.
-    ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too;
-    ``tables`` audits added parameters that differ from token to token, such as positions.
+    ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
     that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
     Both add random numbers to biases, gains and sinks, so that none keeps a value such as 0 or 1;
@@ -79,7 +77,7 @@ def audit(
         call = as_call(model, inputs)
         demand_runs(model, call)
         subject = Subject(model, training, weights == "random", inject, seed)
-        report = Check(subject, in_float64(call), tables).report()
+        report = Check(subject, in_float64(call)).report()
     if small is None or not small.changes:
         return report
     return replace(report, shrunk=small.changes, notes=(*report.notes, small.account()))

@@ -35,15 +35,14 @@ LARGE = 2500
 class Check:
     """Compares prediction and measurement for a `Subject` that is run with the given inputs."""
 
-    def __init__(self, subject, call, tables=False):
-        self.subject, self.call, self.known, self.tables = subject, call, {}, tables
+    def __init__(self, subject, call):
+        self.subject, self.call, self.known = subject, call, {}
         with exactly() as patch:
             self.uses = subject.uses(call)
-            names = [*self.uses.added, *(self.uses.tables if tables else ())]
-            self.parameters = {n: subject.tensors[n] for n in names}
+            self.parameters = {n: subject.tensors[n] for n in self.uses.added}
             self.large = sum(p.numel() for p in self.parameters.values()) > LARGE
             self.rows = []
-            if names:
+            if self.parameters:
                 self._predict()
                 self._measure()
                 self.rows = [self._row(*one) for one in self._questions()]
@@ -212,6 +211,6 @@ class Check:
         if self.uses.bent:
             named = listed(list(self.uses.bent)[:3])
             yield f"left out, because they are changed before they are used: {named}"
-        if self.uses.tables and not self.tables:
+        if self.uses.tables:
             named = ", ".join(list(self.uses.tables)[:3])
-            yield f"left out, because they differ from token to token: {named} (tables=True includes them)"
+            yield f"left out, because they differ from token to token: {named}"
