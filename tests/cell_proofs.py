@@ -1,10 +1,8 @@
-"""Find what the cells of the notebooks prove without torch, and time each proved line."""
+"""Find what the cells of the notebooks prove without torch."""
 
 import contextlib
 import io
 import json
-import time
-from typing import NamedTuple
 from unittest import mock
 
 from derivation import Derivation
@@ -21,39 +19,31 @@ def proof_cells():
             yield path.stem, cell
 
 
-class Line(NamedTuple):
-    """A proved line of a derivation; ``before`` is the expression in the line above."""
-
-    derivation: object
-    before: object
-    claim: object
-    reasons: tuple
-    seconds: float  # of CPU time
-
-
 def proved_by(cell):
-    """The theorems and Lines that a cell proves; every derivation starts with empty caches."""
+    """(theorems, lines) that a cell proves; every derivation starts with empty caches.
+
+    A line is (the expression before, the claim, the reasons, the name of the derivation).
+    """
     theorems, lines = [], []
     check, make = Derivation.by, proofs._theorem
 
     def by(self, claim, *reasons, note=""):
         if len(self.lines) == 1:
             proofs.forget()
-        before, start = self.lines[-1][0], time.process_time()
-        result = check(self, claim, *reasons, note=note)
-        lines.append(Line(self, before, claim, reasons, time.process_time() - start))
+        before, result = self.lines[-1][0], check(self, claim, *reasons, note=note)
+        lines.append((before, claim, reasons, self.name))
         return result
 
     def made(*parts):
         theorems.append(make(*parts))
         return theorems[-1]
 
-    source = f"{cell.prelude}\n{cell.source}"
     with (
         mock.patch.object(proofs, "torch_is_here", lambda: False),
         mock.patch.object(Derivation, "by", by),
         mock.patch.object(proofs, "_theorem", made),
         contextlib.redirect_stdout(io.StringIO()),
     ):
+        source = f"{cell.prelude}\n{cell.source}"
         exec(compile(source, "<cell>", "exec"), {"__name__": "__cell__", "display": print})
     return theorems, lines

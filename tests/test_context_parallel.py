@@ -19,15 +19,17 @@ FIRST = SimpleNamespace(rank=0, size=2)
 RUNS = contiguous(16, 2)
 
 
-@pytest.mark.parametrize(
-    ("last", "keys", "words"),
-    [
-        (torch.cat([RUNS[1], RUNS[0][:1]]), 8, "position 0 is on 2 ranks"),
-        (RUNS[1] + 1, 8, "position 8 is on 0 ranks"),
-        (RUNS[1], 16, "given 16 keys for its 8 positions"),
-    ],
-)
-def test_misplaced_keys_are_refused(last, keys, words):
+#: {words of the refusal: (the positions on the last rank, the number of keys on the first)}
+MISPLACED = {
+    "position 0 is on 2 ranks": (torch.cat([RUNS[1], RUNS[0][:1]]), 8),
+    "position 8 is on 0 ranks": (RUNS[1] + 1, 8),
+    "given 16 keys for its 8 positions": (RUNS[1], 16),
+}
+
+
+@pytest.mark.parametrize("words", MISPLACED)
+def test_misplaced_keys_are_refused(words):
+    last, keys = MISPLACED[words]
     q, k = normal(8, 4), normal(keys, 4)
     with pytest.raises(ValueError, match=words):
         ring(FIRST, q, k, k, [RUNS[0], last])
@@ -41,9 +43,8 @@ def test_sending_a_tensor_that_requires_gradients_is_refused():
 
 
 def test_a_start_without_torchrun_prints_the_command():
-    run = subprocess.run(
-        [sys.executable, context_parallel.__file__], capture_output=True, text=True
-    )
+    command = [sys.executable, context_parallel.__file__]
+    run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 2 and "start it with torchrun: torchrun --nproc" in run.stderr
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 from derivation import *
-from derivation.language import operations, vocabulary
 from derivation.printing.styles import Text
 
 n, m, d, k, h, t = sizes("n m d k h t")
@@ -16,26 +15,12 @@ a, b = head("a", h), head("b", h)
 R = random_matrix("R", n, n, 1)
 
 
-def book_word(*parts, **more):
-    """Make a word with options that only the book's vocabulary, and no reader, may use."""
-    operations._complete.clear()
-    try:
-        return vocabulary.word(*parts, **more)
-    finally:
-        operations.complete()
-
-
 def line(before, claim, *reasons):
     return Derivation("T", before).by(claim, *reasons)
 
 
 def theorem(before, claim, *reasons):
     return line(before, claim, *reasons).qed()
-
-
-def shift_invariance():
-    e = matrix("e", m)
-    return theorem(softmax(S + e @ one.T), softmax(S), unfold(softmax), EXP_OF_SUM)
 
 
 def table(entry, rows=n, columns=n):

@@ -1,4 +1,4 @@
-"""Normal forms of single terms; `test_fuzz` tests normal forms on random lines."""
+"""Normal forms of single terms, sums and slopes; `test_fuzz` tests them on random lines."""
 
 import numbers
 from fractions import Fraction
@@ -8,6 +8,10 @@ from derivation.kernel import normal, sorts
 from derivation.kernel.normal import Normal
 from kernel_letters import *
 from shared_letters import refuse
+
+differ = lambda lhs, rhs, *letters, **more: pytest.raises(
+    rules.Differ, equal, lhs, rhs, *letters, **more
+)
 
 
 def test_an_outer_bound_variable_stays_bound():
@@ -21,14 +25,12 @@ def test_an_outer_bound_variable_stays_bound():
 def test_a_number_is_made_of_pythons_own():
     """The kernel converts numerators and denominators, which Fraction keeps as they are, to int."""
     odd = type("Odd", (int,), {"__bool__": lambda self: False})
-
-    class Rational:
-        def __init__(self, *parts):
-            self.numerator, self.denominator = parts
-
-    numbers.Rational.register(Rational)
-    for parts in ((odd(1), 1), (1, odd(1)), (1.0, 1), (-1, -1), (2, 2)):
-        made_of_it = Term("num", Fraction(Rational(*parts)))
+    rational = type("Rational", (), {})
+    numbers.Rational.register(rational)
+    for above, below in ((odd(1), 1), (1, odd(1)), (1.0, 1), (-1, -1), (2, 2)):
+        imitation = rational()
+        imitation.numerator, imitation.denominator = above, below
+        made_of_it = Term("num", Fraction(imitation))
         assert made_of_it == ONE and made_of_it.key == ONE.key and made_of_it.args[0]
         assert {type(n) for n in made_of_it.args[0].as_integer_ratio()} == {int}
 
@@ -45,14 +47,16 @@ def test_a_definition_written_out_under_a_binder_is_the_same():
 
 
 e, squared, A_k, size = exp_(x), power(y, 2), app(A, k), Term("size", n)
-inverse_cube = inv(power(x, 3))
 SIGNS = {
-    sorts.ABOVE_ZERO: [e, power(e, 2), inv(power(e, 3)), add(ONE, e), mul(e, p), add(e, squared), inv(e),
-          mul(size, e), summed(exp_(A_k)), cut_at(i)],
-    sorts.AT_LEAST_ZERO: [squared, mul(x, x), mul(e, squared), add(squared, power(x, 4)), summed(power(A_k, 2)),
-          cut_at(moved(k))],
-    sorts.UNKNOWN: [x, minus(e), add(e, num(-1)), power(x, 3), mul(x, x, x), inverse_cube, mul(x, y),
-           add(ONE, x), mul(z, e), inv(x), summed(A_k)],
+    sorts.ABOVE_ZERO: [
+        e, power(e, 2), inv(power(e, 3)), add(ONE, e), mul(e, p), add(e, squared), inv(e),
+        mul(size, e), summed(exp_(A_k)), cut_at(i)],
+    sorts.AT_LEAST_ZERO: [
+        squared, mul(x, x), mul(e, squared), add(squared, power(x, 4)), summed(power(A_k, 2)),
+        cut_at(moved(k))],
+    sorts.UNKNOWN: [
+        x, minus(e), add(e, num(-1)), power(x, 3), mul(x, x, x), inv(power(x, 3)), mul(x, y),
+        add(ONE, x), mul(z, e), inv(x), summed(A_k)],
 }  # fmt: skip
 
 
@@ -67,8 +71,7 @@ def test_half_of_an_exponent():
     below, laws = inv(add(ONE, half)), [normal.EXP]
     assert Normal().canonical(half) == exp_(mul(num(Fraction(1, 2)), x))
     assert equal(add(below, mul(half, below)), ONE, laws=laws)
-    with pytest.raises(rules.Differ):
-        equal(mul(half, below), below, laws=laws)
+    differ(mul(half, below), below, laws=laws)
 
 
 def test_a_normal_form_cannot_be_modified():
@@ -82,3 +85,54 @@ def test_a_step_of_the_kernel_has_a_size_limit():
     first, second = power(add(x, y), 9), power(add(x, minus(y)), 9)
     refuse(lambda: rules.by_normal_form(made(first), made(second), most=20), "split it")
     assert rules.by_normal_form(made(first), made(power(add(y, x), 9)), most=20), "they are alike"
+
+
+# ── Sums, positions and slopes ───────────────────────────────────────────────────────────────
+
+
+def test_counting_applies_only_to_a_constant_bound():
+    assert equal(cut_at(i), Term("place", i), laws=["counting"])
+    turned = Normal((), ["counting"]).poly(cut_at(moved(k)))
+    assert not any("#" in letter.args[0] for m in turned for a, _ in m for letter in a.letters)
+
+
+def test_blocks_carried_by_one_permutation_do_not_meet():
+    turned = letter("π", fun(pos(n_and(n)), kind="perm", result=pos(n_and(n))))
+    first, second = (moved(Term(side, n, i), -1, turned) for side in ("inl", "inr"))
+    assert equal(Term("delta", first, second), ZERO, i)
+
+
+def test_a_position_in_a_block_is_compared_with_any_other():
+    at, first = letter("at", pos(n_and(m))), Term("inl", m, i)
+    for one, other in ((first, at), (at, first)):
+        for op, value in (("le", ONE), ("le", ZERO), ("delta", ZERO)):
+            differ(Term(op, one, other), value)
+
+
+def test_a_delta_changes_no_variance_of_a_draw_and_no_free_denominator():
+    variance, mask_of = letter("u", fun(pos(n), kind="mask")), letter("b", fun(NUM, kind="mask"))
+    D, here = draw("D", app(variance, j), (pos(n),)), Term("delta", i, j)
+    masked = mean(mul(here, app(mask_of, app(D, k))), D)
+    differ(power(masked, 2), masked)
+    differ(power(masked, 2), masked, i, j, k)
+    q = mul(here, inv(power(app(flag, j), 2)))
+    differ(root(add(q, y)), root(add(q, mul(y, app(flag, i)))))
+
+
+def test_a_delta_between_two_summed_positions_has_one_form():
+    """The form must not depend on which position the delta fixes, nor on the positions' names."""
+    forms = set()
+    for _ in range(3):
+        q, r = fresh(pos(n)), fresh(pos(n))
+        body = mul(Term("delta", q, moved(r)), app(A, q), power(app(A, r), 2))
+        forms |= {Normal().canonical(total_(abstract(order, body))) for order in ((q, r), (r, q))}
+    assert len(forms) == 1
+
+
+def test_a_slope_goes_into_blocks_and_through_functions():
+    s, at = letter("s", NUM), letter("p", pos(n_and(n)))
+    blocks = lambda first, second: Term("case", at, made(first, k), made(second, k))
+    into = slope(blocks(mul(s, app(A, k)), ONE), s, ZERO)
+    assert equal(into, blocks(app(A, k), ZERO), at)
+    through, f_0 = slope(app(g, mul(num(2), s)), s, ZERO), slope(app(g, x), x, ZERO)
+    assert equal(through, mul(num(2), f_0))

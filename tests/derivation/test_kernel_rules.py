@@ -21,7 +21,7 @@ KERNEL = Path(rules.__file__).parent
 R, other, Q = draw(), draw(variance=num(4)), draw("Q", axes=())
 entry = app(R, ONLY)
 plain, wild = made(entry, R), mean(exp_(entry), R)
-by_y, by_z = mul(x, quotient(y)), mul(x, quotient(z))
+by_y, by_z, x_y = mul(x, quotient(y)), mul(x, quotient(z)), add(x, y)
 over_itself, over_x = word_of("w", quotient(x), x), word_of("v", inv(x), x)
 chained, kink = slope(app(g, y), y, x), made(root(power(y, 2)), y)
 
@@ -60,10 +60,9 @@ def size_and_position(value):
     return rules.instance(theorem, {at_size: made(value, n)})
 
 
-def slope_of_slope(along, inner, at_first, at_last):
+def slope_of_slope(inner, at_first, at_last):
     """The equation of a second slope with itself; its conditions exclude the kink of relu."""
-    r, s = along
-    return same(slope(slope(inner, r, at_first), s, at_last))
+    return same(slope(slope(inner, x, at_first), y, at_last))
 
 
 #: {title: (function that proves a theorem, the relations in its conditions)}
@@ -82,7 +81,6 @@ CONDITIONS = {
     "words that are read once": (
         lambda: equal(app(over_itself, x), ONE, words=iter([over_itself])), ["≠ 0"]),
     "a size and its position": (lambda: size_and_position(num(-2)), ["≠ 0"]),
-    "a mean of a draw": (lambda: linear(plain, plain), []),
     "a mean of a sum": (lambda: linear(plain, made(exp_(entry), R)), [EXISTS, EXISTS]),
     "a mean of 0": (lambda: rules.instance(scaled(x), {x: ZERO}), []),
     "a mean in a side": (lambda: equal(add(wild, minus(wild)), ZERO), [EXISTS]),
@@ -92,12 +90,10 @@ CONDITIONS = {
         lambda: equal(of_variance(power(inv(y), 2)), ZERO, laws=[MOMENTS]), ["≠ 0"]),
     "a smooth letter at a kink": (
         lambda: rules.instance(same(chained), {g: kink}), ["≠ 0", "≠ 0"]),
-    "the inner scalar at a kink": (
-        lambda: slope_of_slope((x, y), mul(x, relu(y)), ZERO, z), ["≠ 0"]),
-    "the outer scalar at a kink": (
-        lambda: slope_of_slope((x, y), mul(y, relu(x)), z, ZERO), ["≠ 0"]),
+    "the inner scalar at a kink": (lambda: slope_of_slope(mul(x, relu(y)), ZERO, z), ["≠ 0"]),
+    "the outer scalar at a kink": (lambda: slope_of_slope(mul(y, relu(x)), z, ZERO), ["≠ 0"]),
     "where an inner slope is taken, at a kink": (
-        lambda: slope_of_slope((x, y), mul(x, p), relu(y), z), ["≠ 0"]),
+        lambda: slope_of_slope(mul(x, p), relu(y), z), ["≠ 0"]),
     "a word that divides, in a mean": (
         lambda: in_a_mean(lambda q: mul(add(mul(y, app(over_x, y)), num(-1)), exp_(power(q, 4)))),
         ["≠ 0"]),
@@ -110,14 +106,18 @@ def test_a_theorem_has_the_conditions_it_needs(name):
     assert needs(prove()) == expected
 
 
-varying, x_y = draw("D", app(flag, i), (pos(n),)), add(x, y)
-both, l = letter("at", pos(n_and(m))), letter("l", pos(m))
+varying, both, l = (
+    draw("D", app(flag, i), (pos(n),)),
+    letter("at", pos(n_and(m))),
+    letter("l", pos(m)),
+)
 of_n, of_m = made(app(A, i), i), made(ONE, l)
 numbers_moved, nameless = letter("r", fun(NUM, kind="perm")), Term("FUN", "perm", pos(n), pos(n))
-free_law = Term("word", "f", Term("abs", ONE, R.args[1]))
 double, triple = (word_of("g", mul(num(q), x), x) for q in (2, 3))
 named = lambda name, sort=NUM: Term("let", name, sort)
 assumes = lambda lhs, rhs=ONE: lambda: assumed(lhs, rhs)
+#: An imitation of a theorem, x = y, that no rule has made.
+forged = SimpleNamespace(lhs=made(x), rhs=made(y), conditions=frozenset(), hypotheses=frozenset())
 
 
 def checked(*terms):
@@ -132,11 +132,6 @@ def at(theorem, letter, value):
 def stays_free():
     square = slope(mul(app(g, y), app(g, y)), y, x)
     return equal(square, mul(num(2), app(g, x), chained), g)
-
-
-def forged():
-    """An imitation of a theorem, x = y, that no rule has made."""
-    return SimpleNamespace(lhs=made(x), rhs=made(y), conditions=frozenset(), hypotheses=frozenset())
 
 
 def positive_context():
@@ -168,7 +163,8 @@ test_it_is_refused = refused({
     "never holds": {
         "a divisor of 0": at(over_y, y, ZERO),
         "what cancels, at 1/0": at(cancelled, x, inv(ZERO)),
-        "a root that vanishes": lambda: same(inv(add(root(power(inv(x_y), 2)), minus(root(inv(power(x_y, 2))))))),
+        "a root that vanishes": lambda: same(
+            inv(add(root(power(inv(x_y), 2)), minus(root(inv(power(x_y, 2))))))),
     },
     "a smooth function stays free": stays_free,
     "too large": lambda: same(inv(power(power(num(2), 9999), 9999))),
@@ -186,9 +182,9 @@ test_it_is_refused = refused({
     "a draw may occur only inside a mean": {
         "and nothing is assumed of it": assumes(entry, mul(num(2), entry)),
         "and stands in no side": lambda: same(entry),
-        "even if its variance depends on an index": lambda: equal(quotient(app(varying, i)), ONE, i, varying),
+        "of any variance": lambda: equal(quotient(app(varying, i)), ONE, i, varying),
     },
-    "hides R_law": lambda: sorts.check(app(free_law, ONE)),
+    "hides R_law": checked(app(Term("word", "f", Term("abs", ONE, R.args[1])), ONE)),
     "a draw has a law": {str(no): lambda no=no: same(of_law(no)) for no in (x, n, ONE)},
     "a variance": checked(of_variance(num(-1)), of_variance(x)),
     # sorts
@@ -222,21 +218,20 @@ test_it_is_refused = refused({
         "another side": lambda: setattr(same(x), "rhs", made(y)),
         "without conditions": lambda: delattr(same(x), "conditions"),
     },
-    "no term is made of 'add'": lambda: add(x, type("Mine", (Term,), {"__slots__": ()})("add", x)),
     "no term is made of": {
+        "a subclass": lambda: add(x, type("Mine", (Term,), {"__slots__": ()})("add", x)),
         "two sorts": lambda: Term("let", "x", NUM, POSITIVE),
         "a float": lambda: Term("num", 0.5),
         "a boolean": lambda: Term("lit", True),
     },
-    "not an exact number": lambda: num(0.5),
     "not a theorem": {
-        "chain": lambda: rules.chain(same(x), forged()),
-        "reverse": lambda: rules.reverse(forged()),
-        "instance": lambda: rules.instance(forged(), {}),
-        "congruence": lambda: rules.congruence(forged(), made(app(hole)), hole),
-        "for_every": lambda: rules.for_every(forged(), []),
-        "discharge": lambda: rules.discharge(assumed(x, y), forged()),
-        "induction": lambda: rules.induction(forged(), assumed(x, Term("size", n)), n),
+        "chain": lambda: rules.chain(same(x), forged),
+        "reverse": lambda: rules.reverse(forged),
+        "instance": lambda: rules.instance(forged, {}),
+        "congruence": lambda: rules.congruence(forged, made(app(hole)), hole),
+        "for_every": lambda: rules.for_every(forged, []),
+        "discharge": lambda: rules.discharge(assumed(x, y), forged),
+        "induction": lambda: rules.induction(forged, assumed(x, Term("size", n)), n),
     },
     "A is of that size": lambda: rules.induction(
         same(x), assumed(total_(made(app(A, k), k)), Term("size", n)), n),
@@ -285,9 +280,8 @@ n_1 = n_and(UNIT)
 
 
 def test_an_induction():
-    ones = letter("l", pos(n_1))
     P = lambda size, k: (total_(made(ONE, k)), Term("size", size))
-    at_n, after = P(n, k), P(n_1, ones)
+    at_n, after = P(n, k), P(n_1, letter("l", pos(n_1)))
     base, claim = equal(*P(UNIT, letter("l", pos(UNIT)))), rules.given(*map(made, at_n))
     one_more = made(add(app(hole), ONE))
 
@@ -356,18 +350,13 @@ def test_a_law_is_a_letter_and_a_variance_is_any_number():
 def test_letters_are_read_once():
     """Read twice, a changing iterable could make the rule generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])
-
-    class Changing:
-        def __iter__(self):
-            return iter(next(reads))
-
-    assert rules.for_every(assumed(x, ZERO), Changing()).lhs == made(x, y)
+    changing = type("Changing", (), {"__iter__": lambda self: iter(next(reads))})
+    assert rules.for_every(assumed(x, ZERO), changing()).lhs == made(x, y)
 
 
 def test_a_refusal_leaves_no_theorem_in_the_traceback():
-    one, other = letter("a", NUM), letter("a", POSITIVE)
     with pytest.raises(ProofError, match="two things called a") as refused:
-        same(add(one, other))
+        same(add(letter("a", NUM), letter("a", POSITIVE)))
     frames = [entry.frame.f_locals for entry in refused.traceback]
     assert not any(isinstance(v, rules.Proved) for local in frames[1:] for v in local.values())
 
@@ -382,13 +371,11 @@ def test_the_kernel_has_at_most_a_thousand_lines():
     assert reading.lines_of_code(counted) == 4
 
 
-def test_the_kernel_imports_nothing_else_of_the_project():
-    allowed = sys.stdlib_module_names | {"sympy"}
+def test_the_kernel_imports_only_itself_pythons_library_and_sympy():
+    allowed = sys.stdlib_module_names | {"sympy"} | {path.stem for path in KERNEL.glob("*.py")}
     for path in KERNEL.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                assert node.level == 1 and (KERNEL / f"{node.module}.py").exists(), path.name
-            elif isinstance(node, ast.ImportFrom):
-                assert node.module.split(".")[0] in allowed, path.name
+            if isinstance(node, ast.ImportFrom):
+                assert node.level < 2 and node.module.split(".")[0] in allowed, path.name
             elif isinstance(node, ast.Import):
                 assert {a.name for a in node.names} <= sys.stdlib_module_names, path.name

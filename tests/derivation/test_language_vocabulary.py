@@ -28,7 +28,6 @@ def normed(x, dim, eps):
 CASES = {
     "matmul": (X @ A, lambda t: t["X"].matmul(t["A"])),
     "add": (X + Y, lambda t: torch.add(t["X"], t["Y"])),
-    "scale": (-3 * X, lambda t: torch.mul(t["X"], -3)),
     "scalar": (c * X, lambda t: torch.mul(t["X"], t["c"])),
     "transpose": (X.T, lambda t: t["X"].transpose(0, 1)),
     "hadamard": (X * Y, lambda t: torch.mul(t["X"], t["Y"])),
@@ -65,9 +64,10 @@ CASES = {
     "prefix of a sequence": (z.prefix(n), lambda t: t["z"][: len(t["X"])]),
     "derivative": (derivative(exp(X + s * Y), s),
                    lambda t: torch.autograd.functional.jvp(torch.exp, t["X"], t["Y"])[1]),
-    "second moment": (expectation(draw @ draw.T), lambda t: torch.full((1, 1), 18.0, dtype=torch.float64)),
     "index form of permuted rows": (
         tabulate(lambda i, j: entry_of(P @ X, i, j), n, d), lambda t: t["X"].index_select(0, t["Π"])),
+    "second moment": (
+        expectation(draw @ draw.T), lambda t: torch.full((1, 1), 18.0, dtype=torch.float64)),
     "index form": (
         tabulate(lambda i, j: total(lambda l: entry_of(X, i, l) * entry_of(A, l, j), d), n, n),
         lambda t: torch.einsum("ik,kj->ij", t["X"], t["A"])),

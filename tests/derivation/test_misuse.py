@@ -7,8 +7,9 @@ import pytest
 import sympy as sp
 from shared_letters import *
 
-z, W, V = sequence("z"), Heads("W", h, k, d), matrix("V", m, n)
+z, V = sequence("z"), matrix("V", m, n)
 PROOF = Derivation("T", A + A).by(2 * A)
+kind, family = type(A), R.params[0].func
 
 
 def nested(times, of, x=A):
@@ -17,134 +18,69 @@ def nested(times, of, x=A):
     return x
 
 
-kind, family = type(A), R.params[0].func
-
-
-class Two(int):
-    """A whole number that claims to be a different rational number."""
-
-    is_Rational, p, q = True, 3, 1
-    is_Add = is_Symbol = is_Mul = is_Pow = False
-
-
-class OfAnother:
-    """An imitation letter with the name "z" and the term of another letter."""
-
-    name, kind, size, sizes = "z", "sequence", n, (sp.S.Naturals, n)
-
-    def __init__(self, other):
-        self.term = other.term
-
-    def atoms(self, kind):
-        return set()
-
-
 def shown_as_b(x):
     """The expression with its operation replaced by an operation that prints as B."""
     other = dataclasses.replace(x.operation, show=lambda x, style, show: ("B", 9))
     return kind(other, x.args, x.params, x.axes)
 
 
-def a_number_without_its_letters(i, j):
-    entry = entry_of(A, i, j)
-    return type(entry)(entry.term)
-
-
 test_a_mistake_is_answered_in_a_sentence = refused({
-    "expectation needs an expression": lambda: expectation(3),
     "+ needs an expression of the book, not 1": lambda: A + 1,
     "'x' is not a scalar": lambda: A * "x",
     "s**(1/3) is not a scalar of the book": lambda: sp.cbrt(s) * A,
-    "counting is not needed": lambda: line(
-        softmax(S + ones(m, n)), softmax(S), COUNT, unfold(softmax), EXP_OF_SUM),
     "positions from tabulate": lambda: entry_of(A, 1, 2),
     "a row and a column": lambda: tabulate(lambda i, j: entry_of(A, i), n, n),
-    "entry_of needs an expression": lambda: entry_of(3),
     "proves: expected an expression": lambda: proves(PROOF.qed(), 3, 4),
     "one shape": lambda: counterexample(X, X.T),
-    "counterexample needs an expression": lambda: counterexample(A, 3),
     "expected an expression of the book": {
-        "a foreign start": lambda: Derivation("t", sp.Symbol("x")),
         "a foreign line": lambda: line(A, sp.MatrixSymbol("A", n, n)),
     },
-    "give the names in one string": lambda: sizes(""),
     "in plain text": lambda: proves(PROOF.qed(), A, A, needs=3),
     "refusal takes a function": lambda: refusal(3),
     # sizes and shapes
     "a size is an integer": {"no size": lambda: ones(None), "a slice": lambda: z[1:3]},
     "write join(n, m) or join(m, n)": lambda: matrix("X", n + m, d),
     "do not conform: (m, n) @ (m, n)": lambda: S @ V,
-    "do not agree: (n, d) ⊙ (d, n)": lambda: X * X.T,
     "diag takes a column": lambda: diag(X),
     "do not agree: (m, n) and (n, n)": lambda: masked_softmax(M, A),
     "shapes differ: (n, d) = (d, n)": lambda: line(X, X.T),
     # numbers
     "is a float: a derivation takes exact numbers only": lambda: 0.5 * A,
-    "oo is not a scalar": lambda: sp.oo * A,
     "a is not a scalar: it depends on a position": lambda: a * A,
-    "sin(r) is not a scalar": lambda: sp.sin(r) * A,
     "is not a scalar": {
-        "a sum of SymPy's": lambda: sp.Sum(c, (sp.Symbol("q"), 1, 3)) * A,
-        "a number of another class": lambda: type("Zero", (sp.Integer,), {})(5) * A},
-    "c is not a scalar of the book": lambda: sp.Symbol("c") * A,  # a symbol without assumptions
-    "e is not a scalar of the book": lambda: sp.Symbol("e", nonnegative=True) * A,
+        "a function of SymPy's": lambda: sp.sin(r) * A,
+        "a number of another class": lambda: type("Zero", (sp.Integer,), {})(5) * A,
+        "a symbol without assumptions": lambda: sp.Symbol("c") * A},
     "a real scalar symbol": {
-        repr(along): lambda along=along: derivative(X, along)
-        for along in (n, tau, 2 * s, s + r, sp.Integer(1), "s")},
+        repr(along): lambda along=along: derivative(X, along) for along in (n, tau, 2 * s, "s")},
     # words, heads, functions
     "LN takes 1 expression and a scalar": lambda: layer_norm(X),
-    "takes a mask first": lambda: masked_softmax(A * A, B),
     "needs a number of heads, rows and columns": lambda: Heads("b", h, k),
-    "takes indices made by head": lambda: W[1],
     "over needs an index made by head": lambda: over(3, A),
-    "cannot be called None": lambda: entrywise(None),
-    "must be a function": {
-        "no index form": lambda: tabulate(3),
-        "no definition": lambda: define("f", None)(A),
-    },
+    "must be a function": lambda: define("f", None)(A),
     "of 2 arguments": {
         "an index form of one index": lambda: tabulate(lambda i: 1, n, n),
         "a step of too little": lambda: recursion("r", lambda: ones(1), lambda row: row)(n),
     },
-    "of 1 argument here": lambda: define("f", lambda x, y: x)(A),
     "name the letter that it replaces": lambda: PROOF.qed()(A),
     "one line of words": lambda: Induction(3, n, A, A),
-    "one formula": lambda: tabulate(a_number_without_its_letters, n, n),
+    "one formula": lambda: tabulate(lambda i, j: type(i + j)((i + j).term), n, n),
     # constructors and words accept no imitations, and refuse what the builders refuse
-    "do not conform": {
-        "other factors": lambda: (ones(n, m) @ ones(m)).rebuilt([ones(m).T, ones(n)]),
-        "made": lambda: kind((A @ B).operation, [ones(m).T, ones(n)])},
     "do not agree": lambda: kind((A + B).operation, [A, ones(m).T]),
     "one of matrix": lambda: kind(A.operation, [], [family("R", "draw", (n, n))]),
     "a random one has a variance": lambda: family("R", "matrix", (n, n), 7),
     "takes 1 expression": lambda: kind(softmax(A).operation, [A, A]),
-    "not a scalar": {
-        repr(made): lambda made=made: kind(made.operation, [], [OfAnother(made.params[0])])
-        for made in (permutation("Q", n), sequence("y", n)[1])},
     "not a size": lambda: kind(z[1].operation, [], [z[1].params[0], sp.S.Half]),
-    "is a float": lambda: kind(layer_norm(A, tau).operation, [A], [0.5]),
     "and nothing else": lambda: kind(causal(n).operation, [A], [s], wanted=(n, n)),
-    "a family of matrices and no expression": lambda: kind(A.operation, [B], A.params),
     "two sizes": lambda: kind(ones(n).operation),
     "keeps its shown": lambda: setattr(softmax, "shown", 0),
     "a word that has a definition": {
-        "an imitation of a word": lambda: unfold(SimpleNamespace(
-            name="softmax", terms=layer_norm.terms)),
+        "an imitation": lambda: unfold(SimpleNamespace(name="softmax", terms=layer_norm.terms)),
         "a word without one": lambda: unfold(log)},
     "Operation has no subclasses": {
-        "made": lambda: kind(type(A.operation)("zero", None, None, None, None), (), (), A.axes),
         "changed": lambda: shown_as_b(A),
-        "of a reader's word": lambda: shown_as_b(define("w", lambda X: X + X)(A)),
-        "of a function": lambda: shown_as_b(entrywise("g")(A)),
-        "of a word of one's own": lambda: type(softmax)(
-            "softmax", (1, 0), lambda X: X.shape, None, run=None, show=None)(A)},
-    # expressions nested too deeply
-    "nested too deeply": {
-        "four thousand exponentials": lambda: tabulate(
-            lambda i, j: nested(4000, exp_of, entry_of(A, i, j)), n, n),
-        "four hundred transposes": lambda: nested(400, lambda x: x.T),
-        "a thousand words": lambda: nested(1000, softmax),
-    },
+        "of a reader's word": lambda: shown_as_b(define("w", lambda X: X + X)(A))},
+    "nested too deeply": lambda: nested(400, lambda x: x.T),
 })  # fmt: skip
 
 
@@ -155,7 +91,6 @@ def test_an_expression_of_the_greatest_depth_is_accepted():
 
 
 def test_a_number_is_read_as_what_it_is():
-    assert kind((2 * A).operation, [A], [Two(2)]).function == (2 * A).function
     halved = sp.Pow(sp.Rational(1, 2), -1, evaluate=False)
     assert (str(sp.Mul(-1, halved, evaluate=False) * v), str(1 * v)) == ("-2 v", "v")
 
@@ -174,15 +109,17 @@ def test_a_refusal_gives_place_claim_definition_law_and_counterexample():
     Q, K, bias = matrix("Q", m, d), matrix("K", n, d), matrix("b", d)
     proof = Derivation("query bias", softmax(Q @ K.T)).by(softmax(Q @ K.T), note="nothing")
     biased = softmax((Q + ones(m) @ bias.T) @ K.T)
+    said = str(refusal(lambda: proof.by(biased, unfold(softmax), EXP_OF_SUM)))
     for part in ("query bias, line 2", "softmax(Q Kᵀ) = softmax((Q + 1 bᵀ) Kᵀ)", "It is false",
                  "definition of softmax", "exponential of a sum", "1/2 ≠"):  # fmt: skip
-        refuse(lambda: proof.by(biased, unfold(softmax), EXP_OF_SUM), part)
+        assert part in said
 
 
 def test_a_step_that_is_too_large_says_so():
     big = sum(scalars("p q r s t u v w x y z"))
-    one = ones(1)
-    refuse(lambda: line(big**4 * one, (big - 1) ** 4 * one), "The line is too large to decide")
+    refuse(
+        lambda: line(big**4 * ones(1), (big - 1) ** 4 * ones(1)), "The line is too large to decide"
+    )
 
 
 # ── Unfinished proofs ─────────────────────────────────────────────────────────────────────
@@ -197,7 +134,6 @@ MISSING = {
     "twice, line 1: a reason": doubled(2 * S, ...),
     "twice: the expression": lambda: Derivation("twice", ...),
     "the operand beside +": lambda: Derivation("twice", S + S).by(S + ...),
-    "the operand beside -": lambda: Derivation("twice", S + S).by(... - S),
     "the operand beside @": lambda: Derivation("twice", S @ S.T).by(... @ S.T),
 }
 

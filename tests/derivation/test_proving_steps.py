@@ -10,20 +10,16 @@ from derivation.language.letters import Law
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")
-q, g, bias = matrix("q", n), matrix("g", d), matrix("b", d)
-Z, C, W = matrix("Z", n, n), matrix("C", m, n), matrix("W", d, d)
-Q, K, V, T = matrix("Q", m, d), matrix("K", n, d), matrix("V", n, d), matrix("T", m, n)
-one_m, one_d, u = ones(m), ones(d), matrix("u", m)
-Σ, N, L = permutation("Σ", n), mask("N", n, n), causal(n)
-W_Q, a2, phi, f = Heads("W_Q", h, k, d), head("c", h), entrywise("φ"), entrywise("f")
-D, both = stack(A, S), join(n, m)
+q, u, bias, C = matrix("q", n), matrix("u", m), matrix("b", d), matrix("C", m, n)
+Q, K, V = matrix("Q", m, d), matrix("K", n, d), matrix("V", n, d)
+F, G, x, y = matrix("F", d, d), matrix("G", d, d), matrix("x", 1, d), matrix("y", 1, d)
+Σ, L, one_m, both = permutation("Σ", n), causal(n), ones(m), join(n, m)
+W_Q, f, D = Heads("W_Q", h, k, d), entrywise("f"), stack(A, S)
 W_1, W_2 = random_matrix("W_1", k, d, sigma**2), random_matrix("W_2", k, d, sigma**2)
-x, y = matrix("x", 1, d), matrix("y", 1, d)
-score, U = x @ W_1.T @ W_2 @ y.T, random_matrix("U", n, n, 1)
-F, G = matrix("F", d, d), matrix("G", d, d)
+U = random_matrix("U", n, n, 1)
 WORDS = [softmax, masked_softmax, normalise, layer_norm, rms_norm, batch_norm, softmax_one]
 EVERY_LAW = [REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT]
-S_MAX, MASKED, LAYER = unfold(softmax), unfold(masked_softmax), unfold(layer_norm)
+S_MAX = unfold(softmax)
 
 
 def root_of_all(x):
@@ -54,23 +50,17 @@ def proved(lhs, rhs, laws=EVERY_LAW):
 #: {title: (before, claim, *reasons)}; each line is false for some sizes
 FALSE = {
     # the honest mistakes of a student
-    "one number for each key": (softmax(S + one_m @ w.T), softmax(S), S_MAX, EXP_OF_SUM),
     "square transpose": (A, A.T),
     "transpose of a product in the wrong order": ((A @ B).T, A.T @ B.T),
-    "products commute": (A @ B, B @ A),
     "a mask after softmax": ((M * softmax(S)) @ one, one_m),
     "K and V permuted differently": (
         softmax(Q @ (P @ K).T) @ Σ @ V, softmax(Q @ K.T) @ V, S_MAX, REINDEX),
-    "LN is linear": (layer_norm(X + Y, eps), layer_norm(X, eps) + layer_norm(Y, eps), LAYER),
     "softmax off by one is shift invariant": (
         softmax_one(S + u @ one.T), softmax_one(S), unfold(softmax_one), EXP_OF_SUM),
-    "diag of the inverse image": (P @ diag(w) @ P.T, diag(P.T @ w)),
     "exp of a matrix product": (exp(A @ B), exp(A) @ exp(B), EXP_OF_SUM),
     # confused indices: traces, diagonals, ranges
-    "trace is the total sum": (one.T @ (A * identity(n)) @ one, one.T @ A @ one),
     "trace of a permutation is one": (one.T @ (P * identity(n)) @ one, ones(1), REINDEX),
     "product of sums": (one.T @ (w * v), (one.T @ w) @ (one.T @ v)),
-    "causal mask is symmetric": (L, L.T),
     "causal mask moves": (P @ L @ P.T, L),
     "causal mask counts from the end": (L.T @ one, position_numbers(n), COUNT),
     "counting what turns": (
@@ -79,8 +69,6 @@ FALSE = {
     "a block is its transpose": (
         stack(stack(A, zeros(m, n)).T, zeros(m, both)),
         stack(stack(A.T, zeros(m, n)).T, zeros(m, both)), SPLIT),
-    "blocks weighed alike": (
-        softmax(stack(S.T, S.T).T) @ stack(X, X), softmax(S) @ X + softmax(S) @ X),
     "the last row of a causal mask, turned": (last_row(causal(both).T), ones(1, both)),
     "a divisor under one sum, an index under another": (
         sums_of_quotients(lambda l: entry_of(v, l)),
@@ -88,14 +76,11 @@ FALSE = {
     # confused permutations
     "permutation is its inverse": (P, P.T),
     "inverse of a product in the wrong order": ((P @ Σ).T, P.T @ Σ.T, REINDEX),
-    "rows reindexed under a weight": (w.T @ P @ v, w.T @ v, REINDEX),
     "softmax columns with the inverse": (softmax(S @ P), softmax(S) @ P.T, S_MAX, REINDEX),
     "sum inside exp, permuted outside": (
         one.T @ (exp(P @ A @ one) * w), one.T @ (exp(A @ one) * w), REINDEX),
-    # words whose definitions are not written out
     "two words for one": (softmax(S), softmax_one(S)),
     # heads
-    "one head for all": (over(a, X @ W_Q[a].T), h * X @ W_Q[a2].T),
     "sum of products": (over(a, X @ W_Q[a].T @ W_Q[a]), over(a, X @ W_Q[a].T) @ over(a, W_Q[a])),
     "softmax of the sum of heads": (
         over(a, softmax(X @ W_Q[a].T)), softmax(over(a, X @ W_Q[a].T)), S_MAX),
@@ -108,13 +93,10 @@ FALSE = {
     "cos is odd": (cos(-A), -cos(A)),
     "sin of a sum with the wrong sign": (
         sin(A + B), sin(A) * cos(B) - cos(A) * sin(B), ANGLE_ADDITION),
-    "cos of a difference with the wrong sign": (
-        cos(A - B), cos(A) * cos(B) - sin(A) * sin(B), ANGLE_ADDITION),
     "relu is even": (relu(-A), relu(A)),
     # means
     "the same matrix twice is independent": (
         expectation(x @ W_1.T @ W_1 @ y.T), zeros(1), SECOND_MOMENTS),
-    "E(RRᵀ) = I": (expectation(R @ R.T), identity(n), SECOND_MOMENTS),
 }  # fmt: skip
 
 #: false lines that none of the first instances refutes, owing to draws, sizes or an undefined side
@@ -122,7 +104,6 @@ NOT_SHOWN = {
     "keys by π, values by its inverse": (softmax(S @ P.T) @ P.T @ X, softmax(S) @ X),
     "a root of −x": (root_of_all(-A), root_of_all(A)),
     "E of softmax": (expectation(softmax(R)), softmax(zeros(n, n)), SECOND_MOMENTS),
-    "E[(Ra)³] = 0": (expectation((R @ v) * (R @ v) * (R @ v)), zeros(n), SECOND_MOMENTS),
     "E[R S⁴] = 0": (expectation(R * U * U * U * U), zeros(n, n), SECOND_MOMENTS),
     "a fourth moment": (
         expectation(x @ W_1.T @ W_1 @ y.T @ x @ W_1.T @ W_1 @ y.T),
@@ -157,16 +138,12 @@ def lines(*rows):
 test_wrong_reasons_are_refused = refused({
     "is not justified": lines(
         (softmax(S) @ (V + one @ bias.T), softmax(S) @ V + one_m @ bias.T),
-        (softmax(S + u @ one.T), softmax(S), EXP_OF_SUM),
         (softmax(S + u @ one.T) @ V, softmax(S) @ V),
-        (softmax(S @ P), softmax(S) @ P, S_MAX),
         (L @ one, position_numbers(n)),
         (ones(both).T @ stack(K, Q), one.T @ K + one_m.T @ Q),
-        (cos(A + B), cos(A) * cos(B) - sin(A) * sin(B)),
         (exp(A + B), exp(A) * exp(B)),
     ),
     "is not needed; leave it out": lines(
-        (A @ B + A @ B, 2 * A @ B, REINDEX),
         (exp(A + B), exp(A) * exp(B), EXP_OF_SUM, SPLIT),
     ),
     "write unfold(softmax)": lines((softmax(S) @ one, one_m, softmax)),
@@ -182,15 +159,12 @@ TRUE = {
     "M ⊙ masked softmax": (M * masked_softmax(M, S), masked_softmax(M, S), ["≠ 0"]),
     "LN(τX, τ²ε)": (layer_norm(tau * X, tau**2 * eps), layer_norm(X, eps), []),
     "tr PQ = tr QP": (ones(1, m) @ (C * S) @ one, ones(1, n) @ (S.T * C.T) @ one_m, []),
-    "exp(S/2)²": (exp(S / 2) * exp(S / 2), exp(S), []),
     "L + Lᵀ - I": (L + L.T - identity(n), J, []),
     "cos² + sin²": (cos(A) * cos(A) + sin(A) * sin(A), J, []),
     "relu(τA)": (relu(tau * A), tau * relu(A), []),
     "tanh is odd": (tanh(-A), -tanh(A), []),
-    "a permutation undone": (P.T @ P, identity(n), []),
     "a number leaves a mean": (
         expectation(2 * softmax(R)), 2 * expectation(softmax(R)), ["exists", "exists"]),
-    "E(RRᵀ)": (expectation(R @ R.T), n * identity(n), []),
     "a quotient of quotients": (
         tabulate(lambda i, j: 1 / (1 / entry_of(v, i) + 1 / entry_of(w, i)), n),
         tabulate(lambda i, j: entry_of(v, i) * entry_of(w, i) / (entry_of(v, i) + entry_of(w, i)), n),
@@ -205,17 +179,12 @@ TRUE = {
     "the causal mask in two blocks": (
         causal(both) @ ones(both), stack(L @ one, n * one_m + causal(m) @ one_m), []),
     "a derivative of a stack": (derivative(stack(s * A, B), s), stack(A, zeros(n, n)), []),
-    "rows that sum to 1": (normalise(A) @ one, one, ["≠ 0"]),
     "f(sx) twice": (derivative(f(s * A), s), derivative(f(2 * s * A - s * A), s), ["is smooth"]),
-    "ones are counted": (one.T @ one @ v.T, n * v.T, []),
     "one number for every head": (over(a, A), h * A, []),
     "a diagonal from the left": (diag(v) @ A, (v @ one.T) * A, []),
-    "keys in another order": (softmax(S @ P.T), softmax(S) @ P.T, []),
     "a batch in another order": (batch_norm(P @ X, eps), P @ batch_norm(X, eps), []),
-    "rows under a mask": (masked_softmax(M, S) @ one, one_m, ["≠ 0"]),
     "exponentials under a sum": (exp(S + u @ one.T) @ one, exp(u) * (exp(S) @ one), []),
     "d/ds of a sum of quotients": (SLOPE, weighted(lambda w_k: w_k), ["≠ 0"]),
-    "d/ds of a product": (derivative((v + s * w) * (v + s * w), s), 2 * v * w, []),
     "a number of rows and one more": (
         ones(join(n, 1)).T @ ones(join(n, 1)), (n + 1) * ones(1), []),
 }  # fmt: skip
@@ -233,13 +202,11 @@ def test_a_true_line_is_accepted_with_its_conditions(case):
 JUSTIFIED = {
     "two letters": (A @ X, B @ X, given(A, B)),
     "orthonormal columns": ((X @ F).T @ X @ G, F.T @ G, given(X.T @ X, identity(d))),
-    "orthonormal, in the middle": (S @ X @ X.T @ A, S @ A, given(X @ X.T, identity(n))),
     "a sum that vanishes": (v.T @ one @ w.T, zeros(1, n), given(v.T @ one, zeros(1))),
     "E over softmax": (
         expectation(softmax(R) + R + A), expectation(softmax(R)) + A, LINEARITY, SECOND_MOMENTS),
     "the last row of two blocks": (
         last_row(causal(both).T) + last_row(causal(both).T), 2 * last_row(causal(both).T)),
-    "a permuted diagonal": (P @ diag(v) @ P.T, diag(P @ v)),
     "powers of entries": (
         tabulate(lambda i, j: exp_of(entry_of(X, i, j)) ** -2, n, d), exp(-2 * X), EXP_OF_SUM),
     "what the rows of softmax off by one leave": (
@@ -247,18 +214,11 @@ JUSTIFIED = {
         one_m - tabulate(lambda i, j: 1 / (1 + total(lambda k: exp_of(entry_of(S, i, k)), n)), m),
         unfold(softmax_one)),
 }  # fmt: skip
-IN_TORCH = ["two letters", "orthonormal columns", "a sum that vanishes"]
 
 
 @pytest.mark.parametrize("case", JUSTIFIED)
 def test_a_true_line_is_accepted_for_its_reasons(case):
     assert theorem(*JUSTIFIED[case])
-
-
-@pytest.mark.parametrize("case", IN_TORCH)
-def test_torch_runs_a_true_line(case, monkeypatch):
-    monkeypatch.undo()
-    assert theorem(*JUSTIFIED[case]).not_run == ()
 
 
 def test_names_of_bound_variables_do_not_matter():
@@ -294,19 +254,15 @@ two_keys = softmax(stack(x_1, zeros(1, 1)).T) @ stack(unit, zeros(1, 1))
 LOGARITHMS = {
     "of an exponential": (log(exp(A)), A, 2 * A),
     "within an exponential": (exp(log(A)), A, -A),
-    "of a product": (log(x_pos * y_pos * unit), log(x_pos * unit) + log(y_pos * unit),
-                     log(x_pos * unit) - log(y_pos * unit)),
-    "of a quotient of powers": (log(x_pos**2 / y_pos * unit), 2 * log(x_pos * unit) - log(y_pos * unit),
-                                log(x_pos * unit) - log(y_pos * unit)),
+    "of a quotient of powers": (
+        log(x_pos**2 / y_pos * unit), 2 * log(x_pos * unit) - log(y_pos * unit),
+        log(x_pos * unit) - log(y_pos * unit)),
     "of the sum of shifted exponentials": (
-        log(total_exp(z_n + c * ones(n))), log(total_exp(z_n)) + c * unit, log(total_exp(z_n)), EXP_OF_SUM),
-    "cross-entropy": (cross_entropy(z_n), log(total_exp(z_n)) - y_n.T @ z_n,
-                      log(total_exp(z_n)) + y_n.T @ z_n, one_hot, unfold(softmax)),
+        log(total_exp(z_n + c * one)), log(total_exp(z_n)) + c * unit, log(total_exp(z_n)),
+        EXP_OF_SUM),
     "the gradient of cross-entropy": (
         derivative(cross_entropy(z_n + s * u_n), s), (probabilities - y_n.T) @ u_n,
         (y_n.T - probabilities) @ u_n, one_hot, unfold(softmax)),
-    "the slope of a logarithm": (
-        derivative(log(x_pos * exp(s * A)), s), A, A + A),
     "sigmoid is softmax over two keys": (
         sigmoid(x_1), two_keys, unit - two_keys,
         unfold(sigmoid), unfold(softmax), SPLIT, EXP_OF_SUM),

@@ -3,22 +3,18 @@
 import copy
 
 import pytest
-import sympy as sp
 from derivation.kernel import rules
-from derivation.language.letters import Index
 from derivation.proving import proof_search
 from derivation.proving.reasons import Given
-from derivation.proving.theorems import Instance
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")
 T, Q, e, z = matrix("T", m, n), matrix("Q", m, d), matrix("e", m), sequence("z", d)
 W, V, N = Heads("W", h, n, d), Heads("V", h, n, d), mask("N", n, n)
 x, y, u, bias = matrix("x", 1), matrix("y", 1), matrix("u", m), matrix("b", d)
-UNEQUAL = {"lhs": A, "rhs": B}
 
 # Theorems to be cited
-shift = shift_invariance()
+shift = theorem(softmax(S + e @ one.T), softmax(S), unfold(softmax), EXP_OF_SUM)
 row_sums = theorem(softmax(S) @ one, ones(m), unfold(softmax))
 undone = theorem(P.T @ P @ X, X)
 shift_of_rows = theorem(layer_norm(X, eps), layer_norm(X + w @ ones(d).T, eps), unfold(layer_norm))
@@ -46,15 +42,6 @@ def other_heads_in_an_index_form():
     return line(form, word(X, V), theorem(form, word(X, U))(U=V))
 
 
-def two_indices_of_one_name():
-    u, w, a_k = Heads("u", k, 1, 1), Heads("w", h, 1, 1), head("a", k)
-    return line(over(a, u[a_k] @ (w[a] - (1 / h) * over(b, w[b]))), zeros(1))
-
-
-class Fake:
-    lhs, rhs, title, hypotheses = A, B, "fake", ()
-
-
 class Silent(Given):
     hypotheses = ()
 
@@ -64,18 +51,15 @@ test_it_is_refused = refused({
     "“T” is not needed; leave it out": lambda: line(A + A, 2 * A, row_sums()),
     "not justified": {
         "one that does not apply": lambda: line(softmax(S + e @ one.T), softmax(S), row_sums()),
-        "in the wrong direction": lambda: line(softmax(S), softmax(S + e @ one.T), shift()),
         "the wrong instance": lambda: line(softmax(T + e @ one.T), softmax(T), shift()),
         "an index form put into itself": captured_table,
         "heads inside an index form": other_heads_in_an_index_form,
-        "an index of any name": lambda: line(Heads("W", n, n, d)[Index("row", n)], X),
     },
     # a value that does not fit its letter
     "has no free letter Q": lambda: shift(Q=Q),
     "has no free letter s": lambda: theorem(derivative(s * w, s), w)(s=r),
     "has no free letter a": lambda: theorem(over(a, X @ W[a].T), X @ over(a, W[a].T))(a=b),
     "e makes m = n": lambda: shift(S=S, e=w),
-    "e makes m = m, but it is n": lambda: shift(S=A, e=e),
     "h makes h = m, but it is k already": lambda: swapped(a=head("b", k), h=m),
     "W makes d = d, but it is m already": lambda: swapped(z=sequence("y", m), W=W),
     "stands for an expression, not for 3": lambda: shift(e=3),
@@ -83,41 +67,29 @@ test_it_is_refused = refused({
     "n - 1 is not a size": lambda: row_sums(n=n - 1),
     "provably positive scalar, not for -tau": lambda: shift_of_rows(epsilon=-tau),
     "is a float": lambda: halved(c=0.5),
-    "zoo is not a scalar": lambda: halved(c=0),
     "Π stands for a permutation matrix, not for A": lambda: undone(**{"Π": A}),
-    "not for 2 Π": lambda: undone(**{"Π": 2 * P}),
     "N stands for a mask": lambda: masked_twice(N=B),
-    "not for N + N": lambda: masked_twice(N=N + N),
     "x has an axis of 1, which cannot be n": lambda: theorem(x @ y, y @ x)(x=A, y=B),
-    "J has an axis of m + n, which cannot be m + n here": lambda: of_blocks(J=matrix("K", join(n, m), d)),
-    "J has an axis of m + n, which cannot be k here": lambda: of_blocks(J=matrix("K", k, d)),
     "a stands for an index, not for 1": lambda: swapped(a=1),
     "z stands for a sequence, not for X": lambda: swapped(z=X),
     "U stands for a family of heads": lambda: of_two_indices(U=Heads("V", n, d, k)),
     # a bound name would capture a letter
-    "the name a of an index is used": two_indices_of_one_name,
-    "no name of a letter": lambda: line(derivative(s * x + scalars("s′") * y, s), x),
     "a is used free and bound": lambda: line(over(a, X.T @ W[a]) + X.T @ W[a], zeros(d, d)),
     # objects that pretend to be theorems or that choose how they are printed
     "has no subclasses": {
         "expression": lambda: type("Loud", (type(A),), {}),
-        "size": lambda: type("Loud", (type(join(n, 1)),), {}),
-        "position": lambda: type("Loud", (type(a),), {}),
         "letter": lambda: type("Loud", (type(R.params[0]),), {}),
         "theorem": lambda: type("Loud", (Theorem,), {}),
     },
     "only qed makes a theorem": {
-        "a forged theorem": lambda: Theorem(object(), name="x", **UNEQUAL),
-        "a forged instance": lambda: line(A, B, Instance(object(), **UNEQUAL)),
+        "a forged theorem": lambda: Theorem(object(), name="x", lhs=A, rhs=B),
         "a copied theorem": lambda: Theorem(
             **{name: getattr(shift, name) for name in shift.__slots__[:-1]}),
     },
     "is not a reason": {
-        "what looks like a theorem": lambda: line(A, B, Fake()),
         "a hypothesis that is silent": lambda: line(A, B, Silent(A, B)),
     },
     "immutable": {
-        "a side": lambda: setattr(shift, "rhs", T),
         "a side of an instance": lambda: setattr(shift(), "rhs", T),
         "a part of a side": lambda: setattr(shift.lhs, "args", T),
         "no side": lambda: delattr(shift, "lhs"),
@@ -147,10 +119,8 @@ def test_a_theorem_prints_its_conditions_and_variances():
         parts = {"name": "T", "label": "", "lhs": lhs, "rhs": rhs, "proof": (), "not_run": ()}
         parts |= {"lines": ((lhs, (), ""), (rhs, (), "")), "hypotheses": (), "random": ()}
         proved = rules.by_normal_form(lhs.function, rhs.function, (), [law.name for law in laws])
-        refuse(
-            lambda proved=proved, parts=parts: Theorem._made(proved, **parts),
-            "print something other",
-        )
+        with pytest.raises(ProofError, match="would print something other"):
+            Theorem._made(proved, **parts)
     plain = theorem(one + one, 2 * one)
     assert proves(plain, 2 * one, 2 * one)
     assert not proves(plain, whole + one, 2 * one), "it does not say v ≠ 0"
@@ -159,8 +129,6 @@ def test_a_theorem_prints_its_conditions_and_variances():
 def test_letters_and_sizes_are_replaced_by_others():
     assert copy.copy(shift) is shift
     assert shift(S=matrix("S", h, k), e=matrix("e", h)).lhs.axes == (h, k)
-    mean = theorem((1 / n) * one.T @ one, ones(1))
-    assert mean(n=join(m, k)).lhs.axes == (1, 1)
     swapped_sizes = theorem(T @ one, T @ one)(m=n, n=m)
     assert "T: n×m" in str(swapped_sizes) and "T: m×n" in str(swapped_sizes(m=n, n=m))
     sums = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
@@ -170,34 +138,21 @@ def test_letters_and_sizes_are_replaced_by_others():
     two = theorem(z[1] + z[1], 2 * z[1])
     assert two(z=sequence("y", m)).lhs.axes == (1, m)
     at_a_mean = theorem(A + A, 2 * A)(A=expectation(R * R))
-    assert at_a_mean.lhs == expectation(R * R) + expectation(R * R)
     back = at_a_mean.reversed()
     assert (back.lhs, back.rhs) == (at_a_mean.rhs, at_a_mean.lhs)
     slope = theorem(table(lambda i, j: entry_of(X, i, j), n, d), X)(X=derivative(s * Y, s))
     assert proof_search.same(slope.lhs, Y)
 
 
-def test_a_theorem_about_any_scale_is_cited_at_a_number_and_at_a_size():
-    K, V = matrix("K", n, d), matrix("V", n, d)
-    attend = define("attend", lambda Q, K, V, tau: softmax(tau * Q @ K.T) @ V)
-    biased = lambda scale: attend(Q, K + one @ bias.T, V, scale)
-    plain = lambda scale: attend(Q, K, V, scale)
-    any_scale = theorem(biased(r), plain(r), unfold(attend), unfold(softmax), EXP_OF_SUM)
-    for scale in (1, 2, n, sp.Rational(1, 2), -tau):
-        assert theorem(biased(scale), plain(scale), any_scale(r=scale)).hypotheses == ()
-
-
 def test_a_citation_is_found_inside_expressions():
     """A citation applies inside sums and other operations, and at several places at once."""
     key, by = Heads("K", h, m, n), Heads("b", h, m, 1)
     shifted, rows = softmax(S + e @ one.T), softmax(S) @ one
-    double = theorem(exp(2 * x), exp(x) @ exp(x), EXP_OF_SUM)
     sums = theorem(rows + u, ones(m) + u, unfold(softmax))
     for citing in (
         (over(a, softmax(key[a] + by[a] @ one.T)), over(a, softmax(key[a])),
          shift(S=key[a], e=by[a])),
         (shifted + softmax(T + u @ one.T), softmax(S) + softmax(T), shift(), shift(S=T, e=u)),
-        (exp(2 * r * y) @ x + y, exp(r * y) @ exp(r * y) @ x + y, double(x=r * y)),
         (exp(rows + u) + rows + cos(rows + u) + u, exp(ones(m) + u) + ones(m) + cos(ones(m) + u) + u,
          sums()),
     ):  # fmt: skip
@@ -215,8 +170,6 @@ def test_a_theorem_of_draws_is_cited_at_other_variances():
 def test_free_and_bound_indices_are_distinguished():
     other = theorem(over(b, W[b]) + W[a], W[a] + over(b, W[b]))
     assert repr(other(a=head("a", 1), h=1).lhs) == "W[1] + W[1]"
-    row = head("row", h)
-    assert theorem(over(row, W[row]), over(a, W[a])), "an index may have any name"
     bound = theorem(over(a, X @ W[a].T) @ matrix("u", n), over(a, X @ W[a].T @ matrix("u", n)))
     instance = bound(u=W[a] @ bias)
     inner = instance.rhs.args[0]
@@ -239,7 +192,7 @@ def test_indices_sequences_and_axes_are_replaced_by_fitting_values():
 
 
 Π_1, Π_2 = permutation("Q", n), permutation("R", n)
-CHAINS = [Π_2, Π_2.T, Π_1 @ Π_2, (Π_1 @ Π_2).T, Π_1.T @ Π_2 @ Π_1, identity(n)]
+CHAINS = [Π_2.T, (Π_1 @ Π_2).T, Π_1.T @ Π_2 @ Π_1, identity(n)]
 
 
 @pytest.mark.parametrize("image", CHAINS, ids=repr)
@@ -248,9 +201,3 @@ def test_a_permutation_inside_an_index_form_is_replaced(image):
     instance = theorem(form, P @ X)(**{"Π": image})
     assert proof_search.same(instance.lhs, image @ X) and proof_search.same(instance.rhs, image @ X)
     assert not proof_search.same(instance.lhs, Π_1 @ X)
-
-
-def test_an_equation_is_used_at_every_place_of_a_product():
-    C = matrix("C", n, n)
-    twice = line(A @ B @ C @ A @ B, J @ C @ J, given(A @ B, J))
-    assert shown(twice) == ["A B = 1 1ᵀ"]

@@ -11,6 +11,8 @@ W_1, W_2 = random_matrix("W_1", k, d, sigma**2), random_matrix("W_2", k, d, sigm
 x, y = matrix("x", 1, d), matrix("y", 1, d)
 divided = lambda divisor: expectation(normalise(divisor) @ one @ draw @ draw.T)
 score, width = x @ W_1.T @ W_2 @ y.T, x @ W_1.T @ W_1 @ y.T
+mean_of_what_is_fixed = theorem(expectation(fixed @ fixed.T), fixed @ fixed.T)
+no_mean = lambda of: theorem(expectation(of), zeros(*of.shape), SECOND_MOMENTS)
 
 
 def hypothesis_that_hides_a_random_letter():
@@ -27,9 +29,6 @@ def bound_in_a_mean_of_what_is_fixed():
     return theorem(expectation(fixed @ fixed.T), mean, given(fixed, fixed @ (J / n)))
 
 
-mean_of_what_is_fixed = theorem(expectation(fixed @ fixed.T), fixed @ fixed.T)
-at, u = head("R", h), Heads("u", h, 1, 1)
-
 test_it_is_refused = refused({
     "only inside a mean": lambda: line(draw.T @ fixed, draw.T @ fixed),
     "a draw may occur only inside a mean": {
@@ -38,21 +37,15 @@ test_it_is_refused = refused({
             bias, expectation(bias)).by(square, given(bias, draw @ draw.T)),
     },
     "not random": {
-        "a draw for what is fixed": lambda: mean_of_what_is_fixed(x=draw),
         "what is random in part": lambda: mean_of_what_is_fixed(x=draw + fixed),
         "a draw for what is assumed": lambda: bound_in_a_mean_of_what_is_fixed()(x=draw),
     },
-    "not random, not for U": lambda: theorem(
-        expectation(x @ W_1.T), zeros(1, k), SECOND_MOMENTS)(x=random_matrix("U", 1, d, sigma**2)),
-    "independent letters cannot be replaced by the same letter": lambda: theorem(
-        expectation(score), zeros(1), SECOND_MOMENTS)(W_1=W_2),
+    "not random, not for U": lambda: no_mean(x @ W_1.T)(x=random_matrix("U", 1, d, sigma**2)),
+    "independent letters cannot be replaced by the same letter": lambda: no_mean(score)(W_1=W_2),
     "W_1 has variance sigma**2, U another": lambda: theorem(
         expectation(width), k * sigma**2 * x @ y.T, SECOND_MOMENTS)(
             W_1=random_matrix("U", k, d, 4 * sigma**2)),
-    "which -1 is not": lambda: random_matrix("R", 1, 1, -1),
     "which c is not": lambda: random_matrix("R", 1, 1, c),
-    "the name R of an index": lambda: line(
-        expectation(fixed @ draw.T) + u[at], u[at], SECOND_MOMENTS),
     "the name R is used": hypothesis_that_hides_a_random_letter,
     "mean of a quotient": lambda: line(divided(draw), square, unfold(normalise)),
 })  # fmt: skip
@@ -93,32 +86,22 @@ def squares_times(x):
     return table(lambda i, j: entry_of(x, i, j) * entry_of(squares, i, j))
 
 
-V, key, drawn = (
-    random_matrix(*of) for of in (("V", n, n, 1), ("k", n, n, 4), ("R", n, n, sigma**2))
-)
-other, nothing = (
-    random_matrix("V", 1, n, sigma**2),
-    theorem(expectation(draw), zeros(1, n), SECOND_MOMENTS),
+V, key, other = (
+    random_matrix(*of) for of in (("V", n, n, 1), ("k", n, n, 4), ("V", 1, n, sigma**2))
 )
 test_prints_of_draws = printed({
     "two laws of one variance": (
         apart, ["needs E(exp(R[k,l])) exists", "needs E(exp(Q[k,l])) exists"]),
-    "the law of what stands for it": (
-        lambda: apart().qed()(R=V), ["E(exp(V))"], ["E(exp(R"]),
+    "the law of what stands for it": (lambda: apart().qed()(R=V), ["E(exp(V))"], ["E(exp(R"]),
     "its name in a condition": (
-        lambda: line(
-            expectation(exp(key) + R), expectation(exp(key)), LINEARITY, SECOND_MOMENTS),
+        lambda: line(expectation(exp(key) + R), expectation(exp(key)), LINEARITY, SECOND_MOMENTS),
         ["needs E(exp(k[l,p])) exists for every l, p"]),
-    "whose moments fulfil a condition": (
-        lambda: line(normalise(expectation(drawn * drawn)) @ one, one, unfold(normalise)),
-        ["the entries of R are independent,\n  of mean 0 and of variance σ^2"]),
     "what is assumed of what stands for it": (
-        lambda: theorem(expectation(other) @ X, zeros(1, n) @ X, nothing(R=other)),
+        lambda: theorem(expectation(other) @ X, zeros(1, n) @ X, no_mean(draw)(R=other)),
         ["the entries of V are independent"]),
     "what is assumed at a mean": (
         lambda: theorem(A + A, 2 * A)(A=expectation(R * R)),
         ["the entries of R are independent,\n  of mean 0 and of variance 1"]),
-    "one inside another mean": (lambda: squares_times(J), ["R⁽²⁾[i,j]^2"], ["S["]),
     "one inside another mean, and a letter": (
         lambda: squares_times(matrix("R'", n, n)), ["R⁽²⁾[i,j]^2", "R'[i,j]"]),
 })  # fmt: skip

@@ -10,15 +10,12 @@ from derivation.refuting.evaluation import EXACT, FLOAT, Instance
 from shared_letters import *
 
 W, z, phi = Heads("W", m, n, n), sequence("z"), entrywise("φ")
-
-
+#: (left side, right side, the sizes of the smallest counterexample)
 SMALLEST = [
     (A @ B, B @ A, {"n": 2}),
     (P @ P, identity(n), {"n": 3}),
-    (A, A.T, {"n": 2}),
     (layer_norm(X, eps), zeros(n, d), {"d": 2, "n": 1}),
     (c * A, A, {"n": 1}),
-    (causal(n), J, {"n": 2}),
 ]
 
 
@@ -28,15 +25,14 @@ def test_a_counterexample_has_the_smallest_possible_sizes(lhs, rhs, sizes_):
 
 
 def test_a_true_claim_has_no_counterexample_which_is_not_called_a_proof():
-    for lhs, rhs in (((A @ B).T, B.T @ A.T), (P.T @ P, identity(n)), (softmax(A) @ one, one)):
-        found = counterexample(lhs, rhs, most_instances=800)
+    for lhs, rhs in (((A @ B).T, B.T @ A.T), (softmax(A) @ one, one)):
+        found = counterexample(lhs, rhs, most_instances=400)
         assert isinstance(found, NoCounterexample) and not found
         assert "not a proof" in repr(found)
 
 
 x, y, flags, Z, g = (
-    matrix("x", 1),
-    matrix("y", 1),
+    *(matrix(q, 1) for q in "xy"),
     mask("F", n, 1),
     matrix("Z", 768, 768),
     scalars("e"),
@@ -46,9 +42,7 @@ inverse = tabulate(lambda i, j: 1 / entry_of(flags, i, j), n, 1)
 #: {title: (left side, right side, whether the claim is false)}
 SEARCHED = {
     "no slope at a kink": (slope * slope, y * slope, False),
-    "nor of a matrix": (derivative(relu(s * A), s), zeros(n, n), False),
     "a small difference": (A / 10**10, zeros(n, n), True),
-    "a smaller one": (exp(A - 30 * ones(n, n)), zeros(n, n), True),
     "a term far away": (z[10], z[9], False),
     "a letter e beside no exponential": (g * A, A, True),
     "a side that is undefined where they differ": (inverse @ one.T @ flags, n * one, False),
@@ -63,21 +57,15 @@ def test_a_search_finds_a_counterexample_only_if_there_is_one(claim):
 
 
 test_it_is_refused = refused({
-    words: {f"{lhs} = {rhs}": lambda lhs=lhs, rhs=rhs: counterexample(lhs, rhs) for lhs, rhs in claims}
-    for words, claims in {
-        "too large": [(Z, 2 * Z)],
-        "Euler": [(softmax(g * A), softmax(A))],
-        "a claim: ": [
-            (exp(ones(1)), e * ones(1)), (exp(e * ones(1)), e * exp(ones(1))),
-            (scalars("x") * x, x @ x), (matrix("K", n, n), mask("K", n, n))],
-    }.items()
+    "too large": lambda: counterexample(Z, 2 * Z),
+    "Euler": lambda: counterexample(softmax(g * A), softmax(A)),
+    "a claim: ": {
+        "a size e": lambda: counterexample(exp(ones(1)), e * ones(1)),
+        "two letters of one name": lambda: counterexample(matrix("K", n, n), mask("K", n, n))},
 })  # fmt: skip
-
-
 SHOWN = [
     # the texts show a sequence's entries, a permutation's images, and the place where sides differ
     (ones(t).T @ z.prefix(t), z[1], "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"),
-    (P @ A, A, "n = 2; A = ((0, 0), (0, 1)), Π = (2, 1): "),
     (over(head("a", m), W[head("a", m)]), W[head("a", m)],
      "m = 2, n = 1; W = [[[0]], [[1]]], a = 1: 1 ≠ 0"),
     (A, A.T, "at row 1, column 2"),
@@ -98,7 +86,6 @@ def test_the_dropped_hypothesis_and_the_claim_are_printed():
     assert repr(found).startswith("without “a symmetric A, say”: A = Aᵀ is false: n = ")
     of_norms = counterexample(layer_norm(A, eps), layer_norm(2 * A, eps))
     assert repr(of_norms).startswith("LN(A) = LN(2 A); with LN(…; ε) is false: n = ")
-    assert str(found).startswith("without “a symmetric A, say”: n = ")
     assert r"\text{without “a symmetric A, say”:}" in found._repr_latex_()
     refuse(lambda: counterexample(A, A.T, without="$A$"), "without a backslash")
 
@@ -113,13 +100,11 @@ def test_exact_functions_agree_with_floats(name):
 def test_a_permutation_maps_three_positions_and_its_inverse_maps_them_back():
     i = letter("i", terms.pos(size := letter("n", terms.SIZE)))
     turn = letter("π", terms.fun(i.args[1], kind="perm", result=i.args[1]))
-    places = [
-        Instance({size: 3, turn: [2, 3, 1]}, FLOAT).value(
-            terms.abstract([i], terms.Term("place", terms.Term("move", turn, way, i)))
-        )
-        for way in (1, -1)
-    ]
-    assert [[place(at) for at in (1, 2, 3)] for place in places] == [[2, 3, 1], [3, 1, 2]]
+    moved = lambda way: terms.Term("place", terms.Term("move", turn, way, i))
+    world = Instance({size: 3, turn: [2, 3, 1]}, FLOAT)
+    for way, images in ((1, [2, 3, 1]), (-1, [3, 1, 2])):
+        place = world.value(terms.abstract([i], moved(way)))
+        assert [place(at) for at in (1, 2, 3)] == images
 
 
 @pytest.mark.parametrize("functions", [FLOAT, EXACT], ids=["floats", "exact"])

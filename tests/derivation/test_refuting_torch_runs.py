@@ -1,5 +1,7 @@
 """A run in torch draws suitable samples, finds false lines, and objects to no true line."""
 
+from unittest.mock import Mock
+
 import pytest
 import sympy as sp
 import torch
@@ -35,13 +37,8 @@ def test_a_function_that_may_be_any_has_no_property_of_its_own():
     assert f(-x) > f(0 * x) < f(x)
 
 
-def raising(s):
-    raise RuntimeError("no such kernel")
-
-
 PERMUTED = tabulate(lambda i, j: entry_of(P @ X, i, j), n, d)
-x, y, z = matrix("x", 1, d), matrix("y", 1, d), sequence("z", d)
-SCORE = x @ random_matrix("Q", k, d, sigma**2).T @ random_matrix("K", k, d, sigma**2) @ y.T
+z = sequence("z", d)
 large, Q = 10**4 * A + B, random_matrix("Q", n, n, 2)
 HEARD = {
     "a mean at sizes beyond one": (expectation(R @ R.T), J @ expectation(R @ R.T)),
@@ -49,21 +46,12 @@ HEARD = {
 }
 UNHEARD = {
     "a sum": (X + Y, Y + X),
-    "a shift": (softmax(S), softmax(S + matrix("c", m) @ one.T)),
     "a mean": (expectation(R @ R.T), n * identity(n)),
-    "a mean of two draws": (
-        expectation(SCORE @ SCORE),
-        k * sigma**4 * (x @ x.T) @ (y @ y.T),
-    ),
     "a permutation in an index form": (P @ X, PERMUTED),
     # true lines that rounding or a coarse difference quotient could make look false
     "a steep slope": (derivative(exp(100 * s * A), s), 100 * A),
-    "large numbers": (exp(1000 * A) + exp(1000 * A), 2 * exp(1000 * A)),
     "a large shift": (softmax(A + 10**8 * J), softmax(A)),
-    "large numbers that cancel": (
-        large * large - 10**8 * (A * A) - 2 * 10**4 * (A * B),
-        B * B,
-    ),
+    "large numbers that cancel": (large * large - 10**8 * (A * A) - 2 * 10**4 * (A * B), B * B),
     "a mean in a mean": (expectation(R @ expectation(R.T @ Q)), zeros(n, n)),
 }
 
@@ -74,9 +62,9 @@ def test_a_run_finds_a_false_line_and_accepts_a_true_one(case):
     assert "torch finds it false" in complaint if case in HEARD else complaint is None
 
 
-def test_failing_torch_code_is_reported():
-    twice = book_word("w", entry=lambda x, i, j, s: 2 * s(i, j), run=raising)
-    refuse(lambda: line(twice(X), 2 * X, unfold(twice)), "the torch run failed")
+def test_failing_torch_code_is_reported(monkeypatch):
+    monkeypatch.setattr(torch, "softmax", Mock(side_effect=RuntimeError("no such kernel")))
+    refuse(lambda: line(softmax(X), 1 * softmax(X)), "the torch run failed")
 
 
 def test_a_line_that_is_not_run_says_why():
@@ -114,7 +102,6 @@ def test_a_condition_on_every_index_is_checked_at_each(place):
 ASSUMED = {
     "orthonormal columns": given(X.T @ X, identity(d)),
     "a weighted sum that vanishes": given(X.T @ v, zeros(d)),
-    "two equations": given(X @ X.T @ X, X),
 }
 
 
@@ -152,9 +139,6 @@ def test_a_condition_is_checked_at_every_position():
 
 
 def test_a_line_without_a_value_is_not_refuted():
-    m, n = sizes("m n")
-    S, every_key = matrix("S", m, n), matrix("s", m) @ ones(n).T
-    without = lambda x: normalise(
-        layer_norm(softmax(x), scalars("ε", positive=True))
-    )  # divides by 0
+    every_key = matrix("s", m) @ ones(n).T
+    without = lambda x: normalise(layer_norm(softmax(x), eps))  # divides by 0
     assert run_in_torch(without(S), without(S + every_key)) is None
