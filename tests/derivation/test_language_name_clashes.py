@@ -11,14 +11,8 @@ from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")
 W, U, V = Heads("W", h, n, n), Heads("U", h, n, n), Heads("V", h, n, n)
-Z, v, x, z, L, e = (
-    matrix("Z", n, n),
-    matrix("v", n),
-    matrix("x", 1),
-    sequence("z", n),
-    causal(n),
-    scalars("e"),
-)
+Z, v, x, z = matrix("Z", n, n), matrix("v", n), matrix("x", 1), sequence("z", n)
+L, e = causal(n), scalars("e")
 twice, thrice = define("f", lambda x: 2 * x), define("f", lambda x: 3 * x)
 phi, prime = entrywise("p"), head("a'", h)
 steps = recursion("c", lambda: ones(1), lambda row, t: row + ones(1))

@@ -86,9 +86,8 @@ def squares_times(x):
     return table(lambda i, j: entry_of(x, i, j) * entry_of(squares, i, j))
 
 
-V, key, other = (
-    random_matrix(*of) for of in (("V", n, n, 1), ("k", n, n, 4), ("V", 1, n, sigma**2))
-)
+V, key = random_matrix("V", n, n, 1), random_matrix("k", n, n, 4)
+other = random_matrix("V", 1, n, sigma**2)
 test_prints_of_draws = printed({
     "two laws of one variance": (
         apart, ["needs E(exp(R[k,l])) exists", "needs E(exp(Q[k,l])) exists"]),
