@@ -13,7 +13,6 @@ NOTEBOOKS = ROOT / "notebooks"
 TEXTS, CLAIMS = read_claims(ROOT / "book" / "claims.yml")
 BY_ID = {claim.id: claim for claim in CLAIMS}
 THEOREMS = read_statements(NOTEBOOKS)
-SOURCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 #: The number of claims in each text.
 MADE = {"000": 12, "001": 10, "002": 28, "003": 15, "004": 10}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -23,39 +22,32 @@ LONGEST = 160
 
 def test_every_claim_of_every_text_is_there():
     expected = [f"{text}-{i:02d}" for text, made in MADE.items() for i in range(1, made + 1)]
-    assert [claim.id for claim in CLAIMS] == expected
+    assert [claim.id for claim in CLAIMS] == expected and list(TEXTS) == list(MADE)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_a_claim_has_a_verdict_a_reason_and_sources(claim):
-    assert claim.text in TEXTS and claim.verdict in VERDICTS
+    assert claim.verdict in VERDICTS and claim.why
     assert claim.settled or claim.verdict == "not checkable"
-    assert claim.why
     assert bool(claim.needs) or claim.verdict != "true only if", "true only if what?"
     assert claim.verdict != "true" or not claim.needs
     assert 0 < len(claim.words) <= LONGEST
     formula = claim.words.startswith("$") and claim.text in ("002", "004")
     assert bool(claim.translation) == (formula or bool(CHINESE.search(claim.words)))
     assert not CHINESE.search(claim.translation)
-    for settled in claim.settled:
+    for settled in claim.settled:  # the strict build finds a notebook or a source that is missing
         link = links(settled, THEOREMS)  # raises Fault if no notebook states the theorem
         assert ("-check)" in link) == ("[Theorem" in link)
-        if settled.startswith("@"):
-            assert f"{{{settled[1:]}," in SOURCES
-        elif not THEOREM.fullmatch(settled):
-            assert (NOTEBOOKS / f"{settled.partition('#')[0]}.ipynb").is_file()
+        assert THEOREM.fullmatch(settled) or settled[0] == "@" or "#" in settled
 
 
-# ---- quotations in chapters 6 and 7 -------------------------------------------------------
-
-CHAPTERS = sorted(NOTEBOOKS.glob("0[67]*.ipynb"))
 #: Quotations “…”, followed on the same line by the ids of the claims from which they come.
 QUOTED = re.compile(r"(“.+?)\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
 
 
 def test_a_quotation_beside_a_claim_is_in_its_words():
-    said = "\n".join(text_of(path) + printed_in(path) for path in CHAPTERS)
-    cited = QUOTED.findall(said)
+    chapters = sorted(NOTEBOOKS.glob("0[67]*.ipynb"))
+    cited = QUOTED.findall("\n".join(text_of(path) + printed_in(path) for path in chapters))
     assert len(cited) > 12
     for before, ids in cited:
         claims = [BY_ID[id] for id in ids.split(", ")]

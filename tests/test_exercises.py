@@ -13,13 +13,7 @@ CHAPTERS = sorted(set(NOTEBOOKS.glob("*.ipynb")) - set(SHEETS))
 HEADING = re.compile(r"^### Exercise (\d+)([A-Z]) · (.+) \((recall|extend|discover)\)$", re.M)
 FOLDED = "<details><summary>Solution</summary>"
 UNWRITTEN = "still to be written, in place of ..."
-
-each_sheet = pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.stem)
-
-
-def number(path):
-    """The number of a notebook's chapter."""
-    return int(path.stem[:2])
+CHECKS = re.compile(r"\bassert\b|\.qed\(|counterexample\(|refusal\(|judge\(|control\(")
 
 
 def exercises(path):
@@ -36,34 +30,26 @@ def exercises(path):
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_leads_to_its_sheet(path):
     section = re.search(r"^## Exercises\n(.+?)(?=^## |\Z)", text_of(path), re.M | re.DOTALL)[1]
-    (target,) = re.findall(r"\]\((\d\d-exercises\.ipynb)\)", section)
-    assert NOTEBOOKS / target in SHEETS and target[:2] == path.name[:2]
+    assert re.findall(r"\]\((\d\d-exercises\.ipynb)\)", section) == [
+        f"{path.name[:2]}-exercises.ipynb"
+    ]
     assert "<details>" not in section, "the solutions stand in the sheet, where they run"
 
 
-@each_sheet
-def test_exercises_have_letters_and_three_kinds(path):
-    found = list(exercises(path))
-    assert [int(chapter) for chapter, *_ in found] == [number(path)] * len(found)
-    assert [letter for _, letter, *_ in found] == list(ascii_uppercase[: len(found)])
+@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.stem)
+def test_a_sheet_has_three_kinds_of_exercises_with_folded_solutions_that_run(path):
+    found = exercises(path)
+    places = [(int(path.name[:2]), letter) for letter in ascii_uppercase[: len(found)]]
+    assert [(int(chapter), letter) for chapter, letter, *_ in found] == places
     assert {kind for *_, kind in found} == {"recall", "extend", "discover"}
-
-
-@each_sheet
-def test_every_exercise_has_a_folded_solution_that_runs_and_could_fail(path):
-    for (_, _, name, _), parts in exercises(path).items():
+    for (_, _, name, _), parts in found.items():
         text = "\n".join(cell.source for cell in parts if cell.cell_type == "markdown")
         assert text.count(FOLDED) == 1, f"{name}: one solution is folded"
         code = "\n".join(cell.source for cell in parts if has_tag(cell, "hide-cell"))
-        checks = r"\bassert\b|\.qed\(|counterexample\(|refusal\(|judge\(|control\("
-        assert re.search(checks, code), f"{name}: its solution asserts and proves nothing"
-
-
-@each_sheet
-def test_an_attempt_is_left_to_the_reader(path):
+        assert CHECKS.search(code), f"{name}: its solution asserts and proves nothing"
     cells = [cell for cell in read_notebook(path).cells if not has_tag(cell, "hide-cell")]
     attempts = [c for c in cells if c.cell_type == "code" and "attempt(" in c.source]
     assert attempts, "no exercise is answered by the checker"
     for cell in attempts:
         assert UNWRITTEN in printed(cell), f"the cell {cell.id} has nothing left to write"
-    assert "```python" not in text_of(path)
+    assert "```python" not in text_of(path), "no cell runs this code"

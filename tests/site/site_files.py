@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 from tools.files import ROOT
 
 SITE = ROOT / "_build" / "html"
+CHAPTER = "notebooks/03-softmax-ignores-the-key-bias.html"
 
 
 @cache
@@ -21,6 +22,7 @@ def anchors(page):
 
 
 def links_of(page):
-    """Yield (address, anchor, words) for each link of a page."""
+    """Yield (address, anchor) for each link of a page that stays on the site."""
     for link in soup(page).find_all("a", href=True):
-        yield *urldefrag(link["href"]), link.get_text(strip=True)
+        if ":" not in link["href"]:
+            yield urldefrag(link["href"])

@@ -5,19 +5,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from bs4 import BeautifulSoup
 from site_files import SITE as SITE_FOLDER
+from site_files import soup
 
 from tools.addresses import PDF, PUBLISHED_BRANCH, addresses
 from tools.files import ROOT, Fault
-from tools.site import publishing
 
 MADE_UP, SITE = "https://github.com/someone/a-book", "https://someone.github.io/a-book"
 PAGE = "notebooks/03-softmax-ignores-the-key-bias"
 GUIDE = "book/teaching/index"
+COLAB = f"https://colab.research.google.com/github/someone/a-book/blob/{PUBLISHED_BRANCH}/colab"
 
 
 def with_url(folder, url):
@@ -34,14 +33,16 @@ def test_an_address_of_another_form_is_refused_in_a_sentence(tmp_path, url):
         addresses(with_url(tmp_path, url))
 
 
-def test_readme_and_citation_name_the_address_if_there_is_one():
+def test_an_address_if_there_is_one_is_named_everywhere_and_otherwise_nowhere():
     repository, site = addresses(ROOT)
     readme, citation = ((ROOT / name).read_text() for name in ("README.md", "CITATION.cff"))
     if site:
         assert f"{site}/" in readme and f"{site}/{PDF}" in readme
         assert f'repository-code: "{repository}"' in citation and f'url: "{site}/"' in citation
     else:
-        assert "github.com" not in readme + citation
+        guide = (SITE_FOLDER / f"{GUIDE}.html").read_text(encoding="utf-8")
+        assert not re.search("github.com", readme + citation)
+        assert not re.search("mybinder|git-pull", guide)
 
 
 def test_with_an_address_buttons_appear_and_copies_link_to_the_site(tmp_path):
@@ -54,24 +55,15 @@ def test_with_an_address_buttons_appear_and_copies_link_to_the_site(tmp_path):
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     html = root / "_build" / "html"
-    page, guide = (
-        BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-        for name in (PAGE, GUIDE)
-    )
-    colab = "https://colab.research.google.com/github/someone/a-book"
+    page, guide = soup(html / f"{PAGE}.html"), soup(html / f"{GUIDE}.html")
     buttons = {a["href"].partition("?")[0] for a in page.select(".bd-header-article a[href^=http]")}
-    copy = f"{colab}/blob/{PUBLISHED_BRANCH}/colab/{PAGE}.ipynb"
-    assert buttons == {copy, MADE_UP, f"{MADE_UP}/issues/new"}
+    assert buttons == {f"{COLAB}/{PAGE}.ipynb", MADE_UP, f"{MADE_UP}/issues/new"}
     assert page.find("link", rel="canonical")["href"] == f"{SITE}/{PAGE}.html"
     card = page.find("meta", property="og:image")["content"]
     assert (html / card.removeprefix(f"{SITE}/")).is_file()
     copy = (html / "_sources" / f"{PAGE}.ipynb").read_text(encoding="utf-8")
     assert f"{SITE}/notebooks/04b-" in copy and "tarfile" in copy
-    binder = f"https://mybinder.org/v2/gh/{'/'.join(MADE_UP.split('/')[-2:])}/HEAD?labpath="
-    assert guide.select_one(f'a[href="{binder}{quote(publishing.FIRST, safe="")}"]')
+    first = "notebooks%2F00-how-this-book-proves-things.ipynb"
+    binder = f"https://mybinder.org/v2/gh/someone/a-book/HEAD?labpath={first}"
+    assert guide.select_one(f'a[href="{binder}"]')
     assert "HUB/hub/user-redirect/git-pull?repo=https%3A%2F%2Fgithub.com%2F" in guide.text
-
-
-def test_without_an_address_the_guide_links_to_no_service():
-    guide = (SITE_FOLDER / f"{GUIDE}.html").read_text(encoding="utf-8")
-    assert addresses(ROOT)[0] or not re.search("mybinder|git-pull", guide)

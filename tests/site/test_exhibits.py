@@ -15,115 +15,6 @@ from tools.files import ROOT
 
 STATIC = ROOT / "book" / "static"
 CLOSE = 1e-12
-EXHIBITS = ["three-biases", "drag-tokens", "bias-before-norm"]
-EXHIBITS += ["through-a-block", "fused-or-separate", "large-key-bias", "groups-of-a-norm"]
-EXHIBITS += ["shift-for-query-bias", "depth-of-a-stream", "correlated-tokens"]
-PAGE = "<meta charset='utf-8'><script src='exhibits/load.js' defer></script>" + "".join(
-    f"<div data-exhibit='{name}'></div>" for name in EXHIBITS
-)
-
-
-@pytest.fixture(scope="module")
-def page(browser):
-    with served(STATIC) as address, browser.new_context() as context:
-        answer = {"body": PAGE, "content_type": "text/html"}
-        context.route(f"{address}/all.html", lambda route: route.fulfill(**answer))
-        page = visited(context, f"{address}/all.html", address)
-        page.wait_for_function(
-            f"document.querySelectorAll('[data-exhibit] .said').length === {len(EXHIBITS)}"
-        )
-        yield page
-        assert not page.faults
-
-
-def computed(page, formula, *given):
-    """Evaluate a formula in the page; return a tensor, or a dict of tensors."""
-    found = page.evaluate(f"formulas.{formula}({', '.join(map(json.dumps, given))})")
-    if not isinstance(found, dict):
-        return torch.tensor(found, dtype=torch.float64)
-    return {name: torch.tensor(x, dtype=torch.float64) for name, x in found.items()}
-
-
-def same(a, b):
-    return torch.allclose(a, b.detach(), rtol=0, atol=CLOSE)
-
-
-def drawn(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
-
-
-def parts(module):
-    """(weights, biases) of a module's attention, by role; the biases are set at random."""
-    for bias in (module.in_proj_bias, module.out_proj.bias):
-        nn.init.normal_(bias)
-    W = [*module.in_proj_weight.chunk(3), module.out_proj.weight]
-    b = [*module.in_proj_bias.chunk(3), module.out_proj.bias]
-    return dict(zip("qkvo", W, strict=True)), dict(zip("qkvo", b, strict=True))
-
-
-def plain(tensors):
-    return {name: x.tolist() for name, x in tensors.items()}
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_that_of_the_module(page, causal):
-    module = nn.MultiheadAttention(2, 1, batch_first=True, dtype=torch.float64)
-    X, (W, b) = drawn(4, 2), parts(module)
-    mask = torch.ones(4, 4, dtype=torch.bool).triu(1) if causal else None
-    output, weights = module(X[None], X[None], X[None], attn_mask=mask)
-    shown = computed(page, "attention", X.tolist(), plain(W), plain(b), causal)
-    assert same(shown["weights"], weights[0]) and same(shown["output"], output[0])
-
-
-def test_each_norm_is_that_of_the_module(page):
-    X = drawn(4, 3)
-    norms = {"batch": nn.BatchNorm1d(3), "layer": nn.LayerNorm(3), "rms": nn.RMSNorm(3, eps=1e-5)}
-    for name, norm in norms.items():
-        assert same(computed(page, f"norms.{name}", X.tolist()), norm.double().train()(X)), name
-    for groups in (1, 2, 4):
-        expected = nn.GroupNorm(groups, 4).double()(X[None])[0]
-        assert same(computed(page, "groupNorm", X.tolist(), groups), expected), groups
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_the_block_is_that_of_the_module(page, norm_first):
-    layer = nn.TransformerEncoderLayer(
-        4, 1, 4, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
-    )
-    nn.init.zeros_(layer.linear1.bias)
-    X, (W, b) = drawn(3, 4), parts(layer.self_attn)
-    W |= {"first": layer.linear1.weight, "second": layer.linear2.weight}
-    b |= {"second": layer.linear2.bias}
-    output = layer(X[None])[0]
-    shown = computed(page, "block", X.tolist(), plain(W), plain(b), norm_first)
-    assert same(shown["network"], output)
-    end = nn.functional.layer_norm(output, [4]) if norm_first else output
-    assert same(shown["end"], end)
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
-def test_numbers_are_rounded_like_the_entries_of_a_tensor(page, dtype):
-    ties = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-11, 1 + 3 * 2**-11, 2**-24, 3 * 2**-25])
-    x = torch.cat([drawn(200) * 10 ** (4 * drawn(200)).clamp(-8, 4), ties.double(), -ties.double()])
-    held = x.to(getattr(torch, dtype)).double()
-    shown = page.evaluate(f"{json.dumps(x.tolist())}.map((y) => formulas.rounded(y, '{dtype}'))")
-    shown = torch.tensor([float(y) for y in shown], dtype=torch.float64)
-    assert torch.equal(shown, held)
-    assert (dtype == "float64") == torch.equal(shown, x)
-
-
-# ---- use by keyboard and mouse -------------------------------------------------------
-
-
-def said(page, name):
-    return page.locator(f"[data-exhibit={name}] .said").inner_text()
-
-
-def moved(page, name):
-    """The titles of an exhibit's plots that are marked as moved."""
-    heads = page.locator(f"[data-exhibit={name}] .plot.moved .name").all_inner_texts()
-    return [head.split("\n")[0] for head in heads]
-
 
 AFTER = ["after attention", "after network"]
 #: Steps in order: (exhibit, control, its new value, plots then marked as moved, or words then said).
@@ -150,6 +41,107 @@ STEPS = [
     ("fused-or-separate", "each by itself", "", "deviation 1.00"),
     ("fused-or-separate", "the fused matrix", "", "deviation 0.50"),
 ]
+EXHIBITS = {"drag-tokens", *(name for name, *_ in STEPS)}
+PAGE = "<meta charset='utf-8'><script src='exhibits/load.js' defer></script>" + "".join(
+    f"<div data-exhibit='{name}'></div>" for name in EXHIBITS
+)
+
+
+@pytest.fixture(scope="module")
+def page(browser):
+    with served(STATIC) as address, browser.new_context() as context:
+        answer = {"body": PAGE, "content_type": "text/html"}
+        context.route(f"{address}/all.html", lambda route: route.fulfill(**answer))
+        page = visited(context, f"{address}/all.html", address)
+        page.wait_for_function(
+            f"document.querySelectorAll('[data-exhibit] .said').length === {len(EXHIBITS)}"
+        )
+        yield page
+        assert not page.faults
+
+
+def computed(page, formula, *given):
+    """Evaluate a formula of tensors in the page; return an array, or a dict of arrays."""
+    given = (json.dumps(x, default=torch.Tensor.tolist) for x in given)
+    return page.evaluate(f"formulas.{formula}({', '.join(given)})")
+
+
+def same(a, b):
+    a = torch.tensor(a, dtype=torch.float64)
+    return torch.allclose(a, b.detach(), rtol=0, atol=CLOSE)
+
+
+def drawn(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def parts(module):
+    """(weights, biases) of a module's attention, by role; the biases are set at random."""
+    for bias in (module.in_proj_bias, module.out_proj.bias):
+        nn.init.normal_(bias)
+    W = [*module.in_proj_weight.chunk(3), module.out_proj.weight]
+    b = [*module.in_proj_bias.chunk(3), module.out_proj.bias]
+    return dict(zip("qkvo", W, strict=True)), dict(zip("qkvo", b, strict=True))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_that_of_the_module(page, causal):
+    module = nn.MultiheadAttention(2, 1, batch_first=True, dtype=torch.float64)
+    X, (W, b) = drawn(4, 2), parts(module)
+    mask = torch.ones(4, 4, dtype=torch.bool).triu(1) if causal else None
+    output, weights = module(X[None], X[None], X[None], attn_mask=mask)
+    shown = computed(page, "attention", X, W, b, causal)
+    assert same(shown["weights"], weights[0]) and same(shown["output"], output[0])
+
+
+def test_each_norm_is_that_of_the_module(page):
+    X = drawn(4, 3)
+    norms = {"batch": nn.BatchNorm1d(3), "layer": nn.LayerNorm(3), "rms": nn.RMSNorm(3, eps=1e-5)}
+    for name, norm in norms.items():
+        assert same(computed(page, f"norms.{name}", X), norm.double().train()(X)), name
+    for groups in (1, 2, 4):
+        expected = nn.GroupNorm(groups, 4).double()(X[None])[0]
+        assert same(computed(page, "groupNorm", X, groups), expected), groups
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_the_block_is_that_of_the_module(page, norm_first):
+    layer = nn.TransformerEncoderLayer(
+        4, 1, 4, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    )
+    nn.init.zeros_(layer.linear1.bias)
+    X, (W, b) = drawn(3, 4), parts(layer.self_attn)
+    W |= {"first": layer.linear1.weight, "second": layer.linear2.weight}
+    b |= {"second": layer.linear2.bias}
+    output = layer(X[None])[0]
+    shown = computed(page, "block", X, W, b, norm_first)
+    assert same(shown["network"], output)
+    end = nn.functional.layer_norm(output, [4]) if norm_first else output
+    assert same(shown["end"], end)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_numbers_are_rounded_like_the_entries_of_a_tensor(page, dtype):
+    ties = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-11, 1 + 3 * 2**-11, 2**-24, 3 * 2**-25])
+    x = torch.cat([drawn(200) * 10 ** (4 * drawn(200)).clamp(-8, 4), ties.double(), -ties.double()])
+    held = x.to(getattr(torch, dtype)).double()
+    shown = page.evaluate("([x, t]) => x.map(y => formulas.rounded(y, t))", [x.tolist(), dtype])
+    shown = torch.tensor([float(y) for y in shown], dtype=torch.float64)
+    assert torch.equal(shown, held)
+    assert (dtype == "float64") == torch.equal(shown, x)
+
+
+# ---- use by keyboard and mouse -------------------------------------------------------
+
+
+def said(page, name):
+    return page.locator(f"[data-exhibit={name}] .said").inner_text()
+
+
+def moved(page, name):
+    """The titles of an exhibit's plots that are marked as moved."""
+    heads = page.locator(f"[data-exhibit={name}] .plot.moved .name").all_inner_texts()
+    return [head.split("\n")[0] for head in heads]
 
 
 def test_a_control_has_the_effect_that_its_theorem_says(page):
