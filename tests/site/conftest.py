@@ -4,8 +4,6 @@ import pytest
 from browser import browser, served, visited  # noqa: F401
 from site_files import SITE
 
-HEIGHTS = {390: 844, 800: 1000, 1300: 900}
-
 
 @pytest.fixture(scope="module")
 def address():
@@ -17,21 +15,19 @@ def address():
 def visit(browser, address):  # noqa: F811
     """A function that opens a page in its own window; the test fails if any page had a fault.
 
-    The path is relative to the site, or a whole address `file://…`; `routes` change what is loaded,
-    and `script` runs before the page's own scripts.
+    The path is relative to the site, or a whole address `file://…`; `script` runs before the page's
+    own scripts.
     """
     pages = []
 
-    def opened(path, width=1300, routes=(), script=""):
+    def opened(path, width=1300, script=""):
         context = browser.new_context(
-            viewport={"width": width, "height": HEIGHTS[width]},
+            viewport={"width": width, "height": 900},
             has_touch=True,
             reduced_motion="reduce",
             permissions=["clipboard-read", "clipboard-write"],
         )
         context.add_init_script(script)
-        for pattern, change in dict(routes).items():
-            context.route(pattern, change)
         own = "file:" if path.startswith("file:") else f"{address}/"
         pages.append(visited(context, path if own == "file:" else own + path, own))
         return pages[-1]

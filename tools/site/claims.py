@@ -47,16 +47,11 @@ class Claim:
         """The number of the text that makes the claim."""
         return self.id.partition("-")[0]
 
-    @property
-    def anchor(self):
-        return f"claim-{self.id}"
-
 
 def read_claims(path: Path) -> tuple[dict, list[Claim]]:
     """(texts, claims): {number of a text: its "about" and "source"}, and a list of Claims."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    verdict = lambda entry: str(entry["verdict"]).lower()  # YAML reads a bare true as a boolean
-    return data["texts"], [Claim(**e | {"verdict": verdict(e)}) for e in data["claims"]]
+    return data["texts"], [Claim(**entry) for entry in data["claims"]]
 
 
 def links(settled: str, theorems: dict[str, Statement], notebooks: str = "../notebooks") -> str:
@@ -86,17 +81,11 @@ class Claims(BookDirective):
         path, folder = (self.folder / name for name in self.arguments)
         self.theorems = read_statements(folder)
         texts, claims = read_claims(path)
-        return [self.summary(texts, claims), *self.sections(texts, claims)]
-
-    def summary(self, texts, claims):
-        """A table of how many claims have each verdict, in total and in each text."""
-        rows = []
+        rows = []  # how many claims have each verdict, in total and in each text
         for name in ["**all**", *texts]:
             verdicts = [claim.verdict for claim in claims if name in ("**all**", claim.text)]
             rows.append([name, len(verdicts), *map(verdicts.count, VERDICTS)])
-        return self.parse(table(["text", "claims", *VERDICTS], rows), "claims-summary")
-
-    def sections(self, texts, claims):
+        yield self.parse(table(["text", "claims", *VERDICTS], rows), "claims-summary")
         for number, text in texts.items():
             section = nodes.section(ids=[f"text-{number}"], classes=["claims-of-a-text"])
             about = text["about"]
@@ -106,7 +95,9 @@ class Claims(BookDirective):
             yield section
 
     def card(self, claim):
-        card = nodes.container(ids=[claim.anchor], classes=["claim", nodes.make_id(claim.verdict)])
+        card = nodes.container(
+            ids=[f"claim-{claim.id}"], classes=["claim", nodes.make_id(claim.verdict)]
+        )
         title = self.parse(claim.claim, "claim-title")
         title[0][0:0] = [nodes.inline("", claim.id, classes=["claim-id"]), nodes.Text(" ")]
         meaning = claim.translation and f": {claim.translation}"  # if the words are Chinese
@@ -143,20 +134,14 @@ def link_cited_claims(app, doctree, docname):
     if PAGE not in app.env.found_docs or docname == PAGE:
         return
     target = app.builder.get_relative_uri(docname, PAGE)
+    link = lambda id: nodes.reference(
+        "", id, internal=True, refuri=f"{target}#claim-{id}", classes=["cited-claim"]
+    )
     for text in list(doctree.findall(nodes.Text)):
-        is_code = isinstance(text.parent, nodes.literal | nodes.literal_block)
-        if CITED_ID.search(text) and not is_code:
-            text.parent.replace(text, list(linked(str(text), target)))
-
-
-def linked(text, target):
-    """The text as nodes, with a link for each claim that it cites."""
-    for position, part in enumerate(CITED_ID.split(text)):
-        if position % 2:
-            uri = f"{target}#claim-{part}"
-            yield nodes.reference("", part, internal=True, refuri=uri, classes=["cited-claim"])
-        elif part:
-            yield nodes.Text(part)
+        parts = CITED_ID.split(text)  # every other part is the number of a claim
+        if len(parts) > 1 and not isinstance(text.parent, nodes.literal | nodes.literal_block):
+            parts = [(link if i % 2 else nodes.Text)(part) for i, part in enumerate(parts)]
+            text.parent.replace(text, parts)
 
 
 def setup(app):

@@ -3,7 +3,8 @@
 The directive `{downloads}` becomes a list of links to all these files, or to those that it names,
 and the theme's download menu offers the PDF on every page.  Only the notebooks are packed with
 every build; `make pdf`, `make course` and `make release` make the other files.  A file that does
-not exist, or that is older than the book, is not offered.
+not exist, or that is older than the book, is not offered.  “Download this notebook” always yields
+the copy from `tools/colab.py`, which runs alone.
 """
 
 import shutil
@@ -49,18 +50,17 @@ class Downloads(SphinxDirective):
     optional_arguments = len(OFFERED)
 
     def run(self):
-        env = self.env
-        here = env.app.builder.get_target_uri(env.docname)
-        names = [name for name in offered(env.app) if name in (self.arguments or OFFERED)]
+        here = self.env.app.builder.get_target_uri(self.env.docname)
         items = (
             f'<li><a href="{relative_uri(here, name)}">{name}</a>: {OFFERED[name][1]}</li>'
-            for name in names
+            for name in offered(self.env.app)
+            if name in (self.arguments or OFFERED)
         )
         return self.parse_text_to_nodes(f'<ul class="downloads">{"".join(items)}</ul>')
 
 
-def add_to_menu(app, pagename, templatename, context, doctree):
-    button = {
+def fill_menu(app, pagename, templatename, context, doctree):
+    pdf = {
         "type": "link",
         "url": context["pathto"](PDF, 1),
         "text": "the book, .pdf",
@@ -68,20 +68,29 @@ def add_to_menu(app, pagename, templatename, context, doctree):
         "icon": "fas fa-book",
         "label": "download-book-button",
     }
-    for menu in context.get("header_buttons", []) if PDF in offered(app) else []:
+    for menu in context.get("header_buttons", []):
         if menu.get("label") == "download-buttons":
-            menu["buttons"].append(button)
+            for button in menu["buttons"]:
+                if button["text"] == ".ipynb":
+                    button |= {
+                        "text": "notebook",
+                        "tooltip": "Download this notebook, to run alone",
+                    }
+            menu["buttons"] += [pdf] if PDF in offered(app) else []
 
 
 def copy(app, failed):
     for name in [] if failed else offered(app):
-        if name == NOTEBOOKS:
-            write_zip(Path(app.outdir, name), "notebooks", copies(site_address(Path(app.srcdir))))
-        else:
+        if name != NOTEBOOKS:
             shutil.copy(made(app.srcdir, name), Path(app.outdir, name))
+            continue
+        notebooks = copies(site_address(Path(app.srcdir)))
+        write_zip(Path(app.outdir, name), "notebooks", notebooks)
+        for notebook in Path(app.outdir, "_sources", "notebooks").glob("*.ipynb"):
+            notebook.write_bytes(notebooks[notebook.name])
 
 
 def setup(app):
     app.add_directive("downloads", Downloads)
-    app.connect("html-page-context", add_to_menu, priority=600)  # the theme adds its menu at 501
+    app.connect("html-page-context", fill_menu, priority=600)  # the theme adds its menu at 501
     app.connect("build-finished", copy)

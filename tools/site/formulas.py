@@ -1,7 +1,6 @@
 """Typeset formulas with KaTeX while the book is built, so that its pages need no script for this.
 
-KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.  When the pointer
-rests on the symbol of a parameter, its meaning appears: `$b_K$` shows “key bias”.
+KaTeX is in `book/static/katex/`; Node.js, which runs it, comes with Playwright.
 """
 
 import functools
@@ -30,12 +29,6 @@ lines.createInterface({ input: process.stdin }).on("line", (line) => {
   console.log(JSON.stringify(answer));
 });
 """
-#: {symbol: what it means}
-MEANINGS = {
-    f"{letter}_{map}": f"{words} {what}"
-    for map, words in {"Q": "query", "K": "key", "V": "value", "O": "output"}.items()
-    for letter, what in {"b": "bias", "W": "weight"}.items()
-}
 #: Signs that belong to the word or the formula before them.
 SIGNS = re.compile(r"[.,;:!?)]+")
 logger = logging.getLogger(__name__)
@@ -72,20 +65,8 @@ class PunctuationBehindFormulas(SphinxTransform):
         for formula in list(self.document.findall(nodes.math)):
             behind = formula.next_node(descend=False, siblings=True)
             if isinstance(behind, nodes.Text) and (signs := SIGNS.match(behind)):
-                formula["meaning"] = meaning(formula)
                 formula[:] = [nodes.Text(rf"{formula.astext()}\text{{{signs[0]}}}")]
                 behind.parent.replace(behind, nodes.Text(behind[signs.end() :]))
-
-
-def meaning(formula: nodes.math) -> str:
-    """The words that explain a formula which is only the symbol of a parameter, or ""."""
-    symbol = re.sub(r"\\(?:mathbf|mathrm)\s*\{?\s*(\w+)\}?", r"\1", formula.astext())
-    symbol = re.sub(r"_\{(\w+)\}", r"_\1", symbol).strip()
-    return formula.get("meaning") or MEANINGS.get(symbol, "")
-
-
-def within(node, kinds):
-    return node is not None and (isinstance(node, kinds) or within(node.parent, kinds))
 
 
 def visit(self, node, tag, display):
@@ -94,11 +75,7 @@ def visit(self, node, tag, display):
     except NoFormula as why:
         html = ""
         logger.warning("A formula cannot be typeset: %s", why, location=node)
-    html = "".join([self.starttag(node, tag, "", CLASS="math"), html, f"</{tag}>"])
-    words = (
-        "" if display or within(node, (nodes.row, nodes.title, nodes.reference)) else meaning(node)
-    )
-    self.body.append(f'<abbr class="symbol" title="{words}">{html}</abbr>' if words else html)
+    self.body += [self.starttag(node, tag, "", CLASS="math"), html, f"</{tag}>"]
     raise nodes.SkipNode
 
 

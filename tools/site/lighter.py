@@ -1,7 +1,6 @@
 """Make pages lighter: send only the icons that a page shows, and pictures in 256 colours."""
 
 import re
-from io import BytesIO
 from pathlib import Path
 
 from fontTools import subset
@@ -23,15 +22,20 @@ def lighten(app, failed):
     (static / "webpack-macros.html").unlink(missing_ok=True)  # a template left over by the theme
     for page in site.rglob("*.html"):
         page.write_text(PLAIN.sub(r"\1", page.read_text("utf-8")), encoding="utf-8")
-    texts = [
-        path.read_text("utf-8") for path in site.rglob("*.*") if path.suffix in (".html", ".js")
-    ]
-    styles = [path.read_text("utf-8") for path in static.rglob("*.css")]
-    icons = icons_of("".join(styles), set(re.findall(r"\bfa-[\w-]+", " ".join(texts))))
+    shown = text_in(site, "html") + text_in(site, "js")
+    icons = icons_of(text_in(static, "css"), set(re.findall(r"\bfa-[\w-]+", shown)))
     for font in (static / "vendor" / "fontawesome" / "webfonts").glob("*.woff2"):
-        font.write_bytes(lighter_font(font, icons))
+        few = font.with_suffix(".few")
+        numbers = ",".join(f"{number:x}" for number in icons)
+        subset.main([str(font), f"--unicodes={numbers}", "--flavor=woff2", f"--output-file={few}"])
+        few.replace(font)
     for picture in Path(app.outdir, "_images").glob("*.png"):
         lighter_picture(picture)
+
+
+def text_in(folder, suffix):
+    """All text of the files below a folder that have this suffix."""
+    return "\n".join(path.read_text("utf-8") for path in folder.rglob(f"*.{suffix}"))
 
 
 def icons_of(css: str, used: set[str]) -> set[int]:
@@ -42,17 +46,6 @@ def icons_of(css: str, used: set[str]) -> set[int]:
         if not names or names & used:
             found |= {int(number, 16) for number in ICON.findall(style)}
     return found
-
-
-def lighter_font(path: Path, icons: set[int]) -> bytes:
-    """The font with these icons only."""
-    options, written = subset.Options(flavor="woff2"), BytesIO()
-    font = subset.load_font(path, options)
-    chosen = subset.Subsetter(options)
-    chosen.populate(unicodes=icons)
-    chosen.subset(font)
-    subset.save_font(font, written, options)
-    return written.getvalue()
 
 
 def lighter_picture(path: Path) -> None:

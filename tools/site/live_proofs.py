@@ -154,9 +154,8 @@ class NumberCells(SphinxTransform):
 def add_live_cells(app, pagename, templatename, context, doctree):
     """Write the live cells of a notebook into its page."""
     source = Path(app.srcdir, f"{pagename}.ipynb")
-    if not source.is_file() or not there(app):
-        return
-    if cells := [vars(cell) for cell in live_cells(read_notebook(source))]:
+    found = live_cells(read_notebook(source)) if source.is_file() and there(app) else ()
+    if cells := [vars(cell) for cell in found]:
         folder = context["pathto"]("_static/live/", 1)
         data = json.dumps({"folder": folder, "macros": MACROS, "cells": cells})
         data = data.replace("</", "<\\/")  # "</script>" would end the script

@@ -23,10 +23,10 @@ class MutantsRecord(BookDirective):
 
     def written(self):
         there = json.loads(RECORD.read_text(encoding="utf-8"))[self.arguments[0]]
-        return [self.parse("\n".join(shown(self.arguments[0], there)), "mutants-record")]
+        return [self.parse("\n".join(shown(there)), "mutants-record")]
 
 
-def shown(part, there):
+def shown(there):
     """Yield a part of the record as lines of Markdown."""
     made = sum(there["made"].values())
     survived = Counter(one["kind"] for one in there["survivors"])
@@ -37,10 +37,9 @@ def shown(part, there):
     made = [(k, n, n - survived[k], survived[k] or "") for k, n in there["made"].items()]
     yield table(["mistake", "made", "noticed", "not"], made)
     for one in there["survivors"]:
-        name = one["place"]
-        # the notebook may since have been merged into another
-        page = (ROOT / "notebooks" / f"{name}.ipynb").exists()
-        link = f"[{name}](../notebooks/{name}.ipynb)" if page else f"`{name}`"
+        # a checker's file is no page, and a notebook may since have been merged into another
+        page = f"notebooks/{one['place']}.ipynb"
+        link = f"[{one['place']}](../{page})" if (ROOT / page).exists() else f"`{one['place']}`"
         yield f"\n{link}, `` {one['piece']} ``: {one['kind']}.\n"
         yield f"```diff\n- {one['before']}\n+ {one['after']}\n```\n\n{one['why']}"
 

@@ -34,10 +34,6 @@ function headings() {
   })
 }
 
-function names_of_formulas() {
-  return [...formulas()].map(formula => formula.getAttribute('aria-label'))
-}
-
 /** The width that a formula has to itself. */
 function room(formula) {
   let box = formula.parentElement
@@ -112,8 +108,6 @@ function faults(height) {
       report(element, 'is taller than a page')
     if (element.dataset.scale < SMALLEST) report(element, `would be printed at ${element.dataset.scale} of its size`)
   }
-  for (const math of document.querySelectorAll('.math'))
-    if (!math.querySelector('.katex')) report(math, 'was not typeset')
   for (const link of document.querySelectorAll('a[href^="#"]'))
     if (!document.getElementById(decodeURIComponent(link.hash.slice(1)))) report(link, `leads nowhere, ${link.hash}`)
   return found

@@ -112,7 +112,6 @@ def finished(pdf, page):
         document.Root.PageMode = pikepdf.Name.UseOutlines
         document.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
         fold(document.Root.Outlines, iter(page.evaluate("headings()")))
-        mark_formulas(document, set(page.evaluate("names_of_formulas()")))
         document.save(made, object_stream_mode=pikepdf.ObjectStreamMode.generate)
     return made.getvalue()
 
@@ -126,11 +125,3 @@ def fold(entry, titles, depth=0):
         child = child.get("/Next")
     entry.Count = shown if depth < 2 else -shown
     return int(entry.Count)
-
-
-def mark_formulas(document, names):
-    """Tag the pictures with these alternative texts as formulas, for screen readers."""
-    for item in document.objects:
-        if isinstance(item, pikepdf.Dictionary) and item.get("/S") == pikepdf.Name.Figure:
-            if str(item.get("/Alt", "")) in names:
-                item.S = pikepdf.Name.Formula

@@ -1,33 +1,13 @@
 """The register of theorems, read from the notebooks.
 
-A notebook states each theorem in a block quote, its box:
-
-    ### Theorem 3.2 · The key bias cancels
-
-    > **Theorem 3.2 (The key bias cancels).** For every number of queries ...
-    >
-    > *Needs:* softmax over the keys; the same $b$ added to every key.
-    >
-    > *Evidence:*
-    >
-    > - the weights are the same: *checked*, “Theorem 3.2”
-    > - only if: *by hand*, at $z = -b/2$ the norm of $z + b$ is minus that of $z$
-    > - in bfloat16 as well: *measured*, “PASS  control: in evaluation b has no effect”
-
-    ## Summary
-
-    | theorem | hypotheses | proved for | measured against | breaks when |
-    |---|---|---|---|---|
-    | [3.2](#the-key-bias-cancels) The key bias cancels | ... | ... | ... | ... |
-
+`notebooks/README.md` shows how a notebook states a theorem: a heading, a block quote, which is its
+box, and a row of the summary.
 The box determines the heading above it and the first cell of its row in the summary.  A notebook is
 refused if these differ, or if a clause lacks its evidence.  *Checked* needs a derivation with the
 quoted title on the page, an exact instance (… ≠ …) that contains the quotation, or a theorem of
 another page; *measured* needs the quotation in what the page prints; *by hand* needs an argument.
-Whether a derivation proves the clause is for a reader to judge.
-A one-line consequence is a remark, `> **Remark 3.3 (Name).** …`.  Its page prints its derivation,
-named by `.qed("Remark 3.3")`.  A remark has a box and an anchor, but no row in the summary.
-The directive `{theorem-register}` renders what was read, so that nothing is typed twice.
+Whether a derivation proves the clause is for a reader to judge.  A remark has a box and an anchor,
+but no row in the summary.  The directive `{theorem-register}` renders what was read.
 """
 
 import os

@@ -41,8 +41,8 @@ class TheoremBoxes(SphinxTransform):
 
 
 def boxed(quote, checks):
-    """Make a box of a quote that states a theorem; yield its anchor, and the anchor of its check."""
-    title = opening(quote)
+    """Make a box of a quote whose bold words name a theorem; yield its anchor and its check's."""
+    title = quote.next_node(nodes.strong)
     theorem = title and title.astext().replace("’", "'").rstrip(".")  # with straight quotes
     found = theorem and BOX_TITLE.fullmatch(theorem)
     if not found:
@@ -73,17 +73,6 @@ def checks_in(document):
             said = "".join(block.astext() for block in blocks)
             if "PASS  " in said:
                 yield cell, said
-
-
-def opening(quote):
-    """The bold words at the start of a block quote, or None."""
-    paragraph = quote.children[0] if quote.children else None
-    for child in paragraph.children if isinstance(paragraph, nodes.paragraph) else ():
-        if isinstance(child, nodes.strong):
-            return child
-        if child.astext().strip():
-            break
-    return None
 
 
 def mark_parts(quote):
