@@ -15,6 +15,7 @@ import json
 import shutil
 import symtable
 import sys
+from collections import namedtuple
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,13 +38,8 @@ EVERYTHING = "*"  # stands for all that `from derivation import *` may bind
 # ---- how the statements of a notebook depend on each other --------------------------
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A statement of a code cell with the comments above it, and the names it reads and changes."""
-
-    source: str
-    reads: frozenset
-    changes: frozenset
+#: A statement of a code cell with the comments above it, and the names it reads and changes.
+Statement = namedtuple("Statement", "source reads changes")
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,8 @@ def statements(source):
         text = "\n".join(lines[end : node.end_lineno])
         end = node.end_lineno
         reads, binds = global_names(text)
-        yield Statement(text, reads | absent(node), binds | changed_objects(node))
+        changed = {*changed_objects(node)} - LIVE
+        yield Statement(text, reads | absent(node), binds | changed)
 
 
 def global_names(text):
@@ -112,21 +109,14 @@ def global_names(text):
 
 
 def changed_objects(tree):
-    """The names whose objects a statement changes, as in `proof.by(…)` or `table[k] = …`."""
-    changing = [
-        part
-        for part in ast.walk(tree)
-        if isinstance(part, ast.Attribute | ast.Subscript)
-        and (isinstance(part.ctx, ast.Store) or getattr(part, "attr", "") in CONTINUING)
-    ]
-    return {owner(part) for part in changing} - LIVE
-
-
-def owner(node):
-    """The first name in an expression such as `name.a[b].c(…)`, or "" if it begins otherwise."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return getattr(node, "id", "")
+    """Yield the names whose objects a statement changes, as in `proof.a(…).by(…)` or `x[k] = …`."""
+    for part in ast.walk(tree):
+        if getattr(part, "attr", "") in CONTINUING or (
+            isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store)
+        ):
+            while isinstance(part, ast.Attribute | ast.Subscript | ast.Call):
+                part = part.func if isinstance(part, ast.Call) else part.value
+            yield getattr(part, "id", "")
 
 
 def absent(tree):
