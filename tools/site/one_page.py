@@ -28,7 +28,10 @@ def one_page(site):
     config, toc = (
         yaml.safe_load((ROOT / name).read_text()) for name in ("_config.yml", "_toc.yml")
     )
-    pages = {name: page_of(site, name) for name in [toc["root"], *in_order(toc["parts"])]}
+    pages = {
+        name: BeautifulSoup((site / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+        for name in [toc["root"], *in_order(toc["parts"])]
+    }
     tops = {name: anchor_of(name, page.article.section["id"]) for name, page in pages.items()}
     texts = {name: text_of(name, page, tops, site.name) for name, page in pages.items()}
     for text in list(texts.values())[1:]:  # one level deeper, below the parts' headings
@@ -52,10 +55,6 @@ def in_order(entries):
     for entry in entries:
         yield from [entry["file"]] if "file" in entry else []
         yield from in_order(entry.get("chapters", entry.get("sections", ())))
-
-
-def page_of(site, name):
-    return BeautifulSoup((site / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
 
 
 def anchor_of(name, anchor):
