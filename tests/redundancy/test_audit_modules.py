@@ -7,26 +7,20 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
+from architectures.cases import Made
 from derivation.checks import normal
-from redundancy import audit
-from torch import nn
+from redundancy import audit, fold
+from redundancy.models.tiny import tiny
+from redundancy.report import SYMBOLS
+from shared_models import *
 
 
-class Made(nn.Module):
-    """A module with the given parts, whose forward calls ``function(module, *inputs)``."""
-
-    def __init__(self, function, **parts):
-        super().__init__()
-        self.function = function
-        for name, part in parts.items():
-            setattr(self, name, part)
-
-    def forward(self, *inputs, **named):
-        return self.function(self, *inputs, **named)
+def x(*shape):
+    return normal(*shape, dtype=torch.float32)
 
 
-def x(*shape, seed=0):
-    return normal(*shape, seed=seed, dtype=torch.float32)
+def joined(t):
+    return t.transpose(1, 2).flatten(-2)
 
 
 @dataclass
@@ -37,46 +31,37 @@ class Both:
 
 def returned(how):
     """Return (a module that computes ``how(scores, softmax(scores))``, the module's inputs)."""
-    return Made(lambda m, x: how(z := m.a(x), z.softmax(-1)), a=nn.Linear(4, 3)), (x(5, 4),)
+    return Made(lambda m, x: how(z := m.a(x), softmax(z)), {"a": nn.Linear(4, 3)}), (x(5, 4),)
 
 
+#: {form: what is returned of the scores z and the weights w}; only w does not depend on a's mean
 OUTPUTS = {
-    "the weights alone": (lambda z, w: w, 1),
-    "a loss": (lambda z, w: {"weights": w, "reg_loss": z.square().mean()}, 0),
-    "hidden states": (lambda z, w: {"weights": w, "text_hidden_states": z}, 0),
-    "a dataclass": (lambda z, w: (w, Both(w, z)), 0),
-    "a distribution": (lambda z, w: torch.distributions.Normal(z, 1.0), 0),
-    "complex numbers": (lambda z, w: (w, torch.fft.fft(z)), 0),
-    "a choice": (lambda z, w: (w, z.sum(-1) > 0), 0),
-    "an object": (lambda z, w: (w, SimpleNamespace(scores=z)), 0),
-    "a deque": (lambda z, w: deque([w, z]), 0),
-    "a sparse tensor": (lambda z, w: (w, z.to_sparse()), 0),
+    "the weights alone": lambda z, w: w,
+    "a loss": lambda z, w: {"weights": w, "reg_loss": z.square().mean()},
+    "hidden states": lambda z, w: {"weights": w, "text_hidden_states": z},
+    "a dataclass": lambda z, w: (w, Both(w, z)),
+    "a distribution": lambda z, w: torch.distributions.Normal(z, 1.0),
+    "complex numbers": lambda z, w: (w, torch.fft.fft(z)),
+    "a choice": lambda z, w: (w, z.sum(-1) > 0),
+    "an object": lambda z, w: (w, SimpleNamespace(scores=z)),
+    "a deque": lambda z, w: deque([w, z]),
+    "a sparse tensor": lambda z, w: (w, z.to_sparse()),
 }
 
 
 @pytest.mark.parametrize("form", OUTPUTS)
 def test_every_form_of_output_counts(form):
-    how, alone = OUTPUTS[form]
-    report = audit(*returned(how))
-    assert report.row("a.bias").alone == alone and not report.disagreements, str(report)
+    report = audit(*returned(OUTPUTS[form]))
+    assert report.row("a.bias").alone == (form == "the weights alone")
+    assert not report.disagreements, str(report)
 
 
-CANCELLED = {
-    "a difference of neighbours": lambda y: y.diff(dim=0),
-    "less the mean": lambda y: y - y.mean(0),
-    "less the median": lambda y: y - y.median(0).values,
-    "a covariance": lambda y: y.T.cov(),
-    "a covariance, written out": lambda y: y.T @ y / len(y) - y.mean(0)[:, None] * y.mean(0),
-    "distances": lambda y: torch.cdist(y, y[:2]),
-}
+def test_an_array_among_the_outputs_prevents_the_verdict_agree():
+    report = audit(*returned(lambda z, w: (w, z.detach().numpy())))
+    assert report.row("a.bias").verdict in ("unknown", "DISAGREE")
 
 
-@pytest.mark.parametrize("what", CANCELLED)
-def test_a_bias_that_differences_cancel_is_redundant(what):
-    report = audit(Made(lambda m, x: CANCELLED[what](m.a(x)), a=nn.Linear(4, 3)), x(5, 4))
-    row = report.row("a.bias")
-    assert (row.alone, row.measured, report.redundant) == (3, (3, 3), 3)
-    assert not report.disagreements and row.answer == "can go: no operation depends on it"
+# --- faint dependences
 
 
 @pytest.mark.parametrize("size, alone", [(1.0, 0), (3e-7, 0), (0.0, 1)])
@@ -87,6 +72,30 @@ def test_a_direction_with_a_small_effect_does_not_go_alone(size, alone):
     assert report.row("0.bias").alone == alone and not report.disagreements, str(report)
 
 
+def test_a_dependence_below_float64_precision_is_unknown():
+    """With 1e-13 in the denominator, outputs depend on b_K, but too little for float64 to show."""
+    weigh = lambda s: s.exp() / (s.exp().sum(-1, keepdim=True) + 1e-13)
+    row = audit(Attention(weigh), x(3, 6, d)).row("k_proj.bias")
+    assert (row.alone, row.measured, row.verdict) == (0, (h * k, h * k), "unknown"), row
+
+
+def test_a_condition_that_rounding_hides_is_still_imposed():
+    """tanh depends on all of b, but float64 hides the last number, which is scaled by 1e-11."""
+    scale = torch.tensor([1.0, 1.0, 1.0, 1e-11])
+    model = Made(lambda m, x: (x + m.b * scale).tanh(), {"b": nn.Parameter(x(4))})
+    report = audit(model, x(6, 4))
+    assert report.redundant <= 1 and report.row("b").verdict in ("unknown", "UNCLEAR")
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_a_layer_of_small_scale_is_counted_correctly(size):
+    """Each layer has its own rank threshold, so a small Jacobian is not lost beside a large one."""
+    parts = {"loud": Attention(), "faint": Attention()}
+    report = audit(Made(lambda m, x: m.loud(x) + size * m.faint(x), parts), x(3, 6, d))
+    found = [report.row(f"{of}.{p}_proj.bias").alone for of in parts for p in "qk"]
+    assert found == 2 * [0, h * k] and not report.disagreements
+
+
 def test_long_chains_of_linear_maps_are_counted():
     """In a chain of eight linear maps, the first seven biases can go into the eighth."""
     chain = [nn.Linear(16, 16) for _ in range(8)]
@@ -94,69 +103,85 @@ def test_long_chains_of_linear_maps_are_counted():
     assert report.redundant == 7 * 16 and not report.disagreements, str(report)
 
 
-def position(m, x):
-    return m.norm(m.a(x) + m.table(torch.arange(5)))
+# --- operations that do nothing on the inputs seen so far
+
+FAR = 50.0
+WAYS = {
+    "clamp": lambda t: t.clamp(-FAR, FAR),
+    "relu on one side": lambda t: F.relu(t + FAR) - FAR,
+    "a branch": lambda t: t.tanh() if t.abs().max() > FAR else t,
+}
+PLACES = {
+    "keys": ("key", lambda way: {"on_keys": way}),
+    "scores": ("key", lambda way: {"weigh": lambda s: softmax(way(s))}),
+    "before W_O": ("value", lambda way: {"before_output": lambda out, x: way(out)}),
+}
 
 
-def test_an_embedding_table_is_left_out_and_named():
-    """In LN(x W + b + P), the norm cancels the mean of b."""
-    model = Made(position, a=nn.Linear(3, 4), norm=nn.LayerNorm(4), table=nn.Embedding(5, 4))
-    report = audit(model, x(2, 5, 3))
-    assert report.redundant == 1 and "table.weight" not in {row.name for row in report.rows}
-    assert any("left out" in note and "table.weight" in note for note in report.notes)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_bias_before_an_operation_that_may_act_is_unknown_and_stays(place, way):
+    """The Jacobian shows no effect; `architectures.traps` has more of these operations."""
+    role, given = PLACES[place]
+    model = Attention(**given(WAYS[way]))
+    row = audit(model, x(3, 6, d)).row(role)
+    assert (row.together, row.measured[1], row.verdict) == (0, h * k, "unknown"), row
+    result = fold(randomised(model), {"x": x(3, 6, d).double()})
+    assert not any(row.place == f"{role[0]}_proj.bias" for row in result.moved)
+    assert apart(result.model, model, {"x": 1e3 * x(3, 6, d).double()}) <= result.bound
+
+
+def test_the_value_bias_of_clipped_projections_is_unknown():
+    """A clip that never acts on these inputs still keeps `audit` from calling b_V redundant."""
+    row = audit(tiny("olmo", num_hidden_layers=1, clip_qkv=50.0, attention_bias=True)).row("value")
+    assert (row.together, row.measured[1], row.verdict) == (0, row.size, "unknown"), row
+
+
+# --- which parameters are audited, on which inputs
+
+
+def test_embedding_tables_are_audited_only_on_request():
+    """In LN(x W + b + P), the norm cancels the means of the 5 rows of P, and P absorbs b."""
+    parts = {"a": nn.Linear(3, 4), "norm": nn.LayerNorm(4), "table": nn.Embedding(5, 4)}
+    model = Made(lambda m, x: m.norm(m.a(x) + m.table(torch.arange(5))), parts)
+    assert any("table.weight" in note for note in audit(model, x(2, 5, 3)).notes)
+    report = audit(model, x(2, 5, 3), tables=True)
+    assert report.redundant == 5 + 4 and "table.weight" in {row.name for row in report.rows}
 
 
 def test_weights_among_the_inputs_are_not_varied():
     """The rows of the given adjacency matrix still sum to 1, so one bias absorbs the other."""
-    model = Made(lambda m, x, a: a @ m.a(x) + m.bias, a=nn.Linear(3, 4), bias=nn.Parameter(x(4)))
-    adjacency = x(6, 6).softmax(-1)
-    report = audit(model, (x(6, 3), adjacency))
+    parts = {"a": nn.Linear(3, 4), "bias": nn.Parameter(x(4))}
+    model = Made(lambda m, x, a: a @ m.a(x) + m.bias, parts)
+    report = audit(model, (x(6, 3), softmax(x(6, 6))))
     assert report.row("a.bias").into == ("bias",) and report.redundant == 4
     assert any("input 2 stayed as given" in note for note in report.notes)
     free = audit(model, (x(6, 3), x(6, 6)))
     assert free.redundant == 0 and not free.disagreements
 
 
-def test_a_tensor_kept_as_an_attribute_is_converted_to_float64():
-    model = Made(lambda m, x: x.float() @ m.made.float() + m.bias, bias=nn.Parameter(x(3)))
-    model.made = x(4, 3)
-    assert audit(model, x(2, 4)).row("bias").alone == 0
-
-
-def test_a_part_that_did_not_run_is_named():
-    def run(m, text, image=None):
-        return m.text(text) if image is None else m.text(text) + m.image(image)
-
-    model = Made(run, text=nn.Linear(3, 4, bias=False), image=nn.Linear(3, 4))
-    assert audit(model, x(2, 3)).notes[-1] == "not used on these inputs: image.bias"
-
-
-def test_an_array_among_the_outputs_prevents_the_verdict_agree():
-    model, inputs = returned(lambda z, w: (w, z.detach().numpy()))
-    assert audit(model, inputs).row("a.bias").verdict in ("unknown", "DISAGREE")
-
-
-def test_a_parameter_that_is_scaled_before_it_is_added_is_named():
-    model = Made(lambda m, x: F.layer_norm(x + m.c * m.g, (4,)),
-                 c=nn.Parameter(x(4)), g=nn.Parameter(x(4)))  # fmt: skip
-    note = audit(model, x(2, 4)).notes[-1]
-    assert note.startswith("left out, because") and note.endswith(": c and g")
-
-
 def test_whole_numbers_that_are_not_varied_are_named():
     model = Made(lambda m, x, kind: torch.where(kind[:, None] == 1, m.a(x) + m.c, m.a(x)),
-                 a=nn.Linear(3, 4), c=nn.Parameter(x(4)))  # fmt: skip
+                 {"a": nn.Linear(3, 4), "c": nn.Parameter(x(4))})  # fmt: skip
     report = audit(model, {"x": x(5, 3), "kind": torch.zeros(5, dtype=torch.long)})
     assert report.row("c").answer == "can go: no operation depends on it"
     assert any("kind stayed as given" in note for note in report.notes)
 
 
-def test_a_condition_that_rounding_hides_is_still_imposed():
-    """tanh depends on all of b, but float64 hides the last number, which is scaled by 1e-11."""
-    scale = torch.tensor([1.0, 1.0, 1.0, 1e-11])
-    model = Made(lambda m, x: (x + m.b * scale).tanh(), b=nn.Parameter(x(4)))
-    report = audit(model, x(6, 4))
-    assert report.redundant <= 1 and report.row("b").verdict in ("unknown", "UNCLEAR")
+def test_a_part_that_did_not_run_and_a_parameter_that_is_scaled_first_are_named():
+    scaled = lambda m, x: F.layer_norm(x + m.c * m.g, (4,))
+    parts = {"c": nn.Parameter(x(4)), "g": nn.Parameter(x(4)), "image": nn.Linear(3, 4)}
+    *_, unused, left_out = audit(Made(scaled, parts), x(2, 4)).notes
+    assert "image.bias" in unused and left_out.endswith(": c and g")
+
+
+# --- models that are hard to run
+
+
+def test_a_tensor_kept_as_an_attribute_is_converted_to_float64():
+    model = Made(lambda m, x: x.float() @ m.made.float() + m.bias, {"bias": nn.Parameter(x(3))})
+    model.made = x(4, 3)
+    assert audit(model, x(2, 4)).row("bias").alone == 0
 
 
 def test_a_model_on_which_autograd_fails_is_checked_by_moves():
@@ -165,32 +190,47 @@ def test_a_model_on_which_autograd_fails_is_checked_by_moves():
         h.mul_(h)
         return m.b(h - h.mean(-1, keepdim=True))
 
-    report = audit(Made(squared, a=nn.Linear(3, 4), b=nn.Linear(4, 2)), x(5, 3))
+    report = audit(Made(squared, {"a": nn.Linear(3, 4), "b": nn.Linear(4, 2)}), x(5, 3))
     assert any("autograd fails" in note for note in report.notes) and not report.disagreements
-
-
-def test_a_model_that_counts_its_runs_is_left_alone():
-    def counted(m, x):
-        m.runs += 1
-        return m.a(x)
-
-    model = Made(counted, a=nn.Linear(3, 4))
-    model.register_buffer("runs", torch.zeros(()))
-    audit(model, x(5, 3))
-    assert model.runs == 0
 
 
 def test_a_bias_beside_an_operation_without_a_rule_is_unknown():
     grid = torch.rand(2, 3, 3, 2, generator=torch.Generator().manual_seed(0)) - 0.5
     model = Made(lambda m, x: F.grid_sample(m.c(x), grid.to(x), align_corners=False) + m.d,
-                 c=nn.Conv2d(1, 1, 1), d=nn.Parameter(x(1)))  # fmt: skip
+                 {"c": nn.Conv2d(1, 1, 1), "d": nn.Parameter(x(1))})  # fmt: skip
     report = audit(model, x(2, 1, 5, 5))
     assert {row.verdict for row in report.rows} == {"unknown"}, str(report)
 
 
-@pytest.mark.parametrize("part", ["flava_image_model", "csm_depth_decoder_model"])
-def test_a_part_of_a_model_is_audited_as_well(part):
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+# --- parts of attention are found by their use
 
-    report = audit(CONFIG_MAPPING[part](), inject=True)
-    assert report.rows and not report.disagreements
+CUTS = {
+    "one after the other": lambda t: t.unflatten(-1, (3, h, k)).unbind(-3),
+    "head by head": lambda t: t.unflatten(-1, (h, 3, k)).unbind(-2),
+    "values first": lambda t: t.unflatten(-1, (3, h, k)).flip(-3).unbind(-3),
+    "interleaved": lambda t: t.unflatten(-1, (h, k, 3)).unbind(-1),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_fused_map_is_cut_as_the_run_shows(cut):
+    def fused(m, x):
+        q, keys, v = (t.transpose(1, 2) for t in CUTS[cut](m.red(x)))
+        return m.white(joined(F.scaled_dot_product_attention(q, keys, v)))
+
+    parts = {"red": nn.Linear(d, 3 * h * k), "white": nn.Linear(h * k, d)}
+    report = audit(Made(fused, parts), x(3, 6, d))
+    assert [report.row(symbol).alone for symbol in SYMBOLS.values()] == [0, h * k, 0, 0]
+    assert [report.row(symbol).together for symbol in SYMBOLS.values()] == [0, *3 * [h * k]]
+    assert report.row("b_V").into == ("white.bias",) and not report.disagreements
+
+
+def test_a_learned_query_has_the_parts_of_attention():
+    """Attention with a learned query, as in SigLIP."""
+    probed = lambda m, x: m.mha(m.probe.expand(len(x), 1, 8), x, x)[0]
+    mha, probe = nn.MultiheadAttention(8, 2, batch_first=True), nn.Parameter(x(1, 1, 8))
+    report = audit(Made(probed, {"mha": mha, "probe": probe}), x(2, 3, 8))
+    told = {row.bias: (row.alone, row.together) for row in report.rows}
+    assert told == {"b_Q": (0, 0), "b_K": (8, 8), "b_V": (0, 8), "b_O": (0, 8)}
+    scored = nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1), nn.Linear(8, 8))  # not attention
+    assert not any(row.part for row in audit(scored, x(2, 3, 8)).rows)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 from derivation.checks import normal, with_random_biases
-from redundancy import UnclearRank, jacobian
-from redundancy.measure.nullity import CUT, TURNS, singular_values, svd
+from redundancy import UnclearRank, jacobian, nullity
+from redundancy.nullity import CUT, TURNS, singular_values, svd
 from torch import nn
 
 
@@ -20,16 +20,13 @@ def product(p, x):
 FACTORS = {"A": normal(5, 3, seed=1), "B": normal(3, 4, seed=2)}
 
 
-def test_two_factors_share_a_change_of_basis():
-    found = jacobian(product, drawn(2, 5), FACTORS)
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_two_factors_share_a_change_of_basis_whatever_the_size_of_a_chunk(chunk):
+    found = jacobian(product, drawn(2, 5), FACTORS, chunk=chunk)
     assert str(found.nullity()) == "9 of 27"
     assert found.nullity("A").dimension == found.nullity("B").dimension == 0
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_the_size_of_a_chunk_does_not_matter(chunk):
-    whole, parts = (jacobian(product, drawn(2, 5), FACTORS, chunk=c) for c in (256, chunk))
-    values = [torch.linalg.svdvals(found.triangle) for found in (whole, parts)]
+    whole = jacobian(product, drawn(2, 5), FACTORS)
+    values = [torch.linalg.svdvals(one.triangle) for one in (whole, found)]
     assert torch.allclose(*values, atol=1e-12)
 
 
@@ -62,43 +59,56 @@ def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
         jacobian(faint(1e-9), drawn(3), parameters).nullity()
 
 
-@pytest.mark.parametrize(("width", "heads"), [(8, 2), (12, 2)])
-def test_inputs_are_drawn_until_they_are_enough(width, heads):
+def test_inputs_are_drawn_until_they_are_enough():
     """Inputs are added until the rank settles; a rule that counts outputs would stop too early."""
+    width, heads = 12, 2
     attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
     found = jacobian(attention, lambda seed: (normal(4, 2, width, seed=seed),) * 3)
     assert found.nullity().dimension == 2 * width * width // heads + 2 * width
 
 
 def test_a_jacobian_that_cannot_be_measured_is_refused():
-    with pytest.raises(ValueError, match="'weight' is torch.float32: a rank needs float64"):
+    with pytest.raises(ValueError, match="'weight' is torch.float32"):
         jacobian(nn.Linear(2, 2), drawn(3, 2))
     with pytest.raises(ValueError, match="no outputs"):
         jacobian(product, drawn(0, 5), FACTORS)
-    with pytest.raises(KeyError, match="no parameter is called 'C'; there are: A, B"):
+    with pytest.raises(KeyError, match="'C'; there are: A, B"):
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
 
 
-@pytest.mark.parametrize("times", [1, TURNS])
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, times, whole):
-    """When LAPACK fails, here ``times`` times, the matrix is rotated and decomposed again."""
-    matrix, seen = normal(6, 4), []
-    name = "svd" if whole else "svdvals"
-    decompose = getattr(torch.linalg, name)
+def test_a_jacobian_takes_fewer_rows_at_a_time_when_memory_runs_out(monkeypatch, capsys):
+    layer = nn.Linear(4, 5, dtype=torch.float64)
+    expected = jacobian(layer, drawn(6, 4)).nullity()
+    real, most = nullity.gradients, []
+
+    def rows(outputs, parameters, mixtures):
+        most.append(len(mixtures))
+        if len(mixtures) > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(outputs, parameters, mixtures)
+
+    monkeypatch.setattr(nullity, "gradients", rows)
+    assert jacobian(layer, drawn(6, 4)).nullity() == expected
+    assert max(most) == 30 and "8 rows at a time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["svd", "svdvals"])
+def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, name):
+    """While LAPACK fails, here as often as is allowed, the matrix is rotated and tried again."""
+    matrix, seen, decompose = normal(6, 4), [], getattr(torch.linalg, name)
 
     def decomposed(given, **options):
         seen.append(given)
-        if len(seen) <= times:
+        if len(seen) <= TURNS:
             raise torch.linalg.LinAlgError("the algorithm failed to converge")
         return decompose(given, **options)
 
     expected = torch.linalg.svdvals(matrix)
     monkeypatch.setattr(torch.linalg, name, decomposed)
-    if whole:
+    if name == "svd":
         left, values, right = svd(matrix)
         assert torch.allclose(left * values @ right, matrix, atol=1e-12)
     else:
         values = singular_values(matrix)
     assert torch.allclose(values, expected, atol=1e-12)
-    assert len(seen) == times + 1 and not torch.equal(seen[0], seen[-1])
+    assert len(seen) == TURNS + 1 and not torch.equal(seen[0], seen[-1])

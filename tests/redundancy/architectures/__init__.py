@@ -1,4 +1,4 @@
-"""Small copies of published modules, each with its hand-derived number of redundant directions.
+"""Small modules, each with its hand-derived number of redundant directions.
 
     ARCHITECTURES["GRU"].build()       # the module, at small sizes
     ARCHITECTURES["GRU"].redundant     # how many directions of all its biases together can go
@@ -6,5 +6,5 @@
 Read `cases` first.  Comments say what can go and, in parentheses, how many directions that makes.
 """
 
-from . import attention, recurrent, sequence, traps, vision, wrappers  # noqa: F401
+from . import attention, functions, networks, traps  # noqa: F401
 from .cases import ARCHITECTURES as ARCHITECTURES

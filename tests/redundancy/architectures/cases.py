@@ -12,7 +12,7 @@ from torch import nn
 #: The numbers of stream features, heads, features per head, hidden features, tokens and words.
 D, H, K, F, N, V = 8, 2, 4, 12, 5, 16
 #: The endings of the names of vectors that multiply something instead of being added to it.
-GAINS = re.compile(r"(weight|gamma\w*|scale|alpha|\bD|original0)$")
+GAINS = re.compile(r"(weight|gamma|original0)$")
 
 ARCHITECTURES: dict[str, Case] = {}
 
@@ -80,8 +80,17 @@ def made(parts):
     return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
 
 
-def zeros(*shape):
-    return nn.Parameter(torch.zeros(shape))
+def linears(names, bias=True):
+    return {name: nn.Linear(D, D, bias=bias) for name in names.split()}
+
+
+def heads(x):
+    """Reshape (batch, tokens, features) to (batch, heads, tokens, features per head)."""
+    return x.unflatten(-1, (H, -1)).transpose(1, 2)
+
+
+def joined(x):
+    return x.transpose(1, 2).flatten(2)
 
 
 def drawn(seed, *shape):
@@ -93,9 +102,3 @@ def numbers(*shapes):
     return lambda seed: tuple(
         drawn(100 * seed + i, *s) for i, s in enumerate(shapes or [(2, N, D)])
     )
-
-
-def words(*shape):
-    """A function that draws whole numbers below V, in shape (2, N) by default, from a seed."""
-    shape = shape or (2, N)
-    return lambda seed: (torch.randint(V, shape, generator=torch.Generator().manual_seed(seed)),)

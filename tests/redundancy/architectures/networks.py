@@ -1,0 +1,151 @@
+"""Convolutions, sets, recurrent layers, experts, and the blocks of a transformer in wrappers."""
+
+import torch
+import torch.nn.functional as F_
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from .cases import D, F, H, N, case, drawn, made, numbers
+
+# the norm's mean absorbs the convolution's bias, or in training the norm cancels it
+for mode in ("eval", "train"):
+    case(f"a transposed convolution, {mode}", numbers((3, 5, 2, 2)), 6, mode)(
+        lambda: nn.Sequential(
+            nn.ConvTranspose2d(5, 6, 4, 2, 1), nn.BatchNorm2d(6), nn.ReLU(inplace=True)
+        )
+    )
+
+
+@made(lambda gathered: {"phi": nn.Linear(3, D), "rho": nn.Linear(D, F), "gathered": gathered})
+def deep_set(self, x):
+    return self.rho(self.gathered(self.phi(x), 1)).tanh()
+
+
+def sets(seed):
+    """Six sets of three or four elements, depending on the parity of the seed."""
+    return (drawn(seed, 6, 3 + seed % 2, 3),)
+
+
+# phi's bias moves into rho's; but a sum contains it n times, and n differs from set to set
+case("Deep Sets: mean", sets, D)(lambda: deep_set(torch.mean))
+case("Deep Sets: sum", sets, 0)(lambda: deep_set(torch.sum))
+
+
+# the map, the shift of its norm and the shift behind it all add a constant: one of three stays
+@case("the running mean, read after it was updated", sets, 2 * D, "train")
+@made(
+    lambda: {
+        "map": nn.Linear(3, D),
+        "norm": nn.BatchNorm1d(D),
+        "shift": nn.Parameter(torch.zeros(D)),
+    }
+)
+def reads_its_running_mean(self, x):
+    y = self.map(x).flatten(0, 1)
+    normed = self.norm(y) + self.norm(2 * y)  # cancels the map's bias, but its mean moves, twice
+    return normed + self.norm.running_mean + self.shift
+
+
+@made(lambda kind, **options: {"rnn": kind(5, 6, batch_first=True, **options)})
+def first(self, x):
+    return self.rnn(x)[0]
+
+
+# bias_hh moves into bias_ih, in all four gates and in both directions of both layers
+case("LSTM: two layers, both directions", numbers((2, 4, 5)), 4 * 4 * 6)(
+    lambda: first(nn.LSTM, num_layers=2, bidirectional=True)
+)
+# in both gates bias_hh moves into bias_ih; in the candidate state it stays, as a gate multiplies it
+case("GRU", numbers((2, 4, 5)), 2 * 6)(lambda: first(nn.GRU))
+
+
+def expert():
+    return nn.Sequential(nn.Linear(D, F), nn.SiLU(), nn.Linear(F, D))
+
+
+@made(lambda selects: {
+    "gate": nn.Linear(D, 4), "bias": nn.Parameter(torch.zeros(4)) if selects else None, "shared": expert(),
+    "experts": nn.ModuleList([expert() for _ in range(4)])})  # fmt: skip
+def experts(self, x):
+    """Send each token to two of four experts, with Mixtral's router or DeepSeek-V3's."""
+    shape, x = x.shape, x.view(-1, D)
+    if self.bias is None:
+        weights, chosen = torch.topk(F_.softmax(self.gate(x), dim=1), 2, dim=-1)
+    else:
+        scores = self.gate(x).sigmoid()
+        chosen = torch.topk(scores + self.bias, 2, dim=-1, sorted=False)[1]
+        weights = scores.gather(1, chosen)
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    out, mask = torch.zeros_like(x), F_.one_hot(chosen, num_classes=4).permute(2, 1, 0)
+    for i, one in enumerate(self.experts):
+        place, rows = torch.where(mask[i])
+        out.index_add_(0, rows, one(x[rows]) * weights[rows, place, None])
+    return (out + self.shared(x)).view(shape)
+
+
+# the mean of the router's bias can go, as softmax reads only differences (1); a bias common to all
+# experts moves into `shared` (D), as the experts' weights sum to 1
+case("experts: softmax router", numbers((4, N, D)), 1 + D)(lambda: experts(False))
+# only the mean of the bias that selects experts can go; the Jacobian cannot see how this bias
+# changes the selection, so it counts all 4 numbers
+case("experts: a bias that selects", numbers((4, N, D)), 1 + D, counts=4 + D, seed=1)(
+    lambda: experts(True)
+)
+
+
+class Block(nn.Module):
+    """A pre-norm block, as in nanoGPT."""
+
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.c_attn, self.c_proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.ln_2, self.up, self.down = nn.LayerNorm(D), nn.Linear(D, F), nn.Linear(F, D)
+        self.heads = H
+
+    def forward(self, x):
+        B, T, C = x.size()
+        parts = self.c_attn(self.ln_1(x)).split(C, dim=2)
+        q, k, v = [t.view(B, T, self.heads, -1).transpose(1, 2) for t in parts]
+        y = F_.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C))
+        return x + self.down(F_.gelu(self.up(self.ln_2(x))))
+
+
+def unscripted(module):
+    plain = Block().double().eval()
+    plain.load_state_dict(module.state_dict())
+    return plain
+
+
+@made(lambda reentrant: {"block": Block(), "reentrant": reentrant})
+def checkpointed(self, x):
+    return checkpoint(self.block, x, use_reentrant=self.reentrant)
+
+
+# b_K can go, b_V moves into c_proj's bias, ln_1's shift into b_Q and b_V, ln_2's into up's bias
+# (D each), and the mean of c_proj's bias, which ln_2 cancels, into down's (1)
+for title, build, plain in (
+    ("compiled", lambda: torch.compile(Block()), lambda m: m._orig_mod),
+    ("scripted", lambda: torch.jit.script(Block()), unscripted),
+    ("checkpointed", lambda: checkpointed(False), lambda m: m.block),
+    ("checkpointed, reentrant", lambda: checkpointed(True), lambda m: m.block),
+):
+    case(f"a block, {title}", numbers(), 4 * D + 1, plain=plain)(build)
+
+
+def tied(place):
+    """Two blocks whose attention layers share the bias of the map called ``place``."""
+    blocks = nn.Sequential(Block(), Block())
+    first, second = (getattr(block, place) for block in blocks)
+    second.bias = first.bias
+    return blocks
+
+
+# Three of the four means of c_proj and down can go (3), as norms follow them; b_K (D) and the shifts
+# of both ln_2 (2 D) can go.  As both layers share b_Q and b_V, the shifts of both ln_1 can go only
+# if W_1 β_1 = W_2 β_2 (D), and the shared b_V moves into both output biases (D)
+case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
+    lambda: tied("c_attn")
+)
+# each layer's b_K and norms' shifts can go (6 D); b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
+case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: tied("c_proj"))
