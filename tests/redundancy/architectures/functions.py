@@ -36,6 +36,12 @@ def again(y, start):
     return y.as_strided((4, 3), (3, 1), 3 * start)
 
 
+def dropped(y):
+    """y with some numbers dropped, less the same numbers of the rows below."""
+    made, kept = torch.native_dropout(y, 0.3, True)
+    return made - below(y) * kept / 0.7
+
+
 BESIDE = drawn(1, 5, 3)  # some numbers beside y
 #: {title: (how many directions can go, the function)}
 FUNCTIONS = {
@@ -49,6 +55,7 @@ FUNCTIONS = {
     "a covariance, written out": (
         3, lambda y: y.T @ y / len(y) - y.mean(0)[:, None] * y.mean(0)),
     "distances": (3, lambda y: torch.cdist(y, y[:2])),
+    "a dropout": (3, dropped),
     "a variance": (3, lambda y: y.var(0)),
     "a deviation and a mean": (3, lambda y: torch.std_mean(y, 0)[0] + y[0] - torch.var_mean(y, 0)[1]),
     "the smaller of two": (3, lambda y: torch.minimum(y, below(y)) - y),
@@ -61,11 +68,14 @@ FUNCTIONS = {
     "added by an index": (
         3, lambda y: BESIDE.index_add(0, torch.tensor([0, 1]), y[:2]) - put(y)[1:3].sum(0) / 2
         * (torch.arange(5) < 2)[:, None]),
+    "filled by an index": (
+        3, lambda y: torch.cat([y.index_fill(0, torch.tensor([4]), 7.0)[4:], y.diff(dim=0)])),
     "a running sum": (3, lambda y: y.cumsum(0) - torch.arange(1, 6)[:, None] * y),
     "pooled": (3, lambda y: F_.max_pool2d(y.T[None, :, :, None], (2, 1)) - y[0][:, None, None]),
     "pooled in a line": (3, lambda y: F_.max_pool1d(y.T[None], 2) - y[0][:, None]),
     "frequencies": (3, lambda y: torch.view_as_real(torch.fft.fft(y, dim=0))[1:]),
     "powers, divided": (3, lambda y: 2.0**y / (2.0 ** y.flip(0))),
+    "a sum of powers, divided": (3, lambda y: (2.0**y + 2.0 ** below(y)) / 2.0**y),
     "the largest weights": (3, lambda y: y.softmax(0).amax(0)),
     # what is the same in all features: the mean
     "a loss": (1, lambda y: F_.cross_entropy(y, torch.arange(5) % 3, reduction="none")),
@@ -76,9 +86,9 @@ FUNCTIONS = {
     "activations": (0, lambda y: F_.silu(y) * F_.softplus(y) * F_.leaky_relu(y) * F_.relu6(y)),
     "a gated unit": (0, lambda y: F_.glu(y.repeat(1, 2))),
     "a sum": (0, lambda y: y.sum(0)),
+    "powers of two bases, divided": (0, lambda y: (2.0**y + 3.0 ** below(y)) / 2.0**y),
     "padded": (0, lambda y: F_.pad(y, (0, 0, 0, 1)).diff(dim=0)),
     "scattered beside zeros": (0, lambda y: scattered(y).diff(dim=0)),
-    "behind a dropout": (0, lambda y: torch.native_dropout(y, 0.3, True)[0].diff(dim=0)),
     "pooled across features": (0, lambda y: F_.max_pool1d(y, 2, 1)),
     "the larger of two numbers": (0, lambda y: torch.maximum(y, BESIDE)),
     "a product of two": (0, lambda y: y * below(y)),
