@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from architectures.cases import Made
 from derivation.checks import normal
 from redundancy import audit, fold
+from redundancy.audit.report import SYMBOLS
 from redundancy.models.tiny import tiny
-from redundancy.report import SYMBOLS
 from shared_models import *
 
 

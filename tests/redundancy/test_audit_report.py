@@ -12,15 +12,16 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 import torch
 from derivation.checks import normal, tolerance
-from redundancy import audit, checking
-from redundancy.command import main
-from redundancy.inputs import WrongInputs
-from redundancy.measuring import Measurement
+from redundancy import audit
+from redundancy.audit import checking
+from redundancy.audit.command import main
+from redundancy.measure.inputs import WrongInputs
+from redundancy.measure.measurement import Measurement
+from redundancy.measure.nullity import UnclearRank
+from redundancy.measure.precision import CannotRead, double_precision, floor
+from redundancy.measure.subject import Subject
 from redundancy.models.tiny import quiet, some_inputs, tiny
-from redundancy.nullity import UnclearRank
-from redundancy.precision import CannotRead, double_precision, floor
 from redundancy.shift.freedom import Freedom, Unclear
-from redundancy.subject import Subject
 from redundancy.what_can_go.theorems import LINKS
 from torch import nn
 

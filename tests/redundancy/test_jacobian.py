@@ -3,8 +3,9 @@
 import pytest
 import torch
 from derivation.checks import normal, with_random_biases
-from redundancy import UnclearRank, jacobian, nullity
-from redundancy.nullity import CUT, TURNS, singular_values, svd
+from redundancy import UnclearRank, jacobian
+from redundancy.measure import nullity
+from redundancy.measure.nullity import CUT, TURNS, singular_values, svd
 from torch import nn
 
 

@@ -6,8 +6,12 @@ import pytest
 import torch
 from architectures import ARCHITECTURES
 from redundancy.fold.equality import BOUND
-from redundancy.nullity import jacobian
-from redundancy.precision import double_precision, with_every_bias_random, with_every_weight_random
+from redundancy.measure.nullity import jacobian
+from redundancy.measure.precision import (
+    double_precision,
+    with_every_bias_random,
+    with_every_weight_random,
+)
 from redundancy.shift.following import follow
 from torch import nn
 from torch.func import functional_call
