@@ -7,12 +7,12 @@ which a port differs from its original, and ``fold`` removes redundant parameter
 Read the rooms in this order: ``measure`` (the Jacobian and finite moves); ``shift`` (the calculus of
 shifts, which predicts); ``audit`` (measurement against prediction); ``what_can_go`` (the table of
 answers, each predicted and measured on a model); ``fold`` (removal, and the check that nothing
-changes); ``aligning`` and ``comparing``.  ``models`` loads models of the library `transformers` and
+changes); ``compare``.  ``models`` loads models of the library `transformers` and
 makes small ones; everything else needs only torch.
 """
 
 from .audit import audit
-from .comparing import compare
+from .compare import compare
 from .fold import as_rms_norm, fold
 from .measure import Jacobian, Nullity, UnclearRank, jacobian
 

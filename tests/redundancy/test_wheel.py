@@ -46,7 +46,7 @@ def make():
 """
 PROGRAM = """
 from layer import make
-from redundancy.comparing import compare
+from redundancy import compare
 layer, x = make()
 other = make()[0]
 other.load_state_dict(layer.state_dict())

@@ -1,9 +1,9 @@
 """`fold(model)`: move every bias that can move, and return an equal model without these biases.
 
 Start with ``folding``.  ``reading`` records the operations of a run and follows one move through it,
-``choosing`` decides which biases move where, ``moving`` puts norms and biases into weights,
-``centring`` turns LayerNorms into RMSNorms, ``equality`` compares two models, and ``removing``
-deletes parameters that are zero.  `redundancy.compare` uses ``reading`` and ``equality``, too.
+``choosing`` decides which biases move where, ``weights`` puts biases into weights, ``centring``
+turns LayerNorms into RMSNorms, ``equality`` compares two models, and ``removing`` deletes biases
+that are zero.  `redundancy.compare` uses ``reading`` and ``equality``, too.
 """
 
 from .centring import as_rms_norm

@@ -41,7 +41,7 @@ class Outcome:
 
     ``verdict`` is "moved" (elsewhere), "removed" (no output depends on it), "kept" or "refused".
     ``zeros`` counts the numbers that became zero; ``by`` is "alone", or says what absorbed them.
-    ``price`` is the cost of moving a bias into its weight (`moving`).
+    ``price`` is the cost of moving a bias into its weight (`weights`).
     """
 
     verdict: str
@@ -54,11 +54,7 @@ class Outcome:
 
 
 class Stays(Exception):
-    """Raised with the reason why numbers stay; ``verdict`` is "kept" or "refused"."""
-
-    def __init__(self, reason, verdict="refused"):
-        super().__init__(reason)
-        self.verdict = verdict
+    """Raised with the reason why numbers stay."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +66,7 @@ class Piece:
     index: torch.Tensor
 
     @property
-    def symbol(self):
+    def symbol(self) -> str:
         return SYMBOLS.get(self.kind) or {"shifts": "β", "statistic": "μ"}.get(self.kind, "b")
 
 
@@ -97,9 +93,7 @@ def move_biases(bench, kinds: Iterable[str]) -> None:
     try:
         Choice(bench).go(kinds)
     except Unclear as reason:
-        raise CannotFold(
-            f"it is unclear at these inputs which biases are redundant: {reason}"
-        ) from None
+        raise CannotFold(f"it is unclear which biases are redundant: {reason}") from None
 
 
 class Choice:
@@ -129,13 +123,8 @@ class Choice:
         A table of which only some rows were read has no pieces, so it does not move.  A norm's
         stored mean ("statistic") or a new bias ("made") only compensates for other pieces.
         """
-        tensor = self.subject.tensors[name]
-        met = torch.stack([*self._met(name).values(), torch.zeros(tensor.numel()).bool()]).any(0)
-        return split(name, met, parts, kind) if tensor.squeeze().dim() < 2 or met.all() else ()
-
-    def _met(self, name):
-        """{event: a mask of those numbers of a parameter that the event directly involves}."""
-        return {e: labels[name] for e, labels in self.run.labels.items() if name in labels}
+        used, tensor = self.run.used[name], self.subject.tensors[name]
+        return split(name, used, parts, kind) if tensor.squeeze().dim() < 2 or used.all() else ()
 
     def go(self, kinds):
         """Make as many pieces of these kinds zero as possible; record what happened, and why."""
@@ -252,8 +241,11 @@ class Choice:
     def _because(self, piece, mask, *kinds, proved=False):
         """The event with the most numbers in ``mask``, in words; if ``proved``, with a theorem."""
         numbers = piece.index.nonzero()[:, 0][mask]
-        met = {e: int(labels[numbers].sum()) for e, labels in self._met(piece.name).items()}
-        met = {e: n for e, n in met.items() if n and e.kind in kinds and (e.theorem or not proved)}
+        labels = {
+            e: masks[piece.name] for e, masks in self.run.labels.items() if piece.name in masks
+        }
+        met = {e: int(mask[numbers].sum()) for e, mask in labels.items() if e.kind in kinds}
+        met = {e: n for e, n in met.items() if n and (e.theorem or not proved)}
         event = max(met, key=met.__getitem__, default=None)
         theorem = f" [{event.theorem}]" if event and event.theorem else ""
         return f"{event.words}{theorem}" if event else ""

@@ -12,6 +12,7 @@ differ, no model is returned.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -21,10 +22,10 @@ from ..models.tiny import quiet
 from ..tables import grouped, starred
 from .choosing import GONE, KINDS, Outcome, move_biases
 from .equality import Bench
-from .moving import absorb_into_weights, fuse_norms, price_of
 from .reading import CannotFold
 from .removing import demand_loads_again, without_zeros
 from .removing import remove as take_out
+from .weights import absorb_into_weights, price_of
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,14 @@ def _table(rows):
 
 
 def fold(
-    model, inputs=None, *, move=KINDS, into_weights=False, add_bias=False, fuse=False, remove=False
-):
+    model: nn.Module | str,
+    inputs=None,
+    *,
+    move: str | Sequence[str] = KINDS,
+    into_weights: bool = False,
+    add_bias: bool = False,
+    remove: bool = False,
+) -> Folded:
     """A `Folded`: an equal model in which every bias that can move has moved.
 
     ``model`` is a module, which is not changed, or the name or folder of a checkpoint; ``inputs``
@@ -104,17 +111,15 @@ def fold(
 
     ``move`` selects among the kinds "key", "value", "query", "other" (the biases of other maps),
     "output" and "shifts" (of norms); the kinds named first move first, into those named later.
-    ``fuse=True`` first folds every BatchNorm in evaluation into the convolution or linear map
-    before it.  ``into_weights=True`` finally moves what is left of a bias (all of it, if
-    ``move=()``) into its weight if the map reads a LayerNorm with a shift, and reports the cost.
-    ``add_bias=True`` gives a bias to a map that has none and needs one; if the configuration has no
-    field for this bias, ``Folded.save`` refuses.  ``remove=True`` deletes biases that end up zero.
+    ``into_weights=True`` finally moves what is left of a bias (all of it, if ``move=()``) into its
+    weight if the map reads a LayerNorm with a shift, and reports the cost.  ``add_bias=True`` gives
+    a bias to a map that has none and needs one; if the configuration has no field for this bias,
+    ``Folded.save`` refuses.  ``remove=True`` deletes biases that end up zero.
 
     Raises CannotFold with a reason, and NotEqual if outputs would change.
     """
     move = (move,) if isinstance(move, str) else move
-    known = isinstance(move, list | tuple) and {*move} <= {*KINDS}
-    if not (known and (move or into_weights or fuse)):
+    if not {*move} <= {*KINDS}:
         raise CannotFold(f"move must be some of {', '.join(KINDS)}, not {move!r}")
     try:
         model = model if isinstance(model, nn.Module) else load(model)
@@ -122,8 +127,6 @@ def fold(
         raise CannotFold(str(reason)) from None
     bench = Bench(model, inputs, inject=add_bias)
     with bench.open():
-        if fuse:
-            fuse_norms(bench)
         if move:
             move_biases(bench, move)
         if into_weights:
@@ -131,14 +134,14 @@ def fold(
     return finished(bench, remove)
 
 
-def finished(bench, remove=False):
+def finished(bench: Bench, remove: bool = False) -> Folded:
     """Compare the two models of a bench and return the `Folded`; raises NotEqual if they differ."""
     error, bound = bench.error()
     made = bench.made()
-    names, fields = without_zeros(made, bench)
+    names = without_zeros(made, bench)
     sizes = {n: (p.numel(), p.numel() * p.itemsize) for n, p in made.named_parameters()}
     if remove:
-        take_out(made, names, fields)
+        take_out(made, names)
     removable = tuple((n, *sizes[n]) for n in names)
     rounding = bench.rounding(made)
     return Folded(made, tuple(bench.rows), error, bound, rounding, removable, remove)

@@ -1,23 +1,19 @@
-"""Run a model to learn its operations, and follow one move of its parameters through a run.
-
-A matrix that no run uses might be applied to anything in its module, so any move of what the
-module receives or contains counts as an effect.
-"""
+"""Run a model to learn its operations, and follow one move of its parameters through a run."""
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 from collections import namedtuple
 from functools import partial
 
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ..shift.following import Call, Event, Following
+from ..shift.following import Event, Following
 from ..shift.living import name_of
 from ..shift.moves import NOISE, Block, Shift
 from ..shift.uses import ADDED, VIEWS
@@ -34,14 +30,14 @@ class Steps(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, subject, call):
+    def __init__(self, subject, call, seed=None):
         super().__init__()
         self.names, self.made = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         self.steps, self.used, self.ran = [], set(), {subject.model}
         for name, tensor in subject.tensors.items():
             self.names[tensor] = name
         with self, register_module_forward_pre_hook(lambda module, args: self.ran.add(module)):
-            subject.run(call)
+            subject.run(call, seed=seed)
 
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         result, step = op(*args, **(kwargs or {})), Step(name_of(op), args)
@@ -64,31 +60,21 @@ class Steps(TorchDispatchMode):
         return self.source(given)[0] if isinstance(given, torch.Tensor) else None
 
     def shifts(self):
-        """Yield the parameters that a norm adds, or that are added to a multiple of a parameter."""
+        """Yield the parameters that a norm adds."""
         for step in self.steps:
             if "norm" in step.name and step.name in ADDED:
                 yield self.named(step, ADDED[step.name])
-            for place in (0, 1) if step.name == "add" else ():
-                other = step.args[1 - place]
-                made = self.source(other)[1] if isinstance(other, torch.Tensor) else None
-                if made and made.name == "mul" and (self.named(made, 0) or self.named(made, 1)):
-                    yield self.named(step, place)
-
-
-class _Stop(BaseException):  # not caught by a model's `except Exception`
-    """An operation depends on the move, which settles the question."""
 
 
 class OneMove(Following):
-    """Follows one move {parameter: numbers} exactly, by default up to the first effect.
+    """Follows one move {parameter: numbers} exactly, and records ``events``.
 
-    ``events`` lists what operations do to the move.  Changes below ``rounding`` count as zero;
-    ``plan`` is what `dead` returns for the same run.
+    Changes below ``rounding`` count as zero.
     """
 
-    def __init__(self, tensors, move, rounding=0.0, plan=(), stop=True):
+    def __init__(self, tensors, move, rounding=0.0):
         super().__init__({n: tensors[n] for n in move}, move)
-        self.events, self.plan, self.stop = [], iter(plan), stop
+        self.events = []
         for name in move:
             blocks = self.shifts[tensors[name]].blocks.items()
             peak = max(1.0, rounding / NOISE)
@@ -102,64 +88,25 @@ class OneMove(Following):
         super().see(shift, call, words, theorem, kind)
         if not self.idle:
             self.note(kind, shift, call, words, theorem)
-        if self.failed and self.stop:
-            raise _Stop
-
-    def passes(self, *runs):
-        """Whether no operation of these runs depends on the move."""
-        with contextlib.suppress(_Stop):
-            for run in runs:
-                with self:  # not `self.follow`, which runs twice in order to find idle operations
-                    outputs = run()
-                self.outputs(outputs)
-        return not self.failed
 
 
-def followed(subject, calls, change: dict[str, torch.Tensor], stop=True) -> OneMove:
+def followed(subject, calls, change: dict[str, torch.Tensor]) -> OneMove:
     """A `OneMove` that has followed a change {parameter: numbers}, scaled to numbers up to one."""
     largest = max(c.abs().max().item() for c in change.values())
-    one = OneMove(subject.tensors, {n: c / largest for n, c in change.items()}, stop=stop)
-    one.passes(*(partial(subject.run, call) for call in calls))
+    one = OneMove(subject.tensors, {n: c / largest for n, c in change.items()})
+    for call in calls:
+        one.follow(partial(subject.run, call))
     return one
 
 
-def changes_nothing(subject, calls, change: dict[str, torch.Tensor]) -> bool:
-    """Whether no operation depends on a change {parameter: numbers}."""
-    return not followed(subject, calls, change).failed
-
-
-@contextlib.contextmanager
-def idle_matrices_see(subject, calls):
-    """A context in which every move that might reach an unused matrix counts as an effect."""
-    seen, modules = [Steps(subject, call) for call in calls], dict(subject.model.named_modules())
-    used, ran = (set().union(*(getattr(s, what) for s in seen)) for what in ("used", "ran"))
-    with contextlib.ExitStack() as hooks:
-        for name, tensor in subject.tensors.items():
-            module = modules[holder := name.rpartition(".")[0]]
-            if name in used or tensor.squeeze().dim() < 2 or isinstance(module, nn.Embedding):
-                continue
-            while holder and (module not in ran or isinstance(module, torch.jit.ScriptModule)):
-                module = modules[holder := holder.rpartition(".")[0]]
-            if isinstance(module, torch.jit.ScriptModule):
-                raise CannotFold(
-                    f"{name} is not used at these inputs, and what might reach it in a scripted "
-                    "model cannot be seen: give inputs that use it, or fold before scripting"
-                )
-            hooks.enter_context(module.register_forward_pre_hook(_see_all(name), with_kwargs=True))
-        yield
-
-
-def _see_all(name):
-    """A hook that treats any move of a module's inputs, parameters or buffers as an effect."""
-    words = f"{name} is not used at these inputs and might depend on it: give inputs that use it"
-
-    def hook(module, args, kwargs):
-        mode, call = _get_current_dispatch_mode(), Call("forward", None, (), {}, [], {})
-        if isinstance(mode, Following):
-            for tensor in _tensors((args, kwargs, *module.parameters(), *module.buffers())):
-                mode.see(mode.of(tensor), call, words, kind="unknown")
-
-    return hook
+def demand_used(subject, calls, seeds) -> None:
+    """Raise CannotFold if no run uses some matrix: it might be applied to anything that moves."""
+    runs, modules = itertools.product(calls, seeds), dict(subject.model.named_modules())
+    used = set().union(*(Steps(subject, call, seed).used for call, seed in runs))
+    for name, tensor in subject.tensors.items():
+        table = isinstance(modules[name.rpartition(".")[0]], nn.Embedding)
+        if name not in used and not table and tensor.squeeze().dim() > 1:
+            raise CannotFold(f"{name} is not used at these inputs: give inputs that use it")
 
 
 def _tensors(values):

@@ -1,52 +1,30 @@
 """Delete biases that a fold made zero, if the model can do without them, and save the model.
 
-A configuration may have a field for some biases (``qkv_bias``, ``attention_bias``).  Building the
-model on PyTorch's meta device with this field true, then false, shows which biases it controls; it
-is set to false only if all of these are zero.  Any other bias becomes ``None`` if the model then
-runs, in both modes, with the same outputs.  A bias that is part of a larger one, or that its module
-needs, stays at zero.
+Such a bias becomes ``None`` if the model then runs, in both modes, with the same outputs.  A bias
+that is part of a larger one, or that its module needs, stays at zero.
 """
 
 from __future__ import annotations
 
-import copy
 import tempfile
 
 import torch
+from torch import nn
 
 from ..measure.inputs import fresh
 from ..measure.subject import exactly
 from ..models.tiny import quiet
-from .equality import BOUND, apart
+from .equality import BOUND, Bench, apart
 from .reading import CannotFold
 
 
-def without_zeros(made, bench):
-    """(biases of the new model that can be deleted, configuration fields to set to False)."""
+def without_zeros(made: nn.Module, bench: Bench) -> list[str]:
+    """The biases of the new model that the fold made zero and that can be deleted."""
     given = dict(bench.model.named_parameters())
-    zero = {
-        n for n, p in made.named_parameters() if not p.any() and (n not in given or given[n].any())
-    }
-    words = dict(_words(made, zero)) if zero and hasattr(type(made), "_from_config") else {}
-    covered = set().union(*words.values())
-    alone = {n for n in zero - covered if _can_do_without(bench, n)}
-    return sorted(covered | alone), [*words]
-
-
-def _words(model, zero):
-    """Yield (field, biases that are absent if the field is False) if all these biases are zero."""
-    for field, value in vars(model.config).items():
-        if value is True and "bias" in field:
-            config = copy.deepcopy(model.config)
-            setattr(config, field, False)
-            try:
-                with quiet(), torch.device("meta"):
-                    other = dict(type(model)._from_config(config).named_parameters())
-            except Exception:  # a library may raise anything for an unsuitable value
-                continue
-            names = {n for n, _ in model.named_parameters()} - {*other}
-            if names and names <= zero:
-                yield field, names
+    return sorted(
+        n for n, p in made.named_parameters()
+        if not p.any() and (n not in given or given[n].any()) and _can_do_without(bench, n)
+    )  # fmt: skip
 
 
 def _can_do_without(bench, name):
@@ -66,16 +44,14 @@ def _can_do_without(bench, name):
         return False
 
 
-def remove(model, names, fields=()):
-    """Set the biases to None, in place, and set these fields of the configuration to False."""
+def remove(model: nn.Module, names) -> None:
+    """Set the biases to None, in place."""
     for name in names:
         path, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(path), attribute, None)
-    for field in fields:
-        setattr(model.config, field, False)
 
 
-def demand_loads_again(model):
+def demand_loads_again(model) -> None:
     """Raise CannotFold unless a checkpoint of the model loads as the same model."""
     kind = type(model).__name__
     if not hasattr(model, "save_pretrained"):
@@ -89,10 +65,7 @@ def demand_loads_again(model):
     )
     for name in {**ours, **theirs}:
         if not _same(name, ours.get(name), theirs.get(name)):
-            raise CannotFold(
-                f"{name} would be lost: from_pretrained builds {kind} from its configuration, "
-                "which has no option for it. Save the state_dict, or fold without it"
-            )
+            raise CannotFold(f"{name} would be lost: {kind}.from_pretrained does not restore it")
 
 
 def _same(name, one, other):

@@ -99,15 +99,14 @@ def _is_dtype(value):
     return isinstance(value, torch.dtype) and value.is_floating_point
 
 
-def float64_copy(model: nn.Module, known: dict | None = None) -> nn.Module:
+def float64_copy(model: nn.Module) -> nn.Module:
     """A deep copy in float64 and eval mode, with eager attention and without gradients.
 
-    To save memory, pass ``known``, {id of a parameter: its replacement in the copy}.  The model
-    itself is not changed.  Raises CannotRead as `demand_values` does.
+    The model itself is not changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
     with torch.no_grad():  # so that tensors converted in a scripted module remain leaves
-        copied = plainly_attending(copy.deepcopy(model, known).double().eval())
+        copied = plainly_attending(copy.deepcopy(model).double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
     for module in copied.modules():  # a run may have left tensors in attributes

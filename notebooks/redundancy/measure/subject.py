@@ -70,7 +70,7 @@ class Subject:
     ``weights`` says whether the matrices are random as well.  ``inject`` adds a bias to every
     linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` holds
     the parameters by name, each tied one once, and in evaluation the running means.  With ``own``,
-    every number and every module's mode stays as given; ``known`` is passed to `float64_copy`.
+    every number and every module's mode stays as given.
     """
 
     def __init__(
@@ -81,9 +81,8 @@ class Subject:
         inject: bool = False,
         seed: int = 0,
         own: bool = False,
-        known: dict | None = None,
     ):
-        self.model, self.training, self.seed = float64_copy(model, known), training, seed
+        self.model, self.training, self.seed = float64_copy(model), training, seed
         self.model.train(training)
         self.injected = _inject(self.model) if inject else ()
         if own:

@@ -1,19 +1,20 @@
 """Pair up the numbers that two models use in the same place.
 
 In attention, a place is a layer and a part (query, key, value, output), and numbers are ordered by
-head.  Elsewhere, numbers are paired in the order of their use, by kind and shape.
+head.  Elsewhere, numbers are paired in the order of their use, by kind.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import zip_longest
 
 import torch
 
 FIRST, SECOND = "the first model", "the second model"
 PARTS = ("query", "key", "value", "output")
+KINDS = ("biases", "weights", "numbers")
 
 
 class CannotCompare(ValueError):
@@ -35,7 +36,7 @@ class Numbers:
     there: bool = True  # False for zeros added only for the comparison
 
     @property
-    def values(self):
+    def values(self) -> torch.Tensor:
         return self.rows[self.index]
 
 
@@ -49,30 +50,30 @@ class Pair:
     both: tuple[Numbers | None, Numbers | None]
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         return next(n.kind for n in self.both if n)
 
     @property
-    def has(self):
+    def has(self) -> list[bool]:
         """For each model, whether it has numbers here, not counting zeros added for comparison."""
         return [n is not None and n.there for n in self.both]
 
     @property
-    def what(self):
+    def what(self) -> str:
         return f"{self.part} {self.kind}".strip()
 
     @property
-    def gap(self):
+    def gap(self) -> torch.Tensor:
         """The numbers of the second model minus those of the first."""
-        one, other = (n.values if n else 0 for n in self.both)
+        one, other = (n.values if n else torch.zeros(()) for n in self.both)
         return other - one
 
 
 class Reader:
-    """Reads a subject's numbers in the order of use; the parameters in ``biases`` may move."""
+    """Reads a subject's numbers in the order of use; ``uses`` is a `Factors` after a run."""
 
-    def __init__(self, subject, uses, biases):
-        self.subject, self.uses, self.biases = subject, uses, biases
+    def __init__(self, subject, uses):
+        self.subject, self.uses = subject, uses
         self.names = {t.data_ptr(): n for n, t in subject.tensors.items()}
 
     def part(self, layer, part, kinds):
@@ -94,7 +95,9 @@ class Reader:
     def _numbers(self, key, index):
         rows, there = self._rows(key), key not in self.subject.injected
         if key in self.subject.tensors:
-            return Numbers("biases" if key in self.biases else "numbers", key, index, rows, there)
+            return Numbers(
+                "biases" if key in self.uses.added else "numbers", key, index, rows, there
+            )
         name = self.names.get(key[1], "a tensor computed from parameters")
         return Numbers("weights" if key[0] else "numbers", name, index, rows)
 
@@ -105,7 +108,7 @@ class Reader:
         return self.uses.factors[key] if key[0] else self.uses.factors[key][None]
 
 
-def pairs(one, other):
+def pairs(one: Reader, other: Reader) -> Iterator[Pair]:
     """Yield the `Pair`s of two `Reader`s, attention first.  Raises CannotCompare."""
     layers = one.uses.layers, other.uses.layers
     _demand_as_many("layers of attention", *layers)
@@ -113,29 +116,19 @@ def pairs(one, other):
         place = f"attention layer {i + 1}"
         _demand_alike(f"a head of {place}", (a.width,), (b.width,))
         for part in PARTS:
-            for kinds in (("biases",), ("weights", "numbers")):
+            for kinds in (KINDS[:1], KINDS[1:]):
                 for both in zip_longest(one.part(i, part, kinds), other.part(i, part, kinds)):
                     if all(both):
                         _demand_alike(f"the {part} of {place}", *(n.values.shape for n in both))
                     yield Pair(place, i, part, both)
-    yield from _elsewhere([*one.rest()], [*other.rest()])
-
-
-def _elsewhere(one, other):
-    matrices = [[n for n in some if n.kind == "weights"] for some in (one, other)]
-    _demand_as_many("matrices outside attention", *matrices)
-    for both in zip(*matrices):
-        _demand_alike(_named(both), *(n.values.shape for n in both))
-    first, second = ([(n.kind, n.values.shape) for n in some] for some in (one, other))
-    for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        mine, theirs = one[a:b], other[c:d]
-        if tag != "equal":
-            mine, theirs = mine + [None] * len(theirs), [None] * len(mine) + theirs
-        yield from (Pair(_named(both), None, "", both) for both in zip(mine, theirs))
-
-
-def _named(both):
-    return " / ".join(dict.fromkeys(n.name for n in both if n))
+    rests = [*one.rest()], [*other.rest()]
+    for kind in KINDS:
+        some = [[n for n in rest if n.kind == kind] for rest in rests]
+        _demand_as_many(f"{kind} outside attention", *some)
+        for both in zip(*some):
+            place = " / ".join(dict.fromkeys(n.name for n in both))
+            _demand_alike(place, *(n.values.shape for n in both))
+            yield Pair(place, None, "", both)
 
 
 def _demand_as_many(what, one, other):

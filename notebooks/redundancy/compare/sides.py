@@ -1,0 +1,72 @@
+"""One of two models that are compared: its numbers, and whether its outputs depend on a move."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ..fold.reading import OneMove
+from ..measure.inputs import placed
+from ..measure.subject import Subject
+from ..shift.factors import Factors
+from .pairing import Reader
+
+
+def like(model: nn.Module) -> torch.Tensor:
+    """The first floating-point parameter of a model, for its dtype and its device."""
+    return next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
+
+
+class Side:
+    """A model in float64 and in evaluation, with its numbers rounded to the dtype ``stored``."""
+
+    def __init__(self, model, call, stored):
+        self.unit = torch.finfo(like(model).dtype).eps
+        self.dtype = str(like(model).dtype).removeprefix("torch.")
+        self.own, self.call = (
+            Subject(model, inject=True, own=True),
+            placed(call, "cpu", torch.float64),
+        )
+        self.own.model.cpu().eval()
+        self.own.training = False
+        self.own.renew()
+        self.own.tensors |= {n: b for n, b in self.own.model.named_buffers() if "running_var" in n}
+        for tensor in filter(torch.is_floating_point, self.own.tensors.values()):
+            # with copy_ because `exactly` undoes casts
+            tensor.data = torch.empty(tensor.shape, dtype=stored).copy_(tensor).double()
+        self.uses = Factors(self.own.tensors, self.call)
+        with self.uses:
+            self.outputs = self.own.run(self.call)
+        self.numbers = Reader(self.own, self.uses)
+        self.generic, chance = self.own.twin(), torch.Generator().manual_seed(0)
+        for name in self.uses.added:  # as a bias of zero or of 1e30 can hide a dependence
+            bias = self.generic.tensors[name]
+            bias.data = torch.randn(bias.shape, generator=chance, dtype=torch.float64) / 3
+
+    def unseen(self, moves, rounding: float) -> str | None:
+        """Words that say why no output depends on a move [(`Numbers`, amounts)], or None.
+
+        The move is exact up to ``rounding`` and is scaled to numbers near 1.
+        """
+        move: dict = {}
+        for numbers, by in moves:
+            zeros = torch.zeros(self.generic.tensors[numbers.name].numel(), dtype=torch.float64)
+            move.setdefault(numbers.name, zeros)[numbers.index] += by
+        one = OneMove(self.generic.tensors, move, rounding)
+        one.follow(lambda: self.generic.run(self.call))
+        if one.failed:
+            return None
+        erased = [e for e in one.events if e.kind == "erased" and e.theorem]
+        return "".join(f" ({e.words} [{e.theorem}])" for e in erased[:1])
+
+    def idle(self, numbers, by) -> bool:
+        """Whether a change of these numbers changes no bit of the outputs at the given inputs."""
+        rows, index = numbers.rows, numbers.index
+        stores = {t.untyped_storage()._cdata for t in self.own.tensors.values()}
+        if rows.untyped_storage()._cdata not in stores:  # each run computes these rows anew
+            return False
+        kept = rows[index].clone()
+        rows[index] = kept + by
+        after = self.own.run(self.call)
+        rows[index] = kept
+        return all(map(torch.equal, after, self.outputs))
