@@ -1,4 +1,10 @@
-"""The decision page agrees with theorems and measurements, and its code does what it says."""
+"""The decision page agrees with theorems and measurements, and its code does what it says.
+
+The shares of biases that can go at default sizes are derived by hand.  If rotary positions rotate r
+of the k dimensions of g key heads, g (k - r) numbers of a key bias can go.  A value bias goes into
+the bias of a parallel MLP.  If there is no output bias, max(0, gk - d) directions of a value bias
+can go, or max(0, gk - d + 1) if only LayerNorms read the d-wide stream.
+"""
 
 import re
 from dataclasses import replace
@@ -6,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from redundancy.models.defaults import NAMES, line
+from redundancy.models.defaults import NAMES, NOTES, line
 from redundancy.what_can_go import GROUPS
 from torch import nn
 from transformers import AutoConfig, AutoModel
@@ -68,6 +74,28 @@ def test_the_architectures_are_those_of_chapter_13():
 @pytest.mark.parametrize("name", NAMES)
 def test_an_architecture_s_row_agrees_with_the_prediction_for_its_default(name):
     assert line(name) in PAGE.splitlines()
+
+
+#: {name: (key heads, head width, rotated dimensions, stream width, LayerNorm?, parallel MLP?)}
+ROTARY = {
+    "gptj": (16, 256, 64, 4096, True, True),
+    "codegen": (16, 256, 64, 4096, True, True),
+    "stablelm": (32, 80, 20, 2560, True, False),
+    "nemotron": (48, 128, 64, 6144, True, False),
+    "falcon": (1, 64, 64, 4544, True, False),
+    "llama": (32, 128, 128, 4096, False, False),
+    "gemma2": (4, 256, 256, 2304, False, False),
+}
+
+
+@pytest.mark.parametrize("name", ROTARY)
+def test_a_row_gives_the_shares_of_the_default_sizes(name):
+    g, k, r, d, layer_norm, parallel = ROTARY[name]
+    share = lambda count, size: "all" if count == size else "part" if count else "none"
+    key, value = re.search(rf"^\| `{name}` \| (.+) \| (.+) \|$", PAGE, re.M).groups()
+    values = "all" if parallel else share(max(0, g * k - d + layer_norm), g * k)
+    assert key.startswith(f"**{share(g * (k - r), g * k)}**: rotary positions rotate it, ")
+    assert value.startswith(f"**{values}**: ") and NOTES.get(name, "") in key
 
 
 #: {model on the first page: its name in `transformers`, where that differs}

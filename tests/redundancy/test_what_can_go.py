@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from redundancy.what_can_go import TABLE
-from redundancy.what_can_go.answers import COUNTS
 from redundancy.what_can_go.attention import Attention, causal
 from redundancy.what_can_go.measuring import Followed, Measured, contradictions, modes, unseen
 from redundancy.what_can_go.piece import SIZES, generic, normal
@@ -17,12 +16,11 @@ from tools.files import ROOT
 from tools.site.register import read_statements
 
 ROWS = {row.title: row for row in TABLE}
-BREAKS = {f"{row.title}: {b.words}": b for row in TABLE for b in row.breaks}
-ANSWERS = [a for row in TABLE for a in row.answers] + [a for b in BREAKS.values() for a in b.read()]
-
-
+#: {title of a row or of what breaks it: (pieces, answers)}
+CASES = {title: (row.pieces, row.answers) for title, row in ROWS.items()} | {
+    f"{row.title}: {b.words}": ([b.piece], b.read()) for row in TABLE for b in row.breaks
+}
 way_of_counting = pytest.mark.parametrize("way", (Measured, Followed))
-at_each_size = pytest.mark.parametrize("sizes", SIZES, ids=lambda s: f"d={s.d}")
 
 
 def contradicted(piece, answers, sizes, way=Measured):
@@ -31,18 +29,11 @@ def contradicted(piece, answers, sizes, way=Measured):
 
 
 @way_of_counting
-@at_each_size
-@pytest.mark.parametrize("title", ROWS)
-def test_measurement_and_calculus_confirm_a_row(title, sizes, way):
-    row = ROWS[title]
-    assert [said for p in row.pieces for said in contradicted(p, row.answers, sizes, way)] == []
-
-
-@way_of_counting
-@at_each_size
-@pytest.mark.parametrize("words", BREAKS)
-def test_measurement_and_calculus_confirm_what_breaks_a_row(words, sizes, way):
-    assert contradicted(BREAKS[words].piece, BREAKS[words].read(), sizes, way) == []
+@pytest.mark.parametrize("sizes", SIZES, ids=lambda s: f"d={s.d}")
+@pytest.mark.parametrize("title", CASES)
+def test_measurement_and_calculus_confirm_the_table(title, sizes, way):
+    pieces, answers = CASES[title]
+    assert [said for p in pieces for said in contradicted(p, answers, sizes, way)] == []
 
 
 @way_of_counting
@@ -86,16 +77,10 @@ def test_all_biases_of_a_block_become_zero_together(row):
 
 
 def test_each_theorem_of_the_table_is_linked_by_its_number():
-    links = {
-        e.number: f"{e.notebook.name}#{e.slug}"
-        for e in read_statements(ROOT / "notebooks").values()
-    }
-    named = {a.theorem for a in ANSWERS} - {None}
+    entries = read_statements(ROOT / "notebooks").values()
+    links = {e.number: f"{e.notebook.name}#{e.slug}" for e in entries}
+    named = {a.theorem for _, answers in CASES.values() for a in answers} - {None}
     assert named == set(LINKS) and {n: links.get(n) for n in LINKS} == LINKS
-
-
-def test_every_named_amount_is_used():
-    assert set(COUNTS) <= {a.much for a in ANSWERS}
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 import re
 from dataclasses import dataclass
 
@@ -29,16 +28,13 @@ from torch.nn.modules.conv import _ConvNd
 from ..measure.inputs import first_line
 from ..measure.precision import plainly_attending
 from .guessing import NoInputs, suitable_inputs
-from .sizes import CannotShrink, depths, fewer_layers, is_config, narrower, ratios, replaced
+from .sizes import CannotShrink, fewer_layers, is_config, narrower, ratios
 from .tiny import quiet
 
 #: A model with fewer numbers than the first is not shrunk; a shrunk model has fewer than the second.
 SMALL_ENOUGH, STILL_SMALL = 300_000, 5_000_000
 #: Every number of layers below this is tried before all layers are kept.
 DEEPEST = 16
-#: The search ends when no inputs were found for the first number of small models; after the second
-#: number of trials, it is content with a model that runs and has other null spaces.
-MISSES, ENOUGH = 8, 5
 #: Plans: (least number of heads, least width of a part of a head), from small to large.  With all
 #: heads, all widths are divided by the same number.
 PLANS = ((2, 8), (4, 8), (2, 16), (2, 32), (64, 8))
@@ -47,7 +43,7 @@ PLACE = re.compile(r"^_|^training$|idx|index|layer_id|layer_number|^layer$|token
 #: Matrices whose names match this are maps; other matrices are tables.
 MAPS = re.compile(r"weight$|proj$")
 STAGES = ("out_features", "out_indices", "stage_names")
-UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype")
+UNLESS_ASKED = ("quantization_config", "dtype", "torch_dtype", "transformers_version")
 
 
 @dataclass(frozen=True)
@@ -65,14 +61,12 @@ class Shrunk:
         """A note that says what was shrunk."""
         short = lambda value: str(value) if len(str(value)) < 40 else f"{str(value)[:36]} ..."
         fields = ", ".join(f"{n} {short(a)} to {short(b)}" for n, a, b in self.changes)
-        note = (
+        unlike = ", ".join(self.unlike)
+        return (
             "audited on a small model of the same structure; answers of all, none or the mean hold "
             f"at full size too, and a part of a head keeps its share. Shrunk: {fields}"
-        )
-        if not self.unlike:
-            return note
-        return (
-            f"{note}; proportions differ from those of the full model in {', '.join(self.unlike)}"
+            + f"; proportions differ from those of the full model in {unlike}"
+            * bool(unlike)
         )
 
 
@@ -113,58 +107,41 @@ def _smallest(config, kind, full, seed):
     """
     fields, wanted, maps = plain_fields(config), signature(full), null_spaces(full)
     sizes = {n for p in full.parameters() for n in p.shape}
-    tried, reason, misses = [], "", 0
-    best: tuple = ()
-    for narrow in _plans(config, kind, fields, wanted, sizes):
-        if narrow in tried:
-            continue
-        if len(tried) >= ENOUGH and best and best[0]:
-            break
-        tried.append(narrow)
-        try:
-            small = _config_like(config, narrow)
-            bare = built(small, kind, "meta")
-            _demand_same(signature(bare), wanted)
-            if sum(p.numel() for p in bare.parameters()) > STILL_SMALL:
-                raise CannotShrink("some of its sizes are unknown, so it stays too large")
-            unlike = tuple(sorted({name for name, *_ in null_spaces(bare) ^ maps}))
-            if best and (True, not unlike) <= best[:2]:  # no better, even if `small` runs
+    best: tuple | None = None
+    reason = ""
+    for some in (_shallow(config, kind, fields, wanted), fields):
+        for plan in () if best else PLANS:
+            narrow = narrower(some, sizes, *plan)
+            try:
+                small = _config_like(config, narrow)
+                bare = built(small, kind, "meta")
+                _demand_same(signature(bare), wanted)
+                if sum(p.numel() for p in bare.parameters()) > STILL_SMALL:
+                    raise CannotShrink("some of its sizes are unknown, so it stays too large")
+                unlike = tuple(sorted({name for name, *_ in null_spaces(bare) ^ maps}))
+                model = _made(small, kind, seed)
+                rank = _runs(model), not unlike
+            except Exception as problem:  # a configuration or a model may raise anything
+                reason = reason or first_line(problem)
                 continue
-            model = _made(small, kind, seed)
-            rank = _runs(model), not unlike
-        except Exception as problem:  # a configuration or a model may raise anything
-            reason = reason or first_line(problem)
-            continue
-        if rank > best[:2]:
-            best = *rank, Shrunk(model, tuple(_changes("", fields, narrow)), unlike)
-        misses += not rank[0]
-        if all(rank) or misses == MISSES:
-            break
+            if best is None or rank > best[0]:
+                best = rank, Shrunk(model, tuple(_changes("", fields, narrow)), unlike)
+            if all(rank):
+                return best[1]
     if best:
-        return best[-1]
+        return best[1]
     raise CannotShrink(
         f"found no small model with the structure of this {type(config).__name__} "
         f"({reason}): build a small one yourself, and audit that"
     )
 
 
-def _plans(config, kind, fields, wanted, sizes):
-    """Yield the fields of small models, from small to large; the last ones shrink fewer fields."""
-    shallow = _shallow(config, kind, fields, wanted)
-    smallest, *wider = PLANS
-    for some in (sizes, None):
-        yield replaced(shallow, narrower(shallow, some, *smallest))
-    for plan in wider:
-        yield replaced(shallow, narrower(shallow, sizes, *plan))
-    yield replaced(shallow, narrower(shallow, set(), *smallest))
-    yield replaced(fields, narrower(fields, sizes, *smallest))
-
-
 def _shallow(config, kind, fields, wanted):
     """The fields, cut to the fewest layers that still include every kind of layer."""
-    deepest = min(max(depths(fields), default=0), DEEPEST)
-    for layers in range(2, deepest):
+    for layers in range(2, DEEPEST):
         cut = fewer_layers(fields, layers)
+        if cut == fields:
+            break
         with contextlib.suppress(Exception):  # the configuration may need more layers
             if signature(built(_config_like(config, cut), kind, "meta")) == wanted:
                 return cut
@@ -182,23 +159,11 @@ def _demand_same(found, wanted):
 
 
 def class_of(config):
-    """The class that a configuration names, or None if a model without a head is to be built.
-
-    `AutoModel` cannot build some parts of models; their classes are in the configuration's package.
-    """
+    """The class that a configuration names, or None if a model without a head is to be built."""
     import transformers
 
     named = getattr(transformers, (getattr(config, "architectures", None) or [""])[0] or "_", None)
-    if hasattr(named, "_from_config"):
-        return named
-    if type(config) in transformers.AutoModel._model_mapping:
-        return None
-    beside = type(config).__module__.replace(".configuration_", ".modeling_")
-    with contextlib.suppress(ImportError):
-        models = vars(importlib.import_module(beside)).values()
-        return next((m for m in models if getattr(m, "config_class", None) is type(config)
-                     and "PreTrained" not in m.__name__), None)  # fmt: skip
-    return None
+    return named if hasattr(named, "_from_config") else None
 
 
 def built(config, kind=None, device="cpu"):
@@ -217,7 +182,7 @@ def _made(config, kind, seed):
     return plainly_attending(built(config, kind))
 
 
-def signature(model):
+def signature(model) -> set[tuple]:
     """The set of descriptions that a small model must share with the full one.
 
     In names of modules and parameters, "*" replaces numbers, so that equal layers count once.
@@ -231,7 +196,7 @@ def signature(model):
     return found | ratios(plain_fields(model.config))
 
 
-def plain(name):
+def plain(name: str) -> str:
     return re.sub(r"(\b|(?<=_))\d+\b", "*", name)
 
 
@@ -244,7 +209,7 @@ def _switches(module):
     return frozenset(words | numbers | {("hooked", hooked)})
 
 
-def null_spaces(model):
+def null_spaces(model) -> set[tuple[str, bool, bool]]:
     """{(name of a map, has fewer rows than columns, has more)}; fewer rows mean a null space.
 
     A matrix outside torch's layers may map in either direction, so having more rows counts, too.
@@ -269,7 +234,7 @@ def _runs(model):
 # --- fields -----------------------------------------------------------------------------------
 
 
-def plain_fields(config):
+def plain_fields(config) -> dict:
     """The fields of a configuration as a dictionary, with a nested dictionary for each part."""
     fields = {k: v for k, v in config.to_dict().items() if k not in UNLESS_ASKED}
     stages = list(fields.get("stage_names") or ())
@@ -282,9 +247,7 @@ def plain_fields(config):
 
 
 def _config_like(config, fields):
-    fields = copy.deepcopy(fields)
-    fields.pop("transformers_version", None)
-    return type(config).from_dict(fields)
+    return type(config).from_dict(copy.deepcopy(fields))
 
 
 def _changes(path, before, after):

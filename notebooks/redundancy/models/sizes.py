@@ -8,13 +8,14 @@ is larger.  `shrinking` checks the result and, if it does not fit, tries other v
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from bisect import bisect
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from typing import Any
+
+import numpy
 
 from ..tables import grouped
 
@@ -23,10 +24,10 @@ KINDS = {
     "token": r"token_(id|ids|index)s?$",
     "fixed": r"_ids?$|base$|theta|temperature|kernel|stride|loss|num_(buckets|bins)$|pos_bins$"
     r"|distance|multiple|chunk|sliding|temporal|windows$|every|frequency|scalar|scale$|ratio$",
-    "depth": r"(^|(?<!per)_)layers?$|blocks?(_per_stage)?$|(^|_)depths?$|repeats$"
+    "depth": r"(^|(?<!per_)_)layers?$|blocks?(_per_stage)?$|(^|_)depths?$|repeats$"
     r"|num_self_attends_per_block",
-    "part": r"head_?(dim|size|width)s?$|^d_kv$|kv_channels$|d_head$|dim_head$|^rotary_dim$"
-    r"|mrope_section$|^key_dim$",
+    "section": r"mrope_section$",
+    "part": r"head_?(dim|size|width)s?$|^d_kv$|kv_channels$|d_head$|dim_head$|^rotary_dim$|^key_dim$",
     "heads": r"heads?(_per_(layer|stage))?$|query_group",
     "one": r"^topk_group$",
     "top": r"experts?_per_tok|moe_(top_?)?k$",
@@ -45,6 +46,8 @@ embed_dim_per_stage encoder_hidden_dim lru_width d_latents embedding_size""".spl
 HEAD = "v_head_dim head_dim attention_head_dim attention_head_size d_kv kv_channels".split()
 #: The shares of a head that rotary positions rotate.
 TURNED = ("partial_rotary_factor", "rotary_pct")
+#: Lists with a number for each pair of features in a head.
+FACTORS = ("short_factor", "long_factor")
 #: A number below this is not a width.
 LEAST = 16
 
@@ -53,15 +56,12 @@ class CannotShrink(ValueError):
     """No smaller model with the same structure was found; the message says why."""
 
 
-def is_config(thing):
+def is_config(thing) -> bool:
     return hasattr(thing, "model_type") and hasattr(thing, "to_dict")
 
 
-def is_count(value):
+def is_count(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-# --- the numbers of a configuration -----------------------------------------------------------
 
 
 def kind_of(name: str) -> str:
@@ -74,65 +74,43 @@ class Number:
 
     path: tuple
     part: tuple
-    value: int | float
+    value: Any  # an int, or a float for a share
 
-    @cached_property
-    def name(self):
+    @property
+    def name(self) -> str:
         return next(key for key in reversed(self.path) if isinstance(key, str))
 
-    @cached_property
-    def kind(self):
+    @property
+    def kind(self) -> str:
         return kind_of(self.name) if is_count(self.value) else "share"
 
-    @cached_property
-    def prefix(self):
-        """What distinguishes the heads that a name speaks of: "mamba_" for "mamba_n_heads"."""
-        return re.sub("^n_(?=mamba)|(num_|n_)?((key|value|attention|query|kv)_)*(heads?|d_head).*",
-                      "", self.name)  # fmt: skip
 
-
-def numbers(fields, path=(), part=()):
-    """Every `Number` of a configuration, including those in its parts and lists."""
-    if isinstance(fields, dict):
-        part = path if "model_type" in fields else part
-        labels = ("id2label", "label2id")
-        items: Iterable = [
-            (k, v) for k, v in fields.items() if isinstance(k, str) and k not in labels
-        ]
-    else:
-        items = enumerate(fields)
-    for key, value in items:
+def numbers(fields, path=(), part=()) -> Iterator[Number]:
+    """Yield every `Number` of a configuration, including those in its parts and lists."""
+    named = isinstance(fields, dict)
+    part = path if named and "model_type" in fields else part
+    for key, value in fields.items() if named else enumerate(fields):
+        if key in ("id2label", "label2id"):
+            continue
         if isinstance(value, dict | list | tuple):
             yield from numbers(value, (*path, key), part)
         elif is_count(value) or isinstance(value, float):
             yield Number((*path, key), part, value)
 
 
-def parts_of(fields):
+def parts_of(fields) -> list[list[Number]]:
     """Lists of the numbers in each part of a configuration."""
     return grouped(numbers(fields), lambda n: n.part)
 
 
-def replaced(fields, changes, path=()):
-    """The same fields with new values at the paths in ``changes``."""
-    if path in changes:
-        return changes[path]
+def replaced(fields, change, path=()):
+    """The same fields; ``change(path, value)`` gives the new value of each number and list."""
     if isinstance(fields, dict):
-        return {key: replaced(value, changes, (*path, key)) for key, value in fields.items()}
+        return {key: replaced(value, change, (*path, key)) for key, value in fields.items()}
     if isinstance(fields, list | tuple):
-        return type(fields)(replaced(v, changes, (*path, i)) for i, v in enumerate(fields))
-    return fields
-
-
-def _at(fields, path):
-    return _at(fields[path[0]], path[1:]) if path else fields
-
-
-# --- fewer layers -----------------------------------------------------------------------------
-
-
-def depths(fields) -> set[int]:
-    return {n.value for n in numbers(fields) if n.kind == "depth"}
+        inside = (replaced(v, change, (*path, i)) for i, v in enumerate(fields))
+        return change(path, type(fields)(inside))
+    return change(path, fields)
 
 
 def fewer_layers(fields, layers: int):
@@ -140,88 +118,69 @@ def fewer_layers(fields, layers: int):
 
     A list of layer numbers keeps those below ``layers``.
     """
-    return _cut(fields, layers, {d for d in depths(fields) if d > layers})
+    deep = {n.value for n in numbers(fields) if n.kind == "depth" and n.value > layers}
+
+    def cut(path, value):
+        name = str(path[-1])
+        stages = kind_of(name) == "depth"
+        if is_count(value):
+            return min(value, layers) if stages else value
+        if not isinstance(value, list | tuple) or not value or not deep:
+            return value
+        if all(map(is_count, value)):
+            rising = all(a < b for a, b in itertools.pairwise(value)) and max(value) <= max(deep)
+            if rising and re.search(r"layers|block|ind|ids|idx", name) and "per_" not in name:
+                return type(value)(v for v in value if v < layers)
+            if stages:
+                return type(value)(min(v, max(1, layers - 1)) for v in value)
+        if name == "attention_types":  # GPT-Neo: [[kinds, number of repeats], …]
+            return [[kinds[:layers], 1] for kinds, _ in value]
+        each = len(value) in deep and (len(value) > 4 or re.search("layer|type|block", name))
+        return value[:layers] if each else value
+
+    return replaced(fields, cut)
 
 
-def _cut(value, layers, deep, name=""):
-    if isinstance(value, dict):
-        return {k: _cut(v, layers, deep, str(k)) for k, v in value.items()}
-    stages = kind_of(name) == "depth"
-    if is_count(value):
-        return min(value, layers) if stages else value
-    if not isinstance(value, list | tuple) or not value or not deep:
-        return value
-    if all(map(is_count, value)):
-        rising = all(a < b for a, b in itertools.pairwise(value)) and max(value) <= max(deep)
-        if rising and re.search(r"layers|block|ind|ids|idx", name) and "per_" not in name:
-            return type(value)(v for v in value if v < layers)
-        if stages:
-            return type(value)(min(v, max(1, layers - 1)) for v in value)
-    if name == "attention_types":  # GPT-Neo: [[kinds, number of repeats], …]
-        return [[kinds[:layers], 1] for kinds, _ in value]
-    each = len(value) in deep and (len(value) > 4 or re.search("layer|type|block", name))
-    return value[:layers] if each else value
+def narrower(fields, sizes: set[int], few: int, width: int):
+    """The fields with at least ``few`` heads of ``width`` features or a little more.
 
-
-# --- narrower layers --------------------------------------------------------------------------
-
-
-def narrower(fields, sizes: set[int] | None, few: int, width: int) -> dict:
-    """{path: new value} of the numbers that change.
-
-    ``few`` is the least number of heads, and ``width`` the least width of a head.  A number of kind
-    "width" changes only if it is in ``sizes``, the sizes of the full model's parameters, or if
-    ``sizes`` is None.  If ``sizes`` is empty, images stay as large as they are, too.
+    A number of kind "width" changes only if it is in ``sizes``, the sizes of the full model's
+    parameters.  The narrower the stream of a part, the fewer heads it has.
     """
     parts = [Part(found, few, width) for found in parts_of(fields)]
-    small, made = Widths(), {}
-    for part in sorted(parts, key=lambda p: (p.stream, -len(p.counts))):
-        small.add(part)
+    streams = sorted({part.stream for part in parts if part.stream})
+    known: dict[int, int] = {}
     for part in parts:
-        made |= {n.path: part.size(n, small, sizes) for n in part.found}
-        made |= dict(part.of_heads(made, small)) | dict(part.images() if sizes != set() else ())
-        made |= dict(part.factors(_at(fields, part.found[0].part)))
-    tokens, most = [n for n in numbers(fields) if n.kind == "token"], MOST["vocabulary"]
+        if part.stream:
+            part.few *= 2 ** streams.index(part.stream)
+        known |= part.widths()
+    made: dict[tuple, object] = {}
+    for part in parts:
+        made |= part.small(known | part.widths(), sizes)
+    most, tokens = MOST["vocabulary"], [n for n in numbers(fields) if n.kind == "token"]
     large = sorted({n.value for n in tokens if n.value >= most})
     made |= {n.path: most - 1 - large.index(n.value) for n in tokens if n.value in large}
-    return {path: new for path, new in made.items() if new != _at(fields, path)}
+    divisors = {part.path: part.divisor for part in parts}
+
+    def change(path, value):
+        if path and path[-1] in FACTORS and isinstance(value, list | tuple):
+            return value[: len(value) // divisors.get(path[:-2], 1)]
+        return made.get(path, value)
+
+    return replaced(fields, change)
 
 
-class Widths:
-    """Maps a width to a small width: equal widths stay equal, and a wider one stays wider.
-
-    The widths of heads and streams (``known``) are chosen first, part by part.
-    """
-
-    def __init__(self):
-        self.known, self.widest = {}, 0
-
-    def add(self, part):
-        """Choose the fewest heads with which this part's widths fit those of narrower parts."""
-        for part.times in (1, 2, 4, 8, 1):
-            known = part.widths() | self.known
-            same = all(known[width] == small for width, small in part.widths().items())
-            wider = known.get(part.stream, math.inf) > known.get(self.widest, 0)
-            if same and (wider or part.stream == self.widest):
-                break
-        self.known, self.widest = known, part.stream
-
-    def __call__(self, value):
-        widths = sorted(self.known)
-        i = bisect(widths, value)
-        if value in self.known or not widths:
-            return self.known.get(value) or max(4, _even(value / 16))
-        below, above = widths[max(0, i - 1)], widths[min(i, len(widths) - 1)]
-        low, high = self.known[below], self.known[above]
-        if value > above:
-            return _even(high * min(value / above, 2))
-        if value < below:
-            return max(2, min(_even(low * value / below), low - 2))
-        share = math.log(value / below) / math.log(above / below)
-        return max(low + 2, min(_even(low * (high / low) ** share), high - 2))
+def interpolated(value: int, known: dict[int, int]) -> int:
+    """A small even width for a width: equal to, wider or narrower than the ``known`` ones, too."""
+    if value in known or not known:
+        return known.get(value) or max(4, _even(value / 16))
+    top = max(known)
+    widths, smalls = zip((0, 0), *sorted(known.items()), (2 * top, 2 * known[top]))
+    new, i = _even(numpy.interp(value, widths, smalls)), bisect(widths, value)
+    return max(2, new if value > top else min(max(new, smalls[i - 1] + 2), smalls[i] - 2))
 
 
-def _even(number):
+def _even(number) -> int:
     return 2 * round(number / 2)
 
 
@@ -232,8 +191,8 @@ class Part:
     heads.  ``head`` is the width of a head; ``divisor`` divides the sizes of a head and its parts.
     """
 
-    def __init__(self, found, few, width):
-        self.found, self.few, self.times, self.named = found, few, 1, {}
+    def __init__(self, found: list[Number], few: int, width: int):
+        self.found, self.few, self.path, self.named = found, few, found[0].part, {}
         for n in found:
             self.named.setdefault(n.name, []).append(n.value)
         counts = [n for n in found if n.kind == "heads" and n.value > 0]
@@ -250,75 +209,54 @@ class Part:
             width //= 2  # because the last stage is several times wider
         self.width, self.divisor = width, self._divisor(width)
 
-    def _divisor(self, least):
+    def _divisor(self, least: int) -> int:
         """The largest divisor that leaves a head and its parts even and wide enough."""
-        self.sections = [n for n in self.found if "section" in n.name]
-        others = {n.prefix for n in self.found if n.kind == "heads" and n.prefix}
-        parts = [n for n in self.found if n.kind == "part" and n not in self.sections]
         turned = [int(self.head * n.value) for n in self.found if n.name in TURNED]
         sizes = [self.head, *turned, *(self.head - size for size in turned)]
-        sizes += [n.value for n in parts if n.prefix not in others]
-        total = sum(n.value for n in self.sections)  # they add up to half of the rotated features
-        most = min(self.head // least, total // len(self.sections) if total else self.head)
+        sizes += [n.value for n in self.found if n.kind == "part"]
+        sections = [n.value for n in self.found if n.kind == "section"]
+        most = min(self.head // least, sum(sections) // max(1, len(sections)) or self.head)
         fits = lambda d: all(s % (2 * d) == 0 for s in sizes if s > 0) and self.head % (4 * d) == 0
         return next((d for d in range(most, 1, -1) if fits(d)), 1)
 
-    def count(self, heads):
+    def count(self, heads: int) -> int:
         """The new number of heads: 1 stays 1; a number that divides another still does so."""
-        least = self.few * self.times
-        return heads if heads < 2 else min(heads, least * 2 ** self.counts.index(heads))
+        return heads if heads < 2 else min(heads, self.few * 2 ** self.counts.index(heads))
 
-    def widths(self):
+    def widths(self) -> dict[int, int]:
         """{width: new width} of one head and of all heads or, without heads, of the streams."""
         if self.heads and self.head:
             counts = {1, *self.counts} if self.head >= LEAST else self.counts
             return {c * self.head: self.count(c) * self.head // self.divisor for c in counts}
-        least = self.width * (self.few if len(self.streams) == 1 else 1) * self.times
+        least = self.width * (self.few if len(self.streams) == 1 else 1)
         return {s: _even(s * least / min(self.streams)) for s in self.streams}
 
-    def size(self, number, small, sizes):
+    def small(self, known: dict[int, int], sizes: set[int]) -> dict[tuple, Any]:
+        """{path of a number: its new value}."""
+        made = {n.path: self.size(n, known, sizes) for n in self.found}
+        sections = [n for n in self.found if n.kind == "section"]
+        ends = itertools.accumulate((n.value for n in sections), initial=0)
+        narrow = itertools.pairwise(round(end / self.divisor) for end in ends)
+        made |= {n.path: end - begin for n, (begin, end) in zip(sections, narrow)}
+        return made | dict(self.images())
+
+    def size(self, number: Number, known: dict[int, int], sizes: set[int]) -> Any:
         """The new value of one `Number`, or the old value if this number does not shrink."""
         value, kind = number.value, number.kind
-        if value < 2:
+        if value < 2 or kind == "share":
             return value
         if kind == "heads":
             return self.count(value)
         if kind == "part" and value % self.divisor == 0:
             return value // self.divisor
-        shrinks = kind == "width" and (sizes is None or value in sizes)
-        if value >= LEAST and (shrinks or kind in ("width", "groups") and value in small.known):
-            return small(value)
+        shrinks = (
+            kind == "width" and value in sizes or kind in ("width", "groups") and value in known
+        )
+        if value >= LEAST and shrinks:
+            return interpolated(value, known)
         return min(value, MOST.get(kind, value))
 
-    def of_heads(self, made, small):
-        """Yield (path, size) for the widths of other heads, such as Mamba's, and for sections.
-
-        Other heads together stay as wide as all heads or as the stream.  Sections add up to half of
-        a rotated part, as one factor rotates two features.
-        """
-        many = {n.prefix: n for n in self.found if n.kind == "heads" and n.prefix}
-        for n in self.found:
-            if n.kind == "part" and (heads := many.get(n.prefix)):
-                every = heads.value * n.value
-                whole = next((w for w in (every, self.stream) if w in small.known), every + 1)
-                new, rest = divmod(every // whole * small(whole), made[heads.path])
-                if new and not rest and every % whole == 0:
-                    yield n.path, new
-        ends = itertools.accumulate((n.value for n in self.sections), initial=0)
-        narrow = itertools.pairwise(round(end / self.divisor) for end in ends)
-        for n, (begin, end) in zip(self.sections, narrow):
-            yield n.path, end - begin
-
-    def factors(self, fields):
-        """Yield (path, values) for lists with a number for each pair of features in a head."""
-        for name, inside in fields.items():
-            for factor in ("short_factor", "long_factor"):
-                if isinstance(inside, dict) and factor in inside:
-                    values = inside[factor]
-                    path = (*self.found[0].part, name, factor)
-                    yield path, values[: len(values) // self.divisor]
-
-    def images(self):
+    def images(self) -> Iterator[tuple[tuple, int]]:
         """Yield (path, size) for images, patches and windows, whose proportions stay the same."""
         given = [n for n in self.found if n.kind == "image" and n.value > 0]
         patches = [n for n in given if re.search("^patch_sizes?$", n.name)]
@@ -328,22 +266,13 @@ class Part:
             return
         patch = patches[-1].value if patches else 1
         few = min(patch, 2 if 3 * patch**2 < self.stream else 4)  # stays narrower than the stream
-        grid, most = images[0].value // patch, 64
-        if patches:
-            most = max(4, 2 ** (len(self.named.get("depths", ())) - 1))  # a stage halves the grid
+        # without patches, 64 pixels; a stage halves the grid of patches
+        most = max(4, 2 ** (len(self.named.get("depths", ())) - 1)) if patches else 64
         if windows and images[0].value % (patch * windows[0].value) == 0:
-            most = 2 * grid // windows[0].value
+            most = 2 * (images[0].value // patch) // windows[0].value
             yield from ((n.path, 2) for n in windows)
         yield from ((n.path, min(n.value, few)) for n in patches)
         yield from ((n.path, few * min(n.value // patch, most)) for n in images)
-        for n in self.found:
-            if n.value == grid > 4 and re.search("image|grid", n.name):
-                yield n.path, min(grid, most)
-            if n.value == grid**2 and re.search("position|patches|seq", n.name):
-                yield n.path, min(grid, most) ** 2
-
-
-# --- the ratios that shrinking preserves ----------------------------------------
 
 
 def ratios(fields) -> set[tuple]:
@@ -358,7 +287,6 @@ def ratios(fields) -> set[tuple]:
         found |= {(n.path, n.value > head) for n in part if n.name in STREAM}
         found |= {(n.path, n.value == 1, n.value > heads[0].value, n.value < heads[0].value)
                   for n in heads}  # fmt: skip
-        parts = [n for n in part if n.kind == "part" and n.value > 0 and "section" not in n.name]
-        for alike in grouped(parts, lambda n: n.prefix):
-            found |= {(n.path, Fraction(n.value, alike[0].value)) for n in alike}
+        parts = [n for n in part if n.kind == "part" and n.value > 0]
+        found |= {(n.path, Fraction(n.value, parts[0].value)) for n in parts}
     return found

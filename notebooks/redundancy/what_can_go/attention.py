@@ -13,27 +13,27 @@ class Attention(Piece):
     """Attention with a bias on every projection; each option changes one step.
 
     ``rotary`` is how many features of a head positions rotate, as a number or a letter of `Sizes`.
-    ``norm(d)`` acts on the layer's input, and with ``residual`` its result is added to the output.
+    ``norm(d)`` acts on the layer's input, and ``after`` on the layer's output and on that result.
     ``norm_q``, ``norm_k`` and ``norm_v`` act on each head of queries, keys and values
     (with ``over_heads``, before the heads are split).  ``bend`` acts on the scores, ``weigh`` turns
     scores into weights, ``then`` acts on the weights, and ``finish`` acts on the heads' outputs,
     (batch, tokens, h k), and also receives the layer's input.  With ``prefix``, two more keys and
     values are parameters; with ``memory``, keys and values come from other tokens, which ``norm``
-    does not see.
+    does not see.  ``keys(inputs, outputs)`` is the map that makes keys.
     """
 
-    def __init__(self, sizes: Sizes, *, norm=None, residual=False, rotary=0, out_bias=True,
+    def __init__(self, sizes: Sizes, *, norm=None, keys=nn.Linear, rotary=0, out_bias=True,
                  norm_q=None, norm_k=None, norm_v=None, over_heads=False, clip=torch.inf, bend=None,
-                 weigh=None, then=None, finish=None, prefix=False, memory=False):  # fmt: skip
+                 weigh=None, then=None, finish=None, after=None, prefix=False,
+                 memory=False):  # fmt: skip
         super().__init__(sizes)
         d, wide, narrow = sizes.d, sizes.h * sizes.k, sizes.g * sizes.k
-        self.q, self.k, self.v = nn.Linear(d, wide), nn.Linear(d, narrow), nn.Linear(d, narrow)
+        self.q, self.k, self.v = nn.Linear(d, wide), keys(d, narrow), nn.Linear(d, narrow)
         self.o = nn.Linear(wide, d, bias=out_bias)
         self.norm = norm(d) if norm else same
         self.norm_q, self.norm_k, self.norm_v = norm_q or same, norm_k or same, norm_v or same
         self.bend, self.weigh, self.then = bend or same, weigh or softmax, then or same
-        self.finish = finish or same
-        self.residual, self.memory = residual, memory
+        self.finish, self.after, self.memory = finish or same, after or same, memory
         self.rotary = getattr(sizes, rotary) if isinstance(rotary, str) else rotary
         self.over_heads, self.clip = over_heads, clip
         self.first = nn.ParameterDict(
@@ -60,8 +60,7 @@ class Attention(Piece):
             k, v = (torch.cat([self.first[i].expand(len(x), -1, -1), t], 1)
                     for i, t in (("k", k), ("v", v)))  # fmt: skip
         mixed = self.weights(q, k) @ self.norm_v(self.heads(v))
-        out = self.o(self.finish(mixed.transpose(1, 2).flatten(2), x))
-        return out + x if self.residual else out
+        return self.after(self.o(self.finish(mixed.transpose(1, 2).flatten(2), x)), x)
 
     def heads(self, t):
         """Reshape (batch, tokens, heads k) to (batch, h, tokens, k), repeating shared heads."""
@@ -84,6 +83,19 @@ def same(x, *_):
 
 def softmax(scores):
     return scores.softmax(-1)
+
+
+def over_tokens(x):
+    """A softmax over the tokens of keys, or over the queries of scores."""
+    return x.softmax(-2)
+
+
+def by_their_sum(weights):
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def elu_plus_one(x):
+    return F.elu(x) + 1
 
 
 def rotate(x, r):
@@ -177,25 +189,15 @@ def relative_table(sizes):
 
 
 class Gate(nn.Module):
-    """Multiplies the heads' outputs by a sigmoid of the layer's input, as in Qwen3-Next."""
+    """Multiplies vectors by a sigmoid of the layer's input: the heads' outputs, as in Qwen3-Next,
+    or, with ``behind``, the layer's output, b_O included."""
 
-    def __init__(self, sizes):
+    def __init__(self, sizes, behind=False):
         super().__init__()
-        self.map = nn.Linear(sizes.d, sizes.h * sizes.k)
+        self.map = nn.Linear(sizes.d, sizes.d if behind else sizes.h * sizes.k)
 
-    def forward(self, mixed, x):
-        return mixed * torch.sigmoid(self.map(x))
-
-
-class GatedOutput(Attention):
-    """Attention whose output, b_O included, is gated by a sigmoid of the layer's input."""
-
-    def __init__(self, sizes):
-        super().__init__(sizes)
-        self.map = nn.Linear(sizes.d, sizes.d)
-
-    def forward(self, x, memory=None):
-        return super().forward(x) * torch.sigmoid(self.map(x))
+    def forward(self, gated, x):
+        return gated * torch.sigmoid(self.map(x))
 
 
 class NormOfHeads(nn.Module):
@@ -221,14 +223,6 @@ class LowRank(nn.Linear):
 
     def forward(self, x):
         return super().forward(x) + self.update(x)
-
-
-class WithLoRA(Attention):
-    """Attention whose keys are a `LowRank` map of the input."""
-
-    def __init__(self, sizes):
-        super().__init__(sizes)
-        self.k = LowRank(sizes.d, sizes.g * sizes.k)
 
 
 class Fused(Piece):
@@ -299,19 +293,12 @@ class Latent(Attention):
         return self.o(mixed.transpose(1, 2).flatten(2))
 
 
-class Linear(Attention):
+def Linear(sizes, efficient=False, normalised=True):
     """Attention whose weights are products of positive features, without a softmax over scores."""
-
-    def __init__(self, sizes, efficient=False, normalised=True):
-        super().__init__(sizes)
-        self.efficient, self.normalised = efficient, normalised
-
-    def weights(self, q, k):
-        q, k = self.heads(q), self.heads(k)
-        if self.efficient:
-            return q.softmax(-1) @ k.softmax(-2).mT
-        weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
-        return weights / weights.sum(-1, keepdim=True) if self.normalised else weights
+    if efficient:
+        return Attention(sizes, norm_q=softmax, norm_k=over_tokens, weigh=same)
+    weigh = by_their_sum if normalised else same
+    return Attention(sizes, norm_q=elu_plus_one, norm_k=elu_plus_one, weigh=weigh)
 
 
 class DisentangledAttention(Attention):

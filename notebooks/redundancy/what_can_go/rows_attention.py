@@ -1,5 +1,6 @@
 """Rows of the table for the projections, positions and norms of attention."""
 
+import operator
 from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
@@ -13,8 +14,8 @@ from .attention import (
     Cosine,
     Fused,
     Latent,
+    LowRank,
     OwnGains,
-    WithLoRA,
     added_mask,
     alibi,
     causal,
@@ -77,7 +78,7 @@ ATTENTION = (
     Row("Plain softmax attention", [
         Attention, partial(Attention, bend=causal), partial(Attention, bend=alibi),
         lambda s: Attention(s, bend=relative_table(s)), resized(Attention, **SHARED),
-        partial(Attention, bend=added_mask), WithLoRA, Fused,
+        partial(Attention, bend=added_mask), partial(Attention, keys=LowRank), Fused,
     ], PLAIN, (
         Break("the keys are rotated", partial(Attention, rotary="k"), "b_K | stays | | 5.4"),
         Break("an RMSNorm acts on the keys",
@@ -119,7 +120,7 @@ ATTENTION = (
         Break("the heads together are wider than the model, but each is narrower",
               resized(crossed, **WIDER), "b_Q | d directions | β"),
         Break("a residual connection also carries the norm's output, as in post-norm",
-              partial(crossed, residual=True), "b_Q | all | β + t, b_O - t where W_Q @ t = b_Q"),
+              partial(crossed, after=operator.add), "b_Q | all | β + t, b_O - t where W_Q @ t = b_Q"),
     )),
     Row("A norm with a shift before rotary attention", [turned, resized(turned, **SHARED)], """
         b_V | all | b_O + W_O @ b_V                                        | 4.3

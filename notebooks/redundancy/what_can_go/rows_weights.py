@@ -13,13 +13,14 @@ from .attention import (
     DisentangledAttention,
     Fused,
     Gate,
-    GatedOutput,
     Linear,
     NormOfHeads,
     Sink,
+    by_their_sum,
     cap,
     causal,
     off_by_one,
+    over_tokens,
 )
 from .piece import Learned
 from .rows_attention import NO_KEY_BIAS, NOTHING, masked_by_number
@@ -58,13 +59,8 @@ def cut_off(scores):
     return scores.clamp(min=-0.5)
 
 
-def over_queries(scores):
-    return scores.softmax(-2)
-
-
 def slots(scores):
-    weights = over_queries(scores)
-    return weights / weights.sum(-1, keepdim=True)
+    return by_their_sum(over_tokens(scores))
 
 
 WEIGHTS = (
@@ -107,7 +103,7 @@ WEIGHTS = (
     )),
     Row("A gate before the output projection", [lambda s: Attention(s, finish=Gate(s))],
         KEY_BIAS_ALONE.format("stays | | measured"), (
-        Break("the gate acts behind $b_O$", GatedOutput, "b_V | all | b_O | 4.3"),
+        Break("the gate acts behind $b_O$", lambda s: Attention(s, after=Gate(s, behind=True)), "b_V | all | b_O | 4.3"),
         Break("the gate is a learned constant, such as a scale of each feature",
               scaled, "b_V | all | b_O | 4.3"),
     )),
@@ -135,7 +131,7 @@ RARER = (
         b_Q | the mean in each head | alone           | 3.1
         b_V | all                   | b_O + W_O @ b_V | measured
     """),
-    Row("Softmax over the queries", [partial(Attention, weigh=over_queries)], """
+    Row("Softmax over the queries", [partial(Attention, weigh=over_tokens)], """
         b_Q | all   | alone | 3.1
         b_K | stays |       | measured
         b_V | stays |       | measured
