@@ -25,8 +25,8 @@ from .sizes import is_config
 
 #: The largest number of inputs that are tried: in all, and for one set of arguments.
 TRIALS, MANY = 120, 40
-#: The name of an argument that holds the number of patches along each side of an image.
-GRID = "spatial_shapes"
+#: Names of arguments that hold the number of patches along each side of an image.
+GRID = "grid_thw|spatial_shapes"
 #: {pattern in an argument's name: the method of `_Draw` that yields values for it}.
 ARGUMENTS = {
     "input_ids$": "words",
@@ -78,8 +78,6 @@ class _Draw:
             yield found
 
     def image(self, before):
-        if GRID in _takes(self.model):  # an image is a list of patches
-            yield from (self.numbers(16, width) for width in self.widths())
         side = self.field("image_size", self.vision, default=16)
         channels = self.field("num_channels in_channels in_chans", self.vision, default=3)
         channels = channels[0] if isinstance(channels, list | tuple) else channels
@@ -97,7 +95,15 @@ class _Draw:
         yield from self.sequence(before)
 
     def grid(self, before):
+        yield torch.tensor([[1, 4, 4]])  # one image: times, height and width
         yield torch.tensor([[4, 4]] * self.batch)
+
+    def patches(self, before):
+        """The patches of one image or of a batch of images, in rows."""
+        convs = (m for m in self.model.modules() if isinstance(m, nn.Conv2d | nn.Conv3d))
+        for width in [m.in_channels * math.prod(m.kernel_size) for m in convs] + self.widths():
+            yield self.numbers(16, width)
+            yield self.numbers(16, width)[0]
 
     def widths(self):
         """The widths that the first layers read."""
@@ -129,6 +135,8 @@ class _Draw:
             yield before
             return
         what = next(held for like, held in ARGUMENTS.items() if re.search(like, names[0]))
+        if what in ("image", "sequence") and re.search(GRID, " ".join(_takes(self.model))):
+            what = "patches"
         for value in getattr(self, what)(before):
             yield from self.ways(names[1:], before | {names[0]: value})
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import re
 from dataclasses import dataclass
 
@@ -159,11 +160,23 @@ def _demand_same(found, wanted):
 
 
 def class_of(config):
-    """The class that a configuration names, or None if a model without a head is to be built."""
+    """The class that a configuration names, or None if a model without a head is to be built.
+
+    `AutoModel` cannot build some parts of models; their classes are in the configuration's package.
+    """
     import transformers
 
     named = getattr(transformers, (getattr(config, "architectures", None) or [""])[0] or "_", None)
-    return named if hasattr(named, "_from_config") else None
+    if hasattr(named, "_from_config"):
+        return named
+    if type(config) in transformers.AutoModel._model_mapping:
+        return None
+    beside = type(config).__module__.replace(".configuration_", ".modeling_")
+    with contextlib.suppress(ImportError):
+        models = vars(importlib.import_module(beside)).values()
+        return next((m for m in models if getattr(m, "config_class", None) is type(config)
+                     and "PreTrained" not in m.__name__), None)  # fmt: skip
+    return None
 
 
 def built(config, kind=None, device="cpu"):
