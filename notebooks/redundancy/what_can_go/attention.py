@@ -296,7 +296,8 @@ class Latent(Attention):
 def Linear(sizes, efficient=False, normalised=True):
     """Attention whose weights are products of positive features, without a softmax over scores."""
     if efficient:
-        return Attention(sizes, norm_q=softmax, norm_k=over_tokens, weigh=same)
+        undivided = lambda scores: scores * sizes.k**0.5
+        return Attention(sizes, norm_q=softmax, norm_k=over_tokens, weigh=undivided)
     weigh = by_their_sum if normalised else same
     return Attention(sizes, norm_q=elu_plus_one, norm_k=elu_plus_one, weigh=weigh)
 
