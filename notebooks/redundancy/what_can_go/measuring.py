@@ -54,7 +54,7 @@ class Measured:
                     setattr(part, statistic, None)
         self.values = module.tensors()
         self.place = {part: module.place(part) for s in symbols for part in s.split("+")}
-        self.known = {}  # {moving factors: Jacobian}, which `Followed` fills
+        self.known: dict[Any, Jacobian] = {}  # by the factors that move, in `Followed`
 
     def draw(self, seed):
         """The inputs with this number; the last one is the seed for dropout."""
@@ -67,17 +67,14 @@ class Measured:
             torch.manual_seed(seed)
             return torch.func.functional_call(self.module, values, tuple(given))
 
-    @functools.cached_property
-    def whole(self) -> Jacobian:
-        """The Jacobian with respect to all named tensors."""
-        # include every vector, so that the largest singular value is not that of a redundant block
-        vectors = {n: t for n, t in self.module.named_parameters() if t.dim() == 1}
-        named = {n: self.values[n] for n, _ in self.place.values()}
-        return jacobian(self.run, self.draw, vectors | named)
-
     def jacobian(self, places) -> Jacobian:
         """A Jacobian with respect to tensors that include those at these places."""
-        return self.whole
+        if not self.known:
+            # include every vector, so that the largest singular value is not of a redundant block
+            vectors = {n: t for n, t in self.module.named_parameters() if t.dim() == 1}
+            named = {n: self.values[n] for n, _ in self.place.values()}
+            self.known[""] = jacobian(self.run, self.draw, vectors | named)
+        return self.known[""]
 
     def alone(self, *symbols):
         """How many directions of these tensors, taken together, are redundant."""
@@ -110,9 +107,9 @@ class Measured:
         parts = [self.values[name][index] for name, index in places]
         drawn = normal(torch.Generator().manual_seed(1), basis.shape[1])
         inside = basis.T @ (basis @ drawn)
-        return [{s: t.view_as(part) for s, t, part in
-                 zip(symbols, move.split([part.numel() for part in parts]), parts)}
-                if move.norm() > 1e-9 else {} for move in (inside, drawn - inside)]  # fmt: skip
+        cut = lambda move: zip(symbols, parts, move.split([part.numel() for part in parts]))
+        return [{s: t.view_as(part) for s, part, t in cut(move)} if move.norm() > 1e-9 else {}
+                for move in (inside, drawn - inside)]  # fmt: skip
 
     def surgery(self, answer: Answer):
         """The shifts that set the bias to zero and change the parameters that absorb it."""
@@ -143,10 +140,11 @@ class Followed(Measured):
             named = {n for n, _ in self.place.values()} | dict(
                 self.module.named_parameters()
             ).keys()
-            added = {n for n in named if not self._is_factor(n)}
-            moved = {n: t for n, t in self.values.items() if n in added | factors}
+            moved = {n: self.values[n] for n in self.values
+                     if n in factors or (n in named and not self._is_factor(n))}  # fmt: skip
+            calls = (functools.partial(self._called, *self.draw(i)) for i in count())
             with exactly(), torch.no_grad():
-                freedom = Freedom.of(follow(map(self._call, count()), moved).moves)
+                freedom = Freedom.of(follow(calls, moved).moves)
             basis, shapes = freedom.dense(), {n: moved[n].shape for n in freedom.shapes}
             self.known[factors] = Jacobian(torch.eye(len(basis)) - basis @ basis.T, shapes)
         return self.known[factors]
@@ -156,16 +154,11 @@ class Followed(Measured):
         owner = self.module.get_submodule(name.rpartition(".")[0])
         return name.endswith("weight") and not isinstance(owner, nn.Embedding)
 
-    def _call(self, seed):
-        """A function that runs the module at the inputs with this number."""
-        *inputs, _ = self.draw(seed)
-
-        def run():
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                return [self.module(*inputs)]
-
-        return run
+    def _called(self, *inputs):
+        *given, seed = inputs
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return [self.module(*given)]
 
 
 def carried(bias, gain, shift):
