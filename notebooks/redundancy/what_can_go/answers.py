@@ -94,37 +94,33 @@ class Answer:
         return None
 
     @property
-    def stays(self):
+    def stays(self) -> bool:
         return self.much == "stays"
 
-    def named(self):
+    def named(self) -> str:
         """The bias in Markdown, with how much of it goes and in which mode."""
-        much = "{}" if self.much in ("all", "stays") else f"{maths(self.much)} of {{}}"
-        if self.much.endswith(" in each head"):
-            much = f"{self.much.removesuffix(' in each head')} of {{}} in each head"
-        mode = next(words for words, mode in MODES.items() if mode == self.mode)
-        together = " together" if "+" in self.bias else ""
-        return much.format(listed(map(symbol, self.bias.split("+")))) + together + mode
+        much, each, _ = self.much.partition(" in each head")
+        said = listed(map(symbol, self.bias.split("+")))
+        said += " together" if "+" in self.bias else ""
+        if much not in ("all", "stays"):
+            said = f"{maths(much)} of {said}{each}"
+        return said + next(words for words, mode in MODES.items() if mode == self.mode)
 
-    def outcome(self):
+    def outcome(self) -> str:
         """'$b_K$ stays', '$b_V$ into $b_O$', 'the mean of $b$ alone': the answer in a few words."""
         others = listed(map(symbol, self.into))
         if self.stays:
             return f"{self.named()} {'does not go into ' + others if others else 'stays'}"
         return f"{self.named()} {'into ' + others if others else 'alone'}"
 
-    def changes(self):
+    def changes(self) -> str:
         """'$b_O + W_O\\,b_V$': what changes, and by how much if the row says so."""
-        said = listed(_changed(name, by) for name, by in self.into.items())
+        said = listed(
+            f"{symbol(name)} {by[0]} {symbol(by[2:])}" if {name, by[2:]} & {*NAMED} and by
+            else f"${tex(f'{name} {by}')}$" if by else symbol(name)
+            for name, by in self.into.items()
+        )  # fmt: skip
         return said + (f", where ${tex(self.where)}$" if self.where else "")
-
-
-def _changed(name, by):
-    """A symbol and what is added to it, as a formula or as names joined by a sign."""
-    added = by[2:]
-    if not by or not {name, added} & set(NAMED):
-        return symbol(name) if not by else f"${tex(f'{name} {by}')}$"
-    return f"{symbol(name)} {by[0]} {symbol(added)}"
 
 
 @dataclass(frozen=True)
