@@ -265,14 +265,17 @@ class Part:
         if len(patches) > 2 or not images:
             return
         patch = patches[-1].value if patches else 1
+        grid = images[0].value // patch
         few = min(patch, 2 if 3 * patch**2 < self.stream else 4)  # stays narrower than the stream
         # without patches, 64 pixels; a stage halves the grid of patches
         most = max(4, 2 ** (len(self.named.get("depths", ())) - 1)) if patches else 64
         if windows and images[0].value % (patch * windows[0].value) == 0:
-            most = 2 * (images[0].value // patch) // windows[0].value
+            most = 2 * grid // windows[0].value
             yield from ((n.path, 2) for n in windows)
         yield from ((n.path, min(n.value, few)) for n in patches)
         yield from ((n.path, few * min(n.value // patch, most)) for n in images)
+        grids = (n for n in self.found if n.value == grid > 4 and re.search("image|grid", n.name))
+        yield from ((n.path, min(grid, most)) for n in grids)
 
 
 def ratios(fields) -> set[tuple]:
