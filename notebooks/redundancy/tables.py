@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from dataclasses import dataclass
 
 
@@ -55,3 +57,17 @@ def grouped(things, key):
     for thing in things:
         found.setdefault(key(thing), []).append(thing)
     return list(found.values())
+
+
+#: Seconds after which work counts as long, and seconds between two lines.
+QUIET, EVERY = 20.0, 10.0
+
+
+def progress(things, what):
+    """Yield the items; after some seconds, say on the error stream how many are done."""
+    things, due = list(things), time.monotonic() + QUIET
+    for done, thing in enumerate(things):
+        if time.monotonic() > due:
+            print(f"redundancy: {done} of {len(things)} {what}", file=sys.stderr, flush=True)
+            due = time.monotonic() + EVERY
+        yield thing

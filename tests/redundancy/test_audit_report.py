@@ -4,21 +4,20 @@ The reports that chapter 13 prints are tested with that chapter.
 """
 
 import copy
-import json
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
-from derivation.checks import normal, tolerance
+from derivation.checks import normal
 from redundancy import audit
 from redundancy.audit import checking
 from redundancy.audit.command import main
 from redundancy.measure.inputs import WrongInputs
 from redundancy.measure.measurement import Measurement
 from redundancy.measure.nullity import UnclearRank
-from redundancy.measure.precision import CannotRead, double_precision, floor
+from redundancy.measure.precision import CannotRead, double_precision
 from redundancy.measure.subject import Subject
 from redundancy.models.tiny import quiet, some_inputs, tiny
 from redundancy.shift.freedom import Freedom, Unclear
@@ -96,16 +95,11 @@ def test_a_measurement_whose_rank_is_never_clear_is_refused(monkeypatch, tmp_pat
     assert capsys.readouterr().err == "bias-audit: too near the cut\n"
 
 
-# --- all forms of a report agree, and each direction is counted once
+# --- a report shows every answer, and each direction is counted once
 
 
-def test_the_report_is_the_same_in_every_form():
+def test_the_report_shows_every_answer_and_theorem():
     report = audit(tiny("gpt2", n_layer=1))
-    plain = json.loads(report.as_json())
-    assert plain["redundant"] == {"alone": report.alone, "together": report.redundant}
-    fields = ("name", "part", "size", "alone", "together", "verdict", "answer")
-    rows = [tuple(row[f] for f in fields) for row in plain["rows"]]
-    assert rows == [tuple(getattr(row, f) for f in fields) for row in report.rows]
     shown = report._repr_markdown_()
     assert all(f"[{t}]({LINKS[t]})" in shown for row in report.rows for t in row.theorems)
     assert all(row.answer in shown for row in report.rows)
@@ -185,9 +179,6 @@ def test_the_attention_and_the_missing_biases_of_a_model_stay_as_they_were():
 def test_float32_inside_a_model_is_found_reported_and_patched():
     model = tiny("llama", num_hidden_layers=1, attention_bias=True)
     inputs, exact = some_inputs(model), Subject(model).model
-    # The number of terms in each sum that leads to an output, from the first norm to the last.
-    sums = (32, 32, 8, 7, 7, 32, 32, 32, 64, 32)
-    assert tolerance(torch.float64, sums) < floor(exact, **inputs) <= tolerance(torch.float32, sums)
     with double_precision() as patch:
         assert exact(**inputs).last_hidden_state.dtype == torch.float64
     assert {"LlamaRMSNorm.forward", "eager_attention_forward"} <= patch.caught

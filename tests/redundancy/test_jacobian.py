@@ -4,7 +4,6 @@ import pytest
 import torch
 from derivation.checks import normal, with_random_biases
 from redundancy import UnclearRank, jacobian
-from redundancy.measure import nullity
 from redundancy.measure.nullity import CUT, TURNS, singular_values, svd
 from torch import nn
 
@@ -75,22 +74,6 @@ def test_a_jacobian_that_cannot_be_measured_is_refused():
         jacobian(product, drawn(0, 5), FACTORS)
     with pytest.raises(KeyError, match="'C'; there are: A, B"):
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
-
-
-def test_a_jacobian_takes_fewer_rows_at_a_time_when_memory_runs_out(monkeypatch, capsys):
-    layer = nn.Linear(4, 5, dtype=torch.float64)
-    expected = jacobian(layer, drawn(6, 4)).nullity()
-    real, most = nullity.gradients, []
-
-    def rows(outputs, parameters, mixtures):
-        most.append(len(mixtures))
-        if len(mixtures) > 8:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(outputs, parameters, mixtures)
-
-    monkeypatch.setattr(nullity, "gradients", rows)
-    assert jacobian(layer, drawn(6, 4)).nullity() == expected
-    assert max(most) == 30 and "8 rows at a time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["svd", "svdvals"])

@@ -6,6 +6,8 @@ first and, for each size, entries with few non-zeros; exact numbers then confirm
 
 import itertools
 import math
+import sys
+import time
 from textwrap import wrap
 
 import sympy as sp
@@ -134,10 +136,13 @@ def counterexample(
     fixed = [f.sizes for f in lhs.atoms(Family) | rhs.atoms(Family)]
     small = sum(sp.prod(s) for s in fixed if all(n.is_Integer for n in s)) <= MOST_ENTRIES
     must(small, "its matrices are too large to look for a counterexample")
-    search, tried = _Search(lhs, rhs), 0
+    search, tried, begun, waiting = _Search(lhs, rhs), 0, time.monotonic(), sys.stderr.isatty()
     for instance in itertools.islice(search.instances(), most_instances):
         if search.steps > MOST_STEPS:
             break
+        if waiting and time.monotonic() - begun > 1:
+            print("Still looking for a counterexample …", file=sys.stderr)
+            waiting = False
         try:
             at = search.differ(instance)
         except (ZeroDivisionError, OverflowError, TooLong):

@@ -1,7 +1,8 @@
 """Predict which biases of a model are redundant, measure it, and compare the two.
 
 Read ``auditing`` first (`audit`), then ``checking`` (measurement against prediction),
-``report`` (what is printed) and ``command`` (`bias-audit`).
+``confirming`` (moves of a large model), ``report`` (what is printed) and ``command``
+(`bias-audit`).
 """
 
 from .auditing import audit

@@ -25,6 +25,7 @@ from ..measure.subject import Subject, unwrapped
 from ..models.checkpoints import config_of, is_config, is_name, load
 from ..models.shrinking import shrink
 from .checking import LARGE, Check
+from .confirming import confirm
 from .report import Audit
 
 
@@ -41,9 +42,9 @@ def audit(
     ``model`` is a module, a configuration of transformers, the name or folder of a checkpoint, or a
     configuration file.  Unless it is a module, only its structure is audited, on a small model with
     random weights (`models.shrinking`); that takes seconds for any size, and the report says what
-    was shrunk.  The same holds for a module of transformers with many biases: changes to its code,
-    and ``inputs``, do not count there.  ``inputs`` is a dict, a tuple or a tensor; by default,
-    suitable inputs are drawn.
+    was shrunk.  If a module of transformers has many biases, a small model with its structure is
+    audited first, and then, in evaluation mode, the module's own biases are moved in the predicted
+    directions.  ``inputs`` is a dict, a tuple or a tensor; by default, suitable inputs are drawn.
     ``training`` selects training mode, with BatchNorm's batch statistics and with dropout.
     ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
@@ -57,7 +58,7 @@ def audit(
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights must be "random" or "own", not {weights!r}')
-    small = None
+    small = full = None
     if is_name(model) and weights == "own":
         model = load(model)
     if is_name(model) or is_config(model):
@@ -66,7 +67,7 @@ def audit(
         model = unwrapped(model)
         demand_values(model)
         if weights == "random" and _is_large(model):
-            small, inputs = shrink(model.config, seed, full=model), None
+            full, small, inputs = (model, inputs), shrink(model.config, seed, full=model), None
     model = small.model if small else model
     with (
         torch.inference_mode(False),
@@ -78,6 +79,10 @@ def audit(
         demand_runs(model, call)
         subject = Subject(model, training, weights == "random", inject, seed)
         report = Check(subject, in_float64(call)).report()
+        if full and not training:
+            call = as_call(*full)
+            demand_runs(full[0], call, times=1)
+            report = confirm(full[0], in_float64(call), report, seed)
     if small is None or not small.changes:
         return report
     return replace(report, shrunk=small.changes, notes=(*report.notes, small.account()))

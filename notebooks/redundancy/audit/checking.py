@@ -23,7 +23,7 @@ from ..measure.subject import exactly
 from ..shift.following import follow
 from ..shift.freedom import Freedom, Unclear
 from ..shift.rules.seeing import CORNERS
-from ..tables import listed
+from ..tables import listed, progress
 from .report import AGREE, DISAGREE, ELSEWHERE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 
 #: Sizes of finite moves; the largest can switch on a unit that is off for all inputs.
@@ -45,7 +45,7 @@ class Check:
             if self.parameters:
                 self._predict()
                 self._measure()
-                self.rows = [self._row(*one) for one in self._questions()]
+                self.rows = [self._row(*one) for one in progress(self._questions(), "biases")]
         self.patch = patch
 
     def _calls(self):

@@ -47,8 +47,8 @@ class Block:
     def at(self, how):
         """The block in the coordinates of a new group; ``how`` is as in `Group`."""
         thin = narrow(self.values)
-        made = how.T.to(thin.dtype) @ thin.reshape(len(thin), -1)
-        made = made.view(-1, *thin.shape[1:])
+        made = how.T.to(thin.dtype) @ _flat(thin)
+        made = made.view(len(made), *thin.shape[1:])
         return Block(made.expand(len(made), *self.values.shape[1:]), self.peak)
 
     def largest(self):
@@ -56,12 +56,17 @@ class Block:
 
     def touched(self):
         """A boolean mask of the coordinates that move anything."""
-        thin = narrow(self.values).reshape(len(self.values), -1)
-        return ~(thin.abs().amax(1) <= NOISE * self.peak)
+        # not ">", because NaN counts as a move
+        return (~(_flat(narrow(self.values)).abs() <= NOISE * self.peak)).any(1)
 
     def __add__(self, other):
         made = (narrow(self.values) + narrow(other.values)).expand(self.values.shape)
         return Block(made, max(self.peak, other.peak))
+
+
+def _flat(values):
+    """The values as a matrix (coordinates x numbers), also if there are no numbers."""
+    return values.reshape(len(values), values.shape[1:].numel())
 
 
 def narrow(values):

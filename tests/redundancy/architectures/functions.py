@@ -68,6 +68,8 @@ FUNCTIONS = {
     "added by an index": (
         3, lambda y: BESIDE.index_add(0, torch.tensor([0, 1]), y[:2]) - put(y)[1:3].sum(0) / 2
         * (torch.arange(5) < 2)[:, None]),
+    "added in place by an index": (
+        3, lambda y: (1 * y).index_add_(0, torch.tensor([0, 1]), BESIDE[:2]).diff(dim=0)),
     "filled by an index": (
         3, lambda y: torch.cat([y.index_fill(0, torch.tensor([4]), 7.0)[4:], y.diff(dim=0)])),
     "a running sum": (3, lambda y: y.cumsum(0) - torch.arange(1, 6)[:, None] * y),
@@ -92,6 +94,8 @@ FUNCTIONS = {
     "pooled across features": (0, lambda y: F_.max_pool1d(y, 2, 1)),
     "the larger of two numbers": (0, lambda y: torch.maximum(y, BESIDE)),
     "a product of two": (0, lambda y: y * below(y)),
+    # the rows that an expert without tokens takes respond to b like other rows
+    "no rows": (2, lambda y: torch.cat([y[:0], y[:, :1].sin().expand(5, 3), y.diff(dim=0)])),
     "a difference, in part": (1, lambda y: torch.cat([y[:, :2], y[:, 2:] - below(y)[:, 2:]], -1)),
 }  # fmt: skip
 

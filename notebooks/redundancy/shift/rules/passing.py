@@ -160,8 +160,9 @@ def scattered(run, call):
     for place in places:
 
         def again(g, place=place):
-            target = still[0] + 0 * g.sum()  # zero, but vmap batches it like g
-            return call.rerun(still | {0: target} | {place: g})
+            # written in place, so not expanded; otherwise zero, but vmap batches it like g
+            target = still[0] + 0 * g.sum() if place else g.clone()
+            return call.rerun(still | {place: g, 0: target})
 
         made += call.shift(call.args[place]).map(each(again))
     return made
