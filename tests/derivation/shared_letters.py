@@ -3,6 +3,7 @@
 import pytest
 from derivation import *
 from derivation.printing.styles import Text
+from derivation.proving import proofs
 
 n, m, d, k, h, t = sizes("n m d k h t")
 c, r, s = scalars("c r s")
@@ -13,6 +14,12 @@ M, P = mask("M", m, n), permutation("Π", n)
 J, one = ones(n, n), ones(n)
 a, b = head("a", h), head("b", h)
 R = random_matrix("R", n, n, 1)
+
+
+@pytest.fixture
+def without_torch(monkeypatch):
+    """Skip the runs in torch, so that only the kernel or the notation can refuse a line."""
+    monkeypatch.setattr(proofs, "torch_is_here", lambda: False)
 
 
 def line(before, claim, *reasons):
@@ -45,10 +52,7 @@ def refuse(write, words):
 
 
 def refused(rows):
-    """Make a test from {words of a refusal: {title: function that must be refused}}.
-
-    If a function stands in place of an inner dict, the words are also the title.
-    """
+    """Make a test from {words of a refusal: a function, or {title: function}}."""
     cases = [
         pytest.param(write, words, id=name)
         for words, those in rows.items()

@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import inspect
 from pathlib import Path
 
 import derivation
@@ -50,19 +49,6 @@ def test_a_module_uses_only_public_names_of_the_rooms_below(path):
 def test_no_module_imports_a_private_name_of_another(package):
     for path in (ROOT.parent / package).rglob("*.py"):
         assert not [name for _, name, _ in imports_of(path) if name.startswith("_")], path
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_functions_have_types_in_their_signatures(room):
-    for name in PUBLIC[room]:
-        function = getattr(importlib.import_module(f"derivation.{room}"), name)
-        if inspect.isfunction(function):
-            signature = inspect.signature(function)
-            types = [
-                signature.return_annotation,
-                *[p.annotation for p in signature.parameters.values()],
-            ]
-            assert inspect.Signature.empty not in types, name
 
 
 def test_the_front_of_the_kernel_holds_no_code_but_imports():

@@ -33,13 +33,11 @@ CASES = {
     "hadamard": (X * Y, lambda t: torch.mul(t["X"], t["Y"])),
     "diag": (diag(v), lambda t: torch.diag_embed(t["v"].flatten())),
     "ones": (ones(n, d), lambda t: torch.ones_like(t["X"])),
-    "zeros": (zeros(n, d), lambda t: torch.zeros_like(t["X"])),
     "identity": (identity(n), lambda t: torch.diag(torch.ones(len(t["X"]), dtype=torch.float64))),
     "causal": (causal(n), lambda t: torch.tril(torch.ones(len(t["X"]), len(t["X"]), dtype=torch.float64))),
     "positions": (position_numbers(n), lambda t: torch.ones_like(t["v"]).cumsum(0)),
     "permuted rows": (P @ X, lambda t: t["X"].index_select(0, t["Π"])),
     "unpermuted rows": (P.T @ X, lambda t: t["X"].index_select(0, t["Π"].argsort())),
-    "permuted columns": (A @ P.T, lambda t: t["A"].index_select(1, t["Π"])),
     "stack": (stack(X, K_2), lambda t: torch.vstack((t["X"], t["K_2"]))),
     "last row": (last_row(X), lambda t: t["X"].select(0, -1).unsqueeze(0)),
     "exp": (exp(X), lambda t: torch.exp(t["X"])),
@@ -64,8 +62,6 @@ CASES = {
     "prefix of a sequence": (z.prefix(n), lambda t: t["z"][: len(t["X"])]),
     "derivative": (derivative(exp(X + s * Y), s),
                    lambda t: torch.autograd.functional.jvp(torch.exp, t["X"], t["Y"])[1]),
-    "index form of permuted rows": (
-        tabulate(lambda i, j: entry_of(P @ X, i, j), n, d), lambda t: t["X"].index_select(0, t["Π"])),
     "second moment": (
         expectation(draw @ draw.T), lambda t: torch.full((1, 1), 18.0, dtype=torch.float64)),
     "index form": (

@@ -7,7 +7,6 @@ from shared_letters import *
 pytestmark = pytest.mark.usefixtures("without_torch")
 Z, V = Heads("Z", h, n, d), Heads("V", h, n, d)
 u = matrix("u", m)
-zero = matrix("z", n) - matrix("z", n)
 
 
 def head_taken_for_all_by_a_citation():
@@ -21,34 +20,14 @@ def head_taken_for_all_by_a_citation():
     return line(f(X, Z) + V[a], over(b, Z[b]) + V[a], first, second)
 
 
-def undefined_in_a_hypothesis():
-    y, v, p, x = (matrix(q, n) for q in "yvpx")
-    proof = Derivation("T", y * one).by(y * (p * x), given(one, p * x)).by(p * (x * y))
-    proof = proof.by(p * (x * v), given(x * y, x * v)).by(v * (p * x)).by(v, given(p * x, one))
-    first = theorem(y, v, proof.qed()(p=(1 / c) * one, x=c * one))
-    return line(y, v, first(c=0))
-
-
-def rows_of_equal_features():
-    """A line that the fuzz test found: LN of equal features is 0, so normalise divides by 0."""
-    divided = layer_norm(normalise(layer_norm(stack(J, J).T, 1)), 1)
-    laws = [REINDEX, EXP_OF_SUM, SPLIT, ANGLE_ADDITION, SECOND_MOMENTS, COUNT]
-    words = map(unfold, (layer_norm, rms_norm, normalise))
-    alike = rms_norm(normalise(layer_norm(J, 1)), 1) @ ones(n, join(n, n))
-    return line(divided, alike, *words, *laws)
-
-
 test_it_is_refused = refused({
-    "(z - z)ᵀ sums to zero, which never": lambda: line(
-        normalise(zero.T), one.T, unfold(normalise)),
     "which never holds": {
-        "a divisor that turns out to be zero": rows_of_equal_features,
+        "a divisor": lambda: line(normalise(0 * X), normalise(0 * X), unfold(normalise)),
         "a slope at a kink": lambda: line(
             derivative(relu(s * A), s) * zeros(n, n), zeros(n, n)),
     },
     "no row of 0*X sums to zero, which never holds": lambda: line(
         derivative(normalise(s * X) @ ones(d), s), zeros(n), unfold(normalise)),
-    "0 ≠ 0, which never holds": undefined_in_a_hypothesis,
     "a hypothesis contains a": lambda: line(
         over(a, Z[a]), over(a, zeros(n, d)), given(Z[a], zeros(n, d))),
     "used free and bound": head_taken_for_all_by_a_citation,
@@ -77,29 +56,16 @@ NEEDED = {
         lambda: line(flat, (1 / n) * J, unfold(normalise)),
         ["f is smooth", "no row of d/ds|₀ s f(s A) sums to zero"]),
     "a divisor": (lambda: halves, ["c ≠ 0"]),
-    "a divisor, put": (lambda: halves(A=B, c=r), ["r ≠ 0"]),
-    "a quotient, put": (lambda: theorem(c * A + A, A + c * A)(c=1 / r), ["r ≠ 0"]),
-    "a root": (lambda: roots, ["r ≥ 0"]),
-    "a root of what is positive": (lambda: roots(r=tau), []),
     "the slope of a masked softmax": (
         lambda: line(
             derivative(masked_softmax(M, S + s * (u @ one.T)), s), zeros(m, n),
             unfold(masked_softmax)),
         ["no row of M ⊙ exp(S) sums to zero"]),
     "every head": (rows_of_heads, ["no row of Z[a] sums to zero, for every a"]),
-    "the only head": (lambda: rows_of_heads()(h=1), ["no row of Z[1] sums to zero"]),
-    "a slope of a quotient": (
-        lambda: line(
-            derivative(normalise(X + 2 * Y + A @ X + s * X) @ ones(d), s), zeros(n),
-            unfold(normalise)),
-        ["no row of X + 2 Y + A X sums to zero"]),
     "an index form": (
         lambda: theorem(tabulate(lambda i, j: 1 / entry_of(v, i), n) * v, one),
         ["v[k] ≠ 0 for every k"]),
     "a position": (lambda: theorem(inverses(n) * position_numbers(n), one), []),
-    "positions in two blocks": (
-        lambda: theorem(
-            inverses(join(n, m)), stack(inverses(n), inverses(m, start=n)), SPLIT), []),
 }  # fmt: skip
 
 
@@ -131,11 +97,3 @@ def test_proves_refuses_conditions_on_letters_outside_the_statement():
         assert shown(proof) == [need] and not proves(proof, X, Y, needs=[need])
     W = matrix("W", n, d)
     assert proves(theorem(X + W, Y + W, given(X, Y)), X + W, Y + W, needs=["X = Y"])
-
-
-def test_proves_refuses_conditions_on_words_outside_the_statement():
-    """A condition, as text, does not say which word f it means."""
-    f = define("f", lambda x: x)
-    of = lambda x: entries(f(x))
-    proof = line(X, of(X), unfold(f)).by(of(Y), given(of(X), of(Y))).by(Y, unfold(f))
-    assert not proves(proof.qed(), X, Y, needs=shown(proof))

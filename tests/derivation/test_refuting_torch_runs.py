@@ -5,7 +5,6 @@ from unittest.mock import Mock
 import pytest
 import sympy as sp
 import torch
-from derivation.language.letters import Family
 from derivation.language.nonzero import NonZero
 from derivation.proving import proofs
 from derivation.refuting import torch_runs
@@ -45,14 +44,12 @@ HEARD = {
     "a permutation in an index form, turned": (P.T @ X, PERMUTED),
 }
 UNHEARD = {
-    "a sum": (X + Y, Y + X),
     "a mean": (expectation(R @ R.T), n * identity(n)),
     "a permutation in an index form": (P @ X, PERMUTED),
     # true lines that rounding or a coarse difference quotient could make look false
     "a steep slope": (derivative(exp(100 * s * A), s), 100 * A),
     "a large shift": (softmax(A + 10**8 * J), softmax(A)),
     "large numbers that cancel": (large * large - 10**8 * (A * A) - 2 * 10**4 * (A * B), B * B),
-    "a mean in a mean": (expectation(R @ expectation(R.T @ Q)), zeros(n, n)),
 }
 
 
@@ -127,15 +124,6 @@ def test_every_line_is_run(monkeypatch):
     monkeypatch.setattr(proofs, "run_in_torch", lambda *line: heard.append(line))
     line(X + X, 2 * X).by(3 * X - X).qed()
     assert len(heard) == 2 and torch_runs.torch_is_here()
-
-
-def test_a_condition_is_checked_at_every_position():
-    inverse = tabulate(lambda i, j: 1 / entry_of(v, i), n)
-    [condition], [family] = theorem(inverse * v, ones(n)).hypotheses, v.atoms(Family)
-    sample = Sample(0, v.free_scalars(), basics={family})
-    zero_at_last = sample.family(family) * (torch.arange(len(sample.family(family))) == 0)[:, None]
-    assert condition.met_in(sample)
-    assert not condition.met_in(sample.fixing({family: zero_at_last}))
 
 
 def test_a_line_without_a_value_is_not_refuted():
