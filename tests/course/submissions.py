@@ -37,17 +37,12 @@ DOUBLE_TESTS = """
     assert double(-5) == -10, "double(-5) must be -10"
     ### END HIDDEN TESTS
 """
-SQUARE = """
-    def square(x):
-        ### BEGIN SOLUTION
-        return x * x
-        ### END SOLUTION
-"""
 WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
     """An assignment with three questions that tests grade and one that a person grades."""
+    square = DOUBLE.replace("double", "square").replace("2 * x", "x * x")
     cells = [
         marked("about", "# An assignment", "markdown"),
         marked("setup", SETUP),
@@ -55,7 +50,7 @@ def small_source():
         marked("q1-tests", 'assert close(half_turn, 3.141592653589793), "half a turn"', points=2),
         marked("q2", DOUBLE, solution=True),
         marked("q2-tests", DOUBLE_TESTS, points=4),
-        marked("q3", SQUARE, solution=True),
+        marked("q3", square, solution=True),
         marked("q3-tests", 'assert square(x=4) == 16, "the square of 4 is 16"', points=1),
         marked("q4", WORDS, "markdown", solution=True, points=3),
     ]
@@ -83,19 +78,23 @@ def with_answers(notebook, **sources):
     return assignments.changed(notebook, lambda c: sources.get(grade_id(c), c.source))
 
 
-def in_the_place_of_the_solution(source, code):
-    code = textwrap.dedent(code).strip("\n")
-    put = lambda found: textwrap.indent(code, found[1]) + "\n"
-    return assignments.SOLUTION.sub(put, source + "\n").rstrip("\n")
+def with_solutions(student, source, **codes):
+    """A copy of a student's notebook, answered with {grade_id: code in place of the solution}."""
+    put = lambda code: lambda found: textwrap.indent(code.strip("\n"), found[1]) + "\n"
+    put_in = lambda name: assignments.SOLUTION.sub(
+        put(codes[name]), cell(source, name).source + "\n"
+    )
+    return with_answers(student, **{name: put_in(name) for name in codes})
 
 
 def answers_to(part):
-    """The stored answers, {question: {kind: [code]}}; "otherwise" means right in another way."""
+    """The stored answers, {question: [(kind, code)]}; "otherwise" means right in another way."""
     stored = yaml.safe_load((ANSWERS / f"{part}.yml").read_text(encoding="utf-8"))
-    for kinds in stored.values():
-        for told in ("wrong", "half"):
-            kinds[told] = [entry["code"] for entry in kinds[told]]
-    return stored
+    code = lambda entry: entry if isinstance(entry, str) else entry["code"]
+    return {
+        name: [(kind, code(entry)) for kind, entries in kinds.items() for entry in entries]
+        for name, kinds in stored.items()
+    }
 
 
 def graded(notebook, folder, source, hidden=(), **limits):
@@ -109,15 +108,6 @@ def graded(notebook, folder, source, hidden=(), **limits):
 def points(report):
     """{part of a question: points} for all parts that are graded by tests."""
     return {v.question: v.points for v in report.verdicts if v.points is not None}
-
-
-def by_question(report):
-    """{question: (points, maximum)}, both summed over the question's parts."""
-    sums = {}
-    for verdict in [v for v in report.verdicts if v.points is not None]:
-        got, of = sums.get(verdict.question[:2], (0, 0))
-        sums[verdict.question[:2]] = got + verdict.points, of + verdict.of
-    return sums
 
 
 def reason(report, question):

@@ -4,14 +4,10 @@
     SEED=autumn python -m tools assignments some/folder
 
 An assignment is a notebook in book/teaching/assignments, marked as nbgrader expects.  A sheet has
-the same format and poses one exercise on a chapter.  Its cells are in ``sheet.yml``.  The SEED
-decides how they are filled from the chapter's family in ``families.yml``, which lists letters,
-claims and hypotheses.  All three versions run alone, because their first cell writes the book's
-code into their folder:
-
-    source/part-2.ipynb      for grade.py and nbgrader, which makes its own students' version
-    student/part-2.ipynb     without solutions and hidden tests
-    solution/part-2.ipynb    with solutions, and without the marks around them
+the same format and poses one exercise on a chapter: the SEED decides how the cells in ``sheet.yml``
+are filled from the chapter's family in ``families.yml``.  The version ``source`` is for the graders,
+``student`` has no solutions and no hidden tests, and ``solution`` has no marks around its solutions.
+All three run alone, because their first cell writes the book's code into their folder.
 """
 
 import copy
@@ -122,36 +118,29 @@ def drawn(family, chance):
     letters = {letter: chance.choice(others) for letter, others in family["letters"].items()}
     put = lambda text: text.format_map(letters)
     say = lambda words: words.format_map({letter: f"`{name}`" for letter, name in letters.items()})
-    *holds, roles = chance.choice(family["holds"])
+    left, right, roles = chance.choice(family["holds"])
     fails = chance.choice(family["fails"])
     options = chance.sample([fails["needs"], *fails["useless"]], 5)
-    at, names = put(fails["at"]), re.findall(r"(\w+) = ", put(fails["example"]))
-    sides = ("true_left", "true_right", "false_left", "false_right")
+    instance = put(fails["example"])
+    names = re.findall(r"(\w+) = ", instance)
     return {
         "name": family["name"],
         "given": family["lemma"] + put(family["given"]).rstrip(),
-        **dict(zip(sides, map(put, [*holds, *fails["claim"]]))),
+        "true_left": put(left),
+        "true_right": put(right),
+        "false_left": put(fails["claim"][0]),
+        "false_right": put(fails["claim"][1]),
         "options": "\n".join(f"{k}. {say(words)}" for k, (words, _) in enumerate(options, 1)),
         "number": 1 + options.index(fails["needs"]),
-        "at": at.replace(" = ", "="),
-        "at_told": listed(re.split(r", (?=\w+ = )", at)),
+        "at": put(fails["at"]),
         "wanted": say(fails["instance"][0]),
         "condition": put(fails["instance"][1]),
-        "instance": re.sub(r"(\w+) = ", r'"\1": ', put(fails["example"])),
-        "form": ", ".join(f'"{name}": …' for name in names),
+        "instance": instance,
+        "form": ", ".join(f"{name} = …" for name in names),
         "names": ", ".join(names),
-        "values": ", ".join(f'instance["{name}"]' for name in names),
-        "names_told": listed(names),
         "roles": ", ".join(f'"{letter}": {put(meant)}' for letter, meant in roles.items()),
         "role_form": ", ".join(f'"{letter}": …' for letter in roles),
-        "roles_told": listed(roles),
     }
-
-
-def listed(names):
-    """Names in a sentence: `a`, `b` and `c`."""
-    *most, last = [f"`{name}`" for name in names]
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def cell_of(made, id, points=None, **source):

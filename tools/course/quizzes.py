@@ -15,10 +15,10 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from tools.addresses import site_address
 from tools.colab import with_links
-from tools.files import ROOT, demand, naming, write, write_zip
+from tools.files import ROOT, demand, write, write_zip
 
 PAGES = sorted((ROOT / "book" / "teaching").glob("quiz-*.md"))
-QUESTION = re.compile(r"^## (\d\. .+)$", re.M)
+QUESTION = re.compile(r"^## (\d)\. (.+)$", re.M)
 ANSWER = re.compile(
     r"^:::\{dropdown\} (?P<text>.+)\n:class-container: quiz-(?P<kind>right|wrong)\n\n"
     r"(?P<why>.+)\n:::$",
@@ -27,11 +27,11 @@ ANSWER = re.compile(
 CLAIM = re.compile(r"\[(\d{3}-\d{2})\]")
 
 READER = MarkdownIt("commonmark").use(dollarmath_plugin)
-READER.add_render_rule("math_inline", lambda _, tokens, i, *__: latex(tokens[i].content))
+LATEX = lambda _, tokens, at, *__: rf"\({escape(tokens[at].content)}\)"
+READER.add_render_rule("math_inline", LATEX)
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True, lstrip_blocks=True
 )
-
 
 Answer = namedtuple("Answer", "name text right why")
 Question = namedtuple("Question", "name title stem answers")
@@ -45,23 +45,20 @@ def write_quizzes(folder):
     write_zip(folder / "quizzes-qti21.zip", "", qti(quizzes))
 
 
-# ---- the source: Markdown -----------------------------------------------------------------
-
-
 def read_quiz(path):
+    """The quiz on a page; raises Fault if an answer is not written as the others are."""
     head, *parts = QUESTION.split(path.read_text(encoding="utf-8").partition("## And now")[0])
-    titles, bodies = parts[::2], parts[1::2]
-    asked = [question(path.stem, *each) for each in zip(titles, bodies)]
-    return Quiz(path.stem, head.splitlines()[0].removeprefix("# "), asked)
+    asked = zip(parts[::3], parts[1::3], parts[2::3])
+    questions = [question(f"{path.stem}-{number}", title, text) for number, title, text in asked]
+    return Quiz(path.stem, head.splitlines()[0].removeprefix("# "), questions)
 
 
-def question(quiz, title, text):
-    number, _, title = title.partition(". ")
+def question(name, title, text):
     found = enumerate(ANSWER.finditer(text), 1)
     answers = [Answer(f"answer-{n}", a["text"], a["kind"] == "right", a["why"]) for n, a in found]
-    with naming(f"{quiz}, question {number}"):
-        demand(len(answers) == text.count("{dropdown}"), "one answer is not written as the others")
-    return Question(f"{quiz}-{number}", title, text.partition(":::")[0].strip(), answers)
+    whole = len(answers) == text.count("{dropdown}")
+    demand(whole, f"{name}: one answer is not written as the others")
+    return Question(name, title, text.partition(":::")[0].strip(), answers)
 
 
 def html(markdown):
@@ -71,13 +68,6 @@ def html(markdown):
     return READER.renderInline(text)
 
 
-def latex(formula):
-    return rf"\({escape(formula)}\)"
-
-
-# ---- the exports ----------------------------------------------------------------------------
-
-
 def gift(quiz):
     """A quiz as a category of Moodle's question bank."""
     category = f"$CATEGORY: Where Did the Bias Go/{quiz.title}\n"
@@ -85,14 +75,10 @@ def gift(quiz):
 
 
 def gift_question(question):
+    safe = lambda text: re.sub(r"[\\~=#{}:]", r"\\\g<0>", text)  # they have a meaning in GIFT
     title, stem = safe(f"{question.name} {question.title}"), safe(html(question.stem))
     answers = [f"{'~='[a.right]}{safe(html(a.text))}#{safe(html(a.why))}" for a in question.answers]
     return "\n".join([f"::{title}::[html]{stem}{{", *answers, "}\n"])
-
-
-def safe(text):
-    """The text with a backslash before each character that has a meaning in GIFT."""
-    return re.sub(r"[\\~=#{}:]", r"\\\g<0>", text)
 
 
 def qti(quizzes):

@@ -1,43 +1,20 @@
 """The process in which students' programs run.  It answers requests; nobody trusts what it says.
 
-Requests come as pickles from the process that judges.  Replies go back as ``torch.save`` writes
-them, and are read with ``weights_only=True``: numbers, texts, lists, tensors, and some modules.
+Requests come as pickles from the process that judges.  A reply is a line of base64 of what
+``torch.save`` writes, and is read with ``weights_only=True``: numbers, texts, lists, tensors, and
+some modules.
 """
 
+import base64
 import builtins
 import contextlib
 import io
 import os
 import pickle
-import struct
 import sys
 import types
 
 import torch
-
-
-class Channel:
-    """Messages, each after its length in eight bytes, over two pipes."""
-
-    def __init__(self, source, target, largest=1 << 40):
-        self.source, self.target, self.largest = source, target, largest
-
-    def receive(self):
-        """The next message, as bytes; raises EOFError at the end, or if a message is too large."""
-        (size,) = struct.unpack("<Q", self._exactly(8))
-        if size > self.largest:
-            raise EOFError
-        return self._exactly(size)
-
-    def _exactly(self, size):
-        data = self.source.read(size)
-        if len(data) < size:
-            raise EOFError
-        return data
-
-    def send(self, data):
-        self.target.write(struct.pack("<Q", len(data)) + data)
-        self.target.flush()
 
 
 class Asked(pickle.Unpickler):
@@ -49,7 +26,7 @@ class Asked(pickle.Unpickler):
 def call(number, args, named):
     """Call a function of the judging process from a student's program."""
     send("call", number, args, named)
-    raised, value = Asked(io.BytesIO(channel.receive())).load()
+    raised, value = Asked(source).load()
     if raised:
         raise RuntimeError(value)
     return value
@@ -58,29 +35,30 @@ def call(number, args, named):
 def send(*message):
     file = io.BytesIO()
     torch.save(message, file)
-    channel.send(file.getvalue())
+    target.write(base64.b64encode(file.getvalue()) + b"\n")
+    target.flush()
 
 
-def setup(source):
+def setup(code):
     """Run a cell of the assignment and remember the names that it defines."""
     before = dict(names)
-    exec(compile(source, "the setup", "exec"), names)
+    exec(compile(code, "the setup", "exec"), names)
     given.update({k: v for k, v in names.items() if before.get(k, given) is not v})
 
 
-def run(source):
-    """Run a cell of the student, after restoring the names of the setup and of Python."""
+def run(code, wanted):
+    """Run a cell of the student; return its values, {name: value}, and names of its functions.
+
+    The names of the setup and of Python are restored before the cell runs.
+    """
     for name in [n for n in dir(builtins) if n in names and n[:2] != "__"]:
         del names[name]
     names.update(given)
-    exec(compile(source, "the answer", "exec"), names)
-
-
-def value(name):
-    """("function",) or ("value", the value) of a name that an answer defines."""
-    found = names[name]
-    is_data = not callable(found) or isinstance(found, torch.nn.Module)
-    return ("value", found) if is_data else ("function",)
+    exec(compile(code, "the answer", "exec"), names)
+    found = {name: names[name] for name in wanted if name in names}
+    is_data = lambda x: not callable(x) or isinstance(x, torch.nn.Module)
+    values = {name: x for name, x in found.items() if is_data(x)}
+    return values, [name for name in found if name not in values]
 
 
 def use(name, args, named):
@@ -92,20 +70,18 @@ def use(name, args, named):
 
 
 def serve():
-    asked = {"setup": setup, "run": run, "value": value, "use": use}
+    asked = {"setup": setup, "run": run, "use": use}
     while True:
-        what, *parts = Asked(io.BytesIO(channel.receive())).load()
+        what, *parts = Asked(source).load()
         try:
             reply = ("done", asked[what](*parts))
-        except MemoryError:
-            reply = ("failed", "MemoryError", "")
         except BaseException as error:  # also the SystemExit of an answer that calls exit()
-            reply = ("failed", type(error).__name__, str(error))
+            said = "" if isinstance(error, MemoryError) else str(error)
+            reply = ("failed", f"{type(error).__name__}: {said}")
         try:
             send(*reply)
-        except Exception as error:  # the answer is no data
-            kind = type(reply[1]).__name__
-            send("failed", "TypeError", f"a {kind} cannot be handed in as data: {error}")
+        except Exception as error:
+            send("failed", f"TypeError: the answer cannot be handed in as data: {error}")
 
 
 def limit(megabytes):
@@ -119,13 +95,12 @@ def limit(megabytes):
 
 if __name__ == "__main__":
     # Programs read nothing from the pipes and write nothing to the terminal.
-    channel = Channel(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     sys.path.insert(0, os.getcwd())
-    assignment = types.ModuleType("assignment")
-    sys.modules["assignment"] = assignment
+    sys.modules["assignment"] = assignment = types.ModuleType("assignment")
     names, given = vars(assignment), {}
     limit(int(sys.argv[1]))
     serve()

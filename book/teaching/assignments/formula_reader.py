@@ -31,39 +31,32 @@ def read(source, given):
     ``given`` are the names that it may use.  Raises NotAFormula for anything that is not read,
     SyntaxError for what is not Python, and what the formulas themselves raise.
     """
-    tree = ast.parse(source)
+    tree, own = ast.parse(source), set()
     for node in ast.walk(tree):
-        _check(node)
+        if not _is_read(node):
+            what = f"{type(node).__name__} in line {getattr(node, 'lineno', '?')}"
+            raise NotAFormula(f"has to be a formula made of the question's names: no {what}")
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+    own |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     names = {"__builtins__": {}, **given}
     exec(compile(tree, "the answer", "exec"), names)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    own = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
-    own |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return {name: value for name, value in names.items() if name in own}
 
 
-def _check(node):
-    if not isinstance(node, NODES):
-        _refuse(node, f"cannot contain {type(node).__name__}")
-    if isinstance(node, ast.Attribute) and node.attr not in ATTRIBUTES:
-        _refuse(node, f"cannot use .{node.attr}")
-    if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-        _refuse(node, "can assign to a name only")
-    if isinstance(node, ast.FunctionDef) and node.decorator_list:
-        _refuse(node, "cannot contain decorators")
-    for name in (getattr(node, part, None) for part in ("id", "name", "arg")):
-        if isinstance(name, str) and name.startswith("_"):
-            _refuse(node, f"cannot use the name {name}")
-    if isinstance(node, ast.Constant) and not _is_harmless(node.value):
-        _refuse(node, f"cannot contain {node.value!r:.40}")
-
-
-def _is_harmless(value):
-    if isinstance(value, str):
-        return not any(sign in value for sign in NOT_IN_WORDS)
-    return value is None or type(value) in (bool, int, float)
-
-
-def _refuse(node, what):
-    line = f"line {node.lineno}: " if hasattr(node, "lineno") else ""
-    raise NotAFormula(f"{line}an answer in formulas {what}; use the names that the question gives")
+def _is_read(node):
+    names = (getattr(node, part, None) for part in ("id", "name", "arg"))
+    if any(isinstance(name, str) and name.startswith("_") for name in names):
+        return False
+    match node:
+        case ast.Attribute():
+            return node.attr in ATTRIBUTES and isinstance(node.ctx, ast.Load)
+        case ast.Subscript():
+            return isinstance(node.ctx, ast.Load)
+        case ast.FunctionDef():
+            return not node.decorator_list
+        case ast.Constant(value=str(words)):
+            return not any(sign in words for sign in NOT_IN_WORDS)
+        case ast.Constant():
+            return node.value is None or type(node.value) in (bool, int, float)
+    return isinstance(node, NODES)

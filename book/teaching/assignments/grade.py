@@ -17,7 +17,6 @@ loses only the points of its own question.
 """
 
 import argparse
-import ast
 import contextlib
 import csv
 import json
@@ -26,6 +25,7 @@ import queue
 import re
 import signal
 import subprocess
+import symtable
 import sys
 import tempfile
 import threading
@@ -44,8 +44,6 @@ SETUP_SECONDS = 180  # the limit for the assignment's own cells, which load torc
 UNANSWERED = re.compile(r"YOUR CODE HERE|raise NotImplementedError\(\)|YOUR ANSWER HERE|^\s*$")
 HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?### END HIDDEN TESTS *$", re.S | re.M)
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-#: How ``judging.py`` begins its report of a setup that fails only in the answers' process.
-SPOILT = "was spoilt by a cell of the student"
 HOMES = ("HOME", "USERPROFILE", "TMPDIR", "TEMP")
 FIXED = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
 FIXED |= {"PYTHONUTF8": "1", "PYTHONHASHSEED": "0", "UNTRIED_VERSIONS": "quiet"}
@@ -69,8 +67,7 @@ class CannotGrade(Exception):
 def read(path):
     """The notebook in a file; raises CannotGrade if the file is not a notebook."""
     try:
-        size = path.stat().st_size
-        if not path.is_file() or size > LARGEST_NOTEBOOK:
+        if not path.is_file() or path.stat().st_size > LARGEST_NOTEBOOK:
             raise ValueError(f"it is no file of at most {LARGEST_NOTEBOOK >> 20} megabytes")
         return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
     except Exception as error:  # a broken file can raise any error
@@ -101,25 +98,15 @@ def sorted_out(names, submission):
     return found, added
 
 
-def defined_in(source):
-    """The names that an answer of the assignment defines, with its solution or without."""
-    names = set()
-    for node in ast.parse(source).body:
-        names |= {getattr(node, "name", "")}
-        for part in ast.walk(node) if isinstance(node, (ast.Assign, ast.AnnAssign)) else ():
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                names.add(part.id)
-    return sorted(names - {""})
-
-
 def steps_for(cells, found, added):
-    """The steps to run, in order: {"name", "kind", "source", "names"}."""
+    """The steps to run, in order: {"name", "kind", "source", "names" that an answer defines}."""
     names, number = [], 0
     for name, kind, _, source in cells:
         if kind in ("answer", "formulas"):
-            names = defined_in(source)
+            table = symtable.symtable(source, name, "exec")
+            names = [known.get_name() for known in table.get_symbols() if known.is_assigned()]
             source = found.get(name, [""])[-1]
-        if kind in ("setup", "tests", "answer", "formulas"):
+        if kind not in ("text", "person"):
             yield {"name": name, "kind": kind, "source": source, "names": names}
         for code in added.get(name, ()):
             number += 1
@@ -138,28 +125,35 @@ def grade(path, source, limits=None, words=()):
     """
     cells = list(cells_of(read(source)))
     found, added = sorted_out({cell.name for cell in cells} - {""}, cells_of(read(path)))
-    steps = list(steps_for(cells, found, added))
-    errors = {k: e for k, e in run(steps, limits or Limits(), list(words)).items() if e}
-    for name in [cell.name for cell in cells if cell.kind == "setup" and cell.name in errors]:
-        if not errors[name].startswith(SPOILT):
-            raise CannotGrade(f"the assignment's cell {name} {errors[name]}: is all installed?")
+    errors = run(list(steps_for(cells, found, added)), limits or Limits(), list(words))
     verdicts, told = verdicts_on(cells, found, errors), notes(cells, found, errors)
     return Report(student_of(path), source.stem, str(path), list(verdicts), list(told))
 
 
 def run(steps, limits, words):
-    """Run the steps, again without each one that had to be stopped; return {name: error}."""
+    """{name: what is wrong, or ""} of all steps; they run again without one that was stopped.
+
+    Raises CannotGrade if a step of the assignment's own setup fails.
+    """
     stopped, end = {}, time.monotonic() + 60 * limits.minutes
+    late = f"was not run to its end within {limits.minutes:g} minutes for one notebook"
+    own = [step["name"] for step in steps if step["kind"] == "setup"]
     while True:
         left = [step for step in steps if step["name"] not in stopped]
-        errors, ended = run_once(left, limits, words, end)
-        stopped |= ended
-        if not ended or time.monotonic() > end:
-            return errors | stopped
+        errors, why = run_once(left, limits, words, end)
+        missing = [step["name"] for step in left if step["name"] not in errors]
+        if missing and time.monotonic() > end:
+            return stopped | errors | dict.fromkeys(missing, late)
+        stopped |= dict.fromkeys(missing[:1], why)
+        for name, error in (stopped | errors).items():
+            if error and name in own:
+                raise CannotGrade(f"the assignment's cell {name} {error}: is all installed?")
+        if not missing:
+            return stopped | errors
 
 
 def run_once(steps, limits, words, end):
-    """({name: error} of the steps that ended, {name: reason} for what ended the run early)."""
+    """({name: error} of the steps that ended, why the next one did not end)."""
     with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
         judges, answers = (Path(folder, name) for name in ("judge", "answers"))
         judges.mkdir(mode=0o700), answers.mkdir()
@@ -170,47 +164,34 @@ def run_once(steps, limits, words, end):
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=judges, start_new_session=True,
             env=kept | dict.fromkeys(HOMES, str(answers)) | FIXED, encoding="utf-8",
         )  # fmt: skip
-        task = {"steps": steps, "megabytes": limits.megabytes, "folder": str(answers)}
+        if "--" in words:
+            at = words.index("--")
+            words = [*words[:at], str(judges), str(answers), *words[at:]]
+        task = {"steps": steps, "wall": words, "folder": str(answers)}
         try:
-            return followed(judge, task | {"wall": hiding(words, judges, answers)}, limits, end)
+            return followed(judge, task | {"megabytes": limits.megabytes}, limits.seconds, end)
         finally:
             end_all(judge)
 
 
-def hiding(words, *folders):
-    """The words of a wall, which puts an empty folder over each of these, if it does so at all."""
-    at = words.index("--") if "--" in words else None
-    return words if at is None else [*words[:at], *map(str, folders), *words[at:]]
-
-
-def followed(judge, task, limits, end):
-    """What ``run_once`` returns, from the events that the judging process writes."""
-    events, errors, now = queue.Queue(), {}, None
+def followed(judge, task, seconds, end):
+    """What ``run_once`` returns, from the errors that the judging process writes."""
+    events, errors = queue.Queue(), {}
     threading.Thread(target=listen, args=(judge, task, events), daemon=True).start()
-    own = {step["name"] for step in task["steps"] if step["kind"] == "setup"}
-    while True:
-        seconds = SETUP_SECONDS if now is None or now in own else limits.seconds
+    for step in task["steps"]:
+        patience = SETUP_SECONDS if step["kind"] == "setup" or not errors else seconds
         try:
-            event = events.get(timeout=max(0, min(seconds, end - time.monotonic())))
+            error = events.get(timeout=max(0, min(patience, end - time.monotonic())))
         except queue.Empty:
-            if time.monotonic() < end:
-                return errors, {now: f"ran longer than {seconds:g} s and was stopped"}
-            late = f"was not run to its end within {limits.minutes:g} minutes for one notebook"
-            names = [step["name"] for step in task["steps"] if step["name"] not in own]
-            return errors, {name: late for name in names if name not in errors}
-        if event is None or "finished" in event:
-            if len(errors) == len(task["steps"]):
-                return {name: error for name, error in errors.items() if error}, {}
-            if now is None or now in own:
-                raise CannotGrade(f"the assignment does not run, cell {now}: is all installed?")
-            return errors, {now: "ended Python, or ran out of memory"}
-        now = event.get("begun", now)
-        if "ended" in event:
-            errors[event["ended"]] = event["error"]
+            return errors, f"ran longer than {patience:g} s and was stopped"
+        if error is None:
+            return errors, "ended Python, or ran out of memory"
+        errors[step["name"]] = error
+    return errors, ""
 
 
 def listen(judge, task, events):
-    """Send the task and put each event into the queue, and None at the end."""
+    """Send the task and put the error of each step into the queue, and None at the end."""
     with judge.stdout as said, contextlib.suppress(OSError, ValueError):
         with judge.stdin as file:
             json.dump(task, file)
@@ -234,29 +215,16 @@ def end_all(judge):
 
 def verdicts_on(cells, found, errors):
     """Yield a Verdict for each part of a question; only tests that ran and passed give points."""
-    answers, tested = [], False  # names of the answers that the next tests grade
+    answered = lambda name: not UNANSWERED.search(found.get(name, [""])[-1])
     for name, kind, of, _ in cells:
         if kind in ("answer", "formulas"):
-            answers, tested = [*([] if tested else answers), name], False
+            answer = name
         elif kind == "person":
-            reason = "see the rubric" if answered(name, found) else "not answered"
-            yield Verdict(name, None, of, reason)
+            yield Verdict(name, None, of, "see the rubric" if answered(name) else "not answered")
         elif kind == "tests":
-            reason = shortcoming(name, answers, found, errors)
+            reason = f"the answer {errors[answer]}" if errors[answer] else errors[name]
+            reason = reason if answered(answer) else "not answered"
             yield Verdict(name.removesuffix("-tests"), 0 if reason else of, of, reason or "right")
-            tested = True
-
-
-def answered(name, found):
-    return not UNANSWERED.search(found.get(name, [""])[-1])
-
-
-def shortcoming(tests, answers, found, errors):
-    """Why a part of a question scores no points, or "" if it scores them."""
-    if not all(answered(answer, found) for answer in answers):
-        return "not answered"
-    reasons = [f"the answer {errors[answer]}" for answer in answers if answer in errors]
-    return [*reasons, errors.get(tests, "")][0]
 
 
 def notes(cells, found, errors):
@@ -268,8 +236,7 @@ def notes(cells, found, errors):
             yield f"{name} was changed or is missing; the original was used"
         elif kind in ("answer", "formulas", "person") and len(sources) > 1:
             yield f"{name} is there {len(sources)} times; only the last of these cells counts"
-    told = lambda name, error: name.startswith("added cell") or error.startswith(SPOILT)
-    yield from (f"{name} {error}" for name, error in errors.items() if told(name, error))
+    yield from (f"{k} {error}" for k, error in errors.items() if error and k.startswith("added "))
 
 
 # ---- a class --------------------------------------------------------------------------------
@@ -284,17 +251,20 @@ def main(arguments=None):
     words, said = wall(hidden_from_answers(options, paths))
     print(said, file=sys.stderr, flush=True)
     limits, graded = Limits(options.seconds, options.minutes, options.megabytes), 0
-    with table(options) as add:
-        for path in paths:
-            try:
-                report = grade(path, source_for(path, options), limits, words)
-            except CannotGrade as why:
-                print(f"{path}\n  not graded: {plain(str(why))}\n", flush=True)
-                continue
-            graded += 1
-            print(told(report), flush=True)
-            add(report)
-            keep_feedback(report, options.feedback)
+    add = table(options)
+    for path in paths:
+        try:
+            report = grade(path, source_for(path, options), limits, words)
+        except CannotGrade as why:
+            print(f"{path}\n  not graded: {plain(str(why))}\n", flush=True)
+            continue
+        graded += 1
+        print(told(report), flush=True)
+        add(report)
+        if options.feedback:
+            text = options.feedback / report.student / f"{report.assignment}.txt"
+            text.parent.mkdir(parents=True, exist_ok=True)
+            text.write_text(told(report), encoding="utf-8")
     return int(graded < len(paths))
 
 
@@ -322,23 +292,19 @@ def hidden_from_answers(options, paths):
     folders |= {path.resolve().parent for path in paths}
     folders |= {path.resolve() for path in options.submissions if path.is_dir()}
     needed = [Path(p).resolve() for p in (sys.prefix, sys.base_prefix, tempfile.gettempdir())]
-    holds = lambda folder: any(path.is_relative_to(folder) for path in needed)
-    folders = {folder for folder in folders if folder.is_dir() and not holds(folder)}
-    return sorted(folder for folder in folders if not folders & {*folder.parents})
+    return [one for one in folders if not any(path.is_relative_to(one) for path in needed)]
 
 
 def source_for(path, options):
     """The assignment that a submission names: in its file's name, its folder's or its metadata."""
-    names = [ASSIGNMENT.search(path.name), ASSIGNMENT.fullmatch(path.parent.name)]
-    names = [found[0] for found in names if found]
     inside = read(path).metadata.get("assignment")
-    inside = str(inside.get("id", "")) if isinstance(inside, dict) else ""
-    names += [inside] if ASSIGNMENT.fullmatch(inside) else []
-    if len({*names}) > 1:
-        raise CannotGrade(f"it names two assignments, {names[0]} and {names[-1]}: rename the file")
-    if not names:
-        raise CannotGrade("it names no assignment: rename the file as in ann-part-2.ipynb")
-    source = options.source / f"{names[0]}.ipynb"
+    inside = inside.get("id") if isinstance(inside, dict) else ""
+    said = [ASSIGNMENT.search(str(name)) for name in (path.name, path.parent.name, inside)]
+    names = {found[0] for found in said if found}
+    if len(names) != 1:
+        several = " and ".join(sorted(names)) or "no assignment"
+        raise CannotGrade(f"it names {several}: rename the file as in ann-part-2.ipynb")
+    source = options.source / f"{names.pop()}.ipynb"
     if not source.is_file():
         raise CannotGrade(f"there is no {source}: say with --source where the assignments are")
     return source
@@ -351,31 +317,25 @@ def student_of(path):
     return own or [*above, "somebody"][0]
 
 
-@contextlib.contextmanager
 def table(options):
     """A function that adds a report to the table at once, so that a later failure loses none."""
     if options.csv is None:
-        yield lambda report: None
-        return
-    parts = {}
-    for source in sorted(options.source.glob("*.ipynb")):
-        graded = [c for c in cells_of(read(source)) if c.kind in ("tests", "person")]
-        parts |= dict.fromkeys(c.name.removesuffix("-tests") for c in graded)
-    header = ["student", "assignment", "points", "of", *sorted(parts), "notes", "file"]
-    with options.csv.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.DictWriter(file, header)
-        rows.writeheader()
+        return lambda report: None
+    cells = [c for source in options.source.glob("*.ipynb") for c in cells_of(read(source))]
+    parts = {c.name.removesuffix("-tests") for c in cells if c.kind in ("tests", "person")}
+    parts = sorted(parts)
 
-        def add(report):
-            counted = [v for v in report.verdicts if v.points is not None]
-            row = {v.question: v.points for v in counted}
-            row |= {"student": report.student, "assignment": report.assignment}
-            row |= {"points": sum(v.points for v in counted), "of": sum(v.of for v in counted)}
-            row |= {"notes": "; ".join(map(plain, report.notes)), "file": report.file}
-            rows.writerow({k: no_formula(v) for k, v in row.items()})
-            file.flush()
+    def write(row, mode="a"):
+        with options.csv.open(mode, newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(map(no_formula, row))
 
-        yield add
+    def add(report):
+        got, notes = {v.question: v.points for v in report.verdicts}, map(plain, report.notes)
+        points = [*total(report), *(got.get(part) for part in parts)]
+        write([report.student, report.assignment, *points, "; ".join(notes), report.file])
+
+    write(["student", "assignment", "points", "of", *parts, "notes", "file"], "w")
+    return add
 
 
 def no_formula(value):
@@ -384,12 +344,10 @@ def no_formula(value):
     return f"'{value}" if starts_one else value
 
 
-def keep_feedback(report, folder):
-    """Write the report into ``folder/student/assignment.txt``."""
-    if folder:
-        path = folder / report.student / f"{report.assignment}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(told(report), encoding="utf-8")
+def total(report):
+    """The points that the program awards, and their maximum."""
+    counted = [verdict for verdict in report.verdicts if verdict.points is not None]
+    return sum(verdict.points for verdict in counted), sum(verdict.of for verdict in counted)
 
 
 def plain(words):
@@ -399,10 +357,8 @@ def plain(words):
 
 def told(report):
     """The report as text."""
-    counted = [v for v in report.verdicts if v.points is not None]
-    total = Verdict("total", sum(v.points for v in counted), sum(v.of for v in counted), "")
     lines = [f"{report.student}: {report.assignment} ({report.file})"]
-    for name, points, of, reason in [*report.verdicts, total]:
+    for name, points, of, reason in [*report.verdicts, Verdict("total", *total(report), "")]:
         shown = f"{'?' if points is None else f'{points:g}'} of {of:g}"
         lines.append(f"  {name:<8} {shown:>10}   {plain(reason)}".rstrip())
     return "\n".join([*lines, *(f"  note: {plain(note)}" for note in report.notes), ""])

@@ -4,7 +4,7 @@
 a process behind a wall, and only data comes back from there.  A formula of a student is read here.
 """
 
-import builtins
+import base64
 import contextlib
 import io
 import json
@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import formula_reader  # noqa: E402
-from answering import Channel, limit  # noqa: E402
+from answering import limit  # noqa: E402
 from walls import keep_to_itself  # noqa: E402
 
 #: What an answer may return besides numbers, texts, lists and tensors.  A test reads the parameters
@@ -43,12 +43,8 @@ class Gone(Exception):
     """The process in which the answers ran has ended."""
 
 
-class NoAnswer(Exception):
-    """What came from the answers' process is no answer."""
-
-
-class Spoilt(Exception):
-    """A setup runs here, but not beside the answers, which have changed something."""
+class Failed(Exception):
+    """An answer is wrong; the message is the reason."""
 
 
 class Question(pickle.Pickler):
@@ -75,40 +71,39 @@ class Answers:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder,
             start_new_session=True,  # or a signal to its group would reach this process, too
         )  # fmt: skip
-        self.channel = Channel(self.process.stdout, self.process.stdin, LARGEST)
 
     def ask(self, *request):
-        """The value that the process returns; raises what it reports, Gone, or NoAnswer."""
+        """The value that the process returns; raises Failed, or Gone."""
         functions = []
         self._send(request, functions)
         while True:
             match self._received():
                 case ("done", value):
                     return value
-                case ("failed", str(kind), str(text)):
-                    raise _error(kind, text)
+                case ("failed", str(error)):
+                    raise Failed(f"stops with {error}")
                 case ("call", int(number), tuple(args), dict(named)):
                     self._send(_called(functions[number], args, named), functions)
                 case _:
-                    raise NoAnswer("the answer wrote on the pipe that carries answers")
+                    raise Failed("is not read: it wrote on the pipe that carries answers")
 
     def _send(self, message, functions):
         file = io.BytesIO()
         Question(file, functions).dump(message)
         try:
-            self.channel.send(file.getvalue())
+            self.process.stdin.write(file.getvalue())
+            self.process.stdin.flush()
         except OSError:
             raise Gone from None
 
     def _received(self):
+        line = self.process.stdout.readline(LARGEST)
+        if not line.endswith(b"\n"):
+            raise Gone
         try:
-            data = self.channel.receive()
-        except (EOFError, OSError):
-            raise Gone from None
-        try:
-            return torch.load(io.BytesIO(data), weights_only=True)
+            return torch.load(io.BytesIO(base64.b64decode(line)), weights_only=True)
         except Exception:
-            raise NoAnswer("the answer is not made of numbers, texts, lists and tensors") from None
+            raise Failed("is not made of numbers, texts, lists and tensors") from None
 
 
 def _called(function, args, named):
@@ -117,15 +112,6 @@ def _called(function, args, named):
         return False, function(*args, **named)
     except Exception as error:
         return True, f"{type(error).__name__}: {error}"
-
-
-def _error(kind, text):
-    """An error like the one that the answers' process reports."""
-    found = getattr(builtins, kind, None)
-    known = isinstance(found, type) and issubclass(found, Exception)
-    with contextlib.suppress(TypeError):  # some errors want more than a text
-        return found(text) if known else RuntimeError(f"{kind}: {text}")
-    return RuntimeError(f"{kind}: {text}")
 
 
 class Answer:
@@ -167,33 +153,24 @@ class Judge:
 
     def setup(self, step):
         before = dict(self.names)
-        exec(compile(step["source"], step["name"], "exec"), self.names)
+        self.tests(step)
         self.given.update({k: v for k, v in self.names.items() if before.get(k, self) is not v})
-        try:
+        with contextlib.suppress(Failed):  # a cell of the student spoils it for the answers alone
             self.answers.ask("setup", step["source"])
-        except (NoAnswer, Gone):
-            raise
-        except Exception as error:
-            raise Spoilt(f"was spoilt by a cell of the student: {error}") from None
 
     def tests(self, step):
         exec(compile(step["source"], step["name"], "exec"), self.names)
 
     def answer(self, step):
-        self.answers.ask("run", step["source"])
+        """Run an answer, and take the names that it should define; tests say which are missing."""
+        values, functions = self.answers.ask("run", step["source"], step["names"])
         for name in step["names"]:
-            with contextlib.suppress(KeyError):  # the tests will say that the name is missing
-                self.names[name] = self._value(name)
+            if name in functions:
+                self.names[name] = Answer(self.answers, name)
+            elif name in values:
+                self.names[name] = values[name]
 
     added = answer  # a cell that the student added; its ``names`` are those of the last answer
-
-    def _value(self, name):
-        match self.answers.ask("value", name):
-            case ("function",):
-                return Answer(self.answers, name)
-            case ("value", value):
-                return value
-        raise NoAnswer("the answer wrote on the pipe that carries answers")
 
     def formulas(self, step):
         given = {name: x for name, x in self.given.items() if name[0] != "_"}
@@ -206,9 +183,7 @@ class Judge:
             getattr(self, step["kind"])(step)
         except AssertionError as error:
             return str(error) or "an assertion fails"
-        except (NoAnswer, formula_reader.NotAFormula) as error:
-            return f"is not read: {error}"
-        except Spoilt as error:
+        except (Failed, formula_reader.NotAFormula) as error:
             return str(error)
         except Gone:
             raise
@@ -218,24 +193,20 @@ class Judge:
 
 
 def main():
-    """Read the task from standard input; write an event for the beginning and end of each step."""
+    """Read the task from standard input; write what is wrong with each step, or "", as JSON.
+
+    Then wait for ``grade.py``, which looks for all that was started here, and kills it.
+    """
     events, task = os.fdopen(os.dup(1), "w"), json.load(sys.stdin)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     keep_to_itself()
     limit(task["megabytes"])
     sys.path.insert(0, os.getcwd())
-    tell = lambda **event: print(json.dumps(event), file=events, flush=True)
-    answers = Answers(task["wall"], task["folder"], task["megabytes"])
-    judge = Judge(answers)
-    for step in task["steps"]:
-        tell(begun=step["name"])
-        try:
-            tell(ended=step["name"], error=judge.error_in(step))
-        except Gone:
-            tell(gone=step["name"])
-            break
-    tell(finished=True)
-    time.sleep(3600)  # until grade.py, which looks for all that was started here, kills it
+    judge = Judge(Answers(task["wall"], task["folder"], task["megabytes"]))
+    with events, contextlib.suppress(Gone):
+        for step in task["steps"]:
+            print(json.dumps(judge.error_in(step)), file=events, flush=True)
+    time.sleep(3600)
 
 
 if __name__ == "__main__":

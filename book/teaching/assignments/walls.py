@@ -5,26 +5,29 @@ can write no file, and finds the given folders empty.  If root starts the grader
 as the user ``nobody`` besides.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-NOBODY = "65534"
 #: Makes every file read-only, demands that the paths before ``-`` are, mounts an empty folder over
-#: each path before ``--``, and then runs what follows it.
+#: each folder before ``--`` that is there, and then runs what follows it.
 HIDE = """
 while read -r _ _ _ _ place _; do mount -o remount,bind,ro "$place" 2> /dev/null; done \\
     < /proc/self/mountinfo
 while [ "$1" != - ]; do [ ! -w "$1" ] || exit 9; shift; done; shift
-while [ "$1" != -- ]; do mount -t tmpfs -o size=1g none "$1" || exit 9; shift; done; shift
+while [ "$1" != -- ]; do
+    [ ! -d "$1" ] || mount -t tmpfs -o size=1g none "$1" || exit 9
+    shift
+done; shift
 cd "$PWD"
 exec "$@"
 """
 NAMESPACES = ["--net", "--pid", "--mount", "--mount-proc", "--fork", "--kill-child"]
 POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
-AS_NOBODY = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+AS_NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
 #: Code that fails unless this very Python runs it, with torch.
 CHECK = f"import sys, torch; sys.exit(sys.version != {sys.version!r})"
 
@@ -36,7 +39,7 @@ def wall(hidden):
     """
     read_only = [tempfile.gettempdir(), os.getcwd(), str(Path.home()), "-"]
     for words, who in _walls(["sh", "-c", HIDE, "sh", *read_only, *map(str, hidden), "--"]):
-        if _works([*words, sys.executable]):
+        if _works([*words, sys.executable, "-c", CHECK]):
             return words, f"Answers run in processes of their own, {who}."
     return [], (
         "Answers run in processes of their own, with all your rights: this system offers no wall. "
@@ -55,14 +58,10 @@ def _walls(hide):
 
 
 def _works(command):
-    """Whether what Python needs is there behind a wall."""
-    try:
-        done = subprocess.run(
-            [*command, "-c", CHECK], stdin=subprocess.DEVNULL, capture_output=True
-        )
-    except OSError:
-        return False
-    return done.returncode == 0
+    """Whether a command is there and ends well."""
+    with contextlib.suppress(OSError):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+        return done.returncode == 0
 
 
 def keep_to_itself():
