@@ -3,9 +3,9 @@
 import textwrap
 from pathlib import Path
 
+import grade
 import nbformat
 import yaml
-from grade import Limits, grade
 from walls import wall
 
 from tools.course import assignments
@@ -102,7 +102,7 @@ def graded(notebook, folder, source, hidden=(), **limits):
     path = folder / "ann" / source.name
     path.parent.mkdir(exist_ok=True)
     nbformat.write(notebook, path)
-    return grade(path, source, Limits(**limits), wall(hidden)[0])
+    return grade.grade(path, source, grade.Limits(**limits), wall(hidden)[0])
 
 
 def points(report):

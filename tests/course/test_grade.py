@@ -12,17 +12,7 @@ import grade
 import nbformat
 import psutil
 import pytest
-from submissions import (
-    PARTS,
-    answers_to,
-    cell,
-    graded,
-    points,
-    reason,
-    small_source,
-    with_answers,
-    with_solutions,
-)
+from submissions import *
 from walls import wall
 
 from tools.course.assignments import versions
@@ -167,13 +157,14 @@ FORMULAS = {
     "power": ("square = lambda x: 9 ** 9 ** 9 ** x", "ran longer than 8 s"),
 }
 #: The attempts that only a wall of namespaces prevents; elsewhere they would harm this computer.
-NEED_A_WALL = {"an end of its parents", "the hidden tests", "the table of the points"}
-NEED_A_WALL |= {"the judge's files"}
+NEED_A_WALL = re.compile(
+    "an end of its parents|the (hidden tests|table of the points|judge's files)"
+)
 
 
 @pytest.mark.parametrize("name", [*ANSWERS, *HOSTILE, *FORMULAS])
 def test_an_answer_counts_for_its_own_points_only(name, small, hand_in, monkeypatch):
-    if name in NEED_A_WALL and "unshare" not in wall([])[0]:
+    if NEED_A_WALL.match(name) and "unshare" not in wall([])[0]:
         pytest.skip("this system offers no namespaces")
     monkeypatch.setenv("OURS", "a secret")
     code, why = (ANSWERS | HOSTILE | FORMULAS)[name]

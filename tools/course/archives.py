@@ -4,11 +4,9 @@
     make course SEED=…                 # draws exercises for one class only
     python -m tools course FOLDER      # writes elsewhere, with the book as last built
 
-Students get the book without the teacher's pages, to read offline or to serve; its chapters and
-exercise sheets as notebooks that run alone (the sheets without solutions); and the assignments.
-Teachers get all of that with solutions, and also the slides, the rubric, the grading program with
-its container, the live derivations, the quizzes for a learning platform, and a course folder for
-nbgrader.  Equal sources produce equal bytes.
+Students get the book without the teacher's pages; its chapters and exercise sheets as notebooks
+that run alone (the sheets without solutions); and the assignments.  Teachers get all of that with
+solutions, and what `for_teachers` adds.  Equal sources produce equal bytes.
 """
 
 import re
@@ -18,10 +16,9 @@ from pathlib import Path
 import nbformat
 
 from tools import colab
-from tools.addresses import site_address
+from tools.addresses import PDF, site_address
 from tools.cells import has_tag
 from tools.course import assignments, quizzes, slides
-from tools.course.students_book import students_book
 from tools.files import ROOT, as_text, demand, write_zip
 
 COURSE = ROOT / "_build" / "course"
@@ -33,13 +30,21 @@ HANDOUTS = TEACHING / "handouts"
 PINNED = ("ipykernel", "matplotlib", "nbclient", "nbformat")
 PINNED += ("numpy", "sympy", "torch", "transformers")
 OPENS_NOTEBOOKS = "jupyterlab>=4.4,<5"
-#: The program that grades: its command, and the processes that it starts.
-GRADER = ("grade.py", "judging.py", "answering.py", "formula_reader.py", "walls.py")
 #: Files of the built site that only Sphinx reads.
 LEFT_OUT = (".buildinfo", "objects.inv")
 FOLDED_ANSWER = re.compile(r"\n*<details>\s*<summary>Solution</summary>.*?</details>\n*", re.DOTALL)
 #: A cell that the teacher types in class, after the sentence of the plan that introduces it.
 TYPED = re.compile(r"(.*?)^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+#: Pages for teachers, and the files that contain them, if the site offers those for download.
+FOR_TEACHERS = re.compile(r"(?:_sources/)?book/teaching/(?:lecture|grading|session-\d)\.")
+CONTAIN_THEM = (PDF, "student.zip", "instructor.zip")
+NOTE = "This page is for teachers. The teacher's archive, instructor.zip, contains it."
+DOWNLOAD = re.compile(
+    rf'<li>\s*<a href="[^"]*({"|".join(map(re.escape, CONTAIN_THEM))})".*?</li>', re.S
+)
+ARTICLE = re.compile(r'(?<=<article class="bd-article">).*?(?=</article>)', re.S)
+CONTENTS = re.compile(r'<ul class="[^"]*section-nav.*?(?=</nav>)', re.S)
 
 
 def main(folder=COURSE):
@@ -72,10 +77,11 @@ def pack(folder):
 def for_students(folder, sheets):
     files = {name: without_solutions(sheet) for name, sheet in sheets.items()}
     files |= inside("assignments/", folder / "assignments" / "student")
-    return files | {f"book/{name}": data for name, data in students_book(inside("", SITE)).items()}
+    return files | students_book(inside("book/", SITE))
 
 
 def for_teachers(folder, sheets):
+    """The solutions, slides and quizzes, the grader, the live derivations, a folder for nbgrader."""
     files = sheets | inside("book/", SITE)
     for name in ("assignments", "quizzes", "slides"):
         files |= inside(f"{name}/", folder / name)
@@ -83,11 +89,34 @@ def for_teachers(folder, sheets):
         files[f"nbgrader/source/{path.stem}/{name}"] = path.read_bytes()
     files["assignments/seed.txt"] = f"{assignments.seed()}\n".encode()
     files["nbgrader/nbgrader_config.py"] = (HANDOUTS / "nbgrader_config.py").read_bytes()
-    for name in (*GRADER, "rubric.md", "Containerfile"):
-        files[f"assignments/{name}"] = (TEACHING / "assignments" / name).read_bytes()
-    for plan in [TEACHING / "lecture.md", *sorted(TEACHING.glob("session-*.md"))]:
+    grader = TEACHING / "assignments"
+    for path in (*grader.glob("*.py"), grader / "rubric.md", grader / "Containerfile"):
+        files[f"assignments/{path.name}"] = path.read_bytes()
+    for plan in (TEACHING / "lecture.md", *TEACHING.glob("session-*.md")):
         files[f"live/{plan.stem}.ipynb"] = live(plan.read_text(encoding="utf-8"))
     return files
+
+
+def students_book(files):
+    """The book without the answers that a teacher asks for in class.
+
+    A note replaces each plan and the page on grading, so that every link to them works; files that
+    contain them are left out, with the links to these files.
+    """
+    copied = {}
+    for name, data in files.items():
+        path = name.removeprefix("book/")
+        for_teachers = FOR_TEACHERS.match(path)
+        if path.endswith(".html"):
+            page = DOWNLOAD.sub("", data.decode())
+            if for_teachers:
+                page = ARTICLE.sub(f"<section><p>{NOTE}</p></section>", CONTENTS.sub("", page))
+            data = page.encode()
+        elif for_teachers:
+            data = f"{NOTE}\n".encode()
+        if path not in CONTAIN_THEM:
+            copied[name] = data
+    return copied
 
 
 def inside(prefix, folder):
@@ -114,11 +143,10 @@ def requirements():
 def without_solutions(sheet):
     """A sheet, as bytes, without its solutions, which are folded text and folded code."""
     sheet = nbformat.reads(sheet, as_version=4)
-    sheet.cells = [cell for cell in sheet.cells if not has_tag(cell, "hide-cell")]
     for cell in sheet.cells:
         if cell.cell_type == "markdown":
             cell.source = FOLDED_ANSWER.sub("\n\n", cell.source).strip()
-    sheet.cells = [cell for cell in sheet.cells if cell.source]
+    sheet.cells = [cell for cell in sheet.cells if cell.source and not has_tag(cell, "hide-cell")]
     return as_text(sheet).encode()
 
 

@@ -5,18 +5,16 @@
 
 A deck, `book/teaching/slides/NAME.yml`, has a section for each row of the table “Plan” in
 `book/teaching/NAME.md`: `plan` repeats the row's text, and the minutes of the section's slides sum
-to the row's.  NAME.html opens without a network; if Chromium is installed, NAME.pdf is printed from
-it.  Each slide has a title, its minutes, the presenter's notes, and under `show` a list of parts,
-each of which begins with its kind:
+to the row's.  NAME.html opens without a network.  Each slide has a title, its minutes, the
+presenter's notes, and under `show` a list of parts, each of which begins with its kind:
 
     cell: notebook#id   a cell tagged `slide`. Text is shown from `<!-- slide -->` to
                         `<!-- /slide -->`; `excerpt: 2` selects the second such excerpt.
                         For code, `as` is one of code, print, formula, figure. For code and print,
                         `from` and `to` name the first and last line by their beginnings;
                         `columns: true` keeps printed lines whole. For formulas,
-                        `steps: true` shows one line after another, `reasons: below` leaves reasons on
-                        lines of their own, `reasons: short` leaves out the remark after each,
-                        and `where: false` leaves out abbreviations.
+                        `steps: true` shows one line after another, and `reasons: below` leaves
+                        reasons on lines of their own.
     theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
     claim: "002-11"     a claim, a vote, then the verdict; `verdict: false` leaves the verdict out
     exercise: "4A"      an exercise of a sheet
@@ -31,7 +29,7 @@ each of which begins with its kind:
 import re
 import shutil
 from html import escape
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 import jinja2
@@ -48,14 +46,12 @@ from pygments.lexers import PythonLexer
 from tools.files import NOTEBOOKS, ROOT, demand, naming, read_notebook, write
 from tools.site.claims import read_claims
 from tools.site.formulas import typeset
-from tools.site.print_pdf import CannotPrint, chromium, to_pdf
 from tools.site.register import read_register
 
 TEACHING = ROOT / "book" / "teaching"
 DECKS = TEACHING / "slides"
 OUTPUT = ROOT / "_build" / "course" / "slides"
 STATIC = ROOT / "book" / "static"
-ABBREVIATIONS = (r"& \text{where", r"& \text{with", r"& \text{and ")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 #: A row of the table “Plan”, and the question at the end of a plan.
@@ -73,22 +69,11 @@ def main(folder=OUTPUT):
     write_slides(Path(folder))
 
 
-def write_slides(folder):
-    """Write every deck as a page, and as a PDF if Chromium is installed."""
-    decks = write_pages(folder)
-    try:
-        with chromium() as browser:
-            for name in decks:
-                print_page(browser, folder / f"{name}.html")
-    except CannotPrint as why:
-        print(f"The slides are there without PDF: {why}")
-
-
 # ---- a deck ---------------------------------------------------------------------------
 
 
-def write_pages(folder):
-    """Write the pages and the files that they share; return {name: deck}."""
+def write_slides(folder):
+    """Write the page of each deck and the files that they share; return {name: deck}."""
     copy_assets(folder / "assets")
     sources, template = read_sources(), TEMPLATES.get_template("template.html")
     decks = {path.stem: yaml.safe_load(path.read_bytes()) for path in sorted(DECKS.glob("*.yml"))}
@@ -135,20 +120,19 @@ def plans():
 
 
 def slides_of(name, sections, sources):
-    """The slides of a deck for the template. Its sections must be the rows of its plan."""
+    """The slides of a deck for the template; its sections must be the rows of its plan."""
     rows = [found.groupdict() for found in ROW.finditer(plans()[name])]
-    titles = [section["plan"] for section in sections], [row["what"] for row in rows]
-    for section, what in zip_longest(*titles):
-        demand(section == what, f"{name}.yml has “{section}”, where the plan has “{what}”")
+    length = lambda section: sum(slide["minutes"] for slide in section["slides"])
+    told = [(section["plan"], length(section)) for section in sections]
+    wanted = [(row["what"], int(row["minutes"])) for row in rows]
+    wrong = [pair for pair in zip_longest(told, wanted) if pair[0] != pair[1]]
+    demand(not wrong, f"{name}.yml does not follow its plan; (deck, plan) is {wrong[:1]}")
     slides, clock = [], 0
     for section, row in zip(sections, rows):
         for slide in section["slides"]:
             when = f"Minute {clock} · {row['what']} · {row['how']}"
             slides.append(slide_of(name, len(slides) + 1, slide, when, sources))
             clock += slide["minutes"]
-        taken = sum(slide["minutes"] for slide in section["slides"])
-        said = f"the plan gives it {row['minutes']} minutes, its slides {taken}"
-        demand(taken == int(row["minutes"]), f"{name}.yml, “{row['what']}”: {said}")
     return slides
 
 
@@ -175,8 +159,11 @@ def html_of(part, sources):
         it = find(sources, kind, it)
     elif kind == "summary":
         it = [find(sources, "theorem", number) for number in it]
-    html = cell_part(it, part) if kind == "cell" else getattr(SHOWN, kind)(it, part)
-    return f'<div class="fragment">{html}</div>' if part.get("fragment") else html
+    if kind == "cell":
+        html = KINDS[part["as"] if it.cell_type == "code" else "text"](it, part)
+    else:
+        html = getattr(SHOWN, kind)(it, part)
+    return block("fragment", html) if part.get("fragment") else html
 
 
 def find(sources, kind, name):
@@ -188,38 +175,32 @@ def block(kind, html):
     return f'<div class="{kind}">{html}</div>'
 
 
-def cell_part(cell, part):
-    """A cell as HTML: the marked excerpts of a text, or all of it; for code, what `as` names."""
-    if cell.cell_type == "markdown":
-        texts = [text.strip() for text in MARKED.findall(cell.source)] or [cell.source.strip()]
-        if "excerpt" in part:
-            texts = [texts[part["excerpt"] - 1]]
-        return block("text", markdown("\n\n".join(texts)))
-    return KINDS[part["as"]](cell, part)
+def text(cell, part):
+    """The marked excerpts of a cell's text, or all of it."""
+    texts = [found.strip() for found in MARKED.findall(cell.source)] or [cell.source.strip()]
+    texts = texts[part["excerpt"] - 1 :][:1] if "excerpt" in part else texts
+    return block("text", markdown("\n\n".join(texts)))
 
 
 def code(cell, part):
-    text = re.sub(r"\n{3,}", "\n\n", chosen_lines(cell.source, part))
-    coloured = highlight(text, PythonLexer(), HtmlFormatter(nowrap=True))
+    shown = re.sub(r"\n{3,}", "\n\n", "\n".join(chosen(cell.source, part)))
+    coloured = highlight(shown, PythonLexer(), HtmlFormatter(nowrap=True))
     return f'<pre class="code"><code>{coloured}</code></pre>'
 
 
 def printed(cell, part):
     """The output of a cell as HTML: printed lines, and values that are plain text only."""
-    said = [output.text for output in cell.outputs if output.output_type == "stream"]
-    values = [output.data for output in cell.outputs if "data" in output]
-    said += [value["text/plain"] for value in values if set(value) == {"text/plain"}]
-    lines = chosen_lines("\n".join(text.strip("\n") for text in said), part).split("\n")
-    shown = (block("line", f"<span>{escape(line) or '&nbsp;'}</span>") for line in lines)
-    return block("print columns" if part.get("columns") else "print", "".join(shown))
+    outputs = [o for o in cell.outputs if set(o.get("data", ())) <= {"text/plain"}]
+    said = "\n".join((o.get("text") or o.data["text/plain"]).strip("\n") for o in outputs)
+    lines = [block("line", f"<span>{escape(x) or '&nbsp;'}</span>") for x in chosen(said, part)]
+    return block("print columns" if part.get("columns") else "print", "".join(lines))
 
 
-def chosen_lines(text, part):
+def chosen(text, part):
     """The lines from the one that begins with `from` to the one that begins with `to`."""
-    lines = text.splitlines()
+    lines = text.strip("\n").splitlines()
     lines = lines[position(lines, part.get("from", "")) :]
-    end = position(lines, part["to"]) if "to" in part else len(lines)
-    return "\n".join(lines[: end + 1]).strip("\n")
+    return lines[: position(lines, part["to"]) + 1] if "to" in part else lines
 
 
 def position(lines, beginning):
@@ -237,37 +218,22 @@ def stored(cell, kind):
 
 def formula(cell, part):
     """A formula or a whole proof as HTML, below the name of the theorem that it proves."""
-    rows = rows_of(stored(cell, "text/latex").strip("$\n ").replace(r"\small", ""))
-    if part.get("where") is False:
-        rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
-    if part.get("reasons") != "below":
-        rows = reasons_beside(rows)
-    if part.get("reasons") == "short":
-        rows = [(line, re.sub(r"\\quad\\textit\{.*", "", reason)) for line, reason in rows]
-    beside = any(reason for _, reason in rows)  # each row then has a cell for a reason (slides.js)
-    shown = aligned(f"{line} && {reason}" if beside else line for line, reason in rows)
-    steps = f' data-steps="{step_of_each(rows)}"' if part.get("steps") else ""
+    shown = stored(cell, "text/latex").strip("$\n ").replace(r"\small", "")
+    shown = shown if part.get("reasons") == "below" else reasons_beside(shown)
+    # the number of the step at which each row appears; a row that begins with = starts a step
+    starts = (row.startswith("&=") for row, _ in rows_of(shown)[1:])
+    numbers = " ".join(map(str, accumulate(starts, initial=0)))
+    steps = f' data-steps="{numbers}"' if part.get("steps") else ""
     found = CAPTION.match(stored(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
     return f'{caption}<div class="formula math"{steps}>{typeset(shown, True)}</div>'
 
 
-def reasons_beside(rows):
-    """Each reason beside its line; a notebook prints it below the line, for narrow phones."""
-    moved = []
-    for line, reason in rows:
-        below = re.match(r"&\\qquad (?:\\text{by }|(?=\\quad\\textit))(.+)", line)
-        if below:
-            moved[-1] = moved[-1][0], moved[-1][1] + below[1]
-        else:
-            moved.append((line, reason))
-    return moved
-
-
-def step_of_each(rows):
-    """The numbers of the steps at which the rows appear; a row that begins with = starts a step."""
-    starts = [number > 0 and line.startswith("&=") for number, (line, _) in enumerate(rows)]
-    return " ".join(str(sum(starts[: number + 1])) for number in range(len(rows)))
+def reasons_beside(proof):
+    """The proof with each reason beside its line; a notebook prints it below, for narrow phones."""
+    proof = re.sub(r" \\\\\n&\\qquad (?=\\quad\\textit)", "", proof)
+    proof = re.sub(r" \\\\\n&\\qquad \\text{by }", " && ", proof)
+    return aligned(f"{line} && {reason}" for line, reason in rows_of(proof))
 
 
 def figure(cell, part):
@@ -276,8 +242,8 @@ def figure(cell, part):
     return f'<figure><img src="{picture}" alt="{escape(alt)}"></figure>'
 
 
-#: {value of `as`: the function that renders a code cell}
-KINDS = {"code": code, "print": printed, "formula": formula, "figure": figure}
+#: {value of `as`: the function that renders such a cell}
+KINDS = {"text": text, "code": code, "print": printed, "formula": formula, "figure": figure}
 
 
 # ---- Markdown ---------------------------------------------------------------------------
@@ -303,16 +269,3 @@ TEMPLATES = jinja2.Environment(
 )
 TEMPLATES.filters |= {"markdown": markdown, "inline": inline}
 SHOWN = TEMPLATES.get_template("parts.html").module
-
-
-# ---- the PDF ----------------------------------------------------------------------------
-
-
-def print_page(browser, path):
-    """Print a deck as a PDF: a sheet for each slide, with all its steps visible."""
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(path.resolve().as_uri() + "?print-pdf")
-    page.wait_for_function("window.slidesReady === true")
-    write(path.with_suffix(".pdf"), to_pdf(page))
-    page.close()
-    print(path.with_suffix(".pdf").name)

@@ -83,12 +83,16 @@ class Answers:
                 case ("failed", str(error)):
                     raise Failed(f"stops with {error}")
                 case ("call", int(number), tuple(args), dict(named)):
-                    self._send(_called(functions[number], args, named), functions)
+                    try:
+                        reply = False, functions[number](*args, **named)
+                    except Exception as error:
+                        reply = True, f"{type(error).__name__}: {error}"
+                    self._send(reply, functions)
                 case _:
                     raise Failed("is not read: it wrote on the pipe that carries answers")
 
     def _send(self, message, functions):
-        file = io.BytesIO()
+        file = io.BytesIO()  # whole, or nothing is sent
         Question(file, functions).dump(message)
         try:
             self.process.stdin.write(file.getvalue())
@@ -104,14 +108,6 @@ class Answers:
             return torch.load(io.BytesIO(base64.b64decode(line)), weights_only=True)
         except Exception:
             raise Failed("is not made of numbers, texts, lists and tensors") from None
-
-
-def _called(function, args, named):
-    """(whether it raised an error, the value or the error's text)."""
-    try:
-        return False, function(*args, **named)
-    except Exception as error:
-        return True, f"{type(error).__name__}: {error}"
 
 
 class Answer:
@@ -148,8 +144,8 @@ class Judge:
 
     def __init__(self, answers):
         self.answers = answers
-        self.module = sys.modules["assignment"] = types.ModuleType("assignment")
-        self.names, self.given = vars(self.module), {}
+        sys.modules["assignment"] = module = types.ModuleType("assignment")
+        self.names, self.given = vars(module), {}
 
     def setup(self, step):
         before = dict(self.names)
