@@ -13,8 +13,9 @@ presenter's notes, and under `show` a list of parts, each of which begins with i
                         For code, `as` is one of code, print, formula, figure. For code and print,
                         `from` and `to` name the first and last line by their beginnings;
                         `columns: true` keeps printed lines whole. For formulas,
-                        `steps: true` shows one line after another, and `reasons: below` leaves
-                        reasons on lines of their own.
+                        `steps: true` shows one line after another, `reasons: below` leaves
+                        reasons on lines of their own, and `short: true` leaves out
+                        abbreviations and the remarks after reasons.
     theorem: "3.2"      its statement and hypotheses; `stack: true` puts formulas on separate lines
     claim: "002-11"     a claim, a vote, then the verdict; `verdict: false` leaves the verdict out
     exercise: "4A"      an exercise of a sheet
@@ -52,6 +53,7 @@ TEACHING = ROOT / "book" / "teaching"
 DECKS = TEACHING / "slides"
 OUTPUT = ROOT / "_build" / "course" / "slides"
 STATIC = ROOT / "book" / "static"
+ABBREVIATIONS = (r"& \text{where", r"& \text{with", r"& \text{and ")
 CAPTION = re.compile(r"(\w+ [\d.]+) \((.+)\):\n")
 MARKED = re.compile(r"<!-- slide -->(.*?)<!-- /slide -->", re.DOTALL)
 #: A row of the table “Plan”, and the question at the end of a plan.
@@ -219,21 +221,22 @@ def stored(cell, kind):
 def formula(cell, part):
     """A formula or a whole proof as HTML, below the name of the theorem that it proves."""
     shown = stored(cell, "text/latex").strip("$\n ").replace(r"\small", "")
-    shown = shown if part.get("reasons") == "below" else reasons_beside(shown)
+    if part.get("reasons") != "below":  # a notebook prints a reason below its line, for phones
+        shown = re.sub(r" \\\\\n&\\qquad (?=\\quad\\textit)", "", shown)
+        shown = re.sub(r" \\\\\n&\\qquad \\text{by }", " && ", shown)
+    rows = rows_of(shown)
+    if part.get("short"):
+        rows = [row for row in rows if not row[0].startswith(ABBREVIATIONS)]
+        rows = [(line, reason.partition(r"\quad\textit{")[0]) for line, reason in rows]
+    whole = " && ".join if any(reason for _, reason in rows) else lambda row: row[0]
     # the number of the step at which each row appears; a row that begins with = starts a step
-    starts = (row.startswith("&=") for row, _ in rows_of(shown)[1:])
+    starts = (line.startswith("&=") for line, _ in rows[1:])
     numbers = " ".join(map(str, accumulate(starts, initial=0)))
     steps = f' data-steps="{numbers}"' if part.get("steps") else ""
     found = CAPTION.match(stored(cell, "text/plain"))
     caption = f'<p class="caption">{found[1]} · {escape(found[2])}</p>' if found else ""
-    return f'{caption}<div class="formula math"{steps}>{typeset(shown, True)}</div>'
-
-
-def reasons_beside(proof):
-    """The proof with each reason beside its line; a notebook prints it below, for narrow phones."""
-    proof = re.sub(r" \\\\\n&\\qquad (?=\\quad\\textit)", "", proof)
-    proof = re.sub(r" \\\\\n&\\qquad \\text{by }", " && ", proof)
-    return aligned(f"{line} && {reason}" for line, reason in rows_of(proof))
+    shown = typeset(aligned(map(whole, rows)), True)
+    return f'{caption}<div class="formula math"{steps}>{shown}</div>'
 
 
 def figure(cell, part):
