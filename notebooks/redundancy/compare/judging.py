@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -79,7 +80,7 @@ class Comparison:
         return "\n".join([*lines, f"Their outputs differ by {said}."])
 
 
-def compare(one: nn.Module | str, other: nn.Module | str, inputs=None) -> Comparison:
+def compare(one: nn.Module | str, other: nn.Module | str, inputs: Any = None) -> Comparison:
     """A `Comparison` of what two models compute in evaluation mode; neither model is changed.
 
     The models are modules, or names or folders of checkpoints, with the same layers in the same

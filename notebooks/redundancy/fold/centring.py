@@ -9,6 +9,8 @@ moves into the maps after the norm (6.3), or stays if they cannot absorb it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -30,7 +32,7 @@ class ShiftedRMSNorm(nn.RMSNorm):
         return super().forward(x) + self.bias
 
 
-def as_rms_norm(model: nn.Module, inputs=None) -> Folded:
+def as_rms_norm(model: nn.Module, inputs: Any = None) -> Folded:
     """Return a `Folded` whose model has an RMSNorm wherever the given model has a LayerNorm.
 
     Raises CannotFold if the inputs of a LayerNorm cannot be centred, NotEqual if outputs change.

@@ -175,7 +175,7 @@ def apart(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> fl
     return max((s.nan_to_num(math.inf, math.inf).item() for s in shares), default=0.0)
 
 
-def difference(model: nn.Module, other: nn.Module, inputs) -> float:
+def difference(model: nn.Module, other: nn.Module, inputs: Any) -> float:
     """The largest relative difference between the outputs of two models, both in float64."""
     call = in_float64(as_call(model, inputs))
     with exactly(), torch.no_grad():

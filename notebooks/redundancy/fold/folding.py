@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -95,7 +96,7 @@ def _table(rows):
 
 def fold(
     model: nn.Module | str,
-    inputs=None,
+    inputs: Any = None,
     *,
     move: str | Sequence[str] = KINDS,
     into_weights: bool = False,

@@ -2,3 +2,5 @@
 
 The rest of `redundancy` needs only torch.
 """
+
+__all__ = ["checkpoints", "defaults", "guessing", "shrinking", "sizes", "tiny"]
