@@ -15,18 +15,25 @@ methods share no step.  The given model is not changed.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import torch
 
 from ..measure.inputs import as_call, demand_runs, in_float64
+from ..measure.nullity import UnclearRank
 from ..measure.precision import demand_values, one_thread_if_small
 from ..measure.subject import Subject, unwrapped
 from ..models.checkpoints import config_of, is_config, is_name, load
 from ..models.shrinking import shrink
+from ..shift.freedom import Unclear
 from .checking import LARGE, Check
 from .confirming import confirm
 from .report import Audit
+
+#: The scales of the random matrices at the points at which an audit is tried until all is clear.
+#: Smaller matrices saturate softmax less, so rounding hides less.
+SCALES = 1.0, 0.5, 1.0, 0.5
 
 
 def audit(
@@ -49,12 +56,10 @@ def audit(
     ``inject`` adds zero biases to linear maps and convolutions without a bias and audits these too.
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
     that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
-    Both add random numbers to biases, gains and sinks, so that none keeps a value such as 0 or 1;
-    ``seed`` draws them.  At one point a unit may be off for all inputs, so ask again with another
-    seed if an answer is unknown or UNCLEAR.
+    Both add random numbers to biases, gains and sinks, so that none keeps a value such as 0 or 1.
 
     Raises CannotRead (for a quantised model, or on the meta device), CannotShrink, WrongInputs,
-    NoCheckpoint, and Unclear or UnclearRank if rounding spoils the audit at this point.
+    NoCheckpoint, and Unclear or UnclearRank if rounding spoils the audit at all points tried.
     """
     if weights not in ("random", "own"):
         raise ValueError(f'weights must be "random" or "own", not {weights!r}')
@@ -77,8 +82,7 @@ def audit(
     ):
         call = as_call(model, inputs)
         demand_runs(model, call)
-        subject = Subject(model, training, weights == "random", inject, seed)
-        report = Check(subject, in_float64(call)).report()
+        report = _clearest(model, in_float64(call), training, weights == "random", inject, seed)
         if full and not training:
             call = as_call(*full)
             demand_runs(full[0], call, times=1)
@@ -92,3 +96,22 @@ def _is_large(model):
     """Whether the vectors of a transformers model have too many numbers for a direct audit."""
     vectors = sum(p.numel() for p in model.parameters() if p.dim() == 1)
     return vectors > 2 * LARGE and hasattr(model, "config")
+
+
+def _clearest(model, call, training, weights, inject, seed):
+    """The clearest report from several points, as at one point a unit may be off for all inputs."""
+    found: list[tuple[int, Audit]] = []
+    for i, scale in enumerate(SCALES):
+        subject = Subject(model, training, weights, inject, seed + i, scale=scale)
+        try:
+            check = Check(subject, call)
+            report = check.report()
+        except (Unclear, UnclearRank) as reason:
+            problem = reason
+            continue
+        found.append((len(report.disagreements) + len(check.doubts), report))
+        if not found[-1][0]:
+            break
+    if not found:
+        raise problem
+    return min(found, key=itemgetter(0))[1]

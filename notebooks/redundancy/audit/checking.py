@@ -37,6 +37,7 @@ class Check:
 
     def __init__(self, subject, call):
         self.subject, self.call, self.known = subject, call, {}
+        self.doubts = []  # conditions that rounding leaves unclear
         with exactly() as patch:
             self.uses = subject.uses(call)
             self.parameters = {n: subject.tensors[n] for n in self.uses.added}
@@ -56,6 +57,7 @@ class Check:
             runs = (lambda call=call: self.subject.run(call) for call in self._calls())
             self.run = follow(runs, self.parameters)
         self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
+        self.doubts = self.run.doubts
 
     def _measure(self):
         self.measured = self.flat = self.refused = None

@@ -150,8 +150,8 @@ def with_every_bias_random(model: nn.Module, seed: int = 0) -> nn.Module:
     return model
 
 
-def with_every_weight_random(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Replace every matrix of the model, in place, by Gaussian numbers of variance 1 / fan-in.
+def with_every_weight_random(model: nn.Module, seed: int = 0, scale: float = 1.0) -> nn.Module:
+    """Replace every matrix of the model, in place, by Gaussians of deviation scale / sqrt(fan-in).
 
     New models have small weights, so their scores are close to zero and softmax is nearly uniform.
     """
@@ -163,8 +163,8 @@ def with_every_weight_random(model: nn.Module, seed: int = 0) -> nn.Module:
             if parameter.ndim >= 2 and not _is_vector(parameter):
                 fan_in = parameter.shape[0] if id(parameter) in transposed else parameter[0].numel()
                 alone = id(parameter) in embeddings or parameter.shape[0] == 1
-                scale = 1.0 if alone else fan_in**-0.5
-                parameter.copy_(scale * _normal(parameter, generator))
+                deviation = scale if alone else scale * fan_in**-0.5
+                parameter.copy_(deviation * _normal(parameter, generator))
     return model
 
 

@@ -67,7 +67,7 @@ def seeded(seed):
 class Subject:
     """A model to be audited: ``model`` is its float64 copy, moved to a generic point.
 
-    ``weights`` says whether the matrices are random as well.  ``inject`` adds a bias to every
+    ``weights`` says whether the matrices are random as well, times ``scale``.  ``inject`` adds a bias to every
     linear map and convolution that has none; ``injected`` names these biases.  ``tensors`` holds
     the parameters by name, each tied one once, and in evaluation the running means.  With ``own``,
     every number and every module's mode stays as given.
@@ -81,6 +81,7 @@ class Subject:
         inject: bool = False,
         seed: int = 0,
         own: bool = False,
+        scale: float = 1.0,
     ):
         self.model, self.training, self.seed = float64_copy(model), training, seed
         self.model.train(training)
@@ -89,7 +90,7 @@ class Subject:
             for mine, given in zip(self.model.modules(), model.modules(), strict=True):
                 mine.training = given.training
         if weights and not own:
-            with_every_weight_random(self.model, seed)
+            with_every_weight_random(self.model, seed, scale)
         if not own:
             with_every_bias_random(self.model, seed)
         self.renew()
