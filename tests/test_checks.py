@@ -97,8 +97,7 @@ def test_an_accelerator_of_any_name_is_chosen(monkeypatch, capsys):
     released = []
     reports(monkeypatch, PRETENDED, SimpleNamespace(empty_cache=lambda: released.append(1)))
     assert start() == PRETENDED and released
-    assert start(device="cpu") == torch.device("cpu")
-    assert capsys.readouterr() == ("", "")
+    assert start(device="cpu") == torch.device("cpu") and capsys.readouterr() == ("", "")
 
 
 NO_ROOM = torch.OutOfMemoryError("out of memory. Tried to allocate 1.00 GiB.\nMore")

@@ -3,14 +3,11 @@
 ``make nightly ONLY=fuzz`` tries more lines; ``FUZZ_SEED`` draws different ones.
 """
 
-import inspect
 import os
-import textwrap
 from collections import Counter
 
 import pytest
 from derivation import Derivation, ProofError
-from derivation.kernel import polynomials, sums
 from derivation.language.operations import NotRun
 from derivation.proving import proofs, steps
 from derivation.refuting.torch_runs import run_in_torch
@@ -63,7 +60,7 @@ def test_no_false_line_is_accepted(first):
             by_construction = line.kind == "true" and not line.theorems()
             assert not (by_construction and refuted), "not true"
         except Exception as error:
-            error.add_note(repr(line))
+            error.add_note(f"{SEED}:{number}: {line}")
             raise
         seen[line.kind, "accepted"] += is_accepted
         seen[line.kind, "false"] += bool(refuted)
@@ -71,26 +68,3 @@ def test_no_false_line_is_accepted(first):
     # The test is not vacuous: many true lines were accepted, and many false ones were tried.
     assert min(seen["true", "accepted"], seen["near miss", "false"]) > TOGETHER / 4, seen
     assert seen["untried"] < TOGETHER / 50, seen
-
-
-#: Faults that random lines find: {title: (class of the kernel, method, text, faulty text)}.
-FAULTS = {
-    "linked sums are separated": (
-        sums.Sums, "_separated", "not mine.isdisjoint(letters_of(part))]", "False]"),
-    "an exponential loses its sign": (
-        polynomials.Arithmetic, "_exp", "[(product_term(m), c)", "[(product_term(m), abs(c))"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_in_the_core_is_found(name, monkeypatch, request):
-    """With a fault planted in the kernel, the checker accepts a false line among the first 300."""
-    owner, method, old, new = FAULTS[name]
-    source = textwrap.dedent(inspect.getsource(vars(owner)[method]))
-    assert source.count(old) == 1, f"{method} has changed: plant another fault"
-    made = {}
-    exec(source.replace(old, new), vars(inspect.getmodule(owner)), made)
-    monkeypatch.setattr(owner, method, made[method])
-    request.addfinalizer(proofs.forget)
-    found = (fate(line_of(f"{SEED}:{number}")) for number in range(300))
-    assert any(is_accepted and refuted for is_accepted, refuted in found)

@@ -73,11 +73,8 @@ CONDITIONS = {
         lambda: rules.chain(equal(x, by_y), equal(by_y, by_z)), ["≠ 0", "≠ 0"]),
     "both sides, in a context": (
         lambda: rules.congruence(assumed(x, y), made(inv(app(hole))), hole), ["≠ 0", "≠ 0"]),
-    "a divisor that is a quotient": (lambda: rules.instance(over_y(), {y: quotient(x)}), ["≠ 0"]),
     "what cancels, at a quotient": (lambda: rules.instance(cancelled(), {x: inv(y)}), ["≠ 0"]),
     "a divisor within a word": (lambda: equal(quotient(app(over_itself, x)), ONE), ["≠ 0"]),
-    "words that are read once": (
-        lambda: equal(app(over_itself, x), ONE, words=iter([over_itself])), ["≠ 0"]),
     "a size and its position": (lambda: size_and_position(num(-2)), ["≠ 0"]),
     "a mean of a sum": (lambda: linear(plain, made(exp_(entry), R)), [EXISTS, EXISTS]),
     "a mean of 0": (lambda: rules.instance(scaled(x), {x: ZERO}), []),

@@ -46,16 +46,14 @@ def rows_of_heads():
     return theorem(over(a, normalise(Z[a]) @ ones(d)), h * one, unfold(normalise))
 
 
-def inverses(size, start=0):
-    return tabulate(lambda i, j: 1 / (start + i), size)
-
-
 #: {title: (function that proves a theorem, the conditions that it prints)}
 NEEDED = {
     "a smooth function and a divisor": (
         lambda: line(flat, (1 / n) * J, unfold(normalise)),
         ["f is smooth", "no row of d/ds|₀ s f(s A) sums to zero"]),
     "a divisor": (lambda: halves, ["c ≠ 0"]),
+    "a root": (lambda: roots, ["r ≥ 0"]),
+    "a root of what is positive": (lambda: roots(r=tau), []),
     "the slope of a masked softmax": (
         lambda: line(
             derivative(masked_softmax(M, S + s * (u @ one.T)), s), zeros(m, n),
@@ -65,7 +63,6 @@ NEEDED = {
     "an index form": (
         lambda: theorem(tabulate(lambda i, j: 1 / entry_of(v, i), n) * v, one),
         ["v[k] ≠ 0 for every k"]),
-    "a position": (lambda: theorem(inverses(n) * position_numbers(n), one), []),
 }  # fmt: skip
 
 

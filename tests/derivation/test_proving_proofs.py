@@ -7,7 +7,6 @@ pytestmark = pytest.mark.usefixtures("without_torch")
 x, y, z, after = matrix("x", 1), matrix("y", 1), sequence("z"), join(t, 1)
 first, sums = z[1], lambda t: ones(t).T @ z.prefix(t)
 count = lambda t: ones(1, t) @ ones(t, 1)
-x_alone = lambda: Induction("I", t, x, x)
 total_is_the_first = lambda: Induction("I", t, sums(t), first)
 
 
@@ -29,5 +28,7 @@ test_it_is_refused = refused({
     "base: ends with softmax(x), not with 1": lambda: Induction(
         "I", t, softmax(x), ones(1, 1)).base(lambda line: line.by(softmax(x))),
     "step, line 2 is not justified": step_that_is_false,
+    "a part of an induction is not a theorem by itself": lambda: Induction("I", t, x, y).step(
+        lambda line, claim: line.by(y, claim).qed()),
     "not the statement at 1": step_that_assumes_what_it_needs_for_every_t,
 })  # fmt: skip

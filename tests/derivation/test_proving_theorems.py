@@ -6,9 +6,8 @@ from derivation.proving import proof_search
 from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")
-T, Q, e, z = matrix("T", m, n), matrix("Q", m, d), matrix("e", m), sequence("z", d)
-W, V, N = Heads("W", h, n, d), Heads("V", h, n, d), mask("N", n, n)
-x, y, u, bias = matrix("x", 1), matrix("y", 1), matrix("u", m), matrix("b", d)
+T, e, u, bias = matrix("T", m, n), matrix("e", m), matrix("u", m), matrix("b", d)
+W, z = Heads("W", h, n, d), sequence("z", d)
 
 # Theorems to be cited
 shift = theorem(softmax(S + e @ one.T), softmax(S), unfold(softmax), EXP_OF_SUM)
