@@ -8,7 +8,7 @@ from redundancy.measure.precision import with_every_bias_random, with_every_weig
 from redundancy.models.tiny import quiet, some_inputs, tiny
 from torch import nn
 
-d, h, k = 12, 3, 4
+d, h, k = 12, 3, 4  # d = h k
 #: Relative errors must be below this bound; the measured errors are far smaller.
 EQUAL = 1e-8
 #: {kind of model: options without which this kind has no value bias}
@@ -29,30 +29,16 @@ class Attention(nn.Module):
     The parameters have common names, but an audit must judge by the operations alone.
     """
 
-    def __init__(
-        self,
-        weigh=softmax,
-        on_queries=unchanged,
-        on_keys=unchanged,
-        on_values=unchanged,
-        before_output=lambda out, x: out,
-        output_bias=True,
-    ):
+    def __init__(self, weigh=softmax, on_keys=unchanged, before_output=lambda out, x: out):
         super().__init__()
-        self.num_heads = h
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(d, h * k) for _ in range(3))
-        self.o_proj = nn.Linear(h * k, d, bias=output_bias)
-        self.weigh, self.before_output = weigh, before_output
-        self.on_queries, self.on_keys, self.on_values = on_queries, on_keys, on_values
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(d, d) for _ in range(4))
+        self.num_heads, self.weigh = h, weigh
+        self.on_keys, self.before_output = on_keys, before_output
 
-    def forward(self, x, memory=None):
-        memory = x if memory is None else memory
-        q, keys, v = (
-            projection(what).unflatten(-1, (h, k)).transpose(1, 2)
-            for projection, what in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
-        )
-        q, keys, v = self.on_queries(q), self.on_keys(keys), self.on_values(v)
-        out = self.weigh(q @ keys.mT / 2) @ v
+    def forward(self, x):
+        maps = self.q_proj, self.k_proj, self.v_proj
+        q, keys, v = (read(x).unflatten(-1, (h, k)).transpose(1, 2) for read in maps)
+        out = self.weigh(q @ self.on_keys(keys).mT / 2) @ v
         return self.o_proj(self.before_output(out.transpose(1, 2).flatten(-2), x))
 
 
@@ -85,14 +71,6 @@ def config(kind, **given):
 @functools.cache
 def random_model(kind, **given):
     return randomised(tiny(kind, **(GIVEN.get(kind, {}) | given)))
-
-
-def language_model(kind="gpt2", tied=False):
-    with quiet():
-        from transformers import GPT2Config, GPT2LMHeadModel
-
-        config = GPT2Config(**(random_model(kind).config.to_dict() | {"tie_word_embeddings": tied}))
-        return randomised(GPT2LMHeadModel(config))
 
 
 def apart(model, other, inputs=None, seed=5):

@@ -4,7 +4,7 @@ The table below was worked out by hand from the theorems, without the audit.  Th
 ones from the transformers library with random weights.  They have the width d = 32 and h = 4 heads
 of width k = 8, or g = 2 key-value heads where query heads share keys and values; r is the number of
 rotary dimensions in a head.  Biases that a model lacks are added as zeros and audited too.
-Chapter 13 audits 49 more configurations.
+Chapter 13 audits 49 default configurations.
 """
 
 import os
@@ -12,13 +12,9 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
-import torch
-import torch.nn.functional as F
-from derivation.checks import normal
 from redundancy import audit
 from redundancy.audit.report import SYMBOLS
 from redundancy.models.tiny import some_inputs, tiny
-from redundancy.shift.rules import RULES
 from torch import nn
 
 d, h, g, k = 32, 4, 2, 8
@@ -38,14 +34,11 @@ ONE_EACH = {"num_layers": 1, "num_decoder_layers": 1}
 TABLE = [
     # with softmax over unmodified scores, LayerNorm and every bias, b_K can go, b_V folds into b_O,
     # and a LayerNorm cancels the mean of b_O
-    *((name, {}, (0, "all", "all", MEAN)) for name in ("bert", "gpt2", "gpt_bigcode")),
+    ("bert", {}, (0, "all", "all", MEAN)),
     ("whisper", {"encoder_layers": 1, "decoder_layers": 1}, (0, "all", "all", MEAN)),
     ("gpt_bigcode", {"multi_query": False}, (0, "all", "all", MEAN)),
-    # the model returns the stream itself, so no norm cancels any part of b_O
-    ("beit", {}, (0, "all", "all", 0)),
     # without b_O, outputs depend on d directions of b_V, or on d - 1 where a norm cancels the mean
     ("t5", ONE_EACH, (0, "all", ALL - d, 0)),
-    ("mpt", {}, (0, "all", ALL - (d - 1), MEAN)),
     ("falcon", {"alibi": True}, (0, "all", 0, MEAN)),
     # rotary positions leave k - r directions of each key head unrotated, and these can go
     ("gptj", {"rotary_dim": 4}, (0, h * (k - 4), ALL - (d - 1), MEAN)),
@@ -56,13 +49,9 @@ TABLE = [
     ("swinv2", {}, (0, 0, "all", MEAN)),
     ("persimmon", {}, (h, h, "all", MEAN)),
     ("cohere", {"use_qk_norm": True}, (h, g, 0, MEAN)),
-    # each model has one obstacle (a soft cap, a sink, RELATIVE positions that multiply keys, or a
-    # norm before W_O), except deberta-v2 without RELATIVE
-    ("gemma2", {}, (0, 0, 0, 0)),
-    ("gpt_oss", {}, (0, 0, 0, 0)),
+    # RELATIVE positions multiply keys
     ("deberta-v2", RELATIVE, (0, 0, "all", MEAN)),
     ("deberta-v2", {}, (0, "all", "all", MEAN)),
-    ("diffllama", {}, (0, 0, 0, 0)),
     # in latent attention, each head has its own bias for the part of the key without positions
     ("deepseek_v3", LATENT, (0, "all", "all", 0)),
     ("deepseek_v3", LATENT | {"attention_bias": False}, (0, "all", 0, 0)),
@@ -95,17 +84,3 @@ def test_an_architecture(name, given, expected):
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 def test_a_stack_of_pytorch_for_which_inputs_are_drawn():
     demand(audit(nn.Transformer(8, 2, 1, 1, 16)), (0, "all", "all", 1))
-
-
-def constant(run, call):
-    """A wrong rule for any operation: no shift passes through it."""
-    arguments = (torch.zeros(()),), {}
-    return RULES["alias"](run, type(call)("alias", call.op, *arguments, call.outs, {}))
-
-
-@pytest.mark.parametrize("operation", ["_safe_softmax", "gelu", "addmm"])
-def test_a_wrong_rule_is_found_by_the_measurement(operation, monkeypatch):
-    monkeypatch.setitem(RULES, operation, constant)
-    model = nn.TransformerEncoderLayer(8, 2, 16, activation=F.gelu, norm_first=True).eval()
-    verdicts = {row.verdict for row in audit(model, normal(5, 3, 8, dtype=torch.float32)).rows}
-    assert verdicts & {"DISAGREE", "unknown"}, verdicts

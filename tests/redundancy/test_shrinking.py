@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import random
 from types import SimpleNamespace
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -18,11 +17,6 @@ from shared_models import config
 from torch import nn
 
 # --- which sizes shrink, and what shrinking preserves
-
-
-def vectors(model):
-    """How many numbers are in parameters with one axis."""
-    return sum(p.numel() for p in model.parameters() if p.squeeze().ndim < 2)
 
 
 def half_a_head(model):
@@ -45,15 +39,8 @@ SECTIONS = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24,
 FACTORS = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 4096,
            "short_factor": [1.0] * 48, "long_factor": [2.0] * 48, "factor": 32.0}  # fmt: skip
 BACKBONE = {"architectures": ["Dinov2Backbone"]}
-#: {title: (architecture, fields at a published size, what is read off the small one, its value)}.
-#: By default, two layers and two heads of 8 remain, so d = 16; an MLP is 2 d wide, or 4 d where the
-#: code sets its width.  BERT's vectors are a norm, two layers with b_Q, b_K, b_V, b_O, b_2 (d each),
-#: b_1 (2 d) and two norms (2 d each), and a pooler: 2 d + 2 (5 d + 2 d + 4 d) + d = 25 d.  GPT-2 has
-#: 4 d in b_1 and a last norm: 2 (5 d + 4 d + 4 d) + 2 d = 28 d.  Llama has five norms of d.
+#: {title: (architecture, fields at a published size, what is read off the small one, its value)}
 KEPT = {
-    "BERT": ("bert", {}, vectors, 25 * 16),
-    "GPT-2": ("gpt2", {}, vectors, 28 * 16),
-    "Llama": ("llama", {}, vectors, 5 * 16),
     "shared keys": (
         "llama", {"hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8},
         fields("num_attention_heads", "num_key_value_heads", "hidden_size"), (4, 2, 32)),
@@ -81,7 +68,7 @@ def test_shrinking_preserves_ratios(what):
     assert not found.unlike and "Shrunk: " in found.account()
 
 
-def test_shrinking_preserves_the_order_of_widths():
+def test_fields_shrink_in_the_order_of_their_widths_and_with_the_number_of_layers():
     full = {"model_type": "two", "text": {"model_type": "a", "hidden_size": 4096, "num_heads": 32},
             "image": {"model_type": "b", "hidden_size": 1024, "num_heads": 16, "mlp_dim": 4096,
                       "out_size": 4096}, "odd_size": 1000, "bos_token_id": 50000}  # fmt: skip
@@ -90,24 +77,17 @@ def test_shrinking_preserves_the_order_of_widths():
     assert small["image"]["mlp_dim"] == small["image"]["out_size"] == 32
     assert small["odd_size"] < 1000 and small["bos_token_id"] < 64
     assert narrower(full, {4096}, 2, 8)["odd_size"] == 1000
-
-
-def test_fields_that_list_layers_shrink_with_their_number():
-    full = {"num_hidden_layers": 6, "layer_types": list("ababab"), "full_layers": [1, 3, 5],
+    deep = {"num_hidden_layers": 6, "layer_types": list("ababab"), "full_layers": [1, 3, 5],
             "depths": [2, 2, 6, 2], "out_indices": [1, 5]}  # fmt: skip
-    assert fewer_layers(full, 2) == {
-        **{"num_hidden_layers": 2, "layer_types": ["a", "b"], "full_layers": [1]},
-        **{"depths": [1, 1, 1, 1], "out_indices": [1]},
-    }
-
-
-def test_the_shape_of_a_map_tells_whether_it_has_a_null_space():
-    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2), nn.Conv2d(4, 2, 1), nn.Embedding(2, 9))
-    assert null_spaces(model) == {("*.weight", True, False), ("*.weight", False, False)}
-    assert null_spaces(model[:1]) != null_spaces(model[1:2])
+    few = {"num_hidden_layers": 2, "layer_types": ["a", "b"], "full_layers": [1],
+           "depths": [1, 1, 1, 1], "out_indices": [1]}  # fmt: skip
+    assert fewer_layers(deep, 2) == few
 
 
 def test_a_signature_depends_on_structure_and_not_on_size():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2), nn.Conv2d(4, 2, 1), nn.Embedding(2, 9))
+    assert null_spaces(model) == {("*.weight", True, False), ("*.weight", False, False)}
+    assert null_spaces(model[:1]) != null_spaces(model[1:2])
     llama = signature(tiny("llama"))
     for other in ({"attention_bias": True}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4}):
         assert signature(tiny("llama", **other)) != llama
@@ -206,22 +186,3 @@ def test_variations_keep_masks_placeholders_and_the_last_word():
     assert torch.equal(first["input_ids"], ids) and torch.equal(second["attention_mask"], mask)
     assert not torch.equal(second["input_ids"], ids) and second["input_ids"][0, -1] == 2
     assert torch.equal(second["input_ids"] == 5, ids == 5)
-
-
-@pytest.mark.nightly
-def test_default_configurations_drawn_by_seed():
-    """Of the sampled configurations that yield a model, at least 85 % can be shrunk and run."""
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
-
-    tried, ran = 0, 0
-    for kind in random.Random(0).sample(sorted(MODEL_MAPPING_NAMES), 40):
-        try:
-            model = shrink(config(kind)).model
-            tried += 1
-            demand_runs(model, ((), suitable_inputs(model)))
-            ran += 1
-        except ValueError as reason:
-            tried += "found no small model" in str(reason)
-            print(kind, reason)
-    print(f"{ran} of {tried}")
-    assert ran >= 0.85 * tried

@@ -11,7 +11,6 @@ from redundancy.audit.command import main
 from redundancy.models.tiny import quiet, tiny
 from redundancy.shift.freedom import Unclear
 from shared_models import config
-from transformers import GPT2Config, GPT2LMHeadModel
 
 #: {architecture: (fields at a published size, which bias of the first layer can go: all, half, the mean, none)}
 CONFIGS = {
@@ -36,15 +35,6 @@ def test_a_configuration_of_any_size(kind):
     share = lambda size: {0: "none", 1: "mean", size / 2: "half", size: "all"}
     shares = {bias: share(rows[bias].size).get(count) for bias, count in counts.items()}
     assert shares == expected, str(report)
-
-
-def test_a_large_model_is_audited_by_its_structure():
-    with quiet():
-        wide = GPT2LMHeadModel(GPT2Config(n_layer=3, n_embd=256, n_head=4))
-    report = audit(wide)
-    assert report.model == "GPT2LMHeadModel" and not report.disagreements
-    assert ("n_layer", 3, 2) in report.shrunk and "Shrunk: " in report.notes[-1]
-    assert report.row("b_K").alone == report.row("b_K").size < 256
 
 
 # --- the command

@@ -1,7 +1,7 @@
 """Small modules, each with its hand-derived number of redundant directions.
 
-    ARCHITECTURES["GRU"].build()       # the module, at small sizes
-    ARCHITECTURES["GRU"].redundant     # how many directions of all its biases together can go
+    ARCHITECTURES["softermax"].build()       # the module, at small sizes
+    ARCHITECTURES["softermax"].redundant     # how many directions of all its biases together can go
 
 Read `cases` first.  Comments say what can go and, in parentheses, how many directions that makes.
 """

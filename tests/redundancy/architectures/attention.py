@@ -73,8 +73,6 @@ LAYERS = {
     # b_K can go, and b_V moves into b_O
     "a mask that multiplies and adds": (2 * D, {"weigh": lambda s: softmax(
         s * torch.ones(N, N).tril() - 1e4 * torch.ones(N, N).triu(1))}),
-    "a mask of the smallest number": (2 * D, {"weigh": lambda s: softmax(
-        torch.where(LATER, torch.finfo(s.dtype).min, s))}),
     "masks in place": (2 * D, {"weigh": masked_in_place}),
     "exponentials under a mask": (2 * D, {
         "weigh": lambda s: (e := s.exp() * ~LATER) / e.sum(-1, keepdim=True)}),
@@ -95,10 +93,8 @@ LAYERS = {
         "weigh": lambda s: (s.exp() * ~LATER) / s.exp().sum(-1, keepdim=True)}),
     "less the logarithm of a column's sum": (D, {
         "weigh": lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()}),
-    "dropout of the weights": (D, {"weigh": lambda s: F_.dropout(softmax(s), 0.3, training=True)}),
     # the weights depend on b_K, and they pass on unequal shares of b_V
     "another exponential below": (0, {"weigh": lambda s: s.exp() / (2 * s).exp().sum(-1, True)}),
-    "no denominator": (0, {"weigh": torch.exp}),
     # of b_K, what all heads share (K), what is not rotated (2 H), or what no tanh reads (D - H)
     "keys less the mean of the heads": (K + D, {
         "k": lambda t: F_.rms_norm(t - t.mean(1, keepdim=True), (K,))}),

@@ -27,13 +27,6 @@ class Lies(torch.autograd.Function):
         return gradient
 
 
-def on_halves(k):
-    k = k.detach().clone()
-    for half in k.chunk(2, -1):
-        half.tanh_()
-    return k
-
-
 def by_indices(k):
     made = torch.zeros_like(k)
     for i in range(k.shape[-1]):
@@ -82,7 +75,6 @@ FOLLOWED = {
 }
 #: but not these,
 MISSED = {
-    "in place on halves": on_halves,
     "its data": lambda k: k.data.tanh(),
     "without gradient": torch.no_grad()(lambda k: k.tanh()),
     "a function whose backward lies": Lies.apply,
