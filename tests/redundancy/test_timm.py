@@ -5,10 +5,9 @@ mocks, because timm needs torchvision only for data.
 """
 
 import importlib
-import importlib.abc
-import importlib.machinery
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from unittest.mock import MagicMock
 
 import pytest
@@ -21,18 +20,8 @@ SMALL = {"img_size": 32, "embed_dim": 16, "depth": 2, "num_heads": 2, "num_class
 WINDOWS = {"img_size": 32, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 2), "window_size": 4}
 
 
-class NoTorchvision(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name, path, target=None):
-        mine = name.partition(".")[0] == "torchvision"
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if mine else None
-
-    def create_module(self, spec):
-        made = MagicMock(name=spec.name)
-        made.__path__, made.__spec__ = [], spec
-        return made
-
-    def exec_module(self, module):
-        pass
+MOCKED = """torchvision torchvision.datasets torchvision.models.feature_extraction torchvision.ops.misc
+torchvision.transforms torchvision.transforms.functional torchvision.utils""".split()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +31,8 @@ def timm(tmp_path_factory):
     subprocess.run([*pip, "timm"], check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(place)
-        patch.setattr(sys, "meta_path", [NoTorchvision(), *sys.meta_path])
+        for name in MOCKED:
+            patch.setitem(sys.modules, name, MagicMock(__spec__=ModuleSpec(name, None)))
         yield importlib.import_module("timm")
 
 

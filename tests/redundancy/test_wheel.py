@@ -10,24 +10,6 @@ from redundancy.models.tiny import quiet, tiny
 
 from tools.files import ROOT
 
-
-@pytest.fixture(scope="module")
-def command(tmp_path_factory):
-    """The path of the command in a fresh environment with only the packages that pip installs."""
-    place = tmp_path_factory.mktemp("installed")
-    source = place / "source"  # a copy, because pip adds a build folder to the source
-    shutil.copytree(
-        ROOT / "notebooks", source / "notebooks", ignore=shutil.ignore_patterns("*.ipynb")
-    )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    venv.create(place / "venv", with_pip=True)
-    bin = place / "venv" / ("Scripts" if os.name == "nt" else "bin")
-    install = [bin / "python", "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt"]
-    subprocess.run([*install, f"{source}[audit]"], check=True)
-    return bin / "bias-audit"
-
-
 #: A user's own attention layer, and the comparison with a copy whose key bias is zero.
 PROGRAM = """
 import copy
@@ -51,17 +33,27 @@ print(compare(layer, other, torch.randn(2, 5, 8)))
 
 
 @pytest.mark.nightly
-def test_the_command_and_a_program(command, tmp_path):
+def test_the_command_and_a_program(tmp_path):
+    source = tmp_path / "source"  # a copy, because pip adds a build folder to the source
+    no_notebooks = shutil.ignore_patterns("*.ipynb")
+    shutil.copytree(ROOT / "notebooks", source / "notebooks", ignore=no_notebooks)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    venv.create(tmp_path / "venv", with_pip=True)
+    bin = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    install = [bin / "python", "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt"]
+    subprocess.run([*install, f"{source}[audit]"], check=True)
     with quiet():
         tiny("gpt2").save_pretrained(tmp_path / "folder")
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
-    run = lambda *words: subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    for name in ("folder", "folder/config.json"):
-        done = run(command, name)
+
+    def said(*words):
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        assert "b_K: can go: softmax cancels it [3.1]" in done.stdout
-    done = run(command.with_name("python"), "program.py")
-    assert "no output depends on them (softmax cancels it [3.1])" in done.stdout, done.stderr
+        return done.stdout
+
+    for name in ("folder", "folder/config.json"):
+        assert "b_K: can go: softmax cancels it [3.1]" in said(bin / "bias-audit", name)
+    compared = said(bin / "python", "program.py")
+    assert "no output depends on them (softmax cancels it [3.1])" in compared

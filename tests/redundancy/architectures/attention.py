@@ -17,14 +17,10 @@ def softmax(scores):
 
 @made(lambda **by: linears("q k v o") | {"by": by})
 def attention(self, x):
-    """Attention in which functions change ``q``, ``k`` or ``v``, or replace softmax (``weigh``).
-
-    With ``read``, its output is added to its input, and ``read`` reads the sum.
-    """
+    """Attention in which functions change ``q``, ``k`` or ``v``, or replace softmax (``weigh``)."""
     q, k, v = (self.by.get(name, unchanged)(heads(getattr(self, name)(x))) for name in "qkv")
     weights = self.by.get("weigh", softmax)(q @ k.mT / K**0.5)
-    out = self.o(joined(weights @ v))
-    return self.by["read"](x + out) if "read" in self.by else out
+    return self.o(joined(weights @ v))
 
 
 LATER = torch.ones(N, N, dtype=torch.bool).triu(1)
@@ -64,10 +60,6 @@ def on_a_part(k):
     return k
 
 
-def norm(t):
-    return (t - t.mean(-1, keepdim=True)) * (t.var(-1, keepdim=True) + 1).rsqrt()
-
-
 #: {title: (redundant directions, functions)}.  What the table of answers holds is tested there.
 LAYERS = {
     # b_K can go, and b_V moves into b_O
@@ -82,9 +74,6 @@ LAYERS = {
     "softermax": (2 * D, {"weigh": softermax(unchanged)}),
     # a rounded maximum also cancels; the calculus sees only that `ceil` depends on b_K
     "softermax, rounded up": (2 * D, {"weigh": softermax(torch.ceil)}, {"finds": D}),
-    # a maximum over the queries passes b_Q on, and softmax cancels b_K
-    "less the largest of a column": (2 * D, {"weigh": lambda s: softmax(
-        s - s.amax(-2, keepdim=True))}),
     # nothing else cancels b_K; b_V moves into b_O, as the weights sum to one
     "sigmoids, divided by their sum": (D, {
         "weigh": lambda s: s.sigmoid() / s.sigmoid().sum(-1, keepdim=True)}),
@@ -93,15 +82,9 @@ LAYERS = {
         "weigh": lambda s: (s.exp() * ~LATER) / s.exp().sum(-1, keepdim=True)}),
     "less the logarithm of a column's sum": (D, {
         "weigh": lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()}),
-    # the weights depend on b_K, and they pass on unequal shares of b_V
-    "another exponential below": (0, {"weigh": lambda s: s.exp() / (2 * s).exp().sum(-1, True)}),
-    # of b_K, what all heads share (K), what is not rotated (2 H), or what no tanh reads (D - H)
-    "keys less the mean of the heads": (K + D, {
-        "k": lambda t: F_.rms_norm(t - t.mean(1, keepdim=True), (K,))}),
+    # of b_K, what is not rotated (2 H), or what no tanh reads (D - H)
     "keys rotated by complex numbers": (2 * H + D, {"k": rotated}),
     "a part of the keys, in place": (2 * D - H, {"k": on_a_part}),
-    # the mean of b_O can go as well
-    "a norm written out, on the stream": (2 * D + 1, {"read": norm}),
 }  # fmt: skip
 
 for title, (redundant, by, *options) in LAYERS.items():

@@ -80,8 +80,8 @@ def made(parts):
     return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
 
 
-def linears(names, bias=True):
-    return {name: nn.Linear(D, D, bias=bias) for name in names.split()}
+def linears(names):
+    return {name: nn.Linear(D, D) for name in names.split()}
 
 
 def heads(x):

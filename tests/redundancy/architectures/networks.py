@@ -58,34 +58,24 @@ def expert():
     return nn.Sequential(nn.Linear(D, F), nn.SiLU(), nn.Linear(F, D))
 
 
-@made(lambda selects: {
-    "gate": nn.Linear(D, 4), "bias": nn.Parameter(torch.zeros(4)) if selects else None, "shared": expert(),
-    "experts": nn.ModuleList([expert() for _ in range(4)])})  # fmt: skip
+# only the mean of the bias that selects experts can go (1); the Jacobian cannot see how this bias
+# changes the selection, so it counts all 4 numbers.  A bias common to all experts moves into
+# `shared` (D), as the experts' weights sum to 1
+@case("experts: a bias that selects", numbers((4, N, D)), 1 + D, counts=4 + D, seed=1)
+@made(lambda: {"gate": nn.Linear(D, 4), "bias": nn.Parameter(torch.zeros(4)), "shared": expert(),
+               "experts": nn.ModuleList([expert() for _ in range(4)])})  # fmt: skip
 def experts(self, x):
-    """Send each token to two of four experts, with Mixtral's router or DeepSeek-V3's."""
+    """Send each token to two of four experts, with DeepSeek-V3's router."""
     shape, x = x.shape, x.view(-1, D)
-    if self.bias is None:
-        weights, chosen = torch.topk(F_.softmax(self.gate(x), dim=1), 2, dim=-1)
-    else:
-        scores = self.gate(x).sigmoid()
-        chosen = torch.topk(scores + self.bias, 2, dim=-1, sorted=False)[1]
-        weights = scores.gather(1, chosen)
+    scores = self.gate(x).sigmoid()
+    chosen = torch.topk(scores + self.bias, 2, dim=-1, sorted=False)[1]
+    weights = scores.gather(1, chosen)
     weights = weights / weights.sum(dim=-1, keepdim=True)
     out, mask = torch.zeros_like(x), F_.one_hot(chosen, num_classes=4).permute(2, 1, 0)
     for i, one in enumerate(self.experts):
         place, rows = torch.where(mask[i])
         out.index_add_(0, rows, one(x[rows]) * weights[rows, place, None])
     return (out + self.shared(x)).view(shape)
-
-
-# the mean of the router's bias can go, as softmax reads only differences (1); a bias common to all
-# experts moves into `shared` (D), as the experts' weights sum to 1
-case("experts: softmax router", numbers((4, N, D)), 1 + D)(lambda: experts(False))
-# only the mean of the bias that selects experts can go; the Jacobian cannot see how this bias
-# changes the selection, so it counts all 4 numbers
-case("experts: a bias that selects", numbers((4, N, D)), 1 + D, counts=4 + D, seed=1)(
-    lambda: experts(True)
-)
 
 
 class Block(nn.Module):
@@ -128,19 +118,11 @@ for title, build, plain in (
     case(f"a block, {title}", numbers(), 4 * D + 1, plain=plain)(build)
 
 
-def tied(place):
-    """Two blocks whose attention layers share the bias of the map called ``place``."""
-    blocks = nn.Sequential(Block(), Block())
-    first, second = (getattr(block, place) for block in blocks)
-    second.bias = first.bias
-    return blocks
-
-
 # Three of the four means of c_proj and down can go (3), as norms follow them; b_K (D) and the shifts
 # of both ln_2 (2 D) can go.  As both layers share b_Q and b_V, the shifts of both ln_1 can go only
 # if W_1 β_1 = W_2 β_2 (D), and the shared b_V moves into both output biases (D)
-case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)(
-    lambda: tied("c_attn")
-)
-# each layer's b_K and norms' shifts can go (6 D); b_O absorbs both b_V if W_1 b_V1 = W_2 b_V2 (D)
-case("an output bias of two layers", numbers(), 7 * D + 3)(lambda: tied("c_proj"))
+@case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)
+def tied():
+    blocks = nn.Sequential(Block(), Block())
+    blocks[1].c_attn.bias = blocks[0].c_attn.bias
+    return blocks
