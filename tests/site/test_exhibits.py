@@ -13,7 +13,6 @@ from torch import nn
 
 from tools.files import ROOT
 
-STATIC = ROOT / "book" / "static"
 CLOSE = 1e-12
 
 AFTER = ["after attention", "after network"]
@@ -49,7 +48,7 @@ PAGE = "<meta charset='utf-8'><script src='exhibits/load.js' defer></script>" + 
 
 @pytest.fixture(scope="module")
 def page(browser):
-    with served(STATIC) as address, browser.new_context() as context:
+    with served(ROOT / "book" / "static") as address, browser.new_context() as context:
         answer = {"body": PAGE, "content_type": "text/html"}
         context.route(f"{address}/all.html", lambda route: route.fulfill(**answer))
         page = visited(context, f"{address}/all.html", address)
@@ -67,31 +66,11 @@ def computed(page, formula, *given):
 
 
 def same(a, b):
-    a = torch.tensor(a, dtype=torch.float64)
-    return torch.allclose(a, b.detach(), rtol=0, atol=CLOSE)
+    return torch.allclose(torch.tensor(a, dtype=torch.float64), b.detach(), rtol=0, atol=CLOSE)
 
 
 def drawn(*shape):
     return torch.randn(*shape, dtype=torch.float64)
-
-
-def parts(module):
-    """(weights, biases) of a module's attention, by role; the biases are set at random."""
-    for bias in (module.in_proj_bias, module.out_proj.bias):
-        nn.init.normal_(bias)
-    W = [*module.in_proj_weight.chunk(3), module.out_proj.weight]
-    b = [*module.in_proj_bias.chunk(3), module.out_proj.bias]
-    return dict(zip("qkvo", W, strict=True)), dict(zip("qkvo", b, strict=True))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_that_of_the_module(page, causal):
-    module = nn.MultiheadAttention(2, 1, batch_first=True, dtype=torch.float64)
-    X, (W, b) = drawn(4, 2), parts(module)
-    mask = torch.ones(4, 4, dtype=torch.bool).triu(1) if causal else None
-    output, weights = module(X[None], X[None], X[None], attn_mask=mask)
-    shown = computed(page, "attention", X, W, b, causal)
-    assert same(shown["weights"], weights[0]) and same(shown["output"], output[0])
 
 
 def test_each_norm_is_that_of_the_module(page):
@@ -104,31 +83,37 @@ def test_each_norm_is_that_of_the_module(page):
         assert same(computed(page, "groupNorm", X, groups), expected), groups
 
 
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("norm_first", [False, True])
-def test_the_block_is_that_of_the_module(page, norm_first):
+def test_attention_and_the_block_are_those_of_the_module(page, norm_first, causal):
     layer = nn.TransformerEncoderLayer(
         4, 1, 4, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
+    attention, X = layer.self_attn, drawn(3, 4)
     nn.init.zeros_(layer.linear1.bias)
-    X, (W, b) = drawn(3, 4), parts(layer.self_attn)
+    for bias in (attention.in_proj_bias, attention.out_proj.bias):
+        nn.init.normal_(bias)
+    W = dict(zip("qkvo", [*attention.in_proj_weight.chunk(3), attention.out_proj.weight]))
+    b = dict(zip("qkvo", [*attention.in_proj_bias.chunk(3), attention.out_proj.bias]))
+    mask = torch.ones(3, 3, dtype=torch.bool).triu(1) if causal else None
+    output, weights = attention(X[None], X[None], X[None], attn_mask=mask)
+    shown = computed(page, "attention", X, W, b, causal)
+    assert same(shown["weights"], weights[0]) and same(shown["output"], output[0])
     W |= {"first": layer.linear1.weight, "second": layer.linear2.weight}
     b |= {"second": layer.linear2.bias}
     output = layer(X[None])[0]
     shown = computed(page, "block", X, W, b, norm_first)
-    assert same(shown["network"], output)
     end = nn.functional.layer_norm(output, [4]) if norm_first else output
-    assert same(shown["end"], end)
+    assert same(shown["network"], output) and same(shown["end"], end)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_numbers_are_rounded_like_the_entries_of_a_tensor(page, dtype):
     ties = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-11, 1 + 3 * 2**-11, 2**-24, 3 * 2**-25])
     x = torch.cat([drawn(200) * 10 ** (4 * drawn(200)).clamp(-8, 4), ties.double(), -ties.double()])
-    held = x.to(getattr(torch, dtype)).double()
     shown = page.evaluate("([x, t]) => x.map(y => formulas.rounded(y, t))", [x.tolist(), dtype])
     shown = torch.tensor([float(y) for y in shown], dtype=torch.float64)
-    assert torch.equal(shown, held)
-    assert (dtype == "float64") == torch.equal(shown, x)
+    assert torch.equal(shown, x.to(getattr(torch, dtype)).double())
 
 
 # ---- use by keyboard and mouse -------------------------------------------------------
@@ -153,26 +138,14 @@ def test_a_control_has_the_effect_that_its_theorem_says(page):
         assert right, f"{name}: {label} at {value} gives {seen}"
 
 
-def test_reset_undoes_and_a_slider_moves_by_key(page):
-    biases = page.locator("[data-exhibit=three-biases]")
-    biases.get_by_label("value bias").fill("-1")
-    biases.get_by_role("button", name="Reset").click()
-    assert moved(page, "three-biases") == []
-    biases.get_by_label("key bias").press("ArrowRight")
-    assert moved(page, "three-biases") == ["Scores"]
-
-
 def test_a_token_moves_by_key_and_by_hand(page):
     tokens = page.locator("[data-exhibit=drag-tokens]")
-    tokens.locator(".chip").nth(1).focus()
+    chips = tokens.locator(".chip")
+    chips.nth(1).focus()
     page.keyboard.press("ArrowLeft")
-    assert tokens.locator(".chip").all_inner_texts() == ["2", "1", "3", "4"]
+    assert chips.all_inner_texts() == ["2", "1", "3", "4"]
     assert moved(page, "drag-tokens") == [] and "equivariant" in said(page, "drag-tokens")
     tokens.get_by_label("causal").check()
     assert moved(page, "drag-tokens") == ["Output 2", "Output 1"]
-    first, last = (tokens.locator(".chip").nth(i).bounding_box() for i in (0, 3))
-    page.mouse.move(first["x"] + 10, first["y"] + 10)
-    page.mouse.down()
-    page.mouse.move(last["x"] + 40, last["y"] + 10, steps=4)
-    page.mouse.up()
-    assert tokens.locator(".chip").all_inner_texts() == ["1", "3", "4", "2"]
+    chips.first.drag_to(chips.last, target_position={"x": 30, "y": 10})
+    assert chips.all_inner_texts() == ["1", "3", "4", "2"]
