@@ -1,5 +1,6 @@
 """A small assignment for the tests of the course, and functions that make and grade submissions."""
 
+import functools
 import textwrap
 from pathlib import Path
 
@@ -13,56 +14,50 @@ from tools.course import assignments
 ANSWERS = Path(__file__).resolve().parent / "answers"
 PARTS = [path.stem for path in sorted(assignments.SOURCES.glob("*.ipynb"))]
 
-SETUP = """
-    import math
+SETUP = """\
+import math
 
-    def close(measured, expected):
-        return abs(measured - expected) < 1e-9
+def close(measured, expected):
+    return abs(measured - expected) < 1e-9
 """
-HALF_TURN = """
-    # Define half_turn, in radians.
+HALF_TURN = """\
+# Define half_turn, in radians.
+### BEGIN SOLUTION
+half_turn = math.pi
+### END SOLUTION
+"""
+DOUBLE = """\
+def double(x):
     ### BEGIN SOLUTION
-    half_turn = math.pi
+    return 2 * x
     ### END SOLUTION
 """
-DOUBLE = """
-    def double(x):
-        ### BEGIN SOLUTION
-        return 2 * x
-        ### END SOLUTION
-"""
-DOUBLE_TESTS = """
-    assert double(3) == 6, "double(3) must be 6"
-    ### BEGIN HIDDEN TESTS
-    assert double(-5) == -10, "double(-5) must be -10"
-    ### END HIDDEN TESTS
+DOUBLE_TESTS = """\
+assert double(3) == 6, "double(3) must be 6"
+### BEGIN HIDDEN TESTS
+assert double(-5) == -10, "double(-5) must be -10"
+### END HIDDEN TESTS
 """
 WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
     """An assignment with three questions that tests grade and one that a person grades."""
+    made = lambda name, points=None, **source: assignments.cell_of({}, name, points, **source)
     square = DOUBLE.replace("double", "square").replace("2 * x", "x * x")
     cells = [
-        marked("about", "# An assignment", "markdown"),
-        marked("setup", SETUP),
-        marked("q1", HALF_TURN, solution=True),
-        marked("q1-tests", 'assert close(half_turn, 3.141592653589793), "half a turn"', points=2),
-        marked("q2", DOUBLE, solution=True),
-        marked("q2-tests", DOUBLE_TESTS, points=4),
-        marked("q3", square, solution=True),
-        marked("q3-tests", 'assert square(x=4) == 16, "the square of 4 is 16"', points=1),
-        marked("q4", WORDS, "markdown", solution=True, points=3),
+        made("about", markdown="# An assignment"),
+        made("setup", code=SETUP),
+        made("q1", answer=HALF_TURN),
+        made("q1-tests", 2, code='assert close(half_turn, 3.141592653589793), "half a turn"'),
+        made("q2", answer=DOUBLE),
+        made("q2-tests", 4, code=DOUBLE_TESTS),
+        made("q3", formulas=square),
+        made("q3-tests", 1, code='assert square(x=4) == 16, "the square of 4 is 16"'),
+        made("q4", markdown=WORDS),
     ]
-    cells[6].metadata["answer"] = "formulas"
+    cells[-1].metadata["nbgrader"] |= {"solution": True, "grade": True, "points": 3}
     return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "part-0"}})
-
-
-def marked(name, source, kind="code", **mark):
-    """A cell with nbgrader's metadata; it is graded if ``mark`` contains points."""
-    mark = {"solution": False, "grade": "points" in mark, "grade_id": name, **mark}
-    new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
-    return new(textwrap.dedent(source).strip(), metadata={"nbgrader": mark}, id=name)
 
 
 def grade_id(cell):
@@ -80,11 +75,12 @@ def with_answers(notebook, **sources):
 
 def with_solutions(student, source, **codes):
     """A copy of a student's notebook, answered with {grade_id: code in place of the solution}."""
-    put = lambda code: lambda found: textwrap.indent(code.strip("\n"), found[1]) + "\n"
-    put_in = lambda name: assignments.SOLUTION.sub(
-        put(codes[name]), cell(source, name).source + "\n"
-    )
-    return with_answers(student, **{name: put_in(name) for name in codes})
+
+    def answered(name):
+        put = lambda found: textwrap.indent(codes[name].strip("\n"), found[1]) + "\n"
+        return assignments.SOLUTION.sub(put, cell(source, name).source + "\n")
+
+    return with_answers(student, **{name: answered(name) for name in codes})
 
 
 def answers_to(part):
@@ -97,12 +93,16 @@ def answers_to(part):
     }
 
 
-def graded(notebook, folder, source, hidden=(), **limits):
+#: The words of a wall around answers, which takes seconds to try.
+walled = functools.cache(lambda *hidden: wall(hidden)[0])
+
+
+def graded(notebook, folder, source, *hidden, **limits):
     """Grade a notebook as ann's submission; ``source`` is the path to the assignment's source."""
     path = folder / "ann" / source.name
     path.parent.mkdir(exist_ok=True)
     nbformat.write(notebook, path)
-    return grade.grade(path, source, grade.Limits(**limits), wall(hidden)[0])
+    return grade.grade(path, source, grade.Limits(**limits), walled(*hidden))
 
 
 def points(report):
