@@ -1,7 +1,8 @@
-"""The rooms of the checker stand one above another and use only each other's public names."""
+"""The rooms of the checker stand one above another; those of both libraries have public names."""
 
 import ast
 import importlib
+import inspect
 from pathlib import Path
 
 import derivation
@@ -49,6 +50,18 @@ def test_a_module_uses_only_public_names_of_the_rooms_below(path):
 def test_no_module_imports_a_private_name_of_another(package):
     for path in (ROOT.parent / package).rglob("*.py"):
         assert not [name for _, name, _ in imports_of(path) if name.startswith("_")], path
+
+
+@pytest.mark.parametrize("package", ["derivation", "redundancy"])
+def test_the_public_functions_of_every_room_have_types(package):
+    rooms = [path.parent.name for path in (ROOT.parent / package).glob("*/__init__.py")]
+    assert len(rooms) >= 5
+    for room in (importlib.import_module(f"{package}.{room}") for room in rooms):
+        for function in filter(inspect.isfunction, (getattr(room, n, None) for n in room.__all__)):
+            untyped = {*inspect.signature(function).parameters, "return"} - {
+                *function.__annotations__
+            }
+            assert not untyped, (room.__name__, function.__name__)
 
 
 def test_the_front_of_the_kernel_holds_no_code_but_imports():
