@@ -5,6 +5,7 @@ from unittest.mock import Mock
 import pytest
 import sympy as sp
 import torch
+from derivation.language.letters import Family
 from derivation.language.nonzero import NonZero
 from derivation.proving import proofs
 from derivation.refuting import torch_runs
@@ -120,6 +121,15 @@ def test_every_line_is_run(monkeypatch):
     monkeypatch.setattr(proofs, "run_in_torch", lambda *line: heard.append(line))
     line(X + X, 2 * X).by(3 * X - X).qed()
     assert len(heard) == 2 and torch_runs.torch_is_here()
+
+
+def test_a_condition_is_checked_at_every_position():
+    inverse = tabulate(lambda i, j: 1 / entry_of(v, i), n)
+    [condition], [family] = theorem(inverse * v, ones(n)).hypotheses, v.atoms(Family)
+    sample = Sample(0, v.free_scalars(), basics={family})
+    zero_at_last = sample.family(family) * (torch.arange(len(sample.family(family))) == 0)[:, None]
+    assert condition.met_in(sample)
+    assert not condition.met_in(sample.fixing({family: zero_at_last}))
 
 
 def test_a_line_without_a_value_is_not_refuted():
