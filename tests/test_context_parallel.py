@@ -18,7 +18,6 @@ from derivation.checks import error, normal, tolerance
 FIRST = SimpleNamespace(rank=0, size=2)
 RUNS = contiguous(16, 2)
 
-
 #: {words of the refusal: (the positions on the last rank, the number of keys on the first)}
 MISPLACED = {
     "position 0 is on 2 ranks": (torch.cat([RUNS[1], RUNS[0][:1]]), 8),
@@ -37,9 +36,9 @@ def test_misplaced_keys_are_refused(words):
 
 def test_sending_a_tensor_that_requires_gradients_is_refused():
     keys = normal(8, 4).requires_grad_()
-    for send in (Ranks.gather, lambda *given: Ranks.pass_on(*given, keys.shape)):
+    for send, rest in ((Ranks.gather, ()), (Ranks.pass_on, (keys.shape,))):
         with pytest.raises(ValueError, match="no gradient flows"):
-            send(FIRST, keys)
+            send(FIRST, keys, *rest)
 
 
 def test_a_start_without_torchrun_prints_the_command():

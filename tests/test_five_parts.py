@@ -50,14 +50,13 @@ def test_a_theorem_has_its_parts(theorem):
     )
     if theorem.kind == "Lemma":  # the theorem that uses a lemma has the other parts
         return
-    named = [(number, {name for name, _ in called}, said) for number, called, said in cells]
     passed = f"PASS  {theorem.label} ({theorem.name})"
-    checks = [called for _, called, said in named if passed in said and "judge" in called]
+    checks = [called for _, called, said in cells if passed in said and "judge" in dict(called)]
     assert checks, f"no stored output of a judge(…) says “{passed}”"
-    own = [called for number, called, _ in named if number == theorem.number]
-    assert any("control" in called for called in checks + own), "its check has no control(…)"
+    own = [called for number, called, _ in cells if number == theorem.number]
+    assert any("control" in dict(x) for x in checks + own), "its check has no control(…)"
     dropped = re.findall("without “(.+?)”", "\n".join(said for *_, said in cells))
     needs = " ".join(theorem.needs.replace("$", "").split())
-    assert any("counterexample" in called for called in own) or any(d in needs for d in dropped), (
+    assert any("counterexample" in dict(x) for x in own) or any(d in needs for d in dropped), (
         "no counterexample(…, without=…) on its page drops something that it needs"
     )

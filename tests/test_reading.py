@@ -13,11 +13,6 @@ PAGES = [path.stem for path in NOTEBOOKS.glob("*.ipynb") if "exercises" not in p
 EXERCISE = re.compile(r"\b\d{1,2}[A-Z]\b")
 
 
-@pytest.mark.parametrize("number", reading.sessions())
-def test_the_core_reading_of_a_session_takes_at_most_ninety_minutes(number):
-    assert 0 < reading.core_minutes(number) <= 90
-
-
 def test_every_page_is_core_or_for_later_in_one_session():
     named = [page for s in reading.sessions().values() for page in s["core"] + s["later"]]
     assert sorted(named) == sorted(PAGES)
@@ -25,13 +20,10 @@ def test_every_page_is_core_or_for_later_in_one_session():
     assert not reading.line_of("03-exercises") and not reading.line_of("quiz-1")
 
 
-def test_words_of_code_take_no_minutes(tmp_path, monkeypatch):
-    cell = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "%s"}'
-    said = r"word $a + b$\n" * 50 + r"```\n" + "code " * 300 + r"\n```\n"
-    notebook = f'{{"cells": [{cell % said}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}'
-    (tmp_path / "00-a-page.ipynb").write_text(notebook)
-    monkeypatch.setattr(reading, "NOTEBOOKS", tmp_path)
-    assert reading.minutes("00-a-page") == 2
+def test_words_of_code_take_no_minutes(monkeypatch):
+    text = "word $a + b$\n" * 50 + "```\n" + "code " * 300 + "\n```\n"
+    monkeypatch.setattr(reading, "text_of", lambda path: text)
+    assert reading.minutes.__wrapped__("00-a-page") == 2
 
 
 def test_only_links_to_pages_for_later_have_a_ring():
@@ -53,7 +45,8 @@ def test_every_exercise_that_the_guide_names_is_on_its_sheet():
 
 
 @pytest.mark.parametrize("number", reading.sessions())
-def test_homework_is_about_core_pages_and_sets_the_assignment_of_the_session(number):
+def test_a_session_sets_its_assignment_and_homework_on_at_most_ninety_minutes_of_reading(number):
+    assert 0 < reading.core_minutes(number) <= 90
     session, homework = reading.sessions()[number], GUIDE[f"session-{number}"]
     homework = homework.partition("## Homework\n")[2].partition("\n## ")[0]
     later = [reading.title(page).rpartition(" · ")[2] for page in session["later"]]
@@ -64,8 +57,3 @@ def test_homework_is_about_core_pages_and_sets_the_assignment_of_the_session(num
     assert re.findall(r"^Set assignment `([\w-]+)`", homework, re.MULTILINE) == [
         *filter(None, [session.get("assignment")])
     ]
-
-
-def test_the_table_of_the_syllabus_has_the_sums():
-    core = sum(map(reading.core_minutes, reading.sessions()))
-    assert f"| all four | | {core} (" in reading.table()

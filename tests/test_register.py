@@ -74,20 +74,16 @@ def test_a_name_is_used_once_in_the_book(tmp_path):
 #: What a page prints; a clause is refused if its evidence is not in it.
 PAGE = """\
 Theorem 3.2 (The key bias cancels):
-    softmax(Q (K + 1 bᵀ)ᵀ)
   = softmax(Q Kᵀ)                                               -- shift invariance
 the running mean, step:
-    r[t+1]
   = (1 - m) r[t]                                                -- definition of r
 without the mask, line 1 is not justified.
   Claimed: x = y
-  It is false: n = 2; x = (0, 1): 1/2 ≠ 1.
-PASS  control: another mask: seen in float64, float32
 """
 
 
 @pytest.mark.parametrize(
-    ("bullet", "why"),
+    "bullet, why",
     [
         ("all: *checked*, “Theorem 3.3”", "does not print"),
         ("what was claimed: *checked*, “Claimed: x = y”", "does not print"),

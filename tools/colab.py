@@ -29,7 +29,9 @@ COPIES = ROOT / "_build" / "colab" / "notebooks"
 
 #: A string in code that may name a file in the folder of the notebooks.
 FILE = re.compile(r"\w[\w-]*(/\w[\w-]*)*\.\w+")
-LINK = re.compile(r"\[([^\]]+)\]\((?P<page>[\w./-]+\.(?:ipynb|md))(?P<anchor>#[\w-]+)?\)")
+LINK = re.compile(
+    r"\[([^\]]+)\]\((?P<up>\.\./)?(?P<page>[\w./-]+)\.(?:ipynb|md)(?P<anchor>#[\w-]+)?\)"
+)
 
 OPENING = """\
 #@title From the book “Where Did the Bias Go?”: its code. Run this cell first.
@@ -73,7 +75,7 @@ def colab_copy(path: Path, site: str = "") -> str:
 
 def with_opening(notebook: NotebookNode, place: int = 1) -> NotebookNode:
     """Add a cell that writes what the notebook needs, by default below its title; return it."""
-    source = writing_cell(companions(notebook))
+    source = writing_cell(tuple(companions(notebook)))
     opening = nbformat.v4.new_code_cell(source, metadata=FOLDED, id="the-checker")
     notebook.cells.insert(place, opening)
     notebook.metadata.update({"colab": {"provenance": []}})
@@ -123,33 +125,26 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-def writing_cell(paths):
-    """The source of a cell that writes these files; equal files give equal sources."""
-    files = tuple((path.relative_to(NOTEBOOKS).as_posix(), path.read_bytes()) for path in paths)
-    return OPENING.format(base64.b64encode(packed(files)).decode())
-
-
 @cache
-def packed(files):
-    """A compressed archive of files, (name, bytes) each; most notebooks need the same ones."""
+def writing_cell(paths):
+    """The source of a cell that writes these files; most notebooks need the same ones."""
     data = BytesIO()
     with tarfile.open(fileobj=data, mode="w:xz") as archive:
-        for name, source in files:
-            file = tarfile.TarInfo(name)
-            file.size = len(source)
-            archive.addfile(file, BytesIO(source))
-    return data.getvalue()
+        for path in paths:
+            content = path.read_bytes()
+            file = tarfile.TarInfo(path.relative_to(NOTEBOOKS).as_posix())
+            file.size = len(content)
+            archive.addfile(file, BytesIO(content))
+    return OPENING.format(base64.b64encode(data.getvalue()).decode())
 
 
 def with_links(text: str, site: str) -> str:
     """The text, in which links to other pages of the book lead to the site or become plain text."""
+    if not site:
+        return LINK.sub(r"\1", text)
 
     def fitted(link):
-        page, anchor = link["page"], link["anchor"] or ""
-        if not site:
-            return link[1]
-        page = re.sub(r"\.(ipynb|md)$", ".html", page)
-        page = page.removeprefix("../") if page.startswith("../") else f"notebooks/{page}"
-        return f"[{link[1]}]({site}/{page}{anchor})"
+        folder = "" if link["up"] else "notebooks/"
+        return f"[{link[1]}]({site}/{folder}{link['page']}.html{link['anchor'] or ''})"
 
     return LINK.sub(fitted, text)

@@ -76,6 +76,9 @@ class Code:
         self.tree, self.is_left, self.parent = ast.parse(source), is_left, {}
         self.text = ast.unparse(self.tree)
         self.nodes = list(self._walk(self.tree))
+        # an assertion would still pass if a part of it were weakened
+        asserts = [node for node in self.nodes if isinstance(node, ast.Assert)]
+        self.asserted = {part for node in asserts for part in ast.walk(node)}
 
     def _walk(self, node):
         if is_left_everywhere(node) or self.is_left(node):
@@ -88,12 +91,6 @@ class Code:
                 if isinstance(child, ast.AST):
                     self.parent[child] = node
                     yield from self._walk(child)
-
-    def asserted(self, node):
-        """Whether a node is part of an assertion, which would still pass if it were weakened."""
-        while (node := self.parent.get(node)) and not isinstance(node, ast.Assert):
-            pass
-        return node is not None
 
     def edited(self, kind, edit):
         """Apply an edit to a copy of the tree, and return the mutant."""
@@ -276,20 +273,16 @@ def tolerance(node, code):
 @kind("a comparison turned")
 def comparison(node, code):
     """Negate a comparison, a condition, an assertion or a returned verdict."""
-    conditions = []
+    conditions = [getattr(node, "test", None), *getattr(node, "ifs", ())]
     match node:
         case ast.Compare():
             conditions = [node]
         case ast.UnaryOp(op=ast.Not()):
             yield {node: node.operand}
-        case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
-            conditions = [node.test]
-        case ast.comprehension():
-            conditions = node.ifs
         case ast.Return(value=ast.Constant(value=bool(verdict))):
             yield {node.value: ast.Constant(not verdict)}
     for condition in conditions:
-        if not isinstance(condition, ast.UnaryOp):
+        if condition and not isinstance(condition, ast.UnaryOp):
             yield {condition: ast.UnaryOp(ast.Not(), condition)}
 
 
@@ -313,9 +306,9 @@ def operator(node, code):
         case ast.BinOp(left, op, right) | ast.AugAssign(left, op, right) if type(op) in EXCHANGED:
             if not (is_list(left) or is_list(right)):
                 yield {node: like(node, op=EXCHANGED[type(op)]())}
-        case ast.BoolOp(op=op) if not code.asserted(node):
+        case ast.BoolOp(op=op) if node not in code.asserted:
             yield {node: like(node, op=EXCHANGED[type(op)]())}
-        case ast.Call(func=ast.Name(id="all" | "any")) if not code.asserted(node):
+        case ast.Call(func=ast.Name(id="all" | "any")) if node not in code.asserted:
             yield renamed(node.func)
 
 
@@ -332,7 +325,7 @@ def dropped(node, code):
             yield {node: ast.UnaryOp(ast.USub(), right)}
         case ast.BinOp(left, ast.Div() | ast.Pow(), _):
             yield {node: left}
-        case ast.BoolOp() if not code.asserted(node):
+        case ast.BoolOp() if node not in code.asserted:
             yield {node: node.values[0]}
             yield {node: node.values[-1]}
 

@@ -11,7 +11,6 @@ lines are left out, because one seed may miss what another finds.
 import ast
 import json
 import re
-from functools import cached_property
 from pathlib import Path
 
 from tools.files import ROOT
@@ -33,16 +32,13 @@ class Notebook:
     count = 8  # mistakes to make by default
 
     def __init__(self, path):
-        self.path, self.name = Path(path), Path(path).stem
+        self.path, self.name = path, path.stem
         self._notebook = json.loads((ROOT / path).read_text(encoding="utf-8"))
         self.judge = "-p tests.notebook_kernels --nbval --nbval-current-env".split()
         self.judge += ["--nbval-cell-timeout=120", f"{TOLERANCES}[{self.name}]", str(path)]
-
-    @cached_property
-    def pieces(self):
         code = [cell for cell in self._notebook["cells"] if cell["cell_type"] == "code"]
         sources = {cell["id"]: "".join(cell["source"]) for cell in code[1:]}
-        return {name: text for name, text in sources.items() if "plt.show()" not in text}
+        self.pieces = {name: text for name, text in sources.items() if "plt.show()" not in text}
 
     def with_piece(self, name, text):
         cells = [c | {"source": text} if c["id"] == name else c for c in self._notebook["cells"]]
@@ -63,34 +59,22 @@ class Module:
         r"|_independence|_shape|_lines|_both|_names?|_print_Exp1|_array|_used"
         r"|start|_accelerator|_lack|_first_line"
     )
-    NOT_TRIED = {
-        "display",
-        "layout",
-        "styles",
-        "shown_sizes",
-        "notation",
-        "versions",
-        "__init__",
-    }
+    NOT_TRIED = set("display layout styles shown_sizes notation versions __init__".split())
 
     def __init__(self, path):
-        self.path = Path(path)
-        self.name = ".".join(self.path.relative_to(CHECKER).with_suffix("").parts)
+        self.path = path
+        self.name = ".".join(path.relative_to(CHECKER).with_suffix("").parts)
         self._text = (ROOT / path).read_text(encoding="utf-8")
         self.count = -(-self._text.count("\n") // LINES_TO_ONE_MISTAKE)
         tests = sorted(ROOT.glob("tests/derivation/test_*.py")) + [ROOT / "tests/test_checks.py"]
         tests.sort(key=lambda path: not FIRST.search(path.name))
         self.judge = [str(path.relative_to(ROOT)) for path in tests]
-
-    @cached_property
-    def pieces(self):
-        lines, pieces = self._text.splitlines(keepends=True), {}
+        lines, self.pieces = self._text.splitlines(keepends=True), {}
         for node in ast.parse(self._text).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
                 name = getattr(node, "name", None) or ast.unparse(node.targets[0])
                 first = min(x.lineno for x in (node, *getattr(node, "decorator_list", ())))
-                pieces[name] = "".join(lines[first - 1 : node.end_lineno])
-        return pieces
+                self.pieces[name] = "".join(lines[first - 1 : node.end_lineno])
 
     def with_piece(self, name, text):
         return self._text.replace(f"\n{self.pieces[name]}", f"\n{text}\n", 1)
@@ -100,12 +84,12 @@ class Module:
 
 
 def all_places():
-    notebooks = sorted((ROOT / NOTEBOOKS).glob("*.ipynb"))
-    modules = sorted((ROOT / CHECKER).rglob("*.py"))
-    return [
-        *(Notebook(path.relative_to(ROOT)) for path in notebooks),
-        *(Module(path.relative_to(ROOT)) for path in modules if path.stem not in Module.NOT_TRIED),
-    ]
+    notebooks, modules = (
+        [path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob(f"*.{suffix}"))]
+        for folder, suffix in ((NOTEBOOKS, "ipynb"), (CHECKER, "py"))
+    )
+    tried = [path for path in modules if path.stem not in Module.NOT_TRIED]
+    return [*map(Notebook, notebooks), *map(Module, tried)]
 
 
 def mutants_in(place):

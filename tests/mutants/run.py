@@ -61,7 +61,11 @@ def main(arguments=None):
     with ThreadPoolExecutor(AT_A_TIME) as workers:
         tried = workers.map(partial(try_place, count=options.count, seed=options.seed), places)
         for place, entry in zip(places, tried):
-            add(record, place.part, entry, options.seed)
+            about = {"taken": datetime.date.today().isoformat(), "seed": options.seed, "places": 0}
+            sums = record.setdefault(place.part, about)
+            sums["places"] += 1
+            for name, more in entry.items():
+                sums[name] = sums[name] + more if name in sums else more
             unexplained += tell(place, entry)
     if not options.only:
         write(RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
@@ -75,26 +79,28 @@ def try_place(place, count=None, seed=1):
     return {
         "possible": len(mutants),
         "made": Counter(mutant.kind for _, mutant in chosen),
-        "survivors": [survivor(place, *one) for one in unnoticed(place, chosen, place.judge)],
+        "survivors": [survivor(place, *one) for one in unnoticed(place, chosen)],
     }
 
 
 def drawn(mutants, count, seed):
     """Draw ``count`` mutants, taking the kinds in turn, so that rare kinds are drawn, too."""
-    made, turn = Counter(), {}
-    for one in random.Random(seed).sample(mutants, len(mutants)):
+    made = Counter()
+
+    def turn(one):
         made[one[1].kind] += 1
-        turn[one] = made[one[1].kind]
-    return sorted(turn, key=turn.get)[:count]
+        return made[one[1].kind]
+
+    return sorted(random.Random(seed).sample(mutants, len(mutants)), key=turn)[:count]
 
 
-def unnoticed(place, mutants, judge):
+def unnoticed(place, mutants):
     """Yield each (piece, mutant) that tests miss; raise Fault if they fail on unchanged code."""
-    limit = SECONDS + TIMES * seconds_as_it_is(tuple(judge))
+    limit = SECONDS + TIMES * seconds_as_it_is(tuple(place.judge))
     with a_copy() as copy:
         for piece, mutant in mutants:
             (copy / place.path).write_text(place.with_piece(piece, mutant.source), "utf-8")
-            if not failure(copy, judge, limit):
+            if not failure(copy, place.judge, limit):
                 yield piece, mutant
 
 
@@ -138,14 +144,6 @@ def survivor(place, piece, mutant):
     entry |= {"before": mutant.before, "after": mutant.after}
     last = json.loads(RECORD.read_text(encoding="utf-8"))[place.part]["survivors"]
     return entry | {"why": next((one["why"] for one in last if entry.items() <= one.items()), "")}
-
-
-def add(record, part, entry, seed):
-    new = {"seed": seed, "places": 0, "possible": 0, "made": Counter(), "survivors": []}
-    there = record.setdefault(part, {"taken": datetime.date.today().isoformat()} | new)
-    there["places"] += 1
-    for name in ("possible", "made", "survivors"):
-        there[name] += entry[name]
 
 
 def tell(place, entry):

@@ -119,9 +119,9 @@ def called(func):
 
 def may_differ(func, kwargs):
     """Whether processors may round the result of an operation differently."""
-    if func.is_view or torch.Tag.inplace_view in func.tags or called(func) in FIXED:
-        return False
-    return called(func) not in SCALED or abs(kwargs.get("alpha", 1)) != 1
+    once = called(func) in SCALED and abs(kwargs.get("alpha", 1)) == 1
+    view = func.is_view or torch.Tag.inplace_view in func.tags
+    return not (view or once or called(func) in FIXED)
 
 
 def units(func, args, part):

@@ -12,7 +12,7 @@ import json
 import os
 import time
 
-from tools.files import NOTEBOOKS, Fault, read_notebook, write
+from tools.files import NOTEBOOKS, demand, read_notebook, write
 
 os.environ |= {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # let idle threads sleep
 os.chdir(NOTEBOOKS)
@@ -32,14 +32,12 @@ def measured(d, names):
         return torch.func.functional_call(model, values, (ids,))[0]
 
     def draw(seed):
-        dice = torch.Generator().manual_seed(seed)
-        return (torch.randint(d + 2, (8, 8), generator=dice),)
+        return (torch.randint(d + 2, (8, 8), generator=torch.Generator().manual_seed(seed)),)
 
     start, parameters = time.perf_counter(), dict(model.named_parameters())
     nullity = names["jacobian"](run, draw, parameters).nullity().dimension
     seconds, predicted = time.perf_counter() - start, names["predicted"](*sizes)
-    if nullity != predicted:
-        raise Fault(f"width {d}: {nullity} found, {predicted} predicted")
+    demand(nullity == predicted, f"width {d}: {nullity} found, {predicted} predicted")
     entry = {"width": d, "parameters": sum(p.numel() for p in parameters.values())}
     return entry | {"nullity": nullity, "predicted": predicted, "seconds": round(seconds, 3)}
 

@@ -154,39 +154,39 @@ def machine(device):
 
 
 def page(record):
-    shifts, seeds, lengths = (record["results"][name] for name in EXPERIMENTS)
-    change = lambda found: f"{shown(max, found['keys'])}, {shown(min, found['queries'])}"
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        machine=table(["what", "of this record"], record["machine"].items()),
-        shifts=grid("shift", shifts, change),
-        gradients=grid("seed", seeds, lambda found: shown(max, [found["ratio"]])),
-        lengths=grid("keys", lengths, long_in_words),
-    )
+    grids = {name: grid(name, results) for name, results in record["results"].items()}
+    machine = table(["what", "of this record"], record["machine"].items())
+    return TEMPLATE.read_text(encoding="utf-8").format(machine=machine, **grids)
 
 
-def shown(of, values):
-    return "not finite" if None in values else f"{of(values):.1e}"
-
-
-def long_in_words(found):
-    memory = f", {found['bytes'] / 2**30:.2g} GiB" if found["bytes"] else ""
-    return f"{1e3 * median(found['seconds']):.3g} ms{memory}, {shown(max, [found['error']])}"
-
-
-def grid(what, results, cell):
+def grid(what, results):
     """A table with a line for each format and size, and a column for each kernel."""
-    lines = (
-        [format, size, *(x if isinstance(x, str) else cell(x) for x in row.values())]
+    lines = [
+        [format, size, *map(in_words, row.values())]
         for format, rows in results.items()
         for size, row in rows.items()
-    )
-    return table(["format", what, *KERNELS], lines)
+    ]
+    return table(["format", what.removesuffix("s"), *KERNELS], lines)
+
+
+def in_words(found):
+    """A result, or why there is none."""
+    shown = lambda of, values: "not finite" if None in values else f"{of(values):.1e}"
+    match found:
+        case {"keys": keys, "queries": queries}:
+            return f"{shown(max, keys)}, {shown(min, queries)}"
+        case {"ratio": ratio}:
+            return shown(max, [ratio])
+        case {"seconds": seconds, "bytes": size, "error": error}:
+            memory = f", {size / 2**30:.2g} GiB" if size else ""
+            return f"{1e3 * median(seconds):.3g} ms{memory}, {shown(max, [error])}"
+    return found
 
 
 def main(option=""):
     """Run all experiments; write the record, and from it the page."""
-    rehearsed = option == "--rehearse"
-    demand(rehearsed or not option, f"There is no option {option}: --rehearse takes a CPU")
+    demand(option in ("", "--rehearse"), f"There is no option {option}: --rehearse takes a CPU")
+    rehearsed = option != ""
     there = rehearsed or torch.cuda.is_available()
     demand(there, "There is no CUDA device here: --rehearse takes a CPU")
     device, sizes = ("cpu", SMALL) if rehearsed else ("cuda", FULL)
