@@ -117,7 +117,7 @@ nightly-versions:
 IMAGINED := PYTHONPATH='$(CURDIR)/tests/processors' IMAGINED_PROCESSOR
 WITH_TORCH := $(addprefix tests/,redundancy derivation/test_refuting_torch_runs.py \
   derivation/test_language_vocabulary.py \
-  test_checks.py test_context_parallel.py test_which_bias_can_go.py \
+  test_checks.py test_context_parallel.py test_norm_placement.py test_which_bias_can_go.py \
   records/test_gpu_record.py)
 ON_ANOTHER := $(INLINE) $(PYTEST) -rs $(NBVAL) --nbval-cell-timeout=1200 notebooks $(WITH_TORCH)
 nightly-processors:

@@ -24,6 +24,9 @@ pytestmark = [
 
 install()
 DEVICE = start()
+# ---- redundancy: a reader's model may be on the device
+
+
 ASKED = {
     "audit": lambda model, inputs: audit(model, inputs, inject=True),
     "fold": fold,
