@@ -1,7 +1,6 @@
-"""Read the files of the built site: pages, and their anchors and links."""
+"""Read the pages of the built site."""
 
 from functools import cache
-from urllib.parse import urldefrag
 
 from bs4 import BeautifulSoup
 
@@ -19,10 +18,3 @@ def soup(page):
 @cache
 def anchors(page):
     return {element["id"] for element in soup(page).find_all(id=True)}
-
-
-def links_of(page):
-    """Yield (address, anchor) for each link of a page that stays on the site."""
-    for link in soup(page).find_all("a", href=True):
-        if ":" not in link["href"]:
-            yield urldefrag(link["href"])
