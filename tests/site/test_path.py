@@ -11,27 +11,27 @@ PATH, QUIZ = "book/teaching/your-path", "book/teaching/quiz-2.html"
 SHEET = "notebooks/03-exercises.html"
 
 
-def row(page, name):
-    rows = page.locator("article tbody tr", has_text=re.compile(rf"{name}(?!\d)"))
-    return rows.locator("td").last
-
-
 def test_exercises_and_first_answers_are_kept_until_deleted(visit, address):
+    def row(name):
+        rows = page.locator("article tbody tr", has_text=re.compile(rf"{name}(?!\d)"))
+        return rows.locator("td").last
+
     page = visit(SHEET)
-    page.get_by_label("I have done 3A", exact=True).press("Space")
+    done = page.get_by_label("I have done 3A", exact=True)
+    done.press("Space")
     page.goto(f"{address}/{QUIZ}")
     first = page.locator("section", has=page.locator("h2", has_text="1. ")).last
     for kind in ("wrong", "right"):  # only the first answer counts
         first.locator(f"details.quiz-{kind} summary").first.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("1 of 5 answered, 0 right")
     page.goto(f"{address}/{SHEET}")
-    expect(page.get_by_label("I have done 3A", exact=True)).to_be_checked()
+    expect(done).to_be_checked()
     page.goto(f"{address}/{PATH}.html")
-    expect(row(page, "sheet 3")).to_have_text(re.compile(r"^1 of \d+$"))
-    expect(row(page, "quiz 2")).to_have_text("1 of 5")
+    expect(row("sheet 3")).to_have_text(re.compile(r"^1 of \d+$"))
+    expect(row("quiz 2")).to_have_text("1 of 5")
     expect(page.locator("#path-next a").first).to_have_attribute("href", re.compile("00-how-this"))
     page.get_by_role("button", name="Forget all this").press("Enter")
-    expect(row(page, "quiz 2")).to_have_text("0 of 5")
+    expect(row("quiz 2")).to_have_text("0 of 5")
     assert page.evaluate("localStorage.getItem('where-did-the-bias-go: path')") is None
 
 

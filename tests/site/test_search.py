@@ -74,12 +74,11 @@ def search(visit, address):
     ("wanted", "first", "allowed"), [(WANTED, FIRST, 3), (TYPED, FIRST, 0), (ASKED, 1, 0)]
 )
 def test_the_wanted_page_is_among_the_first_results(search, wanted, first, allowed):
-    link, missed = "ul.search > li > a:first-child", {}
-    for name, queries in wanted.items():
-        for query in queries:
-            pages = search(query).eval_on_selector_all(link, PAGES)[:first]
-            if name not in pages:
-                missed[query] = pages
+    missed = {}
+    for query, name in ((query, name) for name, several in wanted.items() for query in several):
+        pages = search(query).eval_on_selector_all("ul.search > li > a:first-child", PAGES)[:first]
+        if name not in pages:
+            missed[query] = pages
     assert len(missed) <= allowed, missed
 
 
@@ -89,9 +88,6 @@ def test_an_unknown_word_is_named_and_results_quote_the_text(search):
     page.wait_for_function("document.querySelectorAll('ul.search p.context').length > 8")
     said = page.locator("ul.search p.context").all_text_contents()
     assert not any("Contents" in quote or r"\(" in quote for quote in said), said
-    page.locator("ul.search > li > a").first.click()
-    page.wait_for_load_state("load")
-    assert page.locator("article").count() == 1 and page.locator("span.highlighted").count() == 0
 
 
 @pytest.mark.parametrize(
