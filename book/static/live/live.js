@@ -66,6 +66,7 @@
       this.source = cell.source;
       this.prelude = cell.prelude;
       this.shortened = cell.shortened;
+      this.place = place;
       this.input = place.querySelector(".cell_input");
       this.stored = place.querySelector(".cell_output");
       this.open = button("Edit and run", () => this.edit(), "live-open");
@@ -89,7 +90,7 @@
     }
 
     build() {
-      const id = `live-${this.input.parentElement.className.match(/\bcell-(\d+)/)[1]}`;
+      const id = `live-${this.place.className.match(/\bcell-(\d+)/)[1]}`;
       this.field = element("textarea", {
         id, value: this.source, rows: this.source.split("\n").length + 1,
         spellcheck: false, autocapitalize: "off", autocomplete: "off", wrap: "off",
