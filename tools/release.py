@@ -18,7 +18,7 @@ from tools.files import ROOT, demand, write, write_zip
 
 RELEASE = ROOT / "_build" / "release"
 PDF = ROOT / "_build" / "pdf" / "where-did-the-bias-go.pdf"
-CHECKSUMS = "SHA256SUMS"
+NAME, CHECKSUMS = "where-did-the-bias-go", "SHA256SUMS"
 
 
 def main():
@@ -29,8 +29,10 @@ def main():
 def version():
     """The version that CITATION.cff states; raises Fault if the changelog begins with another."""
     stated = str(yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"])
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[1]
-    demand(newest == stated, f"CITATION.cff says {stated}, CHANGELOG.md begins with {newest}")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", changes, re.M)[1]
+    wrong = f"CITATION.cff says version {stated}, CHANGELOG.md begins with {newest}"
+    demand(newest == stated, wrong)
     return stated
 
 
@@ -39,7 +41,7 @@ def archive(folder, number):
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    named = f"{PDF.stem}-{number}"
+    named = f"{NAME}-{number}"
     pages = {name: path.read_bytes() for name, path in files_of(SITE)}
     write_zip(folder / f"{named}-html.zip", f"{named}-html", pages)
     write_zip(folder / f"{named}-notebooks.zip", f"{named}-notebooks", copies(site_address(ROOT)))
