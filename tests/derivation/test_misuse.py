@@ -18,6 +18,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
     "s**(1/3) is not a scalar of the book": lambda: sp.cbrt(s) * A,
     "a row and a column": lambda: tabulate(lambda i, j: entry_of(A, i), n, n),
     # sizes and shapes
+    "give the names in one string": lambda: sizes(3),
     "a size is an integer": {"no size": lambda: ones(None), "a slice": lambda: z[1:3]},
     "write join(n, m) or join(m, n)": lambda: matrix("X", n + m, d),
     "do not conform: (m, n) @ (m, n)": lambda: S @ V,
