@@ -282,6 +282,10 @@ def test_every_bias_after_a_layer_norm_goes_into_its_weight(kind):
     assert not any(result.model.get_submodule(name).bias.any() for name in readers)
     numbers = sum(model.get_submodule(name).bias.numel() for name in readers)
     assert sum(row.zeros for row in result.moved) == numbers
+    dropped = copy.deepcopy(model)  # the control: unless the weights change, the outputs differ
+    for name in readers:
+        dropped.get_submodule(name).bias.data.zero_()
+    assert apart(dropped, model) > 1e-2
 
 
 def block(norm=lambda norm: norm):
