@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from architectures.cases import made
 from derivation.checks import normal, tolerance
 from redundancy.compare import CannotCompare, compare
+from redundancy.fold.reading import OneMove
 from redundancy.measure.inputs import WrongInputs
 from redundancy.measure.precision import CannotRead
 from redundancy.models.tiny import tiny
@@ -172,6 +173,13 @@ def test_a_port_beside_its_original(what):
     if "uninitialised" not in what:  # rounding destroys the digits of huge scores
         assert found.apart["float64"] == pytest.approx(seen, rel=1e-6, abs=1e-12)
     assert sorted(told(compare(port, original, X)).values()) == sorted(expected.values())
+
+
+def test_a_difference_that_no_rule_notices_is_still_measured(monkeypatch):
+    """Here the calculus wrongly lets every move pass, so only the measured outputs object."""
+    monkeypatch.setattr(OneMove, "see", lambda *ignored, **also: None)
+    found = compare(Fused(**numbers()), head_by_head(**changed(b=with_part(0, 0))), X)
+    assert told(found) == {"query biases": True}, str(found)
 
 
 @pytest.mark.parametrize(("part", "zero", "counts"), [

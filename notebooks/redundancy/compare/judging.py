@@ -4,9 +4,9 @@ A number is compared with the one that is used in the same place, regardless of 
 parameters and of how they are stored (`pairing`).  If biases differ, their difference moves the
 first model's biases to the second's.  This move is followed through every operation (`shift`),
 alone and together with the other differences, which may cancel it.  This distinguishes a key bias
-that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  At the end,
-the outputs must differ by no more than rounding.  A redundant bias may still be so large that it
-costs digits (chapter 15).
+that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A move that
+no operation depends on is then made, and the outputs measured; at the end, those of both models are
+compared.  A redundant bias may still be so large that it costs digits (chapter 15).
 """
 
 from __future__ import annotations

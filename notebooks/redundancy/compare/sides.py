@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from ..fold.equality import BOUND, LOSS, apart
 from ..fold.reading import OneMove
 from ..measure.inputs import placed
 from ..measure.subject import Subject
@@ -42,22 +43,33 @@ class Side:
         for name in self.uses.added:  # as a bias of zero or of 1e30 can hide a dependence
             bias = self.generic.tensors[name]
             bias.data = torch.randn(bias.shape, generator=chance, dtype=torch.float64) / 3
+        self.before = self.generic.run(self.call)
 
     def unseen(self, moves, rounding: float) -> str | None:
         """Words that say why no output depends on a move [(`Numbers`, amounts)], or None.
 
-        The move is exact up to ``rounding`` and is scaled to numbers near 1.
+        The move is exact up to ``rounding`` and is scaled to numbers near 1.  An output depends on
+        it if an operation does, or if the outputs change by more than rounding explains.
         """
         move: dict = {}
+        noise: dict = {}
+        chance = torch.Generator().manual_seed(0)
         for numbers, by in moves:
             zeros = torch.zeros(self.generic.tensors[numbers.name].numel(), dtype=torch.float64)
-            move.setdefault(numbers.name, zeros)[numbers.index] += by
+            signs = torch.randint(2, by.shape, generator=chance) * 2.0 - 1
+            move.setdefault(numbers.name, zeros.clone())[numbers.index] += by
+            noise.setdefault(numbers.name, zeros)[numbers.index] = rounding * signs
         one = OneMove(self.generic.tensors, move, rounding)
         one.follow(lambda: self.generic.run(self.call))
-        if one.failed:
+        if one.failed or self._changed(move) > max(2 * BOUND, LOSS * self._changed(noise)):
             return None
         erased = [e for e in one.events if e.kind == "erased" and e.theorem]
         return "".join(f" ({e.words} [{e.theorem}])" for e in erased[:1])
+
+    def _changed(self, move) -> float:
+        """How far a move changes the outputs, relative to the largest."""
+        with self.generic.moved(move):
+            return apart(self.generic.run(self.call), self.before)
 
     def idle(self, numbers, by) -> bool:
         """Whether a change of these numbers changes no bit of the outputs at the given inputs."""
