@@ -2,7 +2,7 @@
 
 import pytest
 from derivation import *
-from derivation.printing.styles import Text
+from derivation.printing.latex_and_text import Text
 from derivation.proving import proofs
 
 n, m, d, k, h, t = sizes("n m d k h t")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from derivation import reading
+from derivation import line_counts
 from derivation.kernel import rules, sorts
 from derivation.kernel.conditions import EXISTS
 from derivation.kernel.sums import LINEAR, MOMENTS
@@ -356,10 +356,10 @@ def test_a_refusal_leaves_no_theorem_in_the_traceback():
 
 
 def test_the_kernel_has_at_most_a_thousand_lines():
-    assert {path.stem for path in KERNEL.glob("*.py")} == {*reading.KERNEL, "__init__"}
-    assert sum(lines for lines, _ in reading.kernel().values()) <= 1000
+    assert {path.stem for path in KERNEL.glob("*.py")} == {*line_counts.KERNEL, "__init__"}
+    assert sum(lines for lines, _ in line_counts.kernel().values()) <= 1000
     counted = 'def f():\n    """Says."""\n\n    # why\n    return [\n        1,  # one\n    ]\n'
-    assert reading.lines_of_code(counted) == 4
+    assert line_counts.lines_of_code(counted) == 4
 
 
 def test_the_kernel_imports_only_itself_pythons_library_and_sympy():

@@ -59,7 +59,9 @@ class Module:
         r"|_independence|_shape|_lines|_both|_names?|_print_Exp1|_array|_used"
         r"|start|_accelerator|_lack|_first_line"
     )
-    NOT_TRIED = set("display layout styles shown_sizes notation versions __init__".split())
+    NOT_TRIED = set(
+        "display layout latex_and_text term_printer shown_sizes versions __init__".split()
+    )
 
     def __init__(self, path):
         self.path = path

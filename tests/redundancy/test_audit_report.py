@@ -20,7 +20,7 @@ from redundancy.measure.nullity import UnclearRank
 from redundancy.measure.precision import CannotRead, double_precision
 from redundancy.measure.subject import Subject
 from redundancy.models.tiny import quiet, some_inputs, tiny
-from redundancy.shift.freedom import Freedom, Unclear
+from redundancy.shift.null_space import NullSpace, Unclear
 from redundancy.what_can_go.theorems import LINKS
 from torch import nn
 
@@ -38,19 +38,19 @@ def encoder(**spoilt):
 # --- a disagreement between prediction and measurement is reported, never reconciled
 
 
-def too_few(freedom):
+def too_few(space):
     """Predict, wrongly, that no direction is redundant."""
-    return freedom.fixing(freedom.shapes)
+    return space.fixing(space.shapes)
 
 
-def too_many(freedom):
+def too_many(space):
     """Predict, wrongly, that the query bias is redundant too."""
-    size = sum(freedom.shapes.values())
-    names = [*freedom.shapes]
-    start = sum(freedom.shapes[n] for n in names[: names.index("self_attn.in_proj_bias")])
+    size = sum(space.shapes.values())
+    names = [*space.shapes]
+    start = sum(space.shapes[n] for n in names[: names.index("self_attn.in_proj_bias")])
     query = torch.eye(size, dtype=torch.float64)[:, start : start + 8]
-    basis = torch.linalg.qr(torch.cat([query, freedom.dense()], 1)).Q
-    return Freedom.whole(basis, freedom.shapes)
+    basis = torch.linalg.qr(torch.cat([query, space.dense()], 1)).Q
+    return NullSpace.whole(basis, space.shapes)
 
 
 @pytest.mark.parametrize("wrong", [too_few, too_many])

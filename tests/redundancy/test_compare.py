@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from architectures.cases import made
 from derivation.checks import normal, tolerance
 from redundancy.compare import CannotCompare, compare
-from redundancy.fold.reading import OneMove
+from redundancy.fold.one_move import OneMove
 from redundancy.measure.inputs import WrongInputs
 from redundancy.measure.precision import CannotRead
 from redundancy.models.tiny import tiny

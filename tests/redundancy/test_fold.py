@@ -21,7 +21,7 @@ from redundancy.fold import CannotFold, NotEqual
 from redundancy.fold.centring import ShiftedRMSNorm
 from redundancy.fold.equality import apart as apart_of
 from redundancy.models.tiny import quiet, some_inputs
-from redundancy.shift.freedom import Freedom
+from redundancy.shift.null_space import NullSpace
 from shared_models import *
 
 X, IMAGE, SOUND, ROWS = normal(2, 5, d), normal(2, 3, 8, 8), normal(2, d, 7), normal(3, d)
@@ -240,15 +240,15 @@ def test_what_cannot_be_folded_is_refused(ask, words):
 
 def test_a_fault_of_the_calculus_is_caught_by_the_comparison(monkeypatch):
     """The calculus claims, wrongly, that the last number of the last bias is redundant, too."""
-    true = Freedom.of
+    true = NullSpace.of
 
     def wrong(moves):
-        freedom = true(moves)
-        last = torch.eye(sum(freedom.shapes.values()), dtype=torch.float64)[:, -1:]
-        basis = torch.linalg.qr(torch.cat([freedom.dense(), last], 1)).Q
-        return Freedom.whole(basis, freedom.shapes)
+        space = true(moves)
+        last = torch.eye(sum(space.shapes.values()), dtype=torch.float64)[:, -1:]
+        basis = torch.linalg.qr(torch.cat([space.dense(), last], 1)).Q
+        return NullSpace.whole(basis, space.shapes)
 
-    monkeypatch.setattr(Freedom, "of", wrong)
+    monkeypatch.setattr(NullSpace, "of", wrong)
     with pytest.raises(NotEqual, match="No model is returned"):
         fold(randomised(Watched()), X)
     assert apart_of([torch.tensor([1.0, math.nan])], [torch.ones(2)]) == math.inf

@@ -9,7 +9,7 @@ from redundancy import audit
 from redundancy.audit.checking import Check
 from redundancy.audit.command import main
 from redundancy.models.tiny import quiet, tiny
-from redundancy.shift.freedom import Unclear
+from redundancy.shift.null_space import Unclear
 from shared_models import config
 
 #: {architecture: (fields at a published size, which bias of the first layer can go: all, half, the mean, none)}

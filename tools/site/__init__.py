@@ -13,7 +13,7 @@ EXTENSIONS = (
     "claims",
     "publishing",
     "downloads",
-    "reading",
+    "reading_path",
     "live_proofs",
     "mutants_page",
     "lighter",

@@ -216,7 +216,7 @@ def factor_tightness(x):
     return POWER if x.operation is PRODUCT_OF else PRODUCT
 
 
-def _show_sum(x, style, show):
+def _show_addition(x, style, show):
     return " + ".join(show(y, SUM) for y in x.args).replace("+ " + style.minus, "- "), SUM
 
 
@@ -343,7 +343,7 @@ PRODUCT_OF = Operation("product", takes=(None,), axes=of_product, entry=_product
 SUM_OF = Operation("sum", takes=(None,), axes=alike("+"),
     entry=lambda x, i, j: Term("add", *[y.entry(i, j) for y in x.args]),
     run=lambda x, sample: torch.stack([y.run(sample) for y in x.args]).sum(0),
-    show=_show_sum)  # fmt: skip
+    show=_show_addition)  # fmt: skip
 SCALED = Operation("scaled", takes=(1, sp.Expr),
     entry=lambda x, i, j: Term("mul", scalar_term(x.params[0]), x.args[0].entry(i, j)),
     run=lambda x, sample: sample.scalar(x.params[0]) * x.args[0].run(sample), show=_show_scaled,

@@ -1,11 +1,11 @@
 """How single signs look, in LaTeX and in plain text.
 
-``styles`` holds the two styles; ``notation`` prints the terms of the kernel with them.
+``latex_and_text`` holds the two styles; ``term_printer`` prints the terms of the kernel with them.
 """
 
-from .notation import (in_the_book, in_the_kernel, is_a_place_of_a_letter, names_in, readable,
+from .term_printer import (in_the_book, in_the_kernel, is_a_place_of_a_letter, names_in, readable,
                        show_condition, show_position, show_table, show_term, words_in)  # fmt: skip
-from .styles import (ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Style, Text, beside, check_words,
+from .latex_and_text import (ATOM, POWER, PRODUCT, SIGNED, SUM, Latex, Style, Text, beside, check_words,
                      in_words, name_parts, superscript)  # fmt: skip
 
 __all__ = ["ATOM", "POWER", "PRODUCT", "SIGNED", "SUM", "Latex", "Style", "Text", "beside",

@@ -26,7 +26,7 @@ from ..measure.precision import demand_values, one_thread_if_small
 from ..measure.subject import Subject, unwrapped
 from ..models.checkpoints import config_of, is_config, is_name, load
 from ..models.shrinking import shrink
-from ..shift.freedom import Unclear
+from ..shift.null_space import Unclear
 from .checking import LARGE, Check
 from .confirming import confirm
 from .report import Audit

@@ -21,7 +21,7 @@ from ..measure.measurement import SEEN, Measurement, unseen
 from ..measure.nullity import UnclearRank, svd
 from ..measure.subject import exactly
 from ..shift.following import follow
-from ..shift.freedom import Freedom, Unclear
+from ..shift.null_space import NullSpace, Unclear
 from ..shift.rules.seeing import CORNERS
 from ..tables import listed, progress
 from .report import AGREE, DISAGREE, ELSEWHERE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
@@ -39,8 +39,8 @@ class Check:
         self.subject, self.call, self.known = subject, call, {}
         self.doubts = []  # conditions that rounding leaves unclear
         with exactly() as patch:
-            self.uses = subject.uses(call)
-            self.parameters = {n: subject.tensors[n] for n in self.uses.added}
+            self.roles = subject.roles(call)
+            self.parameters = {n: subject.tensors[n] for n in self.roles.added}
             self.large = sum(p.numel() for p in self.parameters.values()) > LARGE
             self.rows = []
             if self.parameters:
@@ -56,7 +56,7 @@ class Check:
         with torch.no_grad():
             runs = (lambda call=call: self.subject.run(call) for call in self._calls())
             self.run = follow(runs, self.parameters)
-        self.predicted, self.used = Freedom.of(self.run.moves), self.run.used
+        self.predicted, self.used = NullSpace.of(self.run.moves), self.run.used
         self.doubts = self.run.doubts
 
     def _measure(self):
@@ -72,9 +72,9 @@ class Check:
         if self.large:
             return
         basis, predicted = self.measurement.basis().T, self.predicted.dense()
-        self.measured = Freedom.whole(basis, self.predicted.shapes)
+        self.measured = NullSpace.whole(basis, self.predicted.shapes)
         left, values, _ = svd(basis - predicted @ (predicted.T @ basis))
-        self.flat = Freedom.whole(left[:, values > 0.5], self.predicted.shapes)
+        self.flat = NullSpace.whole(left[:, values > 0.5], self.predicted.shapes)
 
     def report(self) -> Audit:
         """The report on all biases."""
@@ -95,7 +95,7 @@ class Check:
         """Yield (parameter, part, index) for each bias, or for each part of a fused bias."""
         for name in self.parameters:
             used, rest = self.used[name], self.used[name].clone()
-            for part, mask in self.uses.parts.get(name, {}).items():
+            for part, mask in self.roles.parts.get(name, {}).items():
                 if (mine := mask & rest).any():
                     yield name, part, mine
                     rest &= ~mask
@@ -127,13 +127,13 @@ class Check:
         """Whether the shift of some bias reaches an operation for which there is no rule."""
         return any(event.kind == "unknown" for event in self.run.labels)
 
-    def _fixing(self, freedom, others, name=None):
+    def _fixing(self, space, others, name=None):
         """Redundant directions that keep ``others`` fixed; with ``name``, those of its `Family`."""
-        if not others or freedom is None:
-            return freedom
-        key = id(freedom), others, id(freedom.families.get(name))
+        if not others or space is None:
+            return space
+        key = id(space), others, id(space.families.get(name))
         if key not in self.known:
-            self.known[key] = freedom.fixing(others, name)
+            self.known[key] = space.fixing(others, name)
         return self.known[key]
 
     def _why(self, name, index):
@@ -162,11 +162,11 @@ class Check:
             return UNKNOWN if unknown else DISAGREE
         return AGREE
 
-    def _changes(self, freedom, name, index, sizes=(1.0,), more=False):
-        """Whether moving these numbers along directions of ``freedom`` changes an output."""
-        if not freedom.together(name, index):
+    def _changes(self, space, name, index, sizes=(1.0,), more=False):
+        """Whether moving these numbers along directions of ``space`` changes an output."""
+        if not space.together(name, index):
             return False
-        moves = [{n: size * t for n, t in freedom.move(name, index).items()} for size in sizes]
+        moves = [{n: size * t for n, t in space.move(name, index).items()} for size in sizes]
         return any(self._shows(move, more) for move in moves)
 
     def _shows(self, move, more=False):
@@ -207,12 +207,12 @@ class Check:
                 "changes the outputs: a unit is off, few inputs reach a table, a branch switches, or a "
                 "part is detached"
             )
-        if unused := self.uses.unused:
+        if unused := self.roles.unused:
             some = ", ".join(unused[:3])
             yield f"not used on these inputs: {some}{' and more' * (len(unused) > 3)}"
-        if self.uses.bent:
-            named = listed(list(self.uses.bent)[:3])
+        if self.roles.bent:
+            named = listed(list(self.roles.bent)[:3])
             yield f"left out, because they are changed before they are used: {named}"
-        if self.uses.tables:
-            named = ", ".join(list(self.uses.tables)[:3])
+        if self.roles.tables:
+            named = ", ".join(list(self.roles.tables)[:3])
             yield f"left out, because they differ from token to token: {named}"

@@ -14,7 +14,7 @@ import argparse
 import sys
 
 from ..measure.nullity import UnclearRank
-from ..shift.freedom import Unclear
+from ..shift.null_space import Unclear
 from .auditing import audit
 
 #: Errors in the user's request; any other error is a bug and is shown with its traceback.

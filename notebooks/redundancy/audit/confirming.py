@@ -46,11 +46,11 @@ def confirm(model: torch.nn.Module, call: tuple, report: Audit, seed: int = 0) -
     subject = Subject(model, weights=False, seed=seed)
     rows, moved = list(report.rows), {False: 0, True: 0}
     with exactly():
-        uses, calls = subject.uses(call), variations(subject.model, call, seed)
-        added = {n: subject.tensors[n] for n in uses.added}
+        roles, calls = subject.roles(call), variations(subject.model, call, seed)
+        added = {n: subject.tensors[n] for n in roles.added}
         finite = Measurement(subject, calls, added, ranks=False)
         for row in progress(_alike(report.rows), "kinds of biases"):
-            for move, changes, many in _moves(row, subject, uses, call):
+            for move, changes, many in _moves(row, subject, roles, call):
                 if finite.shows(move, max(SEEN * changes, unseen(move))) == changes:
                     moved[changes] += many
                     continue
@@ -72,12 +72,12 @@ def _alike(rows):
             and some[0].verdict == AGREE]  # fmt: skip
 
 
-def _moves(row, subject, uses, call):
+def _moves(row, subject, roles, call):
     """Yield (a move, whether it should change an output, how many biases it tests)."""
     along = {}
-    for name in uses.added:
+    for name in roles.added:
         whole = torch.ones(subject.tensors[name].numel())
-        part = uses.parts.get(name, {}).get(row.part) if row.part else whole
+        part = roles.parts.get(name, {}).get(row.part) if row.part else whole
         if starred(name) == starred(row.name) and part is not None:
             chance = torch.Generator().manual_seed(1)
             along[name] = torch.randn(len(part), generator=chance, dtype=torch.float64) * part

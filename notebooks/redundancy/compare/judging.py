@@ -232,7 +232,7 @@ class _Judge:
         weights = [p for p in self.differing if p.layer == pair.layer and p.kind != "biases"]
         if pair.part not in PARTS[:2] or any(p.part in PARTS[:2] for p in weights):
             return ""
-        peaks = [s.uses.layers[pair.layer].peak for s in self.sides]
+        peaks = [s.roles.layers[pair.layer].peak for s in self.sides]
         off = [s.unit / 2 * peak for s, peak in zip(self.sides, peaks)]
         share, i = [math.tanh(x / 2) for x in off], off.index(max(off))
         if share[i] <= max(HARMLESS, LOSS * min(share)):

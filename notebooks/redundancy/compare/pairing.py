@@ -70,22 +70,22 @@ class Pair:
 
 
 class Reader:
-    """Reads a subject's numbers in the order of use; ``uses`` is a `Factors` after a run."""
+    """Reads a subject's numbers in the order of use; ``roles`` is a `Factors` after a run."""
 
-    def __init__(self, subject, uses):
-        self.subject, self.uses = subject, uses
+    def __init__(self, subject, roles):
+        self.subject, self.roles = subject, roles
         self.names = {t.data_ptr(): n for n, t in subject.tensors.items()}
 
     def part(self, layer, part, kinds):
         """The numbers of these kinds in a part of an attention layer."""
-        there = self.uses.layers[layer].parts.get(part, {})
-        found = [self._numbers(key, there[key]) for key in self.uses.order if key in there]
+        there = self.roles.layers[layer].parts.get(part, {})
+        found = [self._numbers(key, there[key]) for key in self.roles.order if key in there]
         return [n for n in found if n.kind in kinds]
 
     def rest(self):
         """The numbers outside attention, in the order of their first use."""
-        parts = [part for layer in self.uses.layers for part in layer.parts.values()]
-        for key in self.uses.order:
+        parts = [part for layer in self.roles.layers for part in layer.parts.values()]
+        for key in self.roles.order:
             left = torch.ones(len(self._rows(key)), dtype=torch.bool)
             for part in parts:
                 left[part.get(key, [])] = False
@@ -96,7 +96,7 @@ class Reader:
         rows, there = self._rows(key), key not in self.subject.injected
         if key in self.subject.tensors:
             return Numbers(
-                "biases" if key in self.uses.added else "numbers", key, index, rows, there
+                "biases" if key in self.roles.added else "numbers", key, index, rows, there
             )
         name = self.names.get(key[1], "a tensor computed from parameters")
         return Numbers("weights" if key[0] else "numbers", name, index, rows)
@@ -105,12 +105,12 @@ class Reader:
         """The numbers of a bias, the rows of a matrix, or any other factor as a single row."""
         if key in self.subject.tensors:
             return self.subject.tensors[key].detach().flatten()
-        return self.uses.factors[key] if key[0] else self.uses.factors[key][None]
+        return self.roles.factors[key] if key[0] else self.roles.factors[key][None]
 
 
 def pairs(one: Reader, other: Reader) -> Iterator[Pair]:
     """Yield the `Pair`s of two `Reader`s, attention first.  Raises CannotCompare."""
-    layers = one.uses.layers, other.uses.layers
+    layers = one.roles.layers, other.roles.layers
     _demand_as_many("layers of attention", *layers)
     for i, (a, b) in enumerate(zip(*layers)):
         place = f"attention layer {i + 1}"

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..fold.equality import BOUND, LOSS, apart
-from ..fold.reading import OneMove
+from ..fold.one_move import OneMove
 from ..measure.inputs import placed
 from ..measure.subject import Subject
 from ..shift.factors import Factors
@@ -35,12 +35,12 @@ class Side:
         for tensor in filter(torch.is_floating_point, self.own.tensors.values()):
             # with copy_ because `exactly` undoes casts
             tensor.data = torch.empty(tensor.shape, dtype=stored).copy_(tensor).double()
-        self.uses = Factors(self.own.tensors, self.call)
-        with self.uses:
+        self.roles = Factors(self.own.tensors, self.call)
+        with self.roles:
             self.outputs = self.own.run(self.call)
-        self.numbers = Reader(self.own, self.uses)
+        self.numbers = Reader(self.own, self.roles)
         self.generic, chance = self.own.twin(), torch.Generator().manual_seed(0)
-        for name in self.uses.added:  # as a bias of zero or of 1e30 can hide a dependence
+        for name in self.roles.added:  # as a bias of zero or of 1e30 can hide a dependence
             bias = self.generic.tensors[name]
             bias.data = torch.randn(bias.shape, generator=chance, dtype=torch.float64) / 3
         self.before = self.generic.run(self.call)

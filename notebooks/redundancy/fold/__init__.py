@@ -1,14 +1,14 @@
 """`fold(model)`: move every bias that can move, and return an equal model without these biases.
 
-Start with ``folding``.  ``reading`` records the operations of a run and follows one move through it,
+Start with ``folding``.  ``one_move`` records the operations of a run and follows one move through it,
 ``choosing`` decides which biases move where, ``weights`` puts biases into weights, ``centring``
 turns LayerNorms into RMSNorms, ``equality`` compares two models, and ``removing`` deletes biases
-that are zero.  `redundancy.compare` uses ``reading`` and ``equality``, too.
+that are zero.  `redundancy.compare` uses ``one_move`` and ``equality``, too.
 """
 
 from .centring import as_rms_norm
 from .equality import NotEqual, difference
 from .folding import Folded, fold
-from .reading import CannotFold
+from .one_move import CannotFold
 
 __all__ = ["CannotFold", "Folded", "NotEqual", "as_rms_norm", "difference", "fold"]

@@ -18,7 +18,7 @@ from ..shift.moves import NOISE
 from .choosing import Outcome, move_biases
 from .equality import Bench
 from .folding import Folded, finished
-from .reading import CannotFold, Steps, followed
+from .one_move import CannotFold, Steps, followed
 
 
 class ShiftedRMSNorm(nn.RMSNorm):

@@ -19,10 +19,10 @@ from ..audit.report import SYMBOLS
 from ..measure.inputs import variations
 from ..measure.nullity import svd
 from ..shift.following import follow
-from ..shift.freedom import INSIDE, OUTSIDE, Family, Freedom, Unclear
+from ..shift.null_space import INSIDE, OUTSIDE, Family, NullSpace, Unclear
 from ..tables import listed
 from .equality import runs
-from .reading import CannotFold, Steps
+from .one_move import CannotFold, Steps
 
 #: The longest permitted move: a longer one would cost too many digits, so the bias stays.
 LONGEST = 1e4
@@ -102,18 +102,18 @@ class Choice:
     def __init__(self, bench):
         self.bench, self.subject, self.refused = bench, bench.after, {}
         subject, calls = bench.after, bench.calls
-        uses = [subject.uses(call) for call in calls]
-        names = dict.fromkeys(name for one in uses for name in one.added)
+        roles = [subject.roles(call) for call in calls]
+        names = dict.fromkeys(name for one in roles for name in one.added)
         self.run = follow(variants(subject, calls), {n: subject.tensors[n] for n in names})
         if self.run.unclear:
             raise Unclear(self.run.unclear)
-        parts = {n: part for one in reversed(uses) for n, part in one.parts.items()}
+        parts = {n: part for one in reversed(roles) for n, part in one.parts.items()}
         shifts = {name for call in calls for name in Steps(subject, call).shifts()}
         own = {name for name, _ in subject.model.named_parameters()}
         kinds = {n: "other" if n in own else "statistic" for n in names}
         kinds |= dict.fromkeys(shifts, "shifts") | dict.fromkeys(subject.injected, "made")
         self.pieces = [p for n in names for p in self._pieces(n, parts.get(n, {}), kinds[n])]
-        self.freedom = Freedom(_by_piece(Freedom.of(self.run.moves), self.pieces), {})
+        self.space = NullSpace(_by_piece(NullSpace.of(self.run.moves), self.pieces), {})
         first = {"statistic": 0, "made": 2}  # statistics compensate first, new biases last
         self.order = sorted(self.pieces, key=lambda p: first.get(p.kind, 1))
 
@@ -178,8 +178,8 @@ class Choice:
 
     def _move(self, piece, goal):
         """Make these numbers zero by the shortest move in which other pieces compensate."""
-        family, b = self.freedom.families[piece], self._of(piece)
-        others = self.freedom.absorbers(piece, goal, self.order)
+        family, b = self.space.families[piece], self._of(piece)
+        others = self.space.absorbers(piece, goal, self.order)
         moving = torch.zeros(len(family.basis), dtype=torch.bool)
         for places in (family.places[piece][goal], *(family.places[p] for p in others)):
             moving[places] = True
@@ -228,7 +228,7 @@ class Choice:
         if why := self._because(piece, rest, "unknown", "corner") or self.refused.get(piece):
             verdict = "refused"
         elif (dimensions := self._directions(piece)[1].shape[1]) > 1:
-            others = self.freedom.absorbers(piece, ..., self.order)
+            others = self.space.absorbers(piece, ..., self.order)
             names = listed(dict.fromkeys(p.name for p in others))
             why = (f"{dimensions} of {len(rest)} dimensions could go into {names}, "
                    "but that would make none of its numbers zero")  # fmt: skip
@@ -254,16 +254,16 @@ class Choice:
 
     def _directions(self, piece):
         """Bases of a piece's directions: those that are redundant alone, and all redundant ones."""
-        left, values, _ = svd(self.freedom.families[piece].rows(piece))
+        left, values, _ = svd(self.space.families[piece].rows(piece))
         _demand_clear(values)
         return left[:, 1 - values < 4 * OUTSIDE**2], left[:, values > OUTSIDE]
 
     def _hold(self, piece, directions):
         """Restrict the moves of a piece to those orthogonal to ``directions``."""
-        family = self.freedom.families[piece]
+        family = self.space.families[piece]
         basis = _meeting(family.basis, directions.T @ family.rows(piece))
         family = Family(basis, family.places)
-        self.freedom.families.update(dict.fromkeys(family.places, family))
+        self.space.families.update(dict.fromkeys(family.places, family))
 
 
 def _axes(mask):
@@ -290,11 +290,11 @@ def _demand_clear(values):
         raise Unclear("it moves another bias so little that this may be rounding")
 
 
-def _by_piece(freedom, pieces):
+def _by_piece(space, pieces):
     """{piece: its `Family`}; in these families, pieces stand in for parameter names."""
     made = {}
-    for family in {id(f): f for f in freedom.families.values()}.values():
-        mine = [p for p in pieces if freedom.families[p.name] is family]
+    for family in {id(f): f for f in space.families.values()}.values():
+        mine = [p for p in pieces if space.families[p.name] is family]
         places = {p: family.places[p.name][p.index] for p in mine}
         still = torch.ones(len(family.basis), dtype=torch.bool)
         for rows in places.values():

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ..measure.inputs import as_call, first_line, in_float64, placed, tensors
 from ..measure.subject import Subject, exactly, seeded, unwrapped
-from .reading import CannotFold, demand_used
+from .one_move import CannotFold, demand_used
 
 #: The relative error in float64 may be at most this times (1 + the length of the longest move).
 BOUND = 1e-12

@@ -23,7 +23,7 @@ from ..models.tiny import quiet
 from ..tables import grouped, starred
 from .choosing import GONE, KINDS, Outcome, move_biases
 from .equality import Bench
-from .reading import CannotFold
+from .one_move import CannotFold
 from .removing import demand_loads_again, without_zeros
 from .removing import remove as take_out
 from .weights import absorb_into_weights, price_of

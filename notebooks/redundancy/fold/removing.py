@@ -15,7 +15,7 @@ from ..measure.inputs import fresh
 from ..measure.subject import exactly
 from ..models.tiny import quiet
 from .equality import BOUND, Bench, apart
-from .reading import CannotFold
+from .one_move import CannotFold
 
 
 def without_zeros(made: nn.Module, bench: Bench) -> list[str]:

@@ -20,14 +20,14 @@ import torch
 
 from .choosing import GONE, LONGEST, Outcome, Stays, split
 from .equality import Bench
-from .reading import Steps, followed
+from .one_move import Steps, followed
 
 
 def absorb_into_weights(bench: Bench) -> None:
     """Move biases of linear maps that read a LayerNorm into their weights; record the outcomes."""
     parts, readings = {}, {}
     for call in bench.calls:
-        parts = bench.after.uses(call).parts | parts
+        parts = bench.after.roles(call).parts | parts
         readings = _readings(bench.after, call) | readings
     for bias, (weight, *read) in readings.items():
         pieces = split(bias, (bench.after.tensors[bias] != 0).flatten(), parts.get(bias, {}))

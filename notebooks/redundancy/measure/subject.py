@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..shift.uses import Uses
+from ..shift.roles import Roles
 from .inputs import fresh, tensors
 from .precision import (
     double_precision,
@@ -143,9 +143,9 @@ class Subject:
                 for name, value in kept.items():
                     self.tensors[name].copy_(value)
 
-    def uses(self, call: tuple) -> Uses:
-        """The `Uses` of one run: which tensors the model adds, and in which parts of attention."""
-        found = Uses(self.tensors, call)
+    def roles(self, call: tuple) -> Roles:
+        """The `Roles` of one run: which tensors the model adds, and in which parts of attention."""
+        found = Roles(self.tensors, call)
         with torch.no_grad(), found:
             self.run(call)
         return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .uses import BESIDE, SUMS, Uses, added_places, factors_of, numbered
+from .roles import BESIDE, SUMS, Roles, added_places, factors_of, numbered
 
 
-class Factors(Uses):
+class Factors(Roles):
     """A dispatch mode; after a run, ``order`` lists the added parameters and keys of ``factors``.
 
     A factor is made of parameters and multiplies numbers that depend on the inputs: a gain, an
@@ -63,5 +63,5 @@ class Factors(Uses):
 
 
 def _key(tensor, matrix):
-    """A key for a factor; the address in it is not reused while `Uses` holds the tensor."""
+    """A key for a factor; the address in it is not reused while `Roles` holds the tensor."""
     return matrix, tensor.data_ptr(), *tensor.shape, *tensor.stride()

@@ -16,11 +16,11 @@ import torch
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .living import Watching, dead, name_of, tensors_in
+from .liveness import Watching, dead, name_of, tensors_in
 from .moves import Block, Group, Moves, Shift
+from .roles import VIEWS
 from .rules import RULES, SHAPES_ONLY, factored
 from .solving import UnclearShift
-from .uses import VIEWS
 
 
 @dataclass(frozen=True)

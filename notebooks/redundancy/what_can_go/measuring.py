@@ -17,7 +17,7 @@ from ..measure.measurement import DifferentiableStatistics
 from ..measure.nullity import CUT, Jacobian, jacobian
 from ..measure.subject import exactly
 from ..shift.following import follow
-from ..shift.freedom import Freedom
+from ..shift.null_space import NullSpace
 from .answers import Answer
 from .piece import Piece, normal
 
@@ -144,8 +144,8 @@ class Followed(Measured):
                      if n in factors or (n in named and not self._is_factor(n))}  # fmt: skip
             calls = (functools.partial(self._called, *self.draw(i)) for i in count())
             with exactly(), torch.no_grad():
-                freedom = Freedom.of(follow(calls, moved).moves)
-            basis, shapes = freedom.dense(), {n: moved[n].shape for n in freedom.shapes}
+                space = NullSpace.of(follow(calls, moved).moves)
+            basis, shapes = space.dense(), {n: moved[n].shape for n in space.shapes}
             self.known[factors] = Jacobian(torch.eye(len(basis)) - basis @ basis.T, shapes)
         return self.known[factors]
 

@@ -132,14 +132,14 @@ def _parts(entries, places, groups):
         of_row[rows] = -1
 
 
-class Freedom:
+class NullSpace:
     """The redundant directions of some parameters; ``families`` is {name: its `Family`}."""
 
     def __init__(self, families: dict[Any, Family], shapes: dict[str, int]):
         self.families, self.shapes = families, shapes
 
     @classmethod
-    def of(cls, moves: Moves) -> Freedom:
+    def of(cls, moves: Moves) -> NullSpace:
         """The redundant directions that ``moves`` still contains."""
         matrices, made = moves.basis(), {}
         shapes = {n: moves.parameters[n].size for n in matrices}
@@ -149,8 +149,8 @@ class Freedom:
         return cls(made, shapes)
 
     @classmethod
-    def whole(cls, basis: torch.Tensor, shapes: dict[str, int]) -> Freedom:
-        """A freedom with one basis for the concatenated parameters; ``shapes`` is {name: size}."""
+    def whole(cls, basis: torch.Tensor, shapes: dict[str, int]) -> NullSpace:
+        """A space with one basis for the concatenated parameters; ``shapes`` is {name: size}."""
         return cls(dict.fromkeys(shapes, Family(basis, _placed(shapes))), shapes)
 
     def _each(self):
@@ -165,13 +165,13 @@ class Freedom:
             made.append(torch.cat(rows))
         return torch.cat(made, 1)
 
-    def fixing(self, names: Collection[str], of: str | None = None) -> Freedom:
+    def fixing(self, names: Collection[str], of: str | None = None) -> NullSpace:
         """The directions that keep these parameters fixed, in all families or that of ``of``."""
         made = {}
         for family in self._each() if of is None else [self.families[of]]:
             fixed = Family(None, family.places, [_fixing(p, names) for p in family.parts])
             made.update(dict.fromkeys(family.places, fixed))
-        return Freedom(made, self.shapes)
+        return NullSpace(made, self.shapes)
 
     def __len__(self):
         return sum(map(len, self._each()))

@@ -1,6 +1,6 @@
 """Find the added parameters of a module, and the parts of attention they are in, from one run.
 
-`Uses` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers
+`Roles` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers
 that depend on the inputs, as with the bias of a matrix product, a convolution or a norm, or if it
 is a token that is concatenated with others.  Gains and matrices are factors; they are not moved.
 
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from .living import Watching, name_of, tensors_in
+from .liveness import Watching, name_of, tensors_in
 
 #: {operation: the position of the bias among the arguments}.
 ADDED = {
@@ -55,7 +55,7 @@ class Layer:
     parts: dict
 
 
-class Uses(Watching):
+class Roles(Watching):
     """A dispatch mode; after a run, ``added`` names the added parameters in order of first use.
 
     ``parts`` is {parameter: {"query" | "key" | "value" | "output": a mask of its numbers}};

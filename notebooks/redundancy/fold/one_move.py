@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..shift.following import Event, Following
-from ..shift.living import name_of
+from ..shift.liveness import name_of
 from ..shift.moves import NOISE, Block, Shift
-from ..shift.uses import ADDED, VIEWS
+from ..shift.roles import ADDED, VIEWS
 
 Step = namedtuple("Step", "name args")
 

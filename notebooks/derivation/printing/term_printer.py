@@ -11,7 +11,7 @@ from math import prod
 
 from .. import kernel as k
 from ..kernel import Term
-from .styles import ATOM, POWER, PRODUCT, SIGNED, SUM, Style, Text, beside
+from .latex_and_text import ATOM, POWER, PRODUCT, SIGNED, SUM, Style, Text, beside
 
 POOLS = {"POS": "klpqrstuvw", "NUM": "stuvw", "DRAW": "RSQUVW", "FUN": "FGHK", "SIZE": "nmpq"}
 #: {operator: the place of such factors in a printed product}; other factors have place 5.
