@@ -1,8 +1,8 @@
 """A small checker for derivations about matrices of symbolic shape.
 
-It has five floors, each of which imports only the floors before it: ``kernel``, the only one that
-is trusted; ``printing``, how signs look; ``language``, what a reader writes; ``refuting``, numbers
-that contradict a line; ``proving``, derivations.  ``checks``, the numeric side, needs torch.
+It has five layers, each of which imports only earlier layers: ``kernel``, the only one that is
+trusted; ``printing``, which prints symbols; ``language``, in which a user writes; ``refuting``, which
+looks for counterexamples; ``proving``, derivations.  ``checks``, for numeric checks, needs torch.
 ``versions`` runs first and checks the installed version of SymPy.
 """
 

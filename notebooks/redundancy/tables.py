@@ -1,4 +1,4 @@
-"""Lists in words, and tables whose links work in Jupyter, Colab, GitHub and the built book."""
+"""Helpers for reports: lists in prose, and tables whose links work in Jupyter, Colab and the book."""
 
 from __future__ import annotations
 

@@ -268,9 +268,9 @@ def test_the_statistics_of_a_batch_norm_are_numbers_too():
 
 
 @pytest.mark.parametrize(("given", "words"), [
-    ({"num_hidden_layers": 1}, "has 2 layers of attention and the second model 1"),
-    ({"num_attention_heads": 2}, "a head of attention layer 1 has the width 8 .* and 16"),
-    ({"intermediate_size": 48}, "intermediate.dense.bias has the width 64 .* and 48"),
+    ({"num_hidden_layers": 1}, "has 2 attention layers and the second model 1"),
+    ({"num_attention_heads": 2}, "a head of attention layer 1 has the shape 8 .* and 16"),
+    ({"intermediate_size": 48}, "intermediate.dense.bias has the shape 64 .* and 48"),
 ])  # fmt: skip
 def test_models_of_other_sizes_are_refused(given, words):
     with pytest.raises(CannotCompare, match=words):

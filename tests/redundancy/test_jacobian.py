@@ -72,7 +72,7 @@ def test_a_jacobian_that_cannot_be_measured_is_refused():
         jacobian(nn.Linear(2, 2), drawn(3, 2))
     with pytest.raises(ValueError, match="no outputs"):
         jacobian(product, drawn(0, 5), FACTORS)
-    with pytest.raises(KeyError, match="'C'; there are: A, B"):
+    with pytest.raises(KeyError, match="'C'; the parameters are A, B"):
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
 
 

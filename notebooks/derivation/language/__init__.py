@@ -1,7 +1,8 @@
-"""What a reader writes: letters, matrices, words, and what replaces what.
+"""The language of derivations: variables, matrices, named functions, and substitution.
 
 Read ``letters``, ``index_forms``, ``operations`` and ``matrices`` first; then ``symbols``,
-``substitution``, ``templates``, ``definitions`` and ``vocabulary``.  Nothing here is trusted.
+``substitution``, ``templates``, ``definitions`` and ``vocabulary``.  The other modules serve
+printing and check names.  Nothing here is trusted.
 """
 
 from .definitions import Word, define, recursion

@@ -1,4 +1,4 @@
-"""How single signs look, in LaTeX and in plain text.
+"""How symbols and terms are printed, in LaTeX and in plain text.
 
 ``latex_and_text`` holds the two styles; ``term_printer`` prints the terms of the kernel with them.
 """

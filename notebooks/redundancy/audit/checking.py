@@ -175,7 +175,9 @@ class Check:
             return False
         rounding = unseen(move) * self.measurement.sensitivity
         if rounding > SEEN:
-            raise Unclear("outputs magnify rounding errors too much to judge a finite move")
+            raise Unclear(
+                "the model amplifies rounding errors too much for a finite move to be judged"
+            )
         return self.measurement.shows(move, rounding, more)
 
     def _seen(self, name, move):

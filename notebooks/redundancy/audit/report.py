@@ -167,7 +167,9 @@ class Audit:
             if named and name in row.name:
                 return row
         known = ", ".join(dict.fromkeys(row.bias for row in self.rows))
-        raise KeyError(f"no row is called {bias!r}; there are: {known}")
+        raise KeyError(
+            f"no row for {bias!r} in a parameter named like {name!r}; there are rows for {known}"
+        )
 
     def __repr__(self):
         """The report as a table; layers with the same answers share a line."""

@@ -5,8 +5,9 @@ parameters and of how they are stored (`pairing`).  If biases differ, their diff
 first model's biases to the second's.  This move is followed through every operation (`shift`),
 alone and together with the other differences, which may cancel it.  This distinguishes a key bias
 that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A move that
-no operation depends on is then made, and the outputs measured; at the end, those of both models are
-compared.  A redundant bias may still be so large that it costs digits (chapter 15).
+no operation depends on is then made, and the change of the outputs is measured.  Finally, the outputs
+of the two models are compared.  A redundant bias may still be so large that it costs precision
+(chapter 15).
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _apart(found, expected):
     """`apart` of the outputs that have the same shape in both models.  Raises CannotCompare."""
     both = [(a, b) for a, b in zip(found, expected) if a.shape == b.shape]
     if not both:
-        raise CannotCompare("the two models return tensors of different shapes")
+        raise CannotCompare("no output has the same shape in both models")
     return apart(*zip(*both))
 
 
@@ -254,7 +255,7 @@ class _Judge:
             seen = "the numbers agree, but the models use them differently (an activation, an "
             seen += "epsilon, a mask)"
         elif size > max(HARMLESS, LOSS * self.rounding):
-            seen = "a redundant bias is so large that it costs digits"
+            seen = "a redundant bias is so large that it costs precision"
         else:
             return
         yield Difference("the outputs", "they differ", size, seen, True)

@@ -111,7 +111,7 @@ class Reader:
 def pairs(one: Reader, other: Reader) -> Iterator[Pair]:
     """Yield the `Pair`s of two `Reader`s, attention first.  Raises CannotCompare."""
     layers = one.roles.layers, other.roles.layers
-    _demand_as_many("layers of attention", *layers)
+    _demand_as_many("attention layers", *layers)
     for i, (a, b) in enumerate(zip(*layers)):
         place = f"attention layer {i + 1}"
         _demand_alike(f"a head of {place}", (a.width,), (b.width,))
@@ -124,7 +124,7 @@ def pairs(one: Reader, other: Reader) -> Iterator[Pair]:
     rests = [*one.rest()], [*other.rest()]
     for kind in KINDS:
         some = [[n for n in rest if n.kind == kind] for rest in rests]
-        _demand_as_many(f"{kind} outside attention", *some)
+        _demand_as_many(f"{kind.removesuffix('s')} tensors outside attention", *some)
         for both in zip(*some):
             place = " / ".join(dict.fromkeys(n.name for n in both))
             _demand_alike(place, *(n.values.shape for n in both))
@@ -140,5 +140,5 @@ def _demand_as_many(what, one, other):
 def _demand_alike(what, *shapes):
     if shapes[0] != shapes[1]:
         sizes = [" x ".join(map(str, shape)) for shape in shapes]
-        widths = f"has the width {sizes[0]} in {FIRST} and {sizes[1]} in {SECOND}"
+        widths = f"has the shape {sizes[0]} in {FIRST} and {sizes[1]} in {SECOND}"
         raise CannotCompare(f"{what} {widths}: compare models of the same sizes")

@@ -24,7 +24,7 @@ from ..tables import listed
 from .equality import runs
 from .one_move import CannotFold, Steps
 
-#: The longest permitted move: a longer one would cost too many digits, so the bias stays.
+#: The longest permitted move: a longer one would cost too much precision, so the bias stays.
 LONGEST = 1e4
 #: The largest share of a bias that may remain after a move, and the largest number that counts
 #: as zero.
@@ -199,7 +199,7 @@ class Choice:
 
     def _demand_short(self, move):
         if not move.norm() <= LONGEST:
-            raise Stays(f"a move of length {move.norm():.0e} would cost too many digits")
+            raise Stays(f"a move of length {move.norm():.0e} would cost too much precision")
         self.bench.longest = max(self.bench.longest, move.norm().item())
 
     # --- changing numbers, and reporting the changes
@@ -287,7 +287,9 @@ def _meeting(basis, conditions):
 
 def _demand_clear(values):
     if ((values > OUTSIDE) & (values < INSIDE)).any():
-        raise Unclear("it moves another bias so little that this may be rounding")
+        raise Unclear(
+            "a redundant direction moves another bias so little that this may be a rounding error"
+        )
 
 
 def _by_piece(space, pieces):

@@ -1,6 +1,6 @@
 """Compare the outputs of two models, in float64 and in their own dtype.
 
-A comparison in float64 must find
+A comparison in float64 passes if
 
     relative error <= 1e-12 (1 + |t|),    where t is the longest move that was made,
 
@@ -85,7 +85,7 @@ class Bench:
         if not worst <= bound:
             raise NotEqual(
                 f"the outputs of {type(self.model).__name__} changed: relative error {worst:.1e} "
-                f"in float64, where rounding explains {bound:.1e}. No model is returned"
+                f"in float64; rounding explains at most {bound:.1e}. No model is returned"
             )
         return worst, bound
 
@@ -124,8 +124,8 @@ class Bench:
         before, after = (apart(self._outputs(m), expected) for m in (self.model, made))
         if not after <= max(LOSS * before, HARMLESS):
             raise NotEqual(
-                f"equal in float64, but in {str(self.like.dtype).removeprefix('torch.')} the new "
-                f"model has an error of {after:.1e} and the one given {before:.1e}: fold in "
+                f"the models are equal in float64, but in {str(self.like.dtype).removeprefix('torch.')} the "
+                f"new model's error is {after:.1e} and the given model's {before:.1e}: fold in "
                 "float32 or float64, or move fewer biases"
             )
         return before, after

@@ -1,4 +1,4 @@
-"""Move every bias of a model that can move, and return an equal model without these biases.
+"""Return a model that is equal to a given one and in which every bias that can move is zero.
 
     folded = fold(model, inputs)      # any module; or fold("a/checkpoint")
     print(folded)                     # what went where, what stayed, and why
@@ -121,7 +121,7 @@ def fold(
     """
     move = (move,) if isinstance(move, str) else move
     if not {*move} <= {*KINDS}:
-        raise CannotFold(f"move must be some of {', '.join(KINDS)}, not {move!r}")
+        raise CannotFold(f"`move` may contain only {', '.join(KINDS)}, not {move!r}")
     try:
         model = model if isinstance(model, nn.Module) else load(model)
     except NoCheckpoint as reason:

@@ -1,4 +1,4 @@
-"""Run a model to learn its operations, and follow one move of its parameters through a run."""
+"""Run a model and record its operations, and follow one move of its parameters through a run."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def demand_used(subject, calls, seeds) -> None:
     for name, tensor in subject.tensors.items():
         table = isinstance(modules[name.rpartition(".")[0]], nn.Embedding)
         if name not in used and not table and tensor.squeeze().dim() > 1:
-            raise CannotFold(f"{name} is not used at these inputs: give inputs that use it")
+            raise CannotFold(f"{name} is not used on these inputs: give inputs that use it")
 
 
 def _tensors(values):

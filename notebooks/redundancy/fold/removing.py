@@ -1,6 +1,7 @@
 """Delete biases that a fold made zero, if the model can do without them, and save the model.
 
-Such a bias becomes ``None`` if the model then runs, in both modes, with the same outputs.  A bias
+Such a bias becomes ``None`` if the model then runs, in training and in evaluation mode, with the
+same outputs.  A bias
 that is part of a larger one, or that its module needs, stays at zero.
 """
 
@@ -55,7 +56,9 @@ def demand_loads_again(model) -> None:
     """Raise CannotFold unless a checkpoint of the model loads as the same model."""
     kind = type(model).__name__
     if not hasattr(model, "save_pretrained"):
-        raise CannotFold(f"{kind} is not a model of transformers: save its state_dict instead")
+        raise CannotFold(
+            f"{kind} is not a model of the library transformers: save its state_dict instead"
+        )
     with tempfile.TemporaryDirectory() as folder, quiet():
         model.save_pretrained(folder)
         again = type(model).from_pretrained(folder)

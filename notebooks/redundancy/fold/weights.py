@@ -58,7 +58,7 @@ def _absorb(bench, bias, weight, matrix, read):
     """Move a bias into the weight of its map, or raise Stays; return numbers for `price_of`."""
     gain, shift = read.args[2:4] if read and read.name == "native_layer_norm" else (None, None)
     if shift is None or shift.dim() > 1 or (gain is not None and not gain.all()):
-        raise Stays(f"{weight} does not read a LayerNorm with a shift and without a gain of zero")
+        raise Stays(f"the input of {weight} is no LayerNorm with a shift and nonzero gains")
     b, W = (bench.after.tensors[n].detach() for n in (bias, weight))
     inverse = torch.ones_like(shift) if gain is None else gain.reciprocal()
     terms = shift * inverse
@@ -69,7 +69,7 @@ def _absorb(bench, bias, weight, matrix, read):
     change = change.T if matrix.shape == W.shape and torch.equal(matrix, W) else change
     both = {weight: change, bias: -b}
     if change.shape != W.shape or followed(bench.after, bench.calls, both).failed:
-        raise Stays(f"something else depends on {weight}, or on what it reads")
+        raise Stays(f"another operation depends on {weight} or on its input")
     bench.after.tensors[weight].data, bench.after.tensors[bias].data = W + change, b - b
     factor = size / abs(kappa)
     bench.longest = max(bench.longest, factor * b.norm().item())

@@ -105,7 +105,7 @@ class Jacobian:
         for name, _ in named:
             if name not in self.places:
                 known = ", ".join(self.places)
-                raise KeyError(f"no parameter is called {name!r}; there are: {known}")
+                raise KeyError(f"no parameter is called {name!r}; the parameters are {known}")
         return torch.cat([self.places[name][index].flatten() for name, index in named])
 
     def nullity(self, *chosen: Any) -> Nullity:
@@ -207,7 +207,7 @@ def demand_gap(values: torch.Tensor):
     if len(near):
         raise UnclearRank(
             f"a singular value, {near[0].item():.1e} times the largest, is too near the cut "
-            f"of {CUT:.0e}: choose other parameters, or smaller ones"
+            f"of {CUT:.0e}: choose other values of the parameters, or a smaller model"
         )
 
 

@@ -34,7 +34,7 @@ def demand_values(model: nn.Module) -> None:
     """Raise CannotRead unless every parameter is a plain floating-point tensor with values."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"expected a model (torch.nn.Module), not {type(model).__name__}")
-    again = "load it in float32 or bfloat16, then ask again"
+    again = "load it in float32 or bfloat16, and try again"
     if getattr(model, "is_quantized", False) or getattr(model, "hf_quantizer", None):
         raise CannotRead(f"the model is quantised: {again}")
     for name, parameter in model.named_parameters():

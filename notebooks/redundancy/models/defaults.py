@@ -1,10 +1,10 @@
-"""Forty-nine architectures of `transformers`, each with the default configuration of its class.
+"""Forty-nine architectures of `transformers`, with the default configuration of its class or, for six, a variant of it.
 
     audit(default("gptj"), inject=True)     # the audit in chapter 13, on a small model
     line("gptj")                            # its row on the decision page, as an audit predicts it
 
-The default sizes determine which part of a head is rotated and whether all heads together have
-more values than the stream has features.  `shrink` preserves both, so the answers for the small
+The default sizes determine which part of a head is rotated and whether all heads together are
+wider than the residual stream.  `shrink` preserves both, so the answers for the small
 model hold at full size.
 """
 

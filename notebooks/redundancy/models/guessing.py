@@ -1,4 +1,4 @@
-"""Draw random inputs by the names of a model's arguments until the model accepts them.
+"""Draw random inputs, guided by the names of a model's arguments, until the model accepts them.
 
     inputs = some_inputs(model)            # the usual ones: words, an image, or sound
     inputs = suitable_inputs(model)        # inputs on which the model runs, or NoInputs is raised
@@ -176,7 +176,7 @@ def suitable_inputs(model, batch: int = 2, tokens: int = 7, seed: int = 0) -> di
             missed = [n for n in takes if re.search(rf"\b{n}\b", said, re.IGNORECASE)]
             waiting[:0] = [[*names, more] for more in missed if more not in names][:2]
     raise NoInputs(
-        f"no inputs can be made up for {type(model).__name__}"
+        f"no suitable inputs were found for {type(model).__name__}"
         + (f" ({reason})" if reason else "")
         + f": give inputs, a dict of some of {', '.join(takes[:6])}"
     )

@@ -4,13 +4,13 @@
     small.model, small.changes        # random weights; (field, before, after) of every change
 
 Which biases are redundant depends on the operations that receive them and on a few ratios: how many
-queries share a key, how much of a head is rotated, and whether all heads together have more values
-than the stream has features.  None of this needs 4096 dimensions, so `sizes` makes every size small
+queries share a key, how much of a head is rotated, and whether all heads together are wider
+than the residual stream.  None of this needs 4096 dimensions, so `sizes` makes every size small
 and keeps these ratios.  Of the layers, only the first few are kept, just enough to include every
 kind of layer.
 
-The result is verified.  The full model is built without numbers (on PyTorch's meta device), and its
-`signature` describes the classes of its modules, their switches, its parameters, which of these are
+The result is verified.  The full model is built without values (on PyTorch's meta device), and its
+`signature` describes the classes of its modules, their flags, its parameters, which of these are
 shared, and how the heads are grouped.  A smaller model is accepted only if it has the same
 signature, and preferred if it runs.
 """
@@ -118,7 +118,9 @@ def _smallest(config, kind, full, seed):
                 bare = built(small, kind, "meta")
                 _demand_same(signature(bare), wanted)
                 if sum(p.numel() for p in bare.parameters()) > STILL_SMALL:
-                    raise CannotShrink("some of its sizes are unknown, so it stays too large")
+                    raise CannotShrink(
+                        "some fields with sizes are not recognised, so the model stays too large"
+                    )
                 unlike = tuple(sorted({name for name, *_ in null_spaces(bare) ^ maps}))
                 model = _made(small, kind, seed)
                 rank = _runs(model), not unlike
@@ -153,7 +155,7 @@ def _demand_same(found, wanted):
     """Raise CannotShrink, with a reason, if a model loses or gains structure."""
     for what, difference in (("lose", wanted - found), ("gain", found - wanted)):
         for one in sorted(map(str, difference)):
-            raise CannotShrink(f"it would {what} {one}")
+            raise CannotShrink(f"the small model would {what} {one}")
 
 
 # --- models and what shrinking must preserve ----------------------------------------------------

@@ -2,7 +2,7 @@
 
 `Following` is a mode of PyTorch's dispatcher: it runs each ATen operation on its actual tensors
 and asks the operation's rule (`rules`) how the results respond.  It never reads a module's name.
-If an operation has no rule, every parameter whose shift arrives there becomes unknown.
+If an operation has no rule, the answer for every parameter whose shift arrives there is “unknown”.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What dispatch modes share, and the operations of a run on which no output depends.
+"""Find the operations of a run on which no output depends; also what all dispatch modes share.
 
 A model may compute numbers that it does not return: a loss for training, or the logits of
 every token although only the last is used.  `dead` traces memory back from the outputs of a run.

@@ -1,9 +1,10 @@
-"""Which moves of the added parameters are still free, and how a tensor responds to moves.
+"""The moves of the added parameters that meet all conditions so far, and a tensor's response to them.
 
 All added parameters are moved together, by t.  The coordinates of t are kept in groups, at first
 one for each parameter.  A condition on t (a linear equation) is solved for the groups that it
 involves; new groups replace these, with the coordinates of the solutions.  All other groups stay
-separate, which keeps matrices sparse.  The groups that are left span the redundant directions.
+separate, which keeps matrices sparse.  After the last
+condition, the groups span the redundant directions.
 
 The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape),
 so that x becomes x + sum G t.  A block is constant along the axes whose stride is 0.  Strides thus

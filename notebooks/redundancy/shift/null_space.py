@@ -1,11 +1,11 @@
 """What a space of redundant directions says about each parameter, found by linear algebra.
 
-The orthonormal columns of a matrix N span the space; each row of N belongs to one number.
-The numbers P of a parameter
+The orthonormal columns of a matrix N span the space; each row of N belongs to one entry of
+a parameter.  A set P of entries
 
-- are redundant *alone* in s directions, s being the dimension of the subspace that is 0 outside P,
-- are redundant *together* with other numbers in r directions, r being the rank of N's rows P, and
-- are *absorbed* by other numbers Q if directions that are 0 outside P and Q have rank r on P.
+- is redundant *alone* in s directions, s being the dimension of the subspace that is 0 outside P,
+- is redundant *together* with other entries in r directions, r being the rank of N's rows P, and
+- is *absorbed* by other entries Q if directions that are 0 outside P and Q have rank r on P.
 """
 
 from __future__ import annotations
@@ -274,7 +274,9 @@ def _inside(part, *chosen):
         return near
     _, values, right = svd(part.basis[~there] @ near, full=True)
     if ((values > NOTHING) & (values < SOMETHING)).any():
-        raise Unclear("a direction moves another parameter so little that this may be rounding")
+        raise Unclear(
+            "a redundant direction moves another parameter so little that this may be a rounding error"
+        )
     return near @ right[int((values > NOTHING).sum()) :].T
 
 
@@ -298,5 +300,7 @@ def _rank(rows):
     gram = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     squares = torch.linalg.eigvalsh(gram) if len(gram) else gram.new_zeros(0)
     if ((squares > 4 * OUTSIDE**2) & (squares < INSIDE**2)).any():
-        raise Unclear("a direction moves a parameter so little that this may be rounding")
+        raise Unclear(
+            "a redundant direction moves a parameter so little that this may be a rounding error"
+        )
     return int((squares > 4 * OUTSIDE**2).sum())

@@ -4,7 +4,8 @@
 that depend on the inputs, as with the bias of a matrix product, a convolution or a norm, or if it
 is a token that is concatenated with others.  Gains and matrices are factors; they are not moved.
 
-The parts of attention are used only to word a report; no answer depends on them.  Softmax
+Whether a number is redundant does not depend on the parts of attention; they decide how biases are
+split into rows, ordered and paired.  Softmax
 receives scores, products of two factors.  The factor whose tokens lie along the axis of softmax
 contains the keys and depends on the inputs; the other factor contains the queries, which may be
 learned tokens.  The weights multiply the values.

@@ -1,7 +1,7 @@
 """Solve a condition on the moves, t @ rows = 0, component by component.
 
 Many conditions split: an activation depends on each channel separately, a softmax on each head.
-Unknowns and equations that nonzero factors connect form a component.  Components of the same kind
+Unknowns and equations that are connected by nonzero coefficients form a component.  Components of the same kind
 are solved together, so that a condition on thousands of channels stays cheap.
 """
 

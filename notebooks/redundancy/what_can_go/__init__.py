@@ -1,12 +1,12 @@
 """The table of which biases can go, with every answer tested on small modules.
 
 A row names a piece of architecture, says how much of each bias can go, and lists what changes
-these answers.  The decision page, the table of chapter 8b and the appendix of counts come from this
-table; a test builds each row's modules at two sizes and checks all answers.
+these answers.  The decision page and the tables of the index and of chapter 8b come
+from this table; a test builds each row's modules at two sizes and checks all answers.
 
 Read ``answers`` first (what a row says), then ``piece``, ``attention``, ``blocks`` and ``norms``
 (what a row builds), ``rows_attention``, ``rows_weights``, ``rows_norms`` and ``rows_blocks`` (the
-rows), and last ``measuring`` (how a row is tested).
+rows), and last ``measuring`` (how a row is tested).  ``theorems`` links the numbers of theorems.
 """
 
 from .rows_attention import ATTENTION

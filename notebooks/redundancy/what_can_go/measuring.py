@@ -1,6 +1,6 @@
 """Build the pieces of a row, count redundant directions, and make the changes that the row states.
 
-The count takes only the names of tensors from the row's answers.  It uses the Jacobian of the
+The count uses only the names of tensors in the row, not the numbers that the row claims.  It uses the Jacobian of the
 piece with respect to these tensors in float64, at one generic point for each piece, size and mode.
 """
 

@@ -1,4 +1,4 @@
-"""What a piece of architecture is: a small module whose tensors have the names of the book.
+"""What a piece of architecture is: a small module whose tensors have the book's names.
 
     module = generic(Attention(SIZES[0]))    # float64, every parameter drawn at random
     module.symbols()["b_K"]                  # the tensor that the book calls b_K

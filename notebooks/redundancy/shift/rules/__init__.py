@@ -1,10 +1,10 @@
-"""How each ATen operation passes on a shift, cancels a part, or depends on the shift.
+"""How each ATen operation passes a shift on, cancels part of it, or depends on it.
 
 A rule receives the run and the call, records what is cancelled (`note`), and returns the shift of
 each result.  Where the response is nonlinear, the rule poses a condition (`see`).  A rule may name
 a theorem.  An operation without a rule makes the answer unknown.
 
-Read the modules in this order: ``common`` (the list of rules, and what they share), ``seeing``,
+Read the modules in this order: ``common`` (the registry, and what rules share), ``seeing``,
 ``passing``, ``products``, ``norms``, ``scaled``.
 """
 

@@ -1,4 +1,4 @@
-"""What the rules share: their list, and how to broadcast, scale and average a shift."""
+"""The registry of the rules, and how to broadcast, scale and average a shift."""
 
 from __future__ import annotations
 
