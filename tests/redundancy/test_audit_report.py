@@ -104,7 +104,9 @@ def test_the_report_shows_every_answer_and_theorem():
     assert all(f"[{t}]({LINKS[t]})" in shown for row in report.rows for t in row.theorems)
     assert all(row.answer in shown for row in report.rows)
     assert report.row("b_K") == report.row("key", "h.0.") and report.row("b_K").theorems == ("3.1",)
-    with pytest.raises(KeyError, match="'b_X'; there are rows for ln_1.bias, b_Q, b_K"):
+    with pytest.raises(
+        KeyError, match="there is no row for 'b_X'; there are rows for ln_1.bias, b_Q, b_K"
+    ):
         report.row("b_X")
 
 

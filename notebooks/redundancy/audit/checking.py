@@ -22,7 +22,7 @@ from ..measure.nullity import UnclearRank, svd
 from ..measure.subject import exactly
 from ..shift.following import follow
 from ..shift.null_space import NullSpace, Unclear
-from ..shift.rules.seeing import CORNERS
+from ..shift.rules.dependent import CORNERS
 from ..tables import listed, progress
 from .report import AGREE, DISAGREE, ELSEWHERE, UNCLEAR, UNKNOWN, UNREACHED, Audit, Row
 

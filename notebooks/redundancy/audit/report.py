@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from ..shift.following import Event
-from ..shift.rules.seeing import CORNERS
+from ..shift.rules.dependent import CORNERS
 from ..tables import Table, grouped, listed, starred
 from ..what_can_go.theorems import LINKS
 
@@ -167,9 +167,8 @@ class Audit:
             if named and name in row.name:
                 return row
         known = ", ".join(dict.fromkeys(row.bias for row in self.rows))
-        raise KeyError(
-            f"no row for {bias!r} in a parameter named like {name!r}; there are rows for {known}"
-        )
+        where = f" in a parameter named like {name!r}" if name else ""
+        raise KeyError(f"there is no row for {bias!r}{where}; there are rows for {known}")
 
     def __repr__(self):
         """The report as a table; layers with the same answers share a line."""

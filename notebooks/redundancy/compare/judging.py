@@ -29,8 +29,8 @@ from ..measure.subject import exactly, unwrapped
 from ..models.checkpoints import is_name, load
 from ..models.guessing import problem_of
 from ..tables import grouped, listed, starred
+from .compared_model import ComparedModel, like
 from .pairing import FIRST, PARTS, SECOND, CannotCompare, pairs
-from .sides import Side, like
 
 #: The rounding error of a sum of 4096 terms, in units in the last place: the terms' errors add up
 #: like a random walk, so that the total grows with the square root of the number of terms.
@@ -96,7 +96,7 @@ def compare(one: nn.Module | str, other: nn.Module | str, inputs: Any = None) ->
         given = [_returned(*both) for both in zip(models, calls)]
         with exactly():
             stored = max((like(m).dtype for m in models), key=lambda t: torch.finfo(t).eps)
-            sides = [Side(model, call, stored) for model, call in zip(models, calls)]
+            sides = [ComparedModel(model, call, stored) for model, call in zip(models, calls)]
             judge = _Judge(sides, given, stored)
             return Comparison(tuple(judge.differences()), judge.apart, judge.rounding)
 
@@ -135,7 +135,7 @@ def _moves(group, side, weight):
 
 
 class _Judge:
-    """Finds the differences between two `Side`s, and judges which of them the outputs depend on."""
+    """Finds the differences between two `ComparedModel`s, and judges which of them the outputs depend on."""
 
     def __init__(self, sides, given, stored):
         self.sides, self.unseen, self.because, self.moved = sides, {}, {}, 0.0

@@ -54,7 +54,7 @@ class Bench:
             self.like: Any = next(self.model.parameters(), torch.zeros(()))
         except (ValueError, TypeError) as reason:  # the model is quantised, or no inputs were found
             raise CannotFold(str(reason)) from None
-        even_chances(self.before.model.cpu())
+        half_dropout(self.before.model.cpu())
         self.before.renew()
         self.rows, self.longest = [], 0.0
         self.seeds = range(DRAWS if self.before.training else 1)
@@ -133,7 +133,7 @@ class Bench:
     @torch.no_grad()
     def _outputs(self, model):
         """The outputs of a model; in training, of a copy, because runs change BatchNorm's means."""
-        model = even_chances(copy.deepcopy(model)) if model.training else model
+        model = half_dropout(copy.deepcopy(model)) if model.training else model
         args, kwargs = placed(self.calls[0], self.like.device, self.like.dtype)
         with torch.random.fork_rng(), seeded(self.before.seed):
             return tensors(model(*args, **kwargs))
@@ -154,7 +154,7 @@ def numbers_of(model: nn.Module) -> dict[str, torch.Tensor]:
     return parameters | dict(model.named_buffers(remove_duplicate=False))
 
 
-def even_chances(model):
+def half_dropout(model):
     """Set every dropout rate of a model in training mode to one half, and return the model."""
     for holder in (*model.modules(), getattr(model, "config", model)) if model.training else ():
         for name, rate in getattr(holder, "__dict__", {}).items():

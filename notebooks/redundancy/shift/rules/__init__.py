@@ -4,13 +4,13 @@ A rule receives the run and the call, records what is cancelled (`note`), and re
 each result.  Where the response is nonlinear, the rule poses a condition (`see`).  A rule may name
 a theorem.  An operation without a rule makes the answer unknown.
 
-Read the modules in this order: ``common`` (the registry, and what rules share), ``seeing``,
-``passing``, ``products``, ``norms``, ``scaled``.
+Read the modules in this order: ``common`` (the registry, and what rules share), ``dependent``,
+``passing``, ``products``, ``norms``, ``exponentials``.
 """
 
-from ..rules import norms, passing, products, seeing  # noqa: F401, each registers its rules
+from ..rules import dependent, norms, passing, products  # noqa: F401, each registers its rules
 from .common import RULES
-from .scaled import factored
+from .exponentials import factored
 
 #: Operations that read only the shape, dtype or device of a tensor.
 SHAPES_ONLY = set(

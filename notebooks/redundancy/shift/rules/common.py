@@ -68,7 +68,7 @@ def same(t, axis):
     return bool((t - t.narrow(axis, 0, 1)).abs().max() <= NOISE * t.abs().max())
 
 
-def alike(run, call, axes, words, theorem=None, visible=None, shift=None):
+def require_constant(run, call, axes, words, theorem=None, visible=None, shift=None):
     """Require that the first argument's shift is constant along some axes, where it is ``visible``.
 
     Returns that constant, the mean along the axes.  ``shift``, if given, replaces the argument's.
@@ -102,9 +102,9 @@ def cancelled(run, call, axes, name, theorem, only="the mean", **how):
     """Record that a norm cancels what is constant along some axes; return that constant.
 
     ``name`` and ``only`` say in words which norm this is and what it cancels; ``how`` is passed to
-    `alike`.
+    `require_constant`.
     """
-    rest = alike(run, call, axes, f"{name} cancels only {only}", theorem, **how)
+    rest = require_constant(run, call, axes, f"{name} cancels only {only}", theorem, **how)
     run.note("erased", rest, call, f"{name} cancels it", theorem)
     return rest
 

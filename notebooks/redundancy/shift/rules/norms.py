@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from ..moves import Shift
-from .common import SOFTMAX, SWALLOWED, alike, cancelled, fitted, rule, times
+from .common import SOFTMAX, SWALLOWED, cancelled, fitted, require_constant, rule, times
 
 #: A measurement in float64 misses the effect of softmax weights below this number.
 FAINT = 1e-12
@@ -16,7 +16,7 @@ FAINT = 1e-12
 def softmax(run, call):
     """Softmax cancels a shift that is constant along its axis (theorem 3.1)."""
     x, axis = call.args[:2]
-    rest = alike(run, call, [axis], SOFTMAX, "3.1", _visible(call))
+    rest = require_constant(run, call, [axis], SOFTMAX, "3.1", _visible(call))
     single = "softmax over a single key is always 1"
     words = single if x.dim() and x.shape[axis] == 1 else "softmax cancels it"
     run.note("erased", rest, call, words, "3.1")

@@ -9,7 +9,7 @@ import torch
 
 from ..moves import Block, Shift
 from .common import each, rule, spread, times
-from .seeing import depend, sees
+from .dependent import depend, sees
 
 
 def _chosen(mask, other):

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 
 from ..moves import Shift
-from .common import RULES, SOFTMAX, alike, fitted, rule, spread, times
-from .seeing import sees
+from .common import RULES, SOFTMAX, fitted, require_constant, rule, spread, times
+from .dependent import sees
 
 #: Operations that do to a factor what they do to a shift.
 MOVES = set(
@@ -81,7 +81,7 @@ def _common(run, call, axes, plain):
     """Require that all nonzero numbers in a sum have one factor, and return this factor."""
     x = call.args[0]
     visible = None if plain.shift(x) or (x != 0).all() else x != 0
-    return alike(run, call, axes, SOFTMAX, "3.1", visible)
+    return require_constant(run, call, axes, SOFTMAX, "3.1", visible)
 
 
 def _hidden(call):

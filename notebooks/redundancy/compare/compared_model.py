@@ -18,7 +18,7 @@ def like(model: nn.Module) -> torch.Tensor:
     return next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
 
 
-class Side:
+class ComparedModel:
     """A model in float64 and in evaluation, with its numbers rounded to the dtype ``stored``."""
 
     def __init__(self, model, call, stored):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..moves import Shift
-from .common import SWALLOWED, alike, fitted, rule, spread, times
+from .common import SWALLOWED, fitted, require_constant, rule, spread, times
 
 #: How a report names the argument on which some operations depend.
 SAID = {
@@ -75,7 +75,7 @@ def equivariant(run, call):
     visible = x > -SWALLOWED
     visible = None if visible.all() else visible
     words = f"{call.name} depends on how it differs along the axis"
-    rest = alike(run, call, axes, words, visible=visible)
+    rest = require_constant(run, call, axes, words, visible=visible)
     if not call.outs[0].is_floating_point():
         run.note("erased", rest, call, f"{call.name} does not depend on it")
         return Shift()
@@ -87,7 +87,9 @@ def equivariant(run, call):
 def pooled(run, call):
     """Pass on a shift that is the same at every place: it is added to every maximum."""
     axes = range(2 if call.args[0].dim() > 2 else 1, call.args[0].dim())
-    rest = alike(run, call, axes, "a maximum depends on how it differs from place to place")
+    rest = require_constant(
+        run, call, axes, "a maximum depends on how it differs from place to place"
+    )
     return rest.map(lambda g: g.expand(len(g), *call.outs[0].shape))
 
 
