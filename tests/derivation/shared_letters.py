@@ -64,16 +64,3 @@ def refused(rows):
         refuse(write, words)
 
     return test
-
-
-def printed(rows):
-    """Make a test from {title: (function, parts of its printed result[, parts not in it])}."""
-
-    @pytest.mark.parametrize("name", rows)
-    def test(name):
-        write, said, *unsaid = rows[name]
-        found = repr(write())
-        assert [part for part in said if part not in found] == [], found
-        assert [part for parts in unsaid for part in parts if part in found] == [], found
-
-    return test

@@ -45,20 +45,3 @@ def test_assumptions_on_draws_are_kept_in_citations():
 def test_a_divisor_inside_a_mean_may_be_a_fixed_matrix():
     proof = line(divided(fixed), square, unfold(normalise))
     assert shown(proof) == ["no row of x sums to zero"]
-
-
-def apart():
-    """Draws of equal mean and variance may differ in E(exp R), as their laws are unknown."""
-    one, two = expectation(exp(R)), expectation(exp(Q))
-    return line(expectation(exp(R) - exp(Q)), one - two, LINEARITY)
-
-
-V = random_matrix("V", n, n, 1)
-test_prints_of_draws = printed({
-    "two laws of one variance": (
-        apart, ["needs E(exp(R[k,l])) exists", "needs E(exp(Q[k,l])) exists"]),
-    "the law of what stands for it": (lambda: apart().qed()(R=V), ["E(exp(V))"], ["E(exp(R"]),
-    "what is assumed at a mean": (
-        lambda: theorem(A + A, 2 * A)(A=expectation(R * R)),
-        ["the entries of R are independent,\n  of mean 0 and of variance 1"]),
-})  # fmt: skip
