@@ -5,7 +5,7 @@ from shared_letters import *
 
 pytestmark = pytest.mark.usefixtures("without_torch")
 fixed, draw = matrix("x", 1, n), random_matrix("R", 1, n, sigma**2)
-square, bias, Q = expectation(draw @ draw.T), matrix("b", 1), random_matrix("Q", n, n, 1)
+square, bias = expectation(draw @ draw.T), matrix("b", 1)
 W_1, W_2 = random_matrix("W_1", k, d, sigma**2), random_matrix("W_2", k, d, sigma**2)
 x, y = matrix("x", 1, d), matrix("y", 1, d)
 divided = lambda divisor: expectation(normalise(divisor) @ one @ draw @ draw.T)

@@ -10,18 +10,12 @@ from shared_letters import *
 W, z, phi = Heads("W", m, n, n), sequence("z"), entrywise("φ")
 
 
-def test_a_true_claim_has_no_counterexample_which_is_not_called_a_proof():
-    for lhs, rhs in (((A @ B).T, B.T @ A.T), (softmax(A) @ one, one)):
-        found = counterexample(lhs, rhs, most_instances=400)
-        assert isinstance(found, NoCounterexample) and not found
-        assert "not a proof" in repr(found)
-
-
 x, y, flags, g = matrix("x", 1), matrix("y", 1), mask("F", n, 1), scalars("e")
 slope, e, Z = derivative(relu(x + s * y), s), sizes("e"), matrix("Z", 768, 768)
 inverse = tabulate(lambda i, j: 1 / entry_of(flags, i, j), n, 1)
 #: {title: (left side, right side, whether the claim is false)}
 SEARCHED = {
+    "a product turned": ((A @ B).T, B.T @ A.T, False),
     "no slope at a kink": (slope * slope, y * slope, False),
     "a small difference": (A / 10**10, zeros(n, n), True),
     "a term far away": (z[10], z[9], False),
@@ -32,7 +26,8 @@ SEARCHED = {
 @pytest.mark.parametrize("claim", SEARCHED)
 def test_a_search_finds_a_counterexample_only_if_there_is_one(claim):
     lhs, rhs, false = SEARCHED[claim]
-    assert bool(counterexample(lhs, rhs, most_instances=60)) == false
+    found = counterexample(lhs, rhs, most_instances=60)
+    assert bool(found) == false and isinstance(found, NoCounterexample) != false
 
 
 test_it_is_refused = refused({
@@ -43,14 +38,10 @@ test_it_is_refused = refused({
         "two letters of one name": lambda: counterexample(matrix("K", n, n), mask("K", n, n))},
 })  # fmt: skip
 SHOWN = [
-    # the texts show a sequence's entries, a permutation's images, and the place where sides differ
     (ones(t).T @ z.prefix(t), z[1], "t = 2; z = (0, 1)ᵀ: 1 ≠ 0"),
     (over(head("a", m), W[head("a", m)]), W[head("a", m)],
      "m = 2, n = 1; W = [[[0]], [[1]]], a = 1: 1 ≠ 0"),
-    (A, A.T, "at row 1, column 2"),
-    (A @ B, B @ A, "n = 2;"),
     (P @ P, identity(n), "n = 3;"),
-    (layer_norm(X, eps), zeros(n, d), "d = 2, n = 1;"),
     (softmax(S + ones(m) @ w.T), softmax(S),
      "m = 1, n = 2; S = (0, 0), w = (0, 1)ᵀ: 1/(1 + e) ≠ 1/2"),
     (phi(A + B), phi(A) + phi(B), "φ = x ↦ x²"),
