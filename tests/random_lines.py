@@ -15,11 +15,11 @@ import sympy as sp
 from cell_proofs import proof_cells, proved_by
 from derivation import *  # noqa: F403  the public vocabulary is under test
 from derivation.language import operations as ops
-from derivation.language.letters import Family
+from derivation.language.letters import LAWS, Family
 from derivation.language.matrices import Expression
 from derivation.proving.reasons import Given
 from derivation.proving.theorems import Instance
-from test_proving_steps import EVERY_LAW, TRUE
+from test_proving_steps import TRUE
 
 EPS, PHI = scalars("ε", positive=True), entrywise("φ")
 #: A near miss may exchange a word for another in the same tuple.
@@ -45,7 +45,7 @@ class Line:
         both = (*self.before.walk(), *self.claim.walk())
         words = {x.operation.word for x in both} - {None}
         definitions = [unfold(w) for w in sorted(words, key=lambda w: w.name)]
-        return replace(self, reasons=(*self.theorems(), *definitions, *EVERY_LAW))
+        return replace(self, reasons=(*self.theorems(), *definitions, *LAWS))
 
 
 @functools.cache

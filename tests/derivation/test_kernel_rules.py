@@ -308,36 +308,6 @@ def test_no_condition_of_an_induction_depends_on_its_size():
     refuse(lambda: rules.induction(base, divided, n), "a condition depends on the size")
 
 
-def test_fitting_values_are_accepted():
-    at_last = made(Term("delta", i, Term("last", n)), i)
-    assert rules.instance(mask_of_mask(), {flag: at_last})
-    assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
-    positive = letter("h", fun(POSITIVE))
-    assert rules.congruence(equal(root(power(p, 2)), p, p), made(app(positive, ONE)), positive)
-    of_blocks = Term("case", both, of_n, of_m)
-    for right in (of_blocks, Term("delta", i, i), Term("le", i, i), app(A, i), of_variance(ONE)):
-        assert sorts.check(right) == NUM
-
-
-def test_an_inverse_may_replace_a_permutation():
-    there, back = app(A, moved(i)), app(A, moved(i, -1))
-    inverse = made(moved(i, -1), i)
-    assert rules.instance(same(there), {turn: inverse}).lhs == made(back)
-    assert rules.instance(same(back), {turn: inverse}).lhs == made(there)
-    word = word_of("w", app(A, moved(i)), n, A, turn, i)
-    written = app(word, n, made(app(A, i), i), inverse, i)
-    assert same(written) and equal(written, back, words=[word])
-
-
-def test_a_law_is_a_letter_and_a_variance_is_any_number():
-    one, other = law("R"), law("S")
-    swapped = rules.instance(equal(add(of_law(one), x), add(x, of_law(one))), {one: other})
-    assert swapped.lhs == made(add(of_law(other), x))
-    of = lambda R: mean(exp_(app(R)), R)
-    four, square = draw(variance=num(4), axes=()), draw(variance=power(num(2), 2), axes=())
-    assert equal(of(square), of(four))
-
-
 def test_letters_are_read_once():
     """Read twice, a changing iterable could make the rule generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])
