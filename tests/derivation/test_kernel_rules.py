@@ -97,11 +97,8 @@ def test_a_theorem_has_the_conditions_it_needs(name):
     assert needs(prove()) == expected
 
 
-varying, both, l = (
-    draw("D", app(flag, i), (pos(n),)),
-    letter("at", pos(n_and(m))),
-    letter("l", pos(m)),
-)
+varying, l = draw("D", app(flag, i), (pos(n),)), letter("l", pos(m))
+both = letter("at", pos(n_and(m)))
 of_n, of_m = made(app(A, i), i), made(ONE, l)
 numbers_moved, nameless = letter("r", fun(NUM, kind="perm")), Term("FUN", "perm", pos(n), pos(n))
 double, triple = (word_of("g", mul(num(q), x), x) for q in (2, 3))
@@ -306,6 +303,17 @@ def test_no_condition_of_an_induction_depends_on_its_size():
     nothing = mul(ZERO, quotient(x_n(n)))
     divided = rules.chain(rules.chain(step, equal(ZERO, nothing)), equal(nothing, ZERO))
     refuse(lambda: rules.induction(base, divided, n), "a condition depends on the size")
+
+
+def test_fitting_values_are_accepted():
+    at_last = made(Term("delta", i, Term("last", n)), i)
+    assert rules.instance(mask_of_mask(), {flag: at_last})
+    assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
+    positive = letter("h", fun(POSITIVE))
+    assert rules.congruence(equal(root(power(p, 2)), p, p), made(app(positive, ONE)), positive)
+    one, other = draw(variance=num(4), axes=()), draw(variance=power(num(2), 2), axes=())
+    of = lambda R: mean(exp_(app(R)), R)
+    assert equal(of(one), of(other)), "one variance, written in two ways"
 
 
 def test_letters_are_read_once():

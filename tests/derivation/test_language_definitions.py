@@ -22,11 +22,6 @@ def called_twice(body, *calls):
     return lambda: [word(*arguments) for arguments in calls]
 
 
-def begun(first, step, *data, at=t):
-    """A function that defines a recursion and calls it for row ``at``."""
-    return lambda: recursion("r", first, step)(at, *data)
-
-
 def one_that_changes():
     factor = [1]
     word = define("f", lambda x: factor[0] * x)
@@ -41,26 +36,9 @@ def a_leaked_index():
     return Heads("Z", n, n, d)[box[0]]
 
 
-def a_word_bound_by_its_argument():
-    slope = define("g", lambda x: derivative(x, s))
-    nothing = theorem(slope(X), zeros(n, d), unfold(slope))
-    return Derivation("F", X).by(slope(s * X), unfold(slope)).by(zeros(n, d), nothing(X=s * X))
-
-
 def a_sum_over_the_index_of_its_argument():
     word = define("f", lambda x, W: over(head("a", W.shape[0]), x @ W[head("a", W.shape[0])]))
     return line(over(b, Z[b] @ W[b]), word(Z[a], W), unfold(word))
-
-
-def an_index_that_is_named_like_a_place():
-    word = define("F", lambda x: over(head("i", x.shape[0]), x))
-    assert theorem(word(X), n * X, unfold(word))
-    return line(word(X), J @ X, unfold(word))
-
-
-def without_uses(entry):
-    """The entry without its record of letters, which printed text would therefore lack."""
-    return dataclasses.replace(entry, uses=frozenset())
 
 
 def caught(body):
@@ -76,6 +54,11 @@ def caught(body):
 
 
 first_term = lambda z: z[1]
+slope = define("g", lambda x: derivative(x, s))
+sum_over_i = define("F", lambda x: over(head("i", x.shape[0]), x))
+no_slope = theorem(slope(X), zeros(n, d), unfold(slope))
+#: The entry without its record of letters, which printed text would therefore lack.
+without_uses = lambda entry: dataclasses.replace(entry, uses=frozenset())
 doubled, tripled = define("f", lambda u: 2 * u), define("f", lambda u: 3 * u)
 first_of, masked = define("f", lambda x, W: x), define("f", lambda m, s: masked_softmax(m, s))
 by_shape = lambda x: x if x.shape[1] == 1 else 2 * x
@@ -84,7 +67,8 @@ test_it_is_refused = refused({
     # letters that a definition hides
     "hides A": called(lambda x: A + x, A),  # the caller passes this letter, too
     "hides n": called(lambda x: n * x, X),
-    "hides c": begun(lambda z, _: c * ones(1), lambda row, t, *data: row, z, c),
+    "hides c": lambda: recursion(
+        "r", lambda z, _: c * ones(1), lambda row, t, *data: row)(t, z, c),
     "is a draw": called(lambda x, W: sigma * x, X, drawn),
     "takes a mean": called(lambda x: expectation(x * x), R),
     # definitions that branch
@@ -108,12 +92,13 @@ test_it_is_refused = refused({
         "a refusal that it catches": called(caught(lambda a, b: a + b), A, B),
     },
     "catches the refusal to branch": called(caught(lambda a, c: a if c == 2 else 3 * a), A, 2),
-    "binds s, which its argument contains": a_word_bound_by_its_argument,
+    "binds s, which its argument contains": lambda: line(
+        X, slope(s * X), unfold(slope)).by(zeros(n, d), no_slope(X=s * X)),
     "binds a, which its argument contains": a_sum_over_the_index_of_its_argument,
     "define two words": called_twice(
         lambda x, W: W.shape[0] * x, [X, W], [X, Heads("V", h, n, d, k)]),
     "own parameter": called(lambda f, a: derivative(f, a), softmax(S + s * S), s),
-    "not justified": an_index_that_is_named_like_a_place,
+    "not justified": lambda: line(sum_over_i(X), J @ X, unfold(sum_over_i)),
     "two definitions": lambda: line(doubled(v), tripled(v), given(doubled(v), tripled(v))),
     "takes a mask first": lambda: masked(mask("M", n, n), A) + masked(A, B),
     "as a family of matrices": lambda: theorem(
@@ -137,6 +122,7 @@ def test_a_single_formula_is_one_word_at_all_shapes():
     assert column(n=1, x=y).lhs == twice(y)
     assert theorem(twice(A) + twice(A), 4 * A, unfold(twice))
     assert theorem(twice(row_of_n), 2 * row_of_n, unfold(twice))
+    assert theorem(sum_over_i(X), n * X, unfold(sum_over_i)), "its index is named like a place"
     assert theorem(same(join(1, 1), wide), 2 * wide[1], unfold(same))(d=1, w=z)
     assert same(1, z).axes == (1, 1) and same(1, wide).axes == (1, d)
     scaled = define("f", lambda x, c: c * x)

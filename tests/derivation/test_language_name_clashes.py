@@ -18,24 +18,13 @@ phi, prime = entrywise("p"), head("a'", h)
 steps = recursion("c", lambda: ones(1), lambda row, t: row + ones(1))
 running = recursion("r", lambda z: z[1], lambda row, t, z: row + z[join(t, 1)])
 of_itself = lambda x: tabulate(lambda i, j: entry_of(x, i, j) / entry_of(x, i, j), *x.shape)
+slope = theorem(derivative(exp(s * A), s) * Z, A * Z)
+bound = theorem(over(a, V[b]) @ U[prime], h * V[b] @ U[prime])
 PLACES = table(lambda i, j: 2 * entry_of(A, i, j) * entry_of(v, i))
 
 
 def start(x):
     return lambda: Derivation("T", x())
-
-
-def slope():
-    return theorem(derivative(exp(s * A), s) * Z, A * Z)
-
-
-def words_within_two_tables():
-    proof = line(2 * A, entries(twice(A)), unfold(twice)).by(3 * A - A, unfold(twice))
-    return proof.by(entries(thrice(A)) - A, unfold(thrice))
-
-
-def bound_beside(**letters):
-    return theorem(over(a, V[b]) @ U[prime], h * V[b] @ U[prime])(**letters)
 
 
 def a_condition_about_another_word():
@@ -50,17 +39,18 @@ test_it_is_refused = refused({
     "the name s of an index": start(lambda: derivative(s * W[head("s", h)], s)),
     "s is bound within itself": start(
         lambda: derivative(derivative(exp(s * A), s) @ (s * A), s)),
-    "used free and bound": lambda: bound_beside(b=a),
+    "used free and bound": lambda: bound(b=a),
     # two letters of one name
     "used with two shapes or kinds": {
         "two shapes": start(lambda: matrix("X", n, d) @ matrix("X", d, n)),
         "a mask and a matrix": start(lambda: mask("A", n, n) + A),
         "a letter in Greek and by name": start(lambda: P @ A + matrix("Pi", n, n) @ A),
-        "a slope along the name of a matrix": lambda: slope()(Z=matrix("s", n, n)),
+        "a slope along the name of a matrix": lambda: slope(Z=matrix("s", n, n)),
         "a subscript and none": start(lambda: matrix("x_1", n, n) + matrix("x1", n, n)),
     },
     # words, and the book's own symbols
-    "used with two definitions": words_within_two_tables,
+    "used with two definitions": lambda: line(2 * A, entries(twice(A)), unfold(twice)).by(
+        3 * A - A, unfold(twice)).by(entries(thrice(A)) - A, unfold(thrice)),
     "two things called r": a_condition_about_another_word,
     "prints like the book's own": {
         "a scalar E": start(
@@ -80,7 +70,7 @@ test_it_is_refused = refused({
 
 def test_names_that_do_not_clash_are_accepted():
     assert line(A + A, 2 * A).qed("Theorem 3.2b").title == "Theorem 3.2b (T)"
-    assert slope()(Z=matrix("Y", n, n)) and bound_beside(b=head("c", h))
+    assert slope(Z=matrix("Y", n, n)) and bound(b=head("c", h))
     for x in (
         matrix("A_ij", n, n) @ A,  # no entries are printed here
         steps(1) + matrix("c_0", 1, 1),
