@@ -43,21 +43,12 @@ in_one_number = lambda drawn: mean(app(drawn), drawn)
 of_law = lambda of: mean(exp_(app(draw(of=of), ONLY)), draw(of=of))
 
 
-def put_into_a_mean(body):
-    """A theorem about E f(R) with ``body`` in place of f."""
-    return rules.instance(linear(made(app(f, entry), R), plain), {f: made(body(x), x)})
-
-
-def vanishing_at(value):
-    zero_at_one = mul(exp_(power(entry, 4)), add(ONE, minus(y)))
-    return rules.instance(linear(made(zero_at_one, R), plain), {y: value})
-
-
-def size_and_position(value):
-    """A theorem whose condition must bind the size n before the position i that runs to n."""
-    at_size = letter("f", fun(SIZE))
-    theorem = equal(quotient(add(app(at_size, n), Term("place", i))), ONE, n, i)
-    return rules.instance(theorem, {at_size: made(value, n)})
+#: A mean that is 0 where y is 1; the mean of any function; functions of sizes and of what is positive.
+zero_at_one = made(mul(exp_(power(entry, 4)), add(ONE, minus(y))), R)
+any_mean = lambda: linear(made(app(f, entry), R), plain)
+at_size, positive = letter("f", fun(SIZE)), letter("h", fun(POSITIVE))
+root_of_p = lambda: equal(root(power(p, 2)), p, p)
+square_slope = slope(mul(app(g, y), app(g, y)), y, x)
 
 
 def slope_of_slope(inner, at_first, at_last):
@@ -75,12 +66,18 @@ CONDITIONS = {
         lambda: rules.congruence(assumed(x, y), made(inv(app(hole))), hole), ["≠ 0", "≠ 0"]),
     "what cancels, at a quotient": (lambda: rules.instance(cancelled(), {x: inv(y)}), ["≠ 0"]),
     "a divisor within a word": (lambda: equal(quotient(app(over_itself, x)), ONE), ["≠ 0"]),
-    "a size and its position": (lambda: size_and_position(num(-2)), ["≠ 0"]),
+    # the condition must bind the size n before the position i that runs to n
+    "a size and its position": (
+        lambda: rules.instance(
+            equal(quotient(add(app(at_size, n), Term("place", i))), ONE, n, i),
+            {at_size: made(num(-2), n)}),
+        ["≠ 0"]),
     "a mean of a sum": (lambda: linear(plain, made(exp_(entry), R)), [EXISTS, EXISTS]),
     "a mean of 0": (lambda: rules.instance(scaled(x), {x: ZERO}), []),
     "a mean in a side": (lambda: equal(add(wild, minus(wild)), ZERO), [EXISTS]),
     "a second moment": (lambda: equal(mean(power(entry, 2), R), ONE, laws=[MOMENTS]), []),
-    "what is averaged and vanishes": (lambda: vanishing_at(quotient(x)), ["≠ 0"]),
+    "what is averaged and vanishes": (
+        lambda: rules.instance(linear(zero_at_one, plain), {y: quotient(x)}), ["≠ 0"]),
     "a smooth letter at a kink": (
         lambda: rules.instance(same(chained), {g: kink}), ["≠ 0", "≠ 0"]),
     "the inner scalar at a kink": (lambda: slope_of_slope(mul(x, relu(y)), ZERO, z), ["≠ 0"]),
@@ -117,16 +114,6 @@ def at(theorem, letter, value):
     return lambda: rules.instance(theorem(), {letter: value})
 
 
-def stays_free():
-    square = slope(mul(app(g, y), app(g, y)), y, x)
-    return equal(square, mul(num(2), app(g, x), chained), g)
-
-
-def positive_context():
-    h = letter("h", fun(POSITIVE))
-    return rules.congruence(equal(root(power(p, 2)), p, p), made(app(h, x)), h)
-
-
 test_it_is_refused = refused({
     # rules
     "two sides differ": {
@@ -154,17 +141,19 @@ test_it_is_refused = refused({
         "a root that vanishes": lambda: same(
             inv(add(root(power(inv(x_y), 2)), minus(root(inv(power(x_y, 2))))))),
     },
-    "a smooth function stays free": stays_free,
+    "a smooth function stays free": lambda: equal(
+        square_slope, mul(num(2), app(g, x), chained), g),
     "too large": lambda: same(inv(power(power(num(2), 9999), 9999))),
     "not evidently positive": {
-        "a hole for what is positive": positive_context,
+        "a hole for what is positive": lambda: rules.congruence(
+            root_of_p(), made(app(positive, x)), positive),
         **{f"put for what is positive, {value}": at(root_of_square, p, value)
            for value in (num(-1), x, add(ONE, root(x)), add(ONE, inv(relu(x))))},
     },
     # draws and means
     "a mean of a quotient": {
-        "after an instance": lambda: put_into_a_mean(
-            lambda v: mul(exp_(power(v, 4)), quotient(relu(v)))),
+        "after an instance": at(
+            any_mean, f, made(mul(exp_(power(x, 4)), quotient(relu(x))), x)),
         "in a word": lambda: in_a_mean(lambda q: mul(q, app(over_x, q))),
     },
     "a draw may occur only inside a mean": {
@@ -309,8 +298,7 @@ def test_fitting_values_are_accepted():
     at_last = made(Term("delta", i, Term("last", n)), i)
     assert rules.instance(mask_of_mask(), {flag: at_last})
     assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
-    positive = letter("h", fun(POSITIVE))
-    assert rules.congruence(equal(root(power(p, 2)), p, p), made(app(positive, ONE)), positive)
+    assert rules.congruence(root_of_p(), made(app(positive, ONE)), positive)
     one, other = draw(variance=num(4), axes=()), draw(variance=power(num(2), 2), axes=())
     of = lambda R: mean(exp_(app(R)), R)
     assert equal(of(one), of(other)), "one variance, written in two ways"
