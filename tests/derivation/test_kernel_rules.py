@@ -329,10 +329,9 @@ def test_the_kernel_has_at_most_a_thousand_lines():
 
 
 def test_the_kernel_imports_only_itself_pythons_library_and_sympy():
-    allowed = sys.stdlib_module_names | {"sympy"} | {path.stem for path in KERNEL.glob("*.py")}
-    for path in KERNEL.glob("*.py"):
+    for path in KERNEL.glob("*.py"):  # `test_floors` shows that it takes nothing from another room
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                assert node.level < 2 and node.module.split(".")[0] in allowed, path.name
-            elif isinstance(node, ast.Import):
-                assert {a.name for a in node.names} <= sys.stdlib_module_names, path.name
+            if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
+                names = [getattr(node, "module", None) or a.name for a in node.names]
+                found = {name.split(".")[0] for name in names}
+                assert found <= sys.stdlib_module_names | {"sympy"}, path.name
