@@ -20,9 +20,8 @@ def test_the_tolerance_and_the_error_are_the_formulas_stated():
     stated = 4 * (2 * u + u * (8 + 4) + 3 * u)
     assert tolerance(torch.float32, (64, 16), shift=3) == pytest.approx(stated)
     assert tolerance(torch.bfloat16, (64,)) == pytest.approx(4 * (2.0**-8 + u * 8))
-    assert (
-        error(torch.tensor([4.0, 1.5]), torch.tensor([4.0, 1.0])) == 0.125
-    )  # of the largest entry
+    # an error is relative to the largest entry
+    assert error(torch.tensor([4.0, 1.5]), torch.tensor([4.0, 1.0])) == 0.125
 
 
 REFUSED = {
@@ -100,21 +99,18 @@ def test_an_accelerator_of_any_name_is_chosen(monkeypatch, capsys):
 
 NO_ROOM = torch.OutOfMemoryError("out of memory. Tried to allocate 1.00 GiB.\nMore")
 NO_FLOAT64 = RuntimeError("Required aspect fp64 is not supported\nMore")
-CPU = "this runs on the CPU."
-#: {operation that fails on the accelerator: (its error, words of the message to the user)}
-LACKS = {
-    (torch.Tensor, "__matmul__"): (
-        NO_FLOAT64,
-        f"float64 (Required aspect fp64 is not supported): {CPU}",
-    ),
-    (torch, "empty"): (NO_ROOM, f"has less than 1 GiB of memory free: {CPU}"),
-}
+#: (an operation, its error on the accelerator, words of the message to the user)
+LACKS = [
+    (torch.Tensor, "__matmul__", NO_FLOAT64, "float64 (Required aspect fp64 is not supported)"),
+    (torch, "empty", NO_ROOM, "has less than 1 GiB of memory free"),
+]
 
 
-@pytest.mark.parametrize("name", LACKS)
-def test_an_unsuitable_accelerator_is_not_chosen_and_a_message_says_why(monkeypatch, capsys, name):
+@pytest.mark.parametrize("owner, operation, error, words", LACKS)
+def test_an_unsuitable_accelerator_is_not_chosen_and_a_message_says_why(
+    monkeypatch, capsys, owner, operation, error, words
+):
     reports(monkeypatch, PRETENDED)
-    (owner, operation), (error, words) = name, LACKS[name]
     original = getattr(owner, operation)
 
     def lacking(*given, **options):
@@ -126,7 +122,7 @@ def test_an_unsuitable_accelerator_is_not_chosen_and_a_message_says_why(monkeypa
     assert start() == torch.device("cpu")
     said = capsys.readouterr()
     assert said.out == "" and said.err.startswith("The accelerator meta ")
-    assert said.err.endswith(f"{words}\n")
+    assert said.err.endswith(f"{words}: this runs on the CPU.\n")
 
 
 def test_a_check_without_memory_names_a_remedy():

@@ -25,7 +25,6 @@ def the_checker_alone(monkeypatch):
     needless reasons, because a line with needless reasons must be sound as well."""
     roots()  # these must be proved by the unchanged checker
     monkeypatch.setattr(proofs, "torch_is_here", lambda: False)
-    monkeypatch.setattr(steps, "SEARCH_AFTER_A_REFUSAL", 0)
     monkeypatch.setattr(steps.Step, "_would_do", lambda self, reasons: False)
     monkeypatch.setattr(steps.Step, "_refusal", lambda self: "not justified")
     monkeypatch.setattr(steps.Step._justified, "__defaults__", (MOST_STEPS,))
