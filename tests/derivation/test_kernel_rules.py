@@ -304,6 +304,16 @@ def test_fitting_values_are_accepted():
     assert equal(of(one), of(other)), "one variance, written in two ways"
 
 
+def test_an_inverse_may_replace_a_permutation():
+    there, back = app(A, moved(i)), app(A, moved(i, -1))
+    inverse = made(moved(i, -1), i)
+    assert rules.instance(same(there), {turn: inverse}).lhs == made(back)
+    assert rules.instance(same(back), {turn: inverse}).lhs == made(there)
+    word = word_of("w", app(A, moved(i)), n, A, turn, i)
+    written = app(word, n, made(app(A, i), i), inverse, i)
+    assert same(written) and equal(written, back, words=[word])
+
+
 def test_letters_are_read_once():
     """Read twice, a changing iterable could make the rule generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])

@@ -84,9 +84,9 @@ def test_a_line_that_is_not_run_says_why():
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_condition_on_every_index_is_checked_at_each(place):
-    W, values = Heads("W", h, 1, 1), torch.ones(3, 1, 1, dtype=torch.float64)
+    W, values = Heads("W", h, 1, 2), torch.ones(3, 1, 2, dtype=torch.float64)
     for there, not_zero, positive in ((1, True, True), (0, False, False), (-1, True, False)):
-        values[place] = there
+        values[place, 0, 1] = there
         sample = Sample(0, {h}).fixing({W.family: values})
         sample._sizes[h] = 3
         assert NonZero(W[a], bound=(a,)).met_in(sample) is not_zero
