@@ -24,12 +24,12 @@ print(json.dumps([json.loads(run(prelude, source)) for prelude, source in json.l
 """
 
 
-def run(cells):
+def run(cells, python=sys.executable):
     """Run the cells in order in a process without torch; return the runner's results."""
     jobs = [(cell.prelude, cell.source) for cell in cells]
     # no bytecode, because everything in the runner's folder is published
     env = {"PYTHONPATH": f"{FOLDER}:{RUNNER}", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command, given = [sys.executable, "-c", WITHOUT_TORCH], json.dumps(jobs)
+    command, given = [python, "-c", WITHOUT_TORCH], json.dumps(jobs)
     done = subprocess.run(command, input=given, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
