@@ -11,9 +11,6 @@ import uuid
 import nbval.kernel
 from jupyter_client import KernelManager
 
-#: The slowest notebooks run first; if they ran last, the other workers would have to wait for them.
-LONGEST = ("13-", "16-", "12b", "14-the", "15-", "11b")
-
 
 def with_own_sockets(**options):
     return KernelManager(transport="ipc", ip=f"@{uuid.uuid4()}", **options)
@@ -22,7 +19,3 @@ def with_own_sockets(**options):
 def pytest_configure():
     if sys.platform == "linux":
         nbval.kernel.KernelManager = with_own_sockets
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: not item.path.name.startswith(LONGEST))
