@@ -10,7 +10,7 @@ book/mutants.md says which mistakes are not tried, and why.
 import ast
 import copy
 import re
-from dataclasses import dataclass
+from collections import namedtuple
 from os.path import commonprefix
 
 KINDS = {}  # {name: its function}; a mutant of two kinds counts for the first
@@ -47,14 +47,8 @@ BIAS = re.compile(r"(?:^|[._ (])(?:b|bias|b_\w+|\w*_bias|bias_\w+)\b")
 TIMES, LARGEST_TOLERANCE = 1e6, 1e-3
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A source with one mistake; ``before`` and ``after`` are the lines that differ."""
-
-    kind: str
-    before: str
-    after: str
-    source: str
+#: A source with one mistake; ``before`` and ``after`` are the lines that differ.
+Mutant = namedtuple("Mutant", "kind before after source")
 
 
 def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
@@ -63,8 +57,9 @@ def mutants_of(source, is_left=lambda node: False, kinds=KINDS):
     for node in code.nodes:
         for kind, edits in kinds.items():
             for edit in edits(node, code):
-                mutant = code.edited(kind, edit)
-                found.setdefault(mutant.source, mutant)
+                copied = copy.deepcopy(code.tree, {id(old): new for old, new in edit.items()})
+                changed = ast.unparse(copied)
+                found.setdefault(changed, Mutant(kind, *differing(code.text, changed), changed))
     found.pop(code.text, None)
     return list(found.values())
 
@@ -92,12 +87,6 @@ class Code:
                     self.parent[child] = node
                     yield from self._walk(child)
 
-    def edited(self, kind, edit):
-        """Apply an edit to a copy of the tree, and return the mutant."""
-        copied = copy.deepcopy(self.tree, {id(old): new for old, new in edit.items()})
-        changed = ast.unparse(copied)
-        return Mutant(kind, *differing(self.text, changed), changed)
-
 
 def differing(before, after):
     """The differing part of each of two texts, joined into one line."""
@@ -110,16 +99,11 @@ def differing(before, after):
 
 def is_left_everywhere(node):
     """Whether a node is never edited, such as a string, a seed or an attempt(…) with `...`."""
-    match node:
-        case (
-            ast.JoinedStr() | ast.Constant(value=str()) | ast.keyword(arg="seed" | "show" | "latex")
-        ):
-            return True
-        case ast.Call() if called(node) == "attempt":
-            return any(isinstance(x, ast.Constant) and x.value is ... for x in ast.walk(node))
-        case ast.Call():
-            return called(node) in ("manual_seed", "Reason")
-    return False
+    if isinstance(node, ast.Call):
+        dots = called(node) == "attempt" and "..." in map(ast.unparse, ast.walk(node))
+        return dots or called(node) in ("manual_seed", "Reason")
+    words = isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str)
+    return words or getattr(node, "arg", None) in ("seed", "show", "latex")
 
 
 def kind(name):
@@ -335,9 +319,8 @@ def swapped(node, code):
     """Swap two neighbouring arguments of a call, or the operands of `-`, `/` and `@`."""
     match node:
         case ast.Call() if called(node) not in NO_ORDER:
-            plain = [
-                x for x in node.args if not (is_left_everywhere(x) or isinstance(x, ast.Starred))
-            ]
+            is_kept = lambda x: is_left_everywhere(x) or isinstance(x, ast.Starred)
+            plain = [x for x in node.args if not is_kept(x)]
             yield from ({a: b, b: a} for a, b in zip(plain, plain[1:]))
         case ast.BinOp(left, ast.Sub() | ast.Div() | ast.MatMult(), right):
             if not (isinstance(node.op, ast.Sub) and loses_its_sign(node, code)):

@@ -86,12 +86,9 @@ class Module:
 
 
 def all_places():
-    notebooks, modules = (
-        [path.relative_to(ROOT) for path in sorted((ROOT / folder).rglob(f"*.{suffix}"))]
-        for folder, suffix in ((NOTEBOOKS, "ipynb"), (CHECKER, "py"))
-    )
-    tried = [path for path in modules if path.stem not in Module.NOT_TRIED]
-    return [*map(Notebook, notebooks), *map(Module, tried)]
+    found = lambda pattern: [path.relative_to(ROOT) for path in sorted(ROOT.glob(pattern))]
+    tried = [p for p in found(f"{CHECKER}/**/*.py") if p.stem not in Module.NOT_TRIED]
+    return [*map(Notebook, found(f"{NOTEBOOKS}/*.ipynb")), *map(Module, tried)]
 
 
 def mutants_in(place):

@@ -86,11 +86,7 @@ def try_place(place, count=None, seed=1):
 def drawn(mutants, count, seed):
     """Draw ``count`` mutants, taking the kinds in turn, so that rare kinds are drawn, too."""
     made = Counter()
-
-    def turn(one):
-        made[one[1].kind] += 1
-        return made[one[1].kind]
-
+    turn = lambda one: made.update([one[1].kind]) or made[one[1].kind]
     return sorted(random.Random(seed).sample(mutants, len(mutants)), key=turn)[:count]
 
 
