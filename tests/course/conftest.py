@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from browser import browser  # noqa: F401
+from browser import address, browser, visit  # noqa: F401
 
 from tools.course import assignments
 

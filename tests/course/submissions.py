@@ -20,41 +20,29 @@ import math
 def close(measured, expected):
     return abs(measured - expected) < 1e-9
 """
-HALF_TURN = """\
-# Define half_turn, in radians.
-### BEGIN SOLUTION
-half_turn = math.pi
-### END SOLUTION
-"""
-DOUBLE = """\
-def double(x):
-    ### BEGIN SOLUTION
-    return 2 * x
-    ### END SOLUTION
-"""
+SOLVED = "### BEGIN SOLUTION\n{}\n### END SOLUTION\n"
+FUNCTION = "def {}(x):\n    ### BEGIN SOLUTION\n    return {}\n    ### END SOLUTION\n"
 DOUBLE_TESTS = """\
 assert double(3) == 6, "double(3) must be 6"
 ### BEGIN HIDDEN TESTS
 assert double(-5) == -10, "double(-5) must be -10"
 ### END HIDDEN TESTS
 """
-WORDS = "### BEGIN SOLUTION\nIn words.\n### END SOLUTION"
 
 
 def small_source():
     """An assignment with three questions that tests grade and one that a person grades."""
     made = lambda name, points=None, **source: assignments.cell_of({}, name, points, **source)
-    square = DOUBLE.replace("double", "square").replace("2 * x", "x * x")
     cells = [
         made("about", markdown="# An assignment"),
         made("setup", code=SETUP),
-        made("q1", answer=HALF_TURN),
+        made("q1", answer=SOLVED.format("half_turn = math.pi")),
         made("q1-tests", 2, code='assert close(half_turn, 3.141592653589793), "half a turn"'),
-        made("q2", answer=DOUBLE),
+        made("q2", answer=FUNCTION.format("double", "2 * x")),
         made("q2-tests", 4, code=DOUBLE_TESTS),
-        made("q3", formulas=square),
+        made("q3", formulas=FUNCTION.format("square", "x * x")),
         made("q3-tests", 1, code='assert square(x=4) == 16, "the square of 4 is 16"'),
-        made("q4", markdown=WORDS),
+        made("q4", markdown=SOLVED.format("In words.")),
     ]
     cells[-1].metadata["nbgrader"] |= {"solution": True, "grade": True, "points": 3}
     return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "part-0"}})

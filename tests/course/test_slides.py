@@ -9,7 +9,6 @@ import re
 from io import BytesIO
 
 import pytest
-from browser import visited
 from pypdf import PdfReader
 
 from tools.cells import has_tag
@@ -85,18 +84,21 @@ FAULTS = """() => {
 }"""
 
 
-def opened(browser, path, query=""):
-    """Open a deck's page from the disk, and wait until it is ready; errors go to its `faults`."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    page = visited(context, path.as_uri() + query, "file:")
-    page.wait_for_function("window.slidesReady === true", timeout=60_000)
-    return page
+@pytest.fixture
+def opened(visit, built):
+    """A function that opens a deck's page from the disk, and waits until it is ready."""
+
+    def ready(deck, query=""):
+        page = visit(f"{(built[0] / deck).as_uri()}.html{query}", 1280, 720)
+        page.wait_for_function("window.slidesReady === true", timeout=60_000)
+        return page
+
+    return ready
 
 
 @pytest.mark.parametrize("deck", NAMES)
-def test_every_slide_is_legible_and_complete(browser, built, deck):
-    folder, decks = built
-    page, count = opened(browser, folder / f"{deck}.html"), len(slides_in(decks[deck]))
+def test_every_slide_is_legible_and_complete(opened, built, deck):
+    page, count = opened(deck), len(slides_in(built[1][deck]))
     assert page.evaluate("Reveal.getTotalSlides()") == count
     for number in range(count):
         page.evaluate(f"Reveal.slide({number}, 0, 99)")
@@ -106,12 +108,10 @@ def test_every_slide_is_legible_and_complete(browser, built, deck):
     page.evaluate(f"Reveal.getCurrentSlide().querySelector('.body').innerHTML += `{bad}`")
     seen = {"too full", "small: y", "outside: y", "without words: a figure"}
     assert seen <= set(page.evaluate(FAULTS))
-    page.close()
-    assert page.faults == []
 
 
-def test_keys_show_the_steps_and_the_presenter_sees_the_notes(browser, built):
-    page, lecture = opened(browser, built[0] / "lecture.html"), slides_in(built[1]["lecture"])
+def test_keys_show_the_steps_and_the_presenter_sees_the_notes(opened, built):
+    page, lecture = opened("lecture"), slides_in(built[1]["lecture"])
     number = next(n for n, s in enumerate(lecture) if any("claim" in part for part in s["show"]))
     page.evaluate(f"Reveal.slide({number}, 0, -1)")
     verdict = page.locator("section.present .answer")
@@ -123,16 +123,13 @@ def test_keys_show_the_steps_and_the_presenter_sees_the_notes(browser, built):
     notes.filter(has_text=said).wait_for()
     page.keyboard.press("ArrowRight")
     assert verdict.is_visible() and page.evaluate("Reveal.getIndices().h") == number
-    page.close()
-    assert page.faults == []
 
 
-def test_the_browser_prints_a_page_for_each_slide(browser, built):
+def test_the_browser_prints_a_page_for_each_slide(opened, built):
     """The guide says how: by `?print-pdf` at the end of the address."""
-    page = opened(browser, built[0] / "lecture.html", "?print-pdf")
+    page = opened("lecture", "?print-pdf")
     page.wait_for_selector(".pdf-page")
     sheets = PdfReader(BytesIO(page.pdf(prefer_css_page_size=True))).pages
-    page.close()
     shown = [re.sub(r"\W", "", sheet.extract_text()) for sheet in sheets]
     for text, slide in zip(shown, slides_in(built[1]["lecture"]), strict=True):
         assert re.sub(r"\W|\$.*?\$", "", slide["title"])[:12] in text

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from site_files import soup
+from browser import soup
 
 from tools.addresses import PUBLISHED_BRANCH, addresses
 from tools.files import ROOT, Fault

@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
+from browser import CHAPTER
 from playwright.sync_api import TimeoutError, expect
-from site_files import CHAPTER
 
 PAGES = (CHAPTER, "book/index.html", "book/theorems.html")
 OTHERS = ("notebooks/03-exercises.html", "book/teaching/quiz-2.html", "search.html")

@@ -3,9 +3,8 @@
 import time
 
 import pytest
-from browser import demand_means
+from browser import CHAPTER, SITE, demand_means
 from playwright.sync_api import expect
-from site_files import CHAPTER, SITE
 
 THEOREM = ".cell-9"  # Theorem 3.1
 

@@ -8,9 +8,8 @@ import os
 import re
 
 import pytest
-from browser import demand_means
+from browser import demand_means, soup
 from pypdf import PdfReader
-from site_files import soup
 from test_site import faults_in
 
 from tools.addresses import PDF

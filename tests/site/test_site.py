@@ -2,11 +2,12 @@
 
 import gzip
 from collections import Counter
+from functools import cache
 from urllib.parse import unquote, urldefrag
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from site_files import CHAPTER, SITE, anchors, soup
+from browser import CHAPTER, SITE, soup
 
 from tools.site.lighter import icons_of
 
@@ -29,6 +30,11 @@ def test_the_site_is_built_and_starts_with_the_first_page():
 # ---- without a browser: Sphinx does not check links in HTML, nor what our extensions write -----
 
 
+@cache
+def anchors(page):
+    return Counter(element["id"] for element in soup(page).find_all(id=True))
+
+
 def faults_in(page):
     """Yield the faults of the links, anchors, formulas and pictures of a page."""
     for link in soup(page).select('a[href]:not([href*=":"])'):
@@ -36,8 +42,7 @@ def faults_in(page):
         target = (page.parent / unquote(address)).resolve() if address else page
         if not target.is_file() or (anchor and unquote(anchor) not in anchors(target)):
             yield f"a link to {target.name}#{anchor}, which is not there"
-    times = Counter(e["id"] for e in soup(page).find_all(id=True))
-    yield from (f"the anchor {anchor} is there twice" for anchor in times if times[anchor] > 1)
+    yield from (f"the anchor {a} is there {n} times" for a, n in anchors(page).items() if n > 1)
     yield from (f"not typeset: {e}" for e in soup(page).select(".math:not(:has(.katex math))"))
     for picture in soup(page).find_all("img"):
         if picture.get("alt", ".png").endswith((".png", ".svg")):
