@@ -61,9 +61,8 @@ def main(arguments=None):
     with ThreadPoolExecutor(AT_A_TIME) as workers:
         tried = workers.map(partial(try_place, count=options.count, seed=options.seed), places)
         for place, entry in zip(places, tried):
-            about = {"taken": datetime.date.today().isoformat(), "seed": options.seed, "places": 0}
+            about = {"taken": datetime.date.today().isoformat(), "seed": options.seed}
             sums = record.setdefault(place.part, about)
-            sums["places"] += 1
             for name, more in entry.items():
                 sums[name] = sums[name] + more if name in sums else more
             unexplained += tell(place, entry)
@@ -73,14 +72,18 @@ def main(arguments=None):
 
 
 def try_place(place, count=None, seed=1):
-    """Make mistakes in a place, and return the results for the record."""
+    """Make mistakes in a place and return the results; raise Fault if unchanged code fails."""
     mutants = list(mutants_in(place))
     chosen = drawn(mutants, count or place.count, f"{seed}:{place.name}")
-    return {
-        "possible": len(mutants),
-        "made": Counter(mutant.kind for _, mutant in chosen),
-        "survivors": [survivor(place, *one) for one in unnoticed(place, chosen)],
-    }
+    limit = SECONDS + TIMES * seconds_as_it_is(tuple(place.judge))
+    entry = {"places": 1, "possible": len(mutants), "made": Counter(), "survivors": []}
+    with a_copy() as copy:
+        for piece, mutant in chosen:
+            (copy / place.path).write_text(place.with_piece(piece, mutant.source), "utf-8")
+            entry["made"][mutant.kind] += 1
+            if not failure(copy, place.judge, limit):
+                entry["survivors"].append(survivor(place, piece, mutant))
+    return entry
 
 
 def drawn(mutants, count, seed):
@@ -88,16 +91,6 @@ def drawn(mutants, count, seed):
     made = Counter()
     turn = lambda one: made.update([one[1].kind]) or made[one[1].kind]
     return sorted(random.Random(seed).sample(mutants, len(mutants)), key=turn)[:count]
-
-
-def unnoticed(place, mutants):
-    """Yield each (piece, mutant) that tests miss; raise Fault if they fail on unchanged code."""
-    limit = SECONDS + TIMES * seconds_as_it_is(tuple(place.judge))
-    with a_copy() as copy:
-        for piece, mutant in mutants:
-            (copy / place.path).write_text(place.with_piece(piece, mutant.source), "utf-8")
-            if not failure(copy, place.judge, limit):
-                yield piece, mutant
 
 
 @contextmanager
