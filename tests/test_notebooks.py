@@ -37,6 +37,9 @@ def cells(path):
     return [(n, cell) for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
 
 
+is_number = lambda node: isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
 def loose_bounds(source):
     """The tolerances in a piece of code that are wider than TIGHT, in order of size."""
     found = []
@@ -52,10 +55,6 @@ def loose_bounds(source):
         elif isinstance(node, ast.keyword) and node.arg in ("atol", "rtol"):
             found += [(node.value, math.inf)]
     return sorted(n.value for n, most in found if is_number(n) and TIGHT < n.value <= most)
-
-
-def is_number(node):
-    return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 @each_notebook

@@ -34,8 +34,7 @@ def test_a_quiz_has_questions_with_one_right_answer_and_reasons():
 # ---- the exports --------------------------------------------------------------------------
 
 
-def words(element):
-    return "".join(element.itertext())
+words = lambda element: "".join(element.itertext())
 
 
 def read_gift(text):

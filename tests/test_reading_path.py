@@ -40,8 +40,7 @@ def test_only_links_to_pages_for_later_have_a_ring():
     ]
 
 
-def sheet(exercise):
-    return text_of(NOTEBOOKS / f"{int(exercise[:-1]):02}-exercises.ipynb")
+sheet = lambda exercise: text_of(NOTEBOOKS / f"{int(exercise[:-1]):02}-exercises.ipynb")
 
 
 def test_every_exercise_that_the_guide_names_is_on_its_sheet():

@@ -48,12 +48,8 @@ def small_source():
     return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "part-0"}})
 
 
-def grade_id(cell):
-    return cell.metadata.get("nbgrader", {}).get("grade_id")
-
-
-def cell(notebook, name):
-    return next(c for c in notebook.cells if grade_id(c) == name)
+grade_id = lambda cell: cell.metadata.get("nbgrader", {}).get("grade_id")
+cell = lambda notebook, name: next(c for c in notebook.cells if grade_id(c) == name)
 
 
 def with_answers(notebook, **sources):
@@ -98,5 +94,4 @@ def points(report):
     return {v.question: v.points for v in report.verdicts if v.points is not None}
 
 
-def reason(report, question):
-    return next(v.reason for v in report.verdicts if v.question == question)
+reason = lambda report, question: next(v.reason for v in report.verdicts if v.question == question)

@@ -31,12 +31,10 @@ def packed(tmp_path_factory):
     return files
 
 
-def in_folder(files, folder):
-    return {name: data for name, data in files.items() if name.startswith(f"{folder}/")}
-
-
-def cells(data):
-    return nbformat.reads(data.decode(), as_version=4).cells
+cells = lambda data: nbformat.reads(data.decode(), as_version=4).cells
+in_folder = lambda files, folder: {
+    n: data for n, data in files.items() if n.startswith(f"{folder}/")
+}
 
 
 def test_a_student_gets_every_question_and_no_solution(packed):

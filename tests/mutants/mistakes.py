@@ -16,10 +16,7 @@ from os.path import commonprefix
 KINDS = {}  # {name: its function}; a mutant of two kinds counts for the first
 
 
-def both_ways(*pairs):
-    return {a: b for pair in pairs for a, b in (pair, pair[::-1])}
-
-
+both_ways = lambda *pairs: {a: b for pair in pairs for a, b in (pair, pair[::-1])}
 EXCHANGED = {ast.MatMult: ast.Mult} | both_ways(
     (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr), (ast.And, ast.Or)
 )
@@ -111,8 +108,7 @@ def kind(name):
     return lambda edits: KINDS.setdefault(name, edits)
 
 
-def like(node, **fields):
-    return type(node)(**{**dict(ast.iter_fields(node)), **fields})
+like = lambda node, **fields: type(node)(**{**dict(ast.iter_fields(node)), **fields})
 
 
 def called(node):

@@ -55,8 +55,8 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-def is_there(thing):
-    return isinstance(thing, torch.Tensor) and thing.device.type == NAME
+is_there = lambda thing: isinstance(thing, torch.Tensor) and thing.device.type == NAME
+seen_by_cpu = lambda thing: relabelled(thing, "cpu") if is_there(thing) else thing
 
 
 def relabelled(tensor, device_type):
@@ -73,10 +73,6 @@ def relabelled(tensor, device_type):
     # DLPack loses the mark of a conjugation or negation that torch has not yet computed.
     again = torch._conj(again) if tensor.is_conj() else again
     return torch._neg_view(again) if tensor.is_neg() else again
-
-
-def seen_by_cpu(thing):
-    return relabelled(thing, "cpu") if is_there(thing) else thing
 
 
 # ---- operations that are computed, and those that are refused ---------------------------

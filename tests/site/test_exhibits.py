@@ -52,9 +52,8 @@ def page(browser):
         answer = {"body": PAGE, "content_type": "text/html"}
         context.route(f"{address}/all.html", lambda route: route.fulfill(**answer))
         page = visited(context, f"{address}/all.html", address)
-        page.wait_for_function(
-            f"document.querySelectorAll('[data-exhibit] .said').length === {len(EXHIBITS)}"
-        )
+        there = "document.querySelectorAll('[data-exhibit] .said').length"
+        page.wait_for_function(f"{there} === {len(EXHIBITS)}")
         yield page
         assert not page.faults
 
@@ -65,12 +64,9 @@ def computed(page, formula, *given):
     return page.evaluate(f"formulas.{formula}({', '.join(given)})")
 
 
-def same(a, b):
-    return torch.allclose(torch.tensor(a, dtype=torch.float64), b.detach(), rtol=0, atol=CLOSE)
-
-
-def drawn(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
+f64 = {"dtype": torch.float64}
+drawn = lambda *shape: torch.randn(*shape, **f64)
+same = lambda a, b: torch.allclose(torch.tensor(a, **f64), b.detach(), rtol=0, atol=CLOSE)
 
 
 def test_each_norm_is_that_of_the_module(page):
@@ -86,9 +82,8 @@ def test_each_norm_is_that_of_the_module(page):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_attention_and_the_block_are_those_of_the_module(page, norm_first, causal):
-    layer = nn.TransformerEncoderLayer(
-        4, 1, 4, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
-    )
+    options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first} | f64
+    layer = nn.TransformerEncoderLayer(4, 1, 4, **options)
     attention, X = layer.self_attn, drawn(3, 4)
     nn.init.zeros_(layer.linear1.bias)
     for bias in (attention.in_proj_bias, attention.out_proj.bias):
@@ -112,15 +107,14 @@ def test_numbers_are_rounded_like_the_entries_of_a_tensor(page, dtype):
     ties = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-11, 1 + 3 * 2**-11, 2**-24, 3 * 2**-25])
     x = torch.cat([drawn(200) * 10 ** (4 * drawn(200)).clamp(-8, 4), ties.double(), -ties.double()])
     shown = page.evaluate("([x, t]) => x.map(y => formulas.rounded(y, t))", [x.tolist(), dtype])
-    shown = torch.tensor([float(y) for y in shown], dtype=torch.float64)
+    shown = torch.tensor([float(y) for y in shown], **f64)
     assert torch.equal(shown, x.to(getattr(torch, dtype)).double())
 
 
 # ---- use by keyboard and mouse -------------------------------------------------------
 
 
-def said(page, name):
-    return page.locator(f"[data-exhibit={name}] .said").inner_text()
+said = lambda page, name: page.locator(f"[data-exhibit={name}] .said").inner_text()
 
 
 def moved(page, name):
