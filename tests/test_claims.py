@@ -18,6 +18,8 @@ MADE = {"000": 12, "001": 10, "002": 28, "003": 15, "004": 10}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 #: The most characters in a quotation; the book has no right to print the whole texts.
 LONGEST = 160
+#: Quotations “…”, followed on the same line by the ids of the claims from which they come.
+QUOTED = re.compile(r"(“.+?)\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
 
 
 def test_every_claim_of_every_text_is_there():
@@ -39,10 +41,6 @@ def test_a_claim_has_a_verdict_a_reason_and_sources(claim):
         link = links(settled, THEOREMS)  # raises Fault if no notebook states the theorem
         assert ("-check)" in link) == ("[Theorem" in link)
         assert THEOREM.fullmatch(settled) or settled[0] == "@" or "#" in settled
-
-
-#: Quotations “…”, followed on the same line by the ids of the claims from which they come.
-QUOTED = re.compile(r"(“.+?)\[(\d{3}-\d\d(?:, \d{3}-\d\d)*)\]")
 
 
 def test_a_quotation_beside_a_claim_is_in_its_words():

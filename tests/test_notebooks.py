@@ -28,6 +28,7 @@ LOOSE = {
 TRACE_OF_A_MACHINE = re.compile(r"/tmp\b|/root\b|/home\b|site-packages|\b0x[0-9a-f]{4,}")
 
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+is_number = lambda node: isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 @cache
@@ -35,9 +36,6 @@ def cells(path):
     """(place in the notebook, cell) for each code cell."""
     notebook = nbformat.read(path, as_version=4)
     return [(n, cell) for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-
-
-is_number = lambda node: isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 def loose_bounds(source):

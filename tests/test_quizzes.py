@@ -14,6 +14,7 @@ QUIZZES = [quizzes.read_quiz(path) for path in quizzes.PAGES]
 QUESTIONS = [question for quiz in QUIZZES for question in quiz.questions]
 QTI = {"": "http://www.imsglobal.org/xsd/imsqti_v2p1"}
 PACKAGE = {"": "http://www.imsglobal.org/xsd/imscp_v1p1"}
+words = lambda element: "".join(element.itertext())
 
 
 def test_a_quiz_has_questions_with_one_right_answer_and_reasons():
@@ -29,12 +30,6 @@ def test_a_quiz_has_questions_with_one_right_answer_and_reasons():
             assert answer.why.startswith("**Right.** " if answer.right else "**No.** "), answer
             # screen readers list the answers, and one that is only a formula would be empty there
             assert re.search(r"\w", re.sub(r"\$[^$]*\$", "", answer.text)), answer
-
-
-# ---- the exports --------------------------------------------------------------------------
-
-
-words = lambda element: "".join(element.itertext())
 
 
 def read_gift(text):

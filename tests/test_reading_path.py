@@ -11,6 +11,7 @@ from tools.site import reading_path
 GUIDE = {path.stem: path.read_text(encoding="utf-8") for path in reading_path.TEACHING.glob("*.md")}
 PAGES = [path.stem for path in NOTEBOOKS.glob("*.ipynb") if "exercises" not in path.stem]
 EXERCISE = re.compile(r"\b\d{1,2}[A-Z]\b")
+sheet = lambda exercise: text_of(NOTEBOOKS / f"{int(exercise[:-1]):02}-exercises.ipynb")
 
 
 def test_every_page_is_core_or_for_later_in_one_session():
@@ -38,9 +39,6 @@ def test_only_links_to_pages_for_later_have_a_ring():
         True,
         False,
     ]
-
-
-sheet = lambda exercise: text_of(NOTEBOOKS / f"{int(exercise[:-1]):02}-exercises.ipynb")
 
 
 def test_every_exercise_that_the_guide_names_is_on_its_sheet():

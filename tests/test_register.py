@@ -27,6 +27,15 @@ ROW = (
     "| [3.2](#the-key-bias-cancels) The key bias cancels | softmax | every $m, n, d$ "
     r"| `nn.MultiheadAttention` | $\|b\|$ differs |"
 )
+#: What a page prints; a clause is refused if its evidence is not in it.
+PAGE = """\
+Theorem 3.2 (The key bias cancels):
+  = softmax(Q Kᵀ)                                               -- shift invariance
+the running mean, step:
+  = (1 - m) r[t]                                                -- definition of r
+without the mask, line 1 is not justified.
+  Claimed: x = y
+"""
 
 
 def write(folder, *cells, name="03-a-claim.ipynb"):
@@ -69,17 +78,6 @@ def test_a_name_is_used_once_in_the_book(tmp_path):
         write(tmp_path, *cells, name=f"{number}.ipynb")
     with pytest.raises(Fault, match="“the-key-bias-cancels” is of 2 theorems"):
         read_statements(tmp_path)
-
-
-#: What a page prints; a clause is refused if its evidence is not in it.
-PAGE = """\
-Theorem 3.2 (The key bias cancels):
-  = softmax(Q Kᵀ)                                               -- shift invariance
-the running mean, step:
-  = (1 - m) r[t]                                                -- definition of r
-without the mask, line 1 is not justified.
-  Claimed: x = y
-"""
 
 
 @pytest.mark.parametrize(

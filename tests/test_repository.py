@@ -21,6 +21,22 @@ from tools.colab import imported
 from tools.files import NOTEBOOKS, ROOT, read_notebook
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+#: The names of the modules of the tests.
+TESTS = {path.stem for path in ROOT.glob("tests/**/*.py")} | {"tests"}
+LATER = {
+    "notebooks/derivation": TESTS | {"tools", "redundancy"},
+    "notebooks/redundancy": TESTS | {"tools"},
+    "tools": TESTS,
+}
+
+#: Imports and arguments that fetch files or code, and shell commands.
+FETCHES = re.compile(
+    r"^\s*(?:import|from)\s.*\b(aiohttp|ftplib|http|httpx|huggingface_hub|pip|requests|urllib)\b"
+    r"|^\s*[!%]|\btorch\.hub\b|\btrust_remote_code=(?!False)",
+    re.M,
+)
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+assert WORKFLOWS, "without a workflow, the test below would be skipped"
 
 
 def test_the_snippet_of_the_readme_prints_what_is_shown():
@@ -38,15 +54,6 @@ def test_every_link_of_the_readme_leads_to_a_file():
     assert [x for x in links if "://" not in x and not (ROOT / x).exists()] == []
 
 
-#: The names of the modules of the tests.
-TESTS = {path.stem for path in ROOT.glob("tests/**/*.py")} | {"tests"}
-LATER = {
-    "notebooks/derivation": TESTS | {"tools", "redundancy"},
-    "notebooks/redundancy": TESTS | {"tools"},
-    "tools": TESTS,
-}
-
-
 @pytest.mark.parametrize("folder", LATER)
 def test_nothing_imports_a_later_layer(folder):
     paths = list((ROOT / folder).rglob("*.py"))
@@ -54,14 +61,6 @@ def test_nothing_imports_a_later_layer(folder):
     for path in paths:
         found = {*imported(ast.parse(path.read_text(encoding="utf-8")))}
         assert not found & LATER[folder], path
-
-
-#: Imports and arguments that fetch files or code, and shell commands.
-FETCHES = re.compile(
-    r"^\s*(?:import|from)\s.*\b(aiohttp|ftplib|http|httpx|huggingface_hub|pip|requests|urllib)\b"
-    r"|^\s*[!%]|\btorch\.hub\b|\btrust_remote_code=(?!False)",
-    re.M,
-)
 
 
 def test_no_code_that_a_reader_runs_fetches_code():
@@ -72,10 +71,6 @@ def test_no_code_that_a_reader_runs_fetches_code():
     for path in sheets:
         code += [cell.source for cell in read_notebook(path).cells if cell.cell_type == "code"]
     assert list(filter(FETCHES.search, code)) == []
-
-
-WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
-assert WORKFLOWS, "without a workflow, the test below would be skipped"
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)

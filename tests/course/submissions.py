@@ -28,6 +28,12 @@ assert double(3) == 6, "double(3) must be 6"
 assert double(-5) == -10, "double(-5) must be -10"
 ### END HIDDEN TESTS
 """
+grade_id = lambda cell: cell.metadata.get("nbgrader", {}).get("grade_id")
+cell = lambda notebook, name: next(c for c in notebook.cells if grade_id(c) == name)
+
+#: The words of a wall around answers, which takes seconds to try.
+walled = functools.cache(lambda *hidden: wall(hidden)[0])
+reason = lambda report, question: next(v.reason for v in report.verdicts if v.question == question)
 
 
 def small_source():
@@ -46,10 +52,6 @@ def small_source():
     ]
     cells[-1].metadata["nbgrader"] |= {"solution": True, "grade": True, "points": 3}
     return nbformat.v4.new_notebook(cells=cells, metadata={"assignment": {"id": "part-0"}})
-
-
-grade_id = lambda cell: cell.metadata.get("nbgrader", {}).get("grade_id")
-cell = lambda notebook, name: next(c for c in notebook.cells if grade_id(c) == name)
 
 
 def with_answers(notebook, **sources):
@@ -77,10 +79,6 @@ def answers_to(part):
     }
 
 
-#: The words of a wall around answers, which takes seconds to try.
-walled = functools.cache(lambda *hidden: wall(hidden)[0])
-
-
 def graded(notebook, folder, source, *hidden, **limits):
     """Grade a notebook as ann's submission; ``source`` is the path to the assignment's source."""
     path = folder / "ann" / source.name
@@ -92,6 +90,3 @@ def graded(notebook, folder, source, *hidden, **limits):
 def points(report):
     """{part of a question: points} for all parts that are graded by tests."""
     return {v.question: v.points for v in report.verdicts if v.points is not None}
-
-
-reason = lambda report, question: next(v.reason for v in report.verdicts if v.question == question)

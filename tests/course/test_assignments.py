@@ -14,6 +14,14 @@ from torch.utils._pytree import tree_map
 from tools.course.assignments import families, sheet, solved, versions
 from tools.files import Fault
 
+SEEDS = ("1", *(pytest.param(seed, marks=pytest.mark.nightly) for seed in ("autumn", "27")))
+each_chapter = pytest.mark.parametrize("chapter", sorted(families()))
+
+#: Enough to prove each claim whose missing hypothesis is put in.
+REASONS = [(), (SECOND_MOMENTS,), (REINDEX,), (unfold(softmax), EXP_OF_SUM)]
+REASONS += [(unfold(word),) for word in (softmax, softmax_one, layer_norm, batch_norm)]
+REASONS += [(unfold(softmax), REINDEX), (unfold(layer_norm), unfold(rms_norm))]
+
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_follows_its_answer_with_its_question_and_messages(course, part):
@@ -35,12 +43,6 @@ def test_a_solution_without_an_end_mark_is_refused():
     cell(notebook, "q2").source = cell(notebook, "q2").source.replace("### END SOLUTION", "")
     with pytest.raises(Fault, match="cell q2"):
         versions("small.ipynb", notebook)
-
-
-# ── The sheets ────────────────────────────────────────────────────────────────────────────
-
-SEEDS = ("1", *(pytest.param(seed, marks=pytest.mark.nightly) for seed in ("autumn", "27")))
-each_chapter = pytest.mark.parametrize("chapter", sorted(families()))
 
 
 def ran(cells, *parts, **names):
@@ -92,12 +94,6 @@ def test_fifty_seeds_draw_claims_that_can_be_read_and_are_false(chapter):
         for side in (*names["claim_T"], *names["claim_F"]):
             Derivation("it can be read", side)
         assert earned(cells, names)[1] == 2, seed
-
-
-#: Enough to prove each claim whose missing hypothesis is put in.
-REASONS = [(), (SECOND_MOMENTS,), (REINDEX,), (unfold(softmax), EXP_OF_SUM)]
-REASONS += [(unfold(word),) for word in (softmax, softmax_one, layer_norm, batch_norm)]
-REASONS += [(unfold(softmax), REINDEX), (unfold(layer_norm), unfold(rms_norm))]
 
 
 def follows(left, right, *reasons):

@@ -17,6 +17,8 @@ from tools.course import archives
 SOLVED = re.compile(r"BEGIN SOLUTION|HIDDEN TESTS|<summary>Solution")
 GRADER = "assignments/grade.py"
 LINK_TO_A_PLAN = re.compile(r'href="(?:[\w./]*/)?((?:lecture|grading|session-\d).html)')
+cells = lambda data: nbformat.reads(data.decode(), as_version=4).cells
+in_folder = lambda files, top: {n: data for n, data in files.items() if n.startswith(f"{top}/")}
 
 
 @pytest.fixture(scope="session")
@@ -29,12 +31,6 @@ def packed(tmp_path_factory):
             names = archive.namelist()
             files[root] = {name.removeprefix(f"{root}/"): archive.read(name) for name in names}
     return files
-
-
-cells = lambda data: nbformat.reads(data.decode(), as_version=4).cells
-in_folder = lambda files, folder: {
-    n: data for n, data in files.items() if n.startswith(f"{folder}/")
-}
 
 
 def test_a_student_gets_every_question_and_no_solution(packed):

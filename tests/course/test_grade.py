@@ -17,58 +17,6 @@ from submissions import *
 from tools.course.assignments import versions
 
 each_part = pytest.mark.parametrize("part", PARTS)
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """A small assignment: its source's path, two versions, and a function that grades notebooks."""
-    folder = tmp_path_factory.mktemp("small")
-    path = folder / "source" / "part-0.ipynb"
-    path.parent.mkdir()
-    made = versions(path.name, small_source())
-    path.write_text(made["source"], encoding="utf-8")
-    student, solution = (nbformat.reads(made[v], as_version=4) for v in ("student", "solution"))
-    hidden = [path.parent, Path(grade.__file__).parent]
-    hand_in = lambda notebook, **limits: graded(notebook, folder, path, *hidden, **limits)
-    return SimpleNamespace(path=path, student=student, solution=solution, grade=hand_in)
-
-
-# ── The assignments of the course ─────────────────────────────────────────────────────────
-
-
-@each_part
-def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, part, tmp_path):
-    source = course.path("source", part)
-    right = graded(course.read("solution", part), tmp_path, source)
-    assert grade.total(right) == (17, 17) and right.notes == []
-    untouched = graded(course.read("student", part), tmp_path, source)
-    assert grade.total(untouched) == (0, 17) and untouched.notes == []
-    assert {v.reason for v in untouched.verdicts} == {"not answered"}
-
-
-@each_part
-def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course, part, tmp_path):
-    """Each submission mixes right and wrong answers, which must not affect each other's points."""
-    listed = answers_to(part)
-    source, student = course.read("source", part), course.read("student", part)
-    for number in range(max(map(len, listed.values()))):
-        picked = {
-            name: several[(number + shift) % len(several)]
-            for shift, (name, several) in enumerate(listed.items())
-        }
-        codes = {name: code for name, (_, code) in picked.items()}
-        handed_in = with_solutions(student, source, **codes)
-        report = graded(handed_in, tmp_path, course.path("source", part))
-        for name, (kind, code) in picked.items():
-            own = [v for v in report.verdicts if v.points is not None and v.question[:2] == name]
-            got, of = sum(v.points for v in own), sum(v.of for v in own)
-            due = {"wrong": got == 0, "half": 0 < got < of, "otherwise": got == of}
-            assert due[kind], (name, got, of, code, report.verdicts)
-        assert not re.search("SyntaxError|IndentationError", grade.told(report)), codes
-
-
-# ── Faults of a submission ────────────────────────────────────────────────────────────────
-
 NO_DATA = "is not made of numbers, texts, lists and tensors"
 #: {title: (answer to the first of the questions, words in the reason given for its points)}
 ANSWERS = {
@@ -124,6 +72,68 @@ FORMULAS = {
 #: The attempts that only a wall of namespaces prevents; elsewhere they would harm this computer.
 NEED_A_WALL = ("an end of its parents", "the hidden tests", "the table", "the judge's files")
 
+#: Texts in the place of formulas, all of which are refused.
+NO_FORMULAS = (
+    "square = ().__class__",
+    "import os\nsquare = os.abs",
+    "square = __builtins__",
+    "square = lambda _x: _x",
+    "square = eval",
+    "for x in (1, 2):\n    square = x",
+    "square = [x for x in (1, 2)]",
+    "square = math.pow",
+    "close.T = 1",
+    "given['close'] = 1",
+    "square = '().real'",
+    "square = f'{close}'",
+    "@close\ndef square(x): return x",
+)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small assignment: its source's path, two versions, and a function that grades notebooks."""
+    folder = tmp_path_factory.mktemp("small")
+    path = folder / "source" / "part-0.ipynb"
+    path.parent.mkdir()
+    made = versions(path.name, small_source())
+    path.write_text(made["source"], encoding="utf-8")
+    student, solution = (nbformat.reads(made[v], as_version=4) for v in ("student", "solution"))
+    hidden = [path.parent, Path(grade.__file__).parent]
+    hand_in = lambda notebook, **limits: graded(notebook, folder, path, *hidden, **limits)
+    return SimpleNamespace(path=path, student=student, solution=solution, grade=hand_in)
+
+
+@each_part
+def test_a_solution_scores_full_marks_and_the_untouched_version_zero(course, part, tmp_path):
+    source = course.path("source", part)
+    right = graded(course.read("solution", part), tmp_path, source)
+    assert grade.total(right) == (17, 17) and right.notes == []
+    untouched = graded(course.read("student", part), tmp_path, source)
+    assert grade.total(untouched) == (0, 17) and untouched.notes == []
+    assert {v.reason for v in untouched.verdicts} == {"not answered"}
+
+
+@each_part
+def test_wrong_answers_score_zero_half_right_ones_some_and_right_ones_all(course, part, tmp_path):
+    """Each submission mixes right and wrong answers, which must not affect each other's points."""
+    listed = answers_to(part)
+    source, student = course.read("source", part), course.read("student", part)
+    for number in range(max(map(len, listed.values()))):
+        picked = {
+            name: several[(number + shift) % len(several)]
+            for shift, (name, several) in enumerate(listed.items())
+        }
+        codes = {name: code for name, (_, code) in picked.items()}
+        handed_in = with_solutions(student, source, **codes)
+        report = graded(handed_in, tmp_path, course.path("source", part))
+        for name, (kind, code) in picked.items():
+            own = [v for v in report.verdicts if v.points is not None and v.question[:2] == name]
+            got, of = sum(v.points for v in own), sum(v.of for v in own)
+            due = {"wrong": got == 0, "half": 0 < got < of, "otherwise": got == of}
+            assert due[kind], (name, got, of, code, report.verdicts)
+        assert not re.search("SyntaxError|IndentationError", grade.told(report)), codes
+
 
 @pytest.mark.parametrize("name", [*ANSWERS, *HOSTILE, *FORMULAS])
 def test_an_answer_counts_for_its_own_points_only(name, small, monkeypatch):
@@ -146,24 +156,6 @@ def test_an_answer_counts_for_its_own_points_only(name, small, monkeypatch):
     assert len(text.splitlines()) == 1 + 4 + 1 and "\x1b" not in text
     running = [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])]
     assert ["sleep", "987654"] not in running
-
-
-#: Texts in the place of formulas, all of which are refused.
-NO_FORMULAS = (
-    "square = ().__class__",
-    "import os\nsquare = os.abs",
-    "square = __builtins__",
-    "square = lambda _x: _x",
-    "square = eval",
-    "for x in (1, 2):\n    square = x",
-    "square = [x for x in (1, 2)]",
-    "square = math.pow",
-    "close.T = 1",
-    "given['close'] = 1",
-    "square = '().real'",
-    "square = f'{close}'",
-    "@close\ndef square(x): return x",
-)
 
 
 def test_formulas_define_names_and_anything_else_is_refused():
@@ -213,9 +205,6 @@ def test_an_assignment_that_does_not_run_grades_nobody(small, tmp_path):
     nbformat.write(with_answers(source, setup="import nothing_like_it"), tmp_path / "part-0.ipynb")
     with pytest.raises(grade.CannotGrade, match="cell setup stops with ModuleNotFoundError"):
         graded(small.solution, tmp_path, tmp_path / "part-0.ipynb")
-
-
-# ── The command ───────────────────────────────────────────────────────────────────────────
 
 
 def test_a_class_becomes_a_table_and_a_text_for_each_student(small, tmp_path, capsys, monkeypatch):

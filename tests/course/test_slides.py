@@ -16,36 +16,7 @@ from tools.course import slides
 from tools.files import Fault
 
 NAMES = sorted(path.stem for path in slides.DECKS.glob("*.yml"))
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The folder with the pages of all decks, and {name of a deck: its content}."""
-    folder = tmp_path_factory.mktemp("slides")
-    return folder, slides.write_slides(folder)
-
-
 slides_in = lambda deck: [slide for section in deck["sections"] for slide in section["slides"]]
-
-
-def test_a_deck_that_leaves_its_plan_is_refused_with_the_row(built):
-    first, second, *others = built[1]["session-3"]["sections"]
-    longer = first | {"slides": [first["slides"][0] | {"minutes": 3}]}
-    shorter, longer = [first, second, *others[:-1]], [longer, second, *others]
-    for sections, row in ((shorter, "vote again"), (longer, "set up")):
-        with pytest.raises(Fault, match=f"session-3.yml.*{row}"):
-            slides.slides_of("session-3", sections, {})
-
-
-def test_the_decks_show_every_tagged_cell_and_no_other(built):
-    parts = [part for deck in built[1].values() for s in slides_in(deck) for part in s["show"]]
-    shown = {part["cell"] for part in parts if "cell" in part}
-    cells = slides.read_sources()["cell"]
-    assert shown == {name for name, cell in cells.items() if has_tag(cell, "slide")}
-    assert len(shown) > 20
-
-
-# ---- in Chromium, from a disk ------------------------------------------------------------
 
 #: A script that returns what is wrong with the current slide: too small, cut off, or not there.
 FAULTS = """() => {
@@ -79,6 +50,30 @@ FAULTS = """() => {
   demand(!section.querySelector(".fragment:not(.visible)"), "hidden")
   return faults
 }"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with the pages of all decks, and {name of a deck: its content}."""
+    folder = tmp_path_factory.mktemp("slides")
+    return folder, slides.write_slides(folder)
+
+
+def test_a_deck_that_leaves_its_plan_is_refused_with_the_row(built):
+    first, second, *others = built[1]["session-3"]["sections"]
+    longer = first | {"slides": [first["slides"][0] | {"minutes": 3}]}
+    shorter, longer = [first, second, *others[:-1]], [longer, second, *others]
+    for sections, row in ((shorter, "vote again"), (longer, "set up")):
+        with pytest.raises(Fault, match=f"session-3.yml.*{row}"):
+            slides.slides_of("session-3", sections, {})
+
+
+def test_the_decks_show_every_tagged_cell_and_no_other(built):
+    parts = [part for deck in built[1].values() for s in slides_in(deck) for part in s["show"]]
+    shown = {part["cell"] for part in parts if "cell" in part}
+    cells = slides.read_sources()["cell"]
+    assert shown == {name for name, cell in cells.items() if has_tag(cell, "slide")}
+    assert len(shown) > 20
 
 
 @pytest.fixture

@@ -32,6 +32,18 @@ ASKED = {
     "fold": fold,
     "as_rms_norm": as_rms_norm,
 }
+START = "from derivation.checks import control, normal, start\n\ndevice = start()"
+THERE = "x = normal(4, 4, device=device).square()"
+PRINTS = "print(bool((x @ x.T).trace() > 0))"
+ON_CPU = "control('all', lambda dtype: 1.0, sums=(4,))"
+FACTORS = "1,000,000 in float64, 1,000 in float32, 2 in bfloat16"
+SAID = f"PASS  control: all: error ≥ bound × {FACTORS}\n"
+#: {notebook: (its last cell, the stored output)}; a cell with another output must fail
+LAST = {
+    "moves-all": (PRINTS, "True\n"),
+    "mixes": (PRINTS.replace("x.T", "normal(4, 4)"), "True\n"),
+    "measures-nothing": (ON_CPU, SAID),
+}
 
 
 def answer(ask, model, device):
@@ -58,22 +70,6 @@ def test_inputs_and_folded_models_are_on_the_model_s_device():
     model = with_every_bias_random(float64_copy(tiny("gpt2"))).to(DEVICE)
     assert not audit(model).disagreements
     assert {parameter.device.type for parameter in fold(model).model.parameters()} == {DEVICE.type}
-
-
-# ---- notebooks
-
-START = "from derivation.checks import control, normal, start\n\ndevice = start()"
-THERE = "x = normal(4, 4, device=device).square()"
-PRINTS = "print(bool((x @ x.T).trace() > 0))"
-ON_CPU = "control('all', lambda dtype: 1.0, sums=(4,))"
-FACTORS = "1,000,000 in float64, 1,000 in float32, 2 in bfloat16"
-SAID = f"PASS  control: all: error ≥ bound × {FACTORS}\n"
-#: {notebook: (its last cell, the stored output)}; a cell with another output must fail
-LAST = {
-    "moves-all": (PRINTS, "True\n"),
-    "mixes": (PRINTS.replace("x.T", "normal(4, 4)"), "True\n"),
-    "measures-nothing": (ON_CPU, SAID),
-}
 
 
 def test_a_cell_that_mixes_devices_or_measures_on_the_cpu_fails(tmp_path):

@@ -44,6 +44,10 @@ EXHIBITS = {"drag-tokens", *(name for name, *_ in STEPS)}
 PAGE = "<meta charset='utf-8'><script src='exhibits/load.js' defer></script>" + "".join(
     f"<div data-exhibit='{name}'></div>" for name in EXHIBITS
 )
+f64 = {"dtype": torch.float64}
+drawn = lambda *shape: torch.randn(*shape, **f64)
+same = lambda a, b: torch.allclose(torch.tensor(a, **f64), b.detach(), rtol=0, atol=CLOSE)
+said = lambda page, name: page.locator(f"[data-exhibit={name}] .said").inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +66,6 @@ def computed(page, formula, *given):
     """Evaluate a formula of tensors in the page; return an array, or a dict of arrays."""
     given = (json.dumps(x, default=torch.Tensor.tolist) for x in given)
     return page.evaluate(f"formulas.{formula}({', '.join(given)})")
-
-
-f64 = {"dtype": torch.float64}
-drawn = lambda *shape: torch.randn(*shape, **f64)
-same = lambda a, b: torch.allclose(torch.tensor(a, **f64), b.detach(), rtol=0, atol=CLOSE)
 
 
 def test_each_norm_is_that_of_the_module(page):
@@ -109,12 +108,6 @@ def test_numbers_are_rounded_like_the_entries_of_a_tensor(page, dtype):
     shown = page.evaluate("([x, t]) => x.map(y => formulas.rounded(y, t))", [x.tolist(), dtype])
     shown = torch.tensor([float(y) for y in shown], **f64)
     assert torch.equal(shown, x.to(getattr(torch, dtype)).double())
-
-
-# ---- use by keyboard and mouse -------------------------------------------------------
-
-
-said = lambda page, name: page.locator(f"[data-exhibit={name}] .said").inner_text()
 
 
 def moved(page, name):

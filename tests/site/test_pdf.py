@@ -19,6 +19,17 @@ from tools.site.formulas import typeset
 from tools.site.print_pdf import ONE_PAGE, CannotPrint, prepared
 from tools.site.register import read_register
 
+KATEX = (ROOT / "book/static/katex/katex.min.css").as_uri()
+WOULD_NOT_PRINT_WELL = {
+    "pre is .* px wider than its place: xxx": "<pre>" + "x" * 300 + "</pre>",
+    "pre is .* px wider than its place: yyy": '<pre style="overflow: auto">' + "y" * 300 + "</pre>",
+    "p is 20 px wider": '<p style="margin-left: -20px">A line.</p>',
+    "would be printed at 0.* of its size": f'<p class="math">{typeset("x+" * 200 + "x", True)}</p>',
+    "picture.png could not be loaded": '<img src="https://example.org/picture.png">',
+    "leads nowhere, #nowhere": '<a href="#nowhere">a link</a>',
+    "is taller than a page": '<div class="theorem-box" style="height: 300mm">A</div>',
+}
+
 
 @pytest.fixture(scope="module")
 def pdf():
@@ -80,26 +91,12 @@ def test_a_pdf_that_is_older_than_the_book_is_not_offered(tmp_path):
     assert not is_current(tmp_path)
 
 
-KATEX = (ROOT / "book/static/katex/katex.min.css").as_uri()
-
-
 def printed(browser, folder, body):
     path = folder / "page.html"
     head = f'<meta charset="utf-8"><title>A page</title><link rel="stylesheet" href="{KATEX}">'
     body = f'<html lang="en">{head}<main style="width: 170mm">{body}</main></html>'
     path.write_text(body, encoding="utf-8")
     return prepared(browser, path.as_uri())
-
-
-WOULD_NOT_PRINT_WELL = {
-    "pre is .* px wider than its place: xxx": "<pre>" + "x" * 300 + "</pre>",
-    "pre is .* px wider than its place: yyy": '<pre style="overflow: auto">' + "y" * 300 + "</pre>",
-    "p is 20 px wider": '<p style="margin-left: -20px">A line.</p>',
-    "would be printed at 0.* of its size": f'<p class="math">{typeset("x+" * 200 + "x", True)}</p>',
-    "picture.png could not be loaded": '<img src="https://example.org/picture.png">',
-    "leads nowhere, #nowhere": '<a href="#nowhere">a link</a>',
-    "is taller than a page": '<div class="theorem-box" style="height: 300mm">A</div>',
-}
 
 
 def test_a_page_that_would_not_print_well_is_refused(browser, tmp_path):

@@ -20,60 +20,10 @@ PAGES = sorted(
 PHONE = {"width": 390, "height": 844}
 
 each_page = pytest.mark.parametrize("page", PAGES)
-
-
-def test_the_site_is_built_and_starts_with_the_first_page():
-    assert len(PAGES) > 10, f"{SITE} is empty: run `make book` first"
-    assert 'url=book/index.html"' in START.read_text(encoding="utf-8")
-
-
-# ---- without a browser: Sphinx does not check links in HTML, nor what our extensions write -----
-
-
-@cache
-def anchors(page):
-    return Counter(element["id"] for element in soup(page).find_all(id=True))
-
-
-def faults_in(page):
-    """Yield the faults of the links, anchors, formulas and pictures of a page."""
-    for link in soup(page).select('a[href]:not([href*=":"])'):
-        address, anchor = urldefrag(link["href"])
-        target = (page.parent / unquote(address)).resolve() if address else page
-        if not target.is_file() or (anchor and unquote(anchor) not in anchors(target)):
-            yield f"a link to {target.name}#{anchor}, which is not there"
-    yield from (f"the anchor {a} is there {n} times" for a, n in anchors(page).items() if n > 1)
-    yield from (f"not typeset: {e}" for e in soup(page).select(".math:not(:has(.katex math))"))
-    for picture in soup(page).find_all("img"):
-        if picture.get("alt", ".png").endswith((".png", ".svg")):
-            yield f"{picture['src']} has no words"
-        if not page.parent.joinpath(picture["src"]).is_file():
-            yield f"there is no picture {picture['src']}"
-
-
 #: The most bytes that a page and the files that it names may have, all compressed; KaTeX's fonts,
 #: which are not counted, add about 100,000.
 HEAVIEST = 300_000
 NAMED = "link[rel=stylesheet][href], link[rel=preload][href], script[src], img[src]"
-
-
-@each_page
-def test_a_page_is_light_its_links_work_and_its_formulas_need_no_script(page):
-    assert not list(faults_in(SITE / page))
-    named = {e.get("href") or e["src"] for e in soup(SITE / page).select(NAMED)}
-    files = {(SITE / page).parent.joinpath(name.split("?")[0]).resolve() for name in named}
-    files = [path for path in files | {SITE / page} if path.is_file()]
-    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= HEAVIEST
-
-
-def test_only_icons_that_no_page_shows_are_removed():
-    css = '.fa-a:before,.fa-b:before{content:"\\f001"}.fa-c:before{content:"\\f002"}'
-    css += '@media print{.menu:after{content:"\\f003"}}'
-    assert icons_of(css, {"fa-b"}) == {0xF001, 0xF003}
-
-
-# ---- in Chromium ------------------------------------------------------------------
-
 
 #: A script that finds elements wider than the page that are not inside a scrolling box.
 STICKS_OUT = """() => {
@@ -93,6 +43,61 @@ COLOURS = {"runOnly": ["color-contrast"]}
 ALL_BUT_COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
 STYLED_ONCE = {"exclude": [[".katex"], ["pre"]]}
 SEEN_WHOLE = (CHAPTER, "notebooks/03-exercises.html")
+FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
+<img src="https://example.org/picture.png"><script>console.error("seen")</script>
+<p style="width: 900px; color: #eee; background: #fff">wide and pale</p><p class="math">x</p>
+<a href="#nowhere">a</a> <a href="nowhere.html">b</a> <b id="e">e</b> <b id="e">f</b>
+</main></html>"""
+
+#: What Tab must reach: the skip link, search, the theme, a chapter, a theorem, the next page.
+REACHED = {"#pst-skip-link a, a.skip-link", ".search-button-field, .search-button"}
+REACHED |= {".theme-switch-button", "nav.bd-links a", ".theorem-box .headerlink"}
+REACHED |= {".prev-next-area a.right-next"}
+FOCUSED = "s => document.activeElement.matches(s)"
+
+
+def test_the_site_is_built_and_starts_with_the_first_page():
+    assert len(PAGES) > 10, f"{SITE} is empty: run `make book` first"
+    assert 'url=book/index.html"' in START.read_text(encoding="utf-8")
+
+
+@cache
+def anchors(page):
+    return Counter(element["id"] for element in soup(page).find_all(id=True))
+
+
+def faults_in(page):
+    """Yield the faults of the links, anchors, formulas and pictures of a page.
+
+    Sphinx does not check links in HTML, nor what our extensions write.
+    """
+    for link in soup(page).select('a[href]:not([href*=":"])'):
+        address, anchor = urldefrag(link["href"])
+        target = (page.parent / unquote(address)).resolve() if address else page
+        if not target.is_file() or (anchor and unquote(anchor) not in anchors(target)):
+            yield f"a link to {target.name}#{anchor}, which is not there"
+    yield from (f"the anchor {a} is there {n} times" for a, n in anchors(page).items() if n > 1)
+    yield from (f"not typeset: {e}" for e in soup(page).select(".math:not(:has(.katex math))"))
+    for picture in soup(page).find_all("img"):
+        if picture.get("alt", ".png").endswith((".png", ".svg")):
+            yield f"{picture['src']} has no words"
+        if not page.parent.joinpath(picture["src"]).is_file():
+            yield f"there is no picture {picture['src']}"
+
+
+@each_page
+def test_a_page_is_light_its_links_work_and_its_formulas_need_no_script(page):
+    assert not list(faults_in(SITE / page))
+    named = {e.get("href") or e["src"] for e in soup(SITE / page).select(NAMED)}
+    files = {(SITE / page).parent.joinpath(name.split("?")[0]).resolve() for name in named}
+    files = [path for path in files | {SITE / page} if path.is_file()]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= HEAVIEST
+
+
+def test_only_icons_that_no_page_shows_are_removed():
+    css = '.fa-a:before,.fa-b:before{content:"\\f001"}.fa-c:before{content:"\\f002"}'
+    css += '@media print{.menu:after{content:"\\f003"}}'
+    assert icons_of(css, {"fa-b"}) == {0xF001, 0xF003}
 
 
 def axe(page, rules, within=None):
@@ -123,13 +128,6 @@ def test_a_page_is_complete_and_accessible(visit, page):
     assert faults_on(shown, None if page in SEEN_WHOLE else STYLED_ONCE) == {}
 
 
-FAULTY = """<!doctype html><html lang="en"><title>Faulty</title><main>
-<img src="https://example.org/picture.png"><script>console.error("seen")</script>
-<p style="width: 900px; color: #eee; background: #fff">wide and pale</p><p class="math">x</p>
-<a href="#nowhere">a</a> <a href="nowhere.html">b</a> <b id="e">e</b> <b id="e">f</b>
-</main></html>"""
-
-
 def test_the_faults_of_a_faulty_page_are_found(visit, tmp_path):
     path = tmp_path / "faulty.html"
     path.write_text(FAULTY, encoding="utf-8")
@@ -149,13 +147,6 @@ def test_a_phone_shows_wide_formulas_smaller_and_without_scrolling(visit):
     formulas = page.locator(".katex-display")
     assert formulas.evaluate_all("es => es.every(e => e.scrollWidth <= e.clientWidth + 1)")
     assert formulas.locator("> [style*=font-size]").count() > 3
-
-
-#: What Tab must reach: the skip link, search, the theme, a chapter, a theorem, the next page.
-REACHED = {"#pst-skip-link a, a.skip-link", ".search-button-field, .search-button"}
-REACHED |= {".theme-switch-button", "nav.bd-links a", ".theorem-box .headerlink"}
-REACHED |= {".prev-next-area a.right-next"}
-FOCUSED = "s => document.activeElement.matches(s)"
 
 
 def test_the_keyboard_reaches_everything(visit):
