@@ -28,7 +28,7 @@ class ComparedModel:
             Subject(model, inject=True, own=True),
             placed(call, "cpu", torch.float64),
         )
-        self.own.model.cpu().eval()
+        self.own.model.eval()
         self.own.training = False
         self.own.renew()
         self.own.tensors |= {n: b for n, b in self.own.model.named_buffers() if "running_var" in n}

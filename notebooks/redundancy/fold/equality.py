@@ -49,12 +49,12 @@ class Bench:
     def __init__(self, model, inputs, inject=False):
         try:
             self.model = unwrapped(model)
-            call = placed(in_float64(as_call(self.model, inputs)), "cpu")
+            call = in_float64(as_call(self.model, inputs))
             self.before = Subject(self.model, self.model.training, inject=inject, own=True)
             self.like: Any = next(self.model.parameters(), torch.zeros(()))
         except (ValueError, TypeError) as reason:  # the model is quantised, or no inputs were found
             raise CannotFold(str(reason)) from None
-        half_dropout(self.before.model.cpu())
+        half_dropout(self.before.model)
         self.before.renew()
         self.rows, self.longest = [], 0.0
         self.seeds = range(DRAWS if self.before.training else 1)

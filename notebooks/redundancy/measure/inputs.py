@@ -50,8 +50,8 @@ def as_call(model: Any, inputs: Any) -> tuple[tuple, dict]:
 
 
 def in_float64(call: tuple) -> tuple:
-    """The inputs, with floating-point tensors in float64 and weights that again sum to one."""
-    return tree_map(_doubled, fresh(call))
+    """The inputs on the CPU, with real numbers in float64 and weights that again sum to one."""
+    return tree_map(_doubled, placed(call, "cpu"))
 
 
 def _doubled(value):

@@ -100,19 +100,20 @@ def _is_dtype(value):
 
 
 def float64_copy(model: nn.Module) -> nn.Module:
-    """A deep copy in float64 and eval mode, with eager attention and without gradients.
+    """A deep copy on the CPU, in float64 and eval mode, with eager attention and without gradients.
 
     The model itself is not changed.  Raises CannotRead as `demand_values` does.
     """
     demand_values(model)
     with torch.no_grad():  # so that tensors converted in a scripted module remain leaves
-        copied = plainly_attending(copy.deepcopy(model).double().eval())
+        copied = plainly_attending(copy.deepcopy(model).cpu().double().eval())
     for parameter in copied.parameters():
         parameter.requires_grad_(False)
     for module in copied.modules():  # a run may have left tensors in attributes
         for name, value in vars(module).items():
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                setattr(module, name, value.detach().double())
+            if isinstance(value, torch.Tensor):
+                value = value.detach().cpu()
+                setattr(module, name, value.double() if value.is_floating_point() else value)
     return copied
 
 
