@@ -16,22 +16,19 @@ from derivation.checks import error, normal, tolerance
 
 #: A rank without methods that send, so that any exchange would raise AttributeError.
 FIRST = SimpleNamespace(rank=0, size=2)
-RUNS = contiguous(16, 2)
-
-#: {words of the refusal: (the positions on the last rank, the number of keys on the first)}
-MISPLACED = {
-    "position 0 is on 2 ranks": (torch.cat([RUNS[1], RUNS[0][:1]]), 8),
-    "position 8 is on 0 ranks": (RUNS[1] + 1, 8),
-    "given 16 keys for its 8 positions": (RUNS[1], 16),
-}
+#: (words of the refusal, the positions on the last rank, the number of keys on the first)
+MISPLACED = [
+    ("position 0 is on 2 ranks", [*range(8, 16), 0], 8),
+    ("position 8 is on 0 ranks", [*range(9, 17)], 8),
+    ("given 16 keys for its 8 positions", [*range(8, 16)], 16),
+]
 
 
-@pytest.mark.parametrize("words", MISPLACED)
-def test_misplaced_keys_are_refused(words):
-    last, keys = MISPLACED[words]
+@pytest.mark.parametrize("words, last, keys", MISPLACED)
+def test_misplaced_keys_are_refused(words, last, keys):
     q, k = normal(8, 4), normal(keys, 4)
     with pytest.raises(ValueError, match=words):
-        ring(FIRST, q, k, k, [RUNS[0], last])
+        ring(FIRST, q, k, k, [torch.arange(8), torch.tensor(last)])
 
 
 def test_sending_a_tensor_that_requires_gradients_is_refused():

@@ -10,10 +10,6 @@ from redundancy.what_can_go.attention import Attention, causal
 from redundancy.what_can_go.measuring import Followed, Measured, contradictions, modes, unseen
 from redundancy.what_can_go.piece import SIZES, generic, normal
 from redundancy.what_can_go.rows_blocks import MODELS
-from redundancy.what_can_go.theorems import LINKS
-
-from tools.files import ROOT
-from tools.site.register import read_statements
 
 ROWS = {row.title: row for row in TABLE}
 #: {title of a row or of what breaks it: (pieces, answers)}
@@ -74,13 +70,6 @@ def test_all_biases_of_a_block_become_zero_together(row):
             found.values[tensor][part] += shift.view_as(found.values[tensor][part])
     assert not any(module.symbols()[bias].any() for bias in gone)
     assert (found.run({}, *inputs) - before).abs().max() <= bound * before.abs().max()
-
-
-def test_each_theorem_of_the_table_is_linked_by_its_number():
-    entries = read_statements(ROOT / "notebooks").values()
-    links = {e.number: f"{e.notebook.name}#{e.slug}" for e in entries}
-    named = {a.theorem for _, answers in CASES.values() for a in answers} - {None}
-    assert named == set(LINKS) and {n: links.get(n) for n in LINKS} == LINKS
 
 
 @pytest.mark.parametrize("groups", [1, 2])
