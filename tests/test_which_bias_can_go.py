@@ -96,7 +96,7 @@ def test_the_recipe_initialises_each_part_by_itself(axis, g):
         recipe = recipe.replace(".split(parts)", ".split(parts, dim=1)")
     exec(recipe, given)
     assert not layer.qkv.bias.any()
-    for part in layer.qkv.weight.split(sizes, axis):  # at least 2,000 uniform numbers, so the largest is near the bound
+    for part in layer.qkv.weight.split(sizes, axis):  # of 2,000 uniform numbers or more
         bound = (6 / sum(part.shape)) ** 0.5
         assert 0.9 * bound < part.abs().max() <= bound * (1 + 2**-20)
 

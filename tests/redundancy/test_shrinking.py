@@ -52,6 +52,9 @@ KEPT = {
     "a stream narrower than all heads": (
         "t5", {"d_model": 1024, "d_kv": 128, "num_heads": 128, "d_ff": 65536},
         lambda m: (m.config.d_kv, m.config.num_heads, 8 < m.config.d_model < 16), (8, 2, True)),
+    "a narrow embedding": (
+        "opt", {"word_embed_proj_dim": 512, "hidden_size": 1024, "num_attention_heads": 16},
+        lambda m: m.config.word_embed_proj_dim < m.config.hidden_size, True),
     "sections": ("qwen2_vl_text", {"hidden_size": 3584, "num_attention_heads": 28,
                                    "rope_parameters": SECTIONS}, half_a_head, True),
     "factors of long positions": ("phi3", {"rope_parameters": FACTORS}, half_a_head, True),

@@ -10,33 +10,23 @@ from redundancy.models.tiny import quiet, tiny
 
 from tools.files import ROOT
 
-#: A user's own attention layer, and the comparison with a copy whose key bias is zero.
+#: The comparison of attention with a copy whose key bias differs.
 PROGRAM = """
 import copy
 import torch
 from redundancy import compare
-from torch import nn
 
-class Layer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a, self.b, self.c = (nn.Linear(8, 8) for _ in range(3))
-
-    def forward(self, x):
-        return (self.a(x) @ self.b(x).mT).softmax(-1) @ self.c(x)
-
-layer = Layer()
+layer = torch.nn.MultiheadAttention(8, 2)
 other = copy.deepcopy(layer)
-other.b.bias.data.zero_()
-print(compare(layer, other, torch.randn(2, 5, 8)))
+other.in_proj_bias.data[8:16] = 1
+print(compare(layer, other, 3 * [torch.randn(5, 2, 8)]))
 """
 
 
 @pytest.mark.nightly
 def test_the_command_and_a_program(tmp_path):
     source = tmp_path / "source"  # a copy, because pip adds a build folder to the source
-    no_notebooks = shutil.ignore_patterns("*.ipynb")
-    shutil.copytree(ROOT / "notebooks", source / "notebooks", ignore=no_notebooks)
+    shutil.copytree(ROOT / "notebooks", source / "notebooks")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     venv.create(tmp_path / "venv", with_pip=True)
