@@ -1,28 +1,17 @@
 """Attention layers; comments say which biases can go."""
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F_
+from redundancy.what_can_go.attention import Attention, same, softmax
+from redundancy.what_can_go.piece import SIZES
 from torch import nn
 
-from .cases import D, H, K, N, case, heads, joined, linears, made, numbers
+from .cases import D, H, N, case, made, numbers
 
-
-def unchanged(t):
-    return t
-
-
-def softmax(scores):
-    return scores.softmax(-1)
-
-
-@made(lambda **by: linears("q k v o") | {"by": by})
-def attention(self, x):
-    """Attention in which functions change ``q``, ``k`` or ``v``, or replace softmax (``weigh``)."""
-    q, k, v = (self.by.get(name, unchanged)(heads(getattr(self, name)(x))) for name in "qkv")
-    weights = self.by.get("weigh", softmax)(q @ k.mT / K**0.5)
-    return self.o(joined(weights @ v))
-
-
+#: Attention of the sizes in `cases`; functions act on keys or values, or replace softmax.
+attention = partial(Attention, SIZES[0])
 LATER = torch.ones(N, N, dtype=torch.bool).triu(1)
 
 
@@ -71,7 +60,7 @@ LAYERS = {
     "softmax by logarithms": (2 * D, {"weigh": lambda s: s.log_softmax(-1).exp()}),
     "less the logarithm of the sum": (2 * D, {
         "weigh": lambda s: (s - s.logsumexp(-1, keepdim=True)).exp()}),
-    "softermax": (2 * D, {"weigh": softermax(unchanged)}),
+    "softermax": (2 * D, {"weigh": softermax(same)}),
     # a rounded maximum also cancels; the calculus sees only that `ceil` depends on b_K
     "softermax, rounded up": (2 * D, {"weigh": softermax(torch.ceil)}, {"finds": D}),
     # nothing else cancels b_K; b_V moves into b_O, as the weights sum to one
@@ -83,8 +72,8 @@ LAYERS = {
     "less the logarithm of a column's sum": (D, {
         "weigh": lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()}),
     # of b_K, what is not rotated (2 H), or what no tanh reads (D - H)
-    "keys rotated by complex numbers": (2 * H + D, {"k": rotated}),
-    "a part of the keys, in place": (2 * D - H, {"k": on_a_part}),
+    "keys rotated by complex numbers": (2 * H + D, {"norm_k": rotated}),
+    "a part of the keys, in place": (2 * D - H, {"norm_k": on_a_part}),
 }  # fmt: skip
 
 for title, (redundant, by, *options) in LAYERS.items():
@@ -94,16 +83,15 @@ for title, (redundant, by, *options) in LAYERS.items():
 # b_K can go and b_V moves into b_O.  The norm's shift would move into b_Q and b_V, but the padding
 # lacks the shift: its effect is of the order e^-100, which the Jacobian cannot show
 @case("padding masked by -100, as in Swin", numbers(), 2 * D, counts=3 * D)
-@made(lambda: linears("q k v o") | {"norm": nn.LayerNorm(D)})
-def hidden_padding(self, x):
-    x, mask = F_.pad(self.norm(x), (0, 0, 0, 2)), torch.tensor(N * [0.0] + 2 * [-100.0])
-    weights = softmax(heads(self.q(x)) @ heads(self.k(x)).mT / K**0.5 + mask)
-    return self.o(joined(weights @ heads(self.v(x))))[:, :N]
+def hidden_padding():
+    padded = lambda d: nn.Sequential(nn.LayerNorm(d), nn.ZeroPad2d((0, 0, 0, 2)))
+    mask = torch.tensor(N * [0.0] + 2 * [-100.0])
+    return attention(norm=padded, bend=lambda s: s + mask, after=lambda y, x: y[:, :N])
 
 
 # Wa's bias moves into Ua's (D); Va's can go, as softmax cancels what is the same for every key (1)
 @case("Bahdanau: additive attention", numbers((2, D), (2, N, D)), D + 1)
-@made(lambda: linears("Wa Ua") | {"Va": nn.Linear(D, 1)})
+@made(lambda: {"Wa": nn.Linear(D, D), "Ua": nn.Linear(D, D), "Va": nn.Linear(D, 1)})
 def bahdanau(self, query, keys):
     scores = self.Va(torch.tanh(self.Wa(query.unsqueeze(1)) + self.Ua(keys)))
     weights = softmax(scores.squeeze(2).unsqueeze(1))
@@ -115,5 +103,6 @@ def bahdanau(self, query, keys):
 @made(lambda: {"qkv": nn.Linear(D, 3 * D), "proj": nn.Linear(D, D),
                "mask": torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(D)})  # fmt: skip
 def masked_bias(self, x):
-    q, k, v = F_.linear(x, self.qkv.weight, self.qkv.bias * self.mask).chunk(3, -1)
-    return self.proj(joined(softmax(heads(q) @ heads(k).mT) @ heads(v)))
+    fused = F_.linear(x, self.qkv.weight, self.qkv.bias * self.mask)
+    q, k, v = fused.unflatten(-1, (3, H, -1)).transpose(1, 3).unbind(2)
+    return self.proj((softmax(q @ k.mT) @ v).transpose(1, 2).flatten(2))

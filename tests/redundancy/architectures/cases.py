@@ -23,8 +23,7 @@ class Case:
 
     ``inputs(seed)`` draws a tuple of inputs.  ``redundant``, derived by hand, counts the redundant
     directions of all parameters that are added to something; ``also`` holds endings of the names of
-    such parameters with more than one axis.  ``plain`` turns the module into an equivalent
-    one that autograd can differentiate.
+    such parameters with more than one axis.
 
     ``finds`` is the calculus's count, if that is smaller than ``redundant``; ``counts`` is the
     Jacobian's count, if autograd misses some of what the module does; ``unknown`` means that the
@@ -36,7 +35,6 @@ class Case:
     redundant: int
     mode: str = "eval"
     also: tuple = ()
-    plain: Callable = lambda module: module
     finds: int | None = None
     counts: int | None = None
     unknown: bool = False
@@ -78,19 +76,6 @@ class Made(nn.Module):
 def made(parts):
     """A decorator that turns a forward function into one that makes a module of ``parts(...)``."""
     return lambda function: lambda *args, **named: Made(function, parts(*args, **named))
-
-
-def linears(names):
-    return {name: nn.Linear(D, D) for name in names.split()}
-
-
-def heads(x):
-    """Reshape (batch, tokens, features) to (batch, heads, tokens, features per head)."""
-    return x.unflatten(-1, (H, -1)).transpose(1, 2)
-
-
-def joined(x):
-    return x.transpose(1, 2).flatten(2)
 
 
 def drawn(seed, *shape):

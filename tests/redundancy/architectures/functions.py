@@ -60,7 +60,7 @@ FUNCTIONS = {
     "a deviation and a mean": (3, lambda y: torch.std_mean(y, 0)[0] + y[0] - torch.var_mean(y, 0)[1]),
     "the smaller of two": (3, lambda y: torch.minimum(y, below(y)) - y),
     "a comparison": (3, lambda y: (y > below(y)) * BESIDE),
-    "a weighted sum": (3, lambda y: torch.lerp(y, below(y), 0.3) - y),
+    "a weighted sum": (3, lambda y: torch.lerp(y, BESIDE, 0.3) - 0.7 * below(y)),
     "from one": (3, lambda y: 1 - y + below(y)),
     "stacked": (3, lambda y: torch.stack([y, y.flip(0)]).diff(dim=0)),
     "a memory read twice": (3, lambda y: again(y, 1) - again(y, 0)),

@@ -10,9 +10,10 @@ import math
 import numpy
 import torch
 import torch.nn.functional as F_
+from torch import nn
 
 from .attention import attention, softmax
-from .cases import D, K, case, heads, joined, linears, made, numbers
+from .cases import D, K, case, made, numbers
 
 FAR = 50.0
 
@@ -111,43 +112,44 @@ for known, options in (
     (LEFT, {"counts": 2 * D, "unknown": True}),
 ):
     for title, way in known.items():
-        case(f"keys: {title}", numbers(), D, **options)(lambda way=way: attention(k=way))
+        case(f"keys: {title}", numbers(), D, **options)(lambda way=way: attention(norm_k=way))
 
 # all of b_K except its mean, which the condition reads, can go (D - 1); b_V moves into b_O (D)
 case("keys: a branch on the mean", numbers(), 2 * D - 1, counts=2 * D)(
-    lambda: attention(k=lambda k: k * 2 if k.mean() > 0 else k)
+    lambda: attention(norm_k=lambda k: k * 2 if k.mean() > 0 else k)
 )
 # a clamp of scores, and of one half of each head before W_O, of whose b_V the other half can go
 case("clamped scores", numbers(), D, counts=2 * D)(
     lambda: attention(weigh=lambda s: softmax(s.clamp(-FAR, FAR)))
 )
 case("clamped values, on a view", numbers(), D + D // 2, counts=2 * D)(
-    lambda: attention(v=lambda v: torch.cat([v[..., :2].clamp_(-FAR, FAR), v[..., 2:]], -1))
+    lambda: attention(norm_v=lambda v: torch.cat([v[..., :2].clamp_(-FAR, FAR), v[..., 2:]], -1))
 )
 
 
-@made(lambda alias: linears("q k v o") | {"alias": alias, "memory": None})
+@made(lambda alias: {"map": nn.Linear(D, D), "alias": alias, "memory": None})
 def copied(self, x):
-    """Attention that adds a copy of b_K, or another tensor with its memory, before a tanh."""
+    """Keys with a copy of b_K, or another tensor with its memory, before a tanh."""
     if self.alias and self.memory is None:
-        self.memory = self.k.bias.data
-    bias = self.memory if self.alias else self.k.bias.detach().clone()
-    k = (x @ self.k.weight.mT + bias).tanh()
-    return self.o(joined(softmax(heads(self.q(x)) @ heads(k).mT) @ heads(self.v(x))))
+        self.memory = self.map.bias.data
+    bias = self.memory if self.alias else self.map.bias.detach().clone()
+    return (x @ self.map.weight.mT + bias).tanh()
 
 
-case("a copy that is detached", numbers(), D, counts=2 * D)(lambda: copied(False))
-case("another tensor of the same memory", numbers(), D, counts=2 * D)(lambda: copied(True))
+for title, alias in ("a copy that is detached", False), ("another tensor of the same memory", True):
+    case(title, numbers(), D, counts=2 * D)(
+        lambda alias=alias: attention(keys=lambda *_: copied(alias))
+    )
 # b_K can go and b_V can move into b_O, as the noise is only added; the calculus has no rule for
 # noise with a shifted mean
 case("values with noise", numbers(), 2 * D, unknown=True)(
-    lambda: attention(v=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
+    lambda: attention(norm_v=lambda v: torch.normal(v, torch.full_like(v, 0.1)))
 )
 # b_K can go; b_V stays, as it sets the chance that a value is 1, which the Jacobian misses
 case("values drawn by chance", numbers(), D, counts=2 * D)(
-    lambda: attention(v=lambda v: torch.bernoulli(v.sigmoid()))
+    lambda: attention(norm_v=lambda v: torch.bernoulli(v.sigmoid()))
 )
 # b_K can go; b_V stays, as one value, which b_V shifts, multiplies all values
 case("filled with a number", numbers(), D)(
-    lambda: attention(v=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0, 0]) * v)
+    lambda: attention(norm_v=lambda v: torch.zeros_like(v).fill_(v.detach()[0, 0, 0, 0]) * v)
 )
