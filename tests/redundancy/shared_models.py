@@ -6,6 +6,8 @@ import torch
 from redundancy.fold import difference
 from redundancy.measure.precision import with_every_bias_random, with_every_weight_random
 from redundancy.models.tiny import quiet, some_inputs, tiny
+from redundancy.what_can_go.attention import Attention as AnyAttention
+from redundancy.what_can_go.piece import Sizes
 from torch import nn
 
 d, h, k = 12, 3, 4  # d = h k
@@ -15,31 +17,9 @@ EQUAL = 1e-8
 GIVEN = {"llama": {"attention_bias": True}}
 
 
-def softmax(scores):
-    return torch.softmax(scores, -1)
-
-
-def unchanged(x):
-    return x
-
-
-class Attention(nn.Module):
-    """softmax(Q K^T / 2) V W_O, in which the given functions replace softmax or come between steps.
-
-    The parameters have common names, but an audit must judge by the operations alone.
-    """
-
-    def __init__(self, weigh=softmax, on_keys=unchanged, before_output=lambda out, x: out):
-        super().__init__()
-        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(d, d) for _ in range(4))
-        self.num_heads, self.weigh = h, weigh
-        self.on_keys, self.before_output = on_keys, before_output
-
-    def forward(self, x):
-        maps = self.q_proj, self.k_proj, self.v_proj
-        q, keys, v = (read(x).unflatten(-1, (h, k)).transpose(1, 2) for read in maps)
-        out = self.weigh(q @ self.on_keys(keys).mT / 2) @ v
-        return self.o_proj(self.before_output(out.transpose(1, 2).flatten(-2), x))
+#: Attention in which functions act on the keys (``norm_k``) and on the heads' outputs (``finish``),
+#: or replace softmax (``weigh``).
+Attention = functools.partial(AnyAttention, Sizes(d, h, h, k, 0, 0, 0))
 
 
 class Watched(nn.Module):

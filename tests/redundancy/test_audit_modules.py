@@ -11,7 +11,7 @@ from architectures.cases import Made
 from derivation.checks import normal
 from redundancy import audit, fold
 from redundancy.audit.report import SYMBOLS
-from redundancy.models.tiny import tiny
+from redundancy.what_can_go.attention import softmax
 from shared_models import *
 
 
@@ -75,7 +75,7 @@ def test_a_direction_with_a_small_effect_does_not_go_alone(size, alone):
 def test_a_dependence_below_float64_precision_is_unknown():
     """With 1e-13 in the denominator, outputs depend on b_K, but too little for float64 to show."""
     weigh = lambda s: s.exp() / (s.exp().sum(-1, keepdim=True) + 1e-13)
-    row = audit(Attention(weigh), x(3, 6, d)).row("k_proj.bias")
+    row = audit(Attention(weigh=weigh), x(3, 6, d)).row("k.bias")
     assert (row.alone, row.measured[1], row.verdict) == (0, h * k, "unknown"), row
 
 
@@ -92,7 +92,7 @@ def test_a_layer_of_small_scale_is_counted_correctly(size):
     """Each layer has its own rank threshold, so a small Jacobian is not lost beside a large one."""
     parts = {"loud": Attention(), "faint": Attention()}
     report = audit(Made(lambda m, x: m.loud(x) + size * m.faint(x), parts), x(3, 6, d))
-    found = [report.row(f"{of}.{p}_proj.bias").alone for of in parts for p in "qk"]
+    found = [report.row(f"{of}.{p}.bias").alone for of in parts for p in "qk"]
     assert found == 2 * [0, h * k] and not report.disagreements
 
 
@@ -106,35 +106,24 @@ def test_long_chains_of_linear_maps_are_counted():
 # --- operations that do nothing on the inputs seen so far
 
 FAR = 50.0
+#: {what never acts here: (the bias before it, options of `Attention`)}
 WAYS = {
-    "clamp": lambda t: t.clamp(-FAR, FAR),
-    "relu on one side": lambda t: F.relu(t + FAR) - FAR,
-    "a branch": lambda t: t.tanh() if t.abs().max() > FAR else t,
-}
-PLACES = {
-    "keys": ("key", lambda way: {"on_keys": way}),
-    "scores": ("key", lambda way: {"weigh": lambda s: softmax(way(s))}),
-    "before W_O": ("value", lambda way: {"before_output": lambda out, x: way(out)}),
+    "clamped keys": ("key", {"norm_k": lambda k: k.clamp(-FAR, FAR)}),
+    "scores on one side of a relu": ("key", {"weigh": lambda s: softmax(F.relu(s + FAR) - FAR)}),
+    "a branch": ("value", {"finish": lambda out, x: out.tanh() if out.abs().max() > FAR else out}),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("place", PLACES)
-def test_a_bias_before_an_operation_that_may_act_is_unknown_and_stays(place, way):
+def test_a_bias_before_an_operation_that_may_act_is_unknown_and_stays(way):
     """The Jacobian shows no effect; `architectures.traps` has more of these operations."""
-    role, given = PLACES[place]
-    model = Attention(**given(WAYS[way]))
+    role, given = WAYS[way]
+    model = Attention(**given)
     row = audit(model, x(3, 6, d)).row(role)
     assert (row.together, row.measured[1], row.verdict) == (0, h * k, "unknown"), row
     result = fold(randomised(model), {"x": x(3, 6, d).double()})
-    assert not any(row.place == f"{role[0]}_proj.bias" for row in result.moved)
+    assert not any(row.place == f"{role[0]}.bias" for row in result.moved)
     assert apart(result.model, model, {"x": 1e3 * x(3, 6, d).double()}) <= result.bound
-
-
-def test_the_value_bias_of_clipped_projections_is_unknown():
-    """A clip that never acts on these inputs still keeps `audit` from calling b_V redundant."""
-    row = audit(tiny("olmo", num_hidden_layers=1, clip_qkv=50.0, attention_bias=True)).row("value")
-    assert (row.together, row.measured[1], row.verdict) == (0, row.size, "unknown"), row
 
 
 # --- which parameters are audited, on which inputs
