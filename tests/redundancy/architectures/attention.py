@@ -89,15 +89,6 @@ def hidden_padding():
     return attention(norm=padded, bend=lambda s: s + mask, after=lambda y, x: y[:, :N])
 
 
-# Wa's bias moves into Ua's (D); Va's can go, as softmax cancels what is the same for every key (1)
-@case("Bahdanau: additive attention", numbers((2, D), (2, N, D)), D + 1)
-@made(lambda: {"Wa": nn.Linear(D, D), "Ua": nn.Linear(D, D), "Va": nn.Linear(D, 1)})
-def bahdanau(self, query, keys):
-    scores = self.Va(torch.tanh(self.Wa(query.unsqueeze(1)) + self.Ua(keys)))
-    weights = softmax(scores.squeeze(2).unsqueeze(1))
-    return torch.bmm(weights, keys), weights
-
-
 # b_V moves into b_O, and the part of the bias that the mask multiplies by zero can go
 @case("DINOv3: a masked key bias", numbers(), 2 * D)
 @made(lambda: {"qkv": nn.Linear(D, 3 * D), "proj": nn.Linear(D, D),

@@ -1,4 +1,4 @@
-"""Convolutions, sets, recurrent layers, experts, and the blocks of a transformer in wrappers."""
+"""Sets, experts, and the blocks of a transformer in wrappers."""
 
 import torch
 import torch.nn.functional as F_
@@ -7,51 +7,26 @@ from torch.utils.checkpoint import checkpoint
 
 from .cases import D, F, H, N, case, drawn, made, numbers
 
-# in training the norm cancels the convolution's bias
-case("a transposed convolution", numbers((3, 5, 2, 2)), 6, "train")(
-    lambda: nn.Sequential(
-        nn.ConvTranspose2d(5, 6, 4, 2, 1), nn.BatchNorm2d(6), nn.ReLU(inplace=True)
-    )
-)
-
-
-@made(lambda gathered: {"phi": nn.Linear(3, D), "rho": nn.Linear(D, F), "gathered": gathered})
-def deep_set(self, x):
-    return self.rho(self.gathered(self.phi(x), 1)).tanh()
-
 
 def sets(seed):
     """Six sets of three or four elements, depending on the parity of the seed."""
     return (drawn(seed, 6, 3 + seed % 2, 3),)
 
 
-# phi's bias moves into rho's; but a sum contains it n times, and n differs from set to set
-case("Deep Sets: mean", sets, D)(lambda: deep_set(torch.mean))
-case("Deep Sets: sum", sets, 0)(lambda: deep_set(torch.sum))
+# a sum contains phi's bias n times, and n differs from set to set
+@case("Deep Sets", sets, 0)
+@made(lambda: {"phi": nn.Linear(3, D), "rho": nn.Linear(D, F)})
+def deep_set(self, x):
+    return self.rho(self.phi(x).sum(1)).tanh()
 
 
 # the map, the shift of its norm and the shift behind it all add a constant: one of three stays
-@case("the running mean, read after it was updated", sets, 2 * D, "train")
-@made(
-    lambda: {
-        "map": nn.Linear(3, D),
-        "norm": nn.BatchNorm1d(D),
-        "shift": nn.Parameter(torch.zeros(D)),
-    }
-)
+@case("the running mean, read after it was updated", numbers((18, 3)), 2 * D, "train")
+@made(lambda: {"map": nn.Linear(3, D), "norm": nn.BatchNorm1d(D), "b": nn.Parameter(drawn(1, D))})
 def reads_its_running_mean(self, x):
-    y = self.map(x).flatten(0, 1)
+    y = self.map(x)
     normed = self.norm(y) + self.norm(2 * y)  # cancels the map's bias, but its mean moves, twice
-    return normed + self.norm.running_mean + self.shift
-
-
-@made(lambda: {"rnn": nn.LSTM(5, 6, batch_first=True, num_layers=2, bidirectional=True)})
-def lstm(self, x):
-    return self.rnn(x)[0]
-
-
-# bias_hh moves into bias_ih, in all four gates and in both directions of both layers
-case("LSTM: two layers, both directions", numbers((2, 4, 5)), 4 * 4 * 6)(lstm)
+    return normed + self.norm.running_mean + self.b
 
 
 def expert():
