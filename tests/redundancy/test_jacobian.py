@@ -1,10 +1,14 @@
 """`jacobian` counts redundant directions correctly where the count was worked out by hand."""
 
+from unittest.mock import DEFAULT, Mock
+
 import pytest
 import torch
 from derivation.checks import normal, with_random_biases
 from redundancy import UnclearRank, jacobian
 from redundancy.measure.nullity import CUT, TURNS, singular_values, svd
+from redundancy.what_can_go.attention import Attention
+from redundancy.what_can_go.piece import SIZES, generic
 from torch import nn
 
 
@@ -30,24 +34,12 @@ def test_two_factors_share_a_change_of_basis_whatever_the_size_of_a_chunk(chunk)
     assert torch.allclose(*values, atol=1e-12)
 
 
-class Plain(nn.Module):
-    """Attention whose softmax ignores the key bias, but not the query bias."""
-
-    def __init__(self):
-        super().__init__()
-        self.query, self.key = nn.Linear(4, 3), nn.Linear(4, 3)
-        self.double()
-
-    def forward(self, x):
-        return torch.softmax(self.query(x) @ self.key(x).mT, -1) @ x
-
-
 def test_an_absolute_cut_finds_a_wholly_redundant_part():
-    found = jacobian(Plain(), drawn(3, 5, 4))
-    assert found.nullity("key.bias").dimension == 3 and found.nullity("key.bias").kept is None
-    assert found.nullity("query.bias").dimension == 0
-    own = torch.linalg.svdvals(found.triangle[:, found.columns("key.bias")])
-    assert (own > CUT * own.max()).sum() == 3, "a cut relative to the part would answer 0"
+    found = jacobian(generic(Attention(SIZES[0])), drawn(3, 5, 8))
+    assert found.nullity("k.bias").dimension == 8 and found.nullity("k.bias").kept is None
+    assert found.nullity("q.bias").dimension == 0
+    own = torch.linalg.svdvals(found.triangle[:, found.columns("k.bias")])
+    assert (own > CUT * own.max()).sum() == 8, "a cut relative to the part would answer 0"
 
 
 def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
@@ -76,23 +68,15 @@ def test_a_jacobian_that_cannot_be_measured_is_refused():
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
 
 
-@pytest.mark.parametrize("name", ["svd", "svdvals"])
-def test_a_matrix_that_does_not_converge_is_turned(monkeypatch, name):
+def test_a_matrix_that_does_not_converge_is_turned(monkeypatch):
     """While LAPACK fails, here as often as is allowed, the matrix is rotated and tried again."""
-    matrix, seen, decompose = normal(6, 4), [], getattr(torch.linalg, name)
-
-    def decomposed(given, **options):
-        seen.append(given)
-        if len(seen) <= TURNS:
-            raise torch.linalg.LinAlgError("the algorithm failed to converge")
-        return decompose(given, **options)
-
-    expected = torch.linalg.svdvals(matrix)
-    monkeypatch.setattr(torch.linalg, name, decomposed)
-    if name == "svd":
-        left, values, right = svd(matrix)
-        assert torch.allclose(left * values @ right, matrix, atol=1e-12)
-    else:
-        values = singular_values(matrix)
-    assert torch.allclose(values, expected, atol=1e-12)
-    assert len(seen) == TURNS + 1 and not torch.equal(seen[0], seen[-1])
+    failed, matrix = torch.linalg.LinAlgError("the algorithm failed to converge"), normal(6, 4)
+    tried = Mock(side_effect=[*TURNS * [failed], DEFAULT], wraps=torch.linalg.svd)
+    monkeypatch.setattr(torch.linalg, "svd", tried)
+    left, values, right = svd(matrix)
+    assert torch.allclose(left * values @ right, matrix, atol=1e-12)
+    first, *_, last = (call.args[0] for call in tried.call_args_list)
+    assert tried.call_count == TURNS + 1 and not torch.equal(first, last)
+    again = Mock(side_effect=[failed, DEFAULT], wraps=torch.linalg.svdvals)
+    monkeypatch.setattr(torch.linalg, "svdvals", again)
+    assert torch.allclose(singular_values(matrix), values, atol=1e-12)
