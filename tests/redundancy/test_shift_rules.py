@@ -19,12 +19,10 @@ SEEN = 1e-3
 @pytest.mark.parametrize("title", ARCHITECTURES)
 def test_the_calculus_finds_what_the_jacobian_measures(title):
     case = ARCHITECTURES[title]
-    torch.manual_seed(case.seed)
-    subject = Subject(case.build(), case.mode == "train", seed=case.seed)
-    calls, added = (
-        (lambda: ((case.inputs(seed), {}) for seed in count())),
-        case.added(subject.model),
-    )
+    subject = Subject(case.build(), case.training, seed=case.seed)
+    calls = lambda: (((case.input(seed),), {}) for seed in count())
+    vectors = {name: p for name, p in subject.tensors.items() if p.dim() == 1}
+    added = {name: p for name, p in vectors.items() if not name.endswith("weight")}
     with exactly(), one_thread_if_small(subject.model):
         with torch.no_grad():
             found = follow((lambda call=call: subject.run(call) for call in calls()), added)

@@ -8,7 +8,7 @@ from redundancy.what_can_go.attention import Attention, same, softmax
 from redundancy.what_can_go.piece import SIZES
 from torch import nn
 
-from .cases import D, H, N, case, made, numbers
+from .cases import D, H, N, case, made
 
 #: Attention of the sizes in `cases`; functions act on keys or values, or replace softmax.
 attention = partial(Attention, SIZES[0])
@@ -42,13 +42,6 @@ def rotated(t):
     return torch.cat([t[..., :2], turned.flatten(3)], -1)
 
 
-def on_a_part(k):
-    """Apply tanh to one dimension of each head in place, through a view."""
-    k = k.clone()
-    k[..., :1].tanh_()
-    return k
-
-
 #: {title: (redundant directions, functions)}.  What the table of answers holds is tested there.
 LAYERS = {
     # b_K can go, and b_V moves into b_O
@@ -71,18 +64,17 @@ LAYERS = {
         "weigh": lambda s: (s.exp() * ~LATER) / s.exp().sum(-1, keepdim=True)}),
     "less the logarithm of a column's sum": (D, {
         "weigh": lambda s: (s - s.logsumexp(-2, keepdim=True)).exp()}),
-    # of b_K, what is not rotated (2 H), or what no tanh reads (D - H)
+    # of b_K, what is not rotated (2 H)
     "keys rotated by complex numbers": (2 * H + D, {"norm_k": rotated}),
-    "a part of the keys, in place": (2 * D - H, {"norm_k": on_a_part}),
 }  # fmt: skip
 
 for title, (redundant, by, *options) in LAYERS.items():
-    case(title, numbers(), redundant, **dict(*options))(lambda by=by: attention(**by))
+    case(title, redundant, **dict(*options))(lambda by=by: attention(**by))
 
 
 # b_K can go and b_V moves into b_O.  The norm's shift would move into b_Q and b_V, but the padding
 # lacks the shift: its effect is of the order e^-100, which the Jacobian cannot show
-@case("padding masked by -100, as in Swin", numbers(), 2 * D, counts=3 * D)
+@case("padding masked by -100, as in Swin", 2 * D, counts=3 * D)
 def hidden_padding():
     padded = lambda d: nn.Sequential(nn.LayerNorm(d), nn.ZeroPad2d((0, 0, 0, 2)))
     mask = torch.tensor(N * [0.0] + 2 * [-100.0])
@@ -90,7 +82,7 @@ def hidden_padding():
 
 
 # b_V moves into b_O, and the part of the bias that the mask multiplies by zero can go
-@case("DINOv3: a masked key bias", numbers(), 2 * D)
+@case("DINOv3: a masked key bias", 2 * D)
 @made(lambda: {"qkv": nn.Linear(D, 3 * D), "proj": nn.Linear(D, D),
                "mask": torch.tensor([1.0, 0.0, 1.0]).repeat_interleave(D)})  # fmt: skip
 def masked_bias(self, x):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-#: The numbers of stream features, heads, features per head, hidden features, tokens and words.
-D, H, K, F, N, V = 8, 2, 4, 12, 5, 16
-#: The endings of the names of vectors that multiply something instead of being added to it.
-GAINS = re.compile(r"(weight|gamma|original0)$")
+#: The numbers of stream features, heads, features per head, hidden features and tokens.
+D, H, K, F, N = 8, 2, 4, 12, 5
 
 ARCHITECTURES: dict[str, Case] = {}
 
@@ -21,9 +18,8 @@ ARCHITECTURES: dict[str, Case] = {}
 class Case:
     """A module and what the tests know about it.
 
-    ``inputs(seed)`` draws a tuple of inputs.  ``redundant``, derived by hand, counts the redundant
-    directions of all parameters that are added to something; ``also`` holds endings of the names of
-    such parameters with more than one axis.
+    ``redundant``, derived by hand, counts the redundant directions of all vectors that are added to
+    something.  ``shape`` is that of the input, or computes it from a seed.
 
     ``finds`` is the calculus's count, if that is smaller than ``redundant``; ``counts`` is the
     Jacobian's count, if autograd misses some of what the module does; ``unknown`` means that the
@@ -31,29 +27,24 @@ class Case:
     """
 
     build: Callable
-    inputs: Callable
     redundant: int
-    mode: str = "eval"
-    also: tuple = ()
+    shape: tuple | Callable = (2, N, D)
+    training: bool = False
     finds: int | None = None
     counts: int | None = None
     unknown: bool = False
     seed: int = 0
 
-    def added(self, module):
-        """{name: parameter} for parameters that are added to something; tied ones occur once."""
-        return {
-            name: p for name, p in module.named_parameters()
-            if (p.dim() == 1 and not GAINS.search(name)) or name.endswith(self.also or "\0")
-        }  # fmt: skip
+    def input(self, seed):
+        return drawn(seed, *(self.shape(seed) if callable(self.shape) else self.shape))
 
 
-def case(title, inputs, redundant, mode="eval", **options):
+def case(title, redundant, **options):
     """A decorator that registers, as a `Case`, a function or class that makes a module."""
 
     def register(build):
         assert title not in ARCHITECTURES, title
-        ARCHITECTURES[title] = Case(build, inputs, redundant, mode, **options)
+        ARCHITECTURES[title] = Case(build, redundant, **options)
         return build
 
     return register
@@ -80,10 +71,3 @@ def made(parts):
 
 def drawn(seed, *shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def numbers(*shapes):
-    """A function that draws Gaussian inputs of these shapes, by default (2, N, D), from a seed."""
-    return lambda seed: tuple(
-        drawn(100 * seed + i, *s) for i, s in enumerate(shapes or [(2, N, D)])
-    )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F_
 from torch import nn
 
-from .cases import case, drawn, made, numbers
+from .cases import case, drawn, made
 
 
 @made(lambda by: {"map": nn.Linear(4, 3), "other": nn.Linear(4, 1), "by": by})
@@ -100,11 +100,11 @@ FUNCTIONS = {
 }  # fmt: skip
 
 for title, (redundant, function) in FUNCTIONS.items():
-    case(title, numbers((5, 4)), redundant)(lambda function=function: mapped(function))
+    case(title, redundant, shape=(5, 4))(lambda function=function: mapped(function))
 
 
 # a number that is added to every weight of a convolution is one of its three numbers
-@case("a kernel that moves", numbers((2, 1, 6)), 1, also=("kernel",))
-@made(lambda: {"kernel": nn.Parameter(drawn(2, 1, 1, 3)), "shift": nn.Parameter(drawn(3, 1))})
+@case("a kernel that moves", 1, shape=(2, 1, 6))
+@made(lambda: {"kernel": nn.Parameter(drawn(2, 3)), "shift": nn.Parameter(drawn(3, 1))})
 def convolved(self, x):
-    return F_.conv1d(x, self.kernel + self.shift)
+    return F_.conv1d(x, self.kernel.view(1, 1, 3) + self.shift)

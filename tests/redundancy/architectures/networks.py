@@ -5,23 +5,18 @@ import torch.nn.functional as F_
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from .cases import D, F, H, N, case, drawn, made, numbers
-
-
-def sets(seed):
-    """Six sets of three or four elements, depending on the parity of the seed."""
-    return (drawn(seed, 6, 3 + seed % 2, 3),)
+from .cases import D, F, H, N, case, drawn, made
 
 
 # a sum contains phi's bias n times, and n differs from set to set
-@case("Deep Sets", sets, 0)
+@case("Deep Sets", 0, shape=lambda seed: (6, 3 + seed % 2, 3))
 @made(lambda: {"phi": nn.Linear(3, D), "rho": nn.Linear(D, F)})
 def deep_set(self, x):
     return self.rho(self.phi(x).sum(1)).tanh()
 
 
 # the map, the shift of its norm and the shift behind it all add a constant: one of three stays
-@case("the running mean, read after it was updated", numbers((18, 3)), 2 * D, "train")
+@case("the running mean, read after it was updated", 2 * D, shape=(18, 3), training=True)
 @made(lambda: {"map": nn.Linear(3, D), "norm": nn.BatchNorm1d(D), "b": nn.Parameter(drawn(1, D))})
 def reads_its_running_mean(self, x):
     y = self.map(x)
@@ -36,7 +31,7 @@ def expert():
 # only the mean of the bias that selects experts can go (1); the Jacobian cannot see how this bias
 # changes the selection, so it counts all 4 numbers.  A bias common to all experts moves into
 # `shared` (D), as the experts' weights sum to 1
-@case("experts: a bias that selects", numbers((4, N, D)), 1 + D, counts=4 + D, seed=1)
+@case("experts: a bias that selects", 1 + D, shape=(4, N, D), counts=4 + D, seed=1)
 @made(lambda: {"gate": nn.Linear(D, 4), "bias": nn.Parameter(torch.zeros(4)), "shared": expert(),
                "experts": nn.ModuleList([expert() for _ in range(4)])})  # fmt: skip
 def experts(self, x):
@@ -72,13 +67,13 @@ for title, build, *counts in (
     ("checkpointed", lambda: checkpointed(False)),
     ("checkpointed, reentrant", lambda: checkpointed(True), 7 * D + F),
 ):
-    case(f"a block, {title}", numbers(), 4 * D + 1, counts=(*counts, None)[0])(build)
+    case(f"a block, {title}", 4 * D + 1, counts=(*counts, None)[0])(build)
 
 
 # Three of the four means of b_O and linear2's bias can go (3), as norms follow them; b_K (D) and
 # the shifts of both norm2 (2 D) can go.  As both layers share b_Q and b_V, the shifts of both norm1
 # can go only if W_1 β_1 = W_2 β_2 (D), and the shared b_V moves into both output biases (D)
-@case("one bias of queries, keys and values for two layers", numbers(), 5 * D + 3)
+@case("one bias of queries, keys and values for two layers", 5 * D + 3)
 def tied():
     blocks = nn.Sequential(block(), block())
     blocks[1].self_attn.in_proj_bias = blocks[0].self_attn.in_proj_bias
