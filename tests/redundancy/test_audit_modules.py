@@ -1,7 +1,7 @@
 """On small modules that once misled `audit`, its counts equal those worked out by hand."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -19,16 +19,6 @@ def x(*shape):
     return normal(*shape, dtype=torch.float32)
 
 
-def joined(t):
-    return t.transpose(1, 2).flatten(-2)
-
-
-@dataclass
-class Both:
-    weights: torch.Tensor
-    scores: torch.Tensor
-
-
 def returned(how):
     """Return (a module that computes ``how(scores, softmax(scores))``, the module's inputs)."""
     return Made(lambda m, x: how(z := m.a(x), softmax(z)), {"a": nn.Linear(4, 3)}), (x(5, 4),)
@@ -39,7 +29,7 @@ OUTPUTS = {
     "the weights alone": lambda z, w: w,
     "a loss": lambda z, w: {"weights": w, "reg_loss": z.square().mean()},
     "hidden states": lambda z, w: {"weights": w, "text_hidden_states": z},
-    "a dataclass": lambda z, w: (w, Both(w, z)),
+    "a dataclass": lambda z, w: (w, make_dataclass("Scores", "z")(z)),
     "a distribution": lambda z, w: torch.distributions.Normal(z, 1.0),
     "complex numbers": lambda z, w: (w, torch.fft.fft(z)),
     "a choice": lambda z, w: (w, z.sum(-1) > 0),
@@ -203,8 +193,8 @@ CUTS = {
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_fused_map_is_cut_as_the_run_shows(cut):
     def fused(m, x):
-        q, keys, v = (t.transpose(1, 2) for t in CUTS[cut](m.red(x)))
-        return m.white(joined(F.scaled_dot_product_attention(q, keys, v)))
+        parts = (t.transpose(1, 2) for t in CUTS[cut](m.red(x)))
+        return m.white(F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(-2))
 
     parts = {"red": nn.Linear(d, 3 * h * k), "white": nn.Linear(h * k, d)}
     report = audit(Made(fused, parts), x(3, 6, d))

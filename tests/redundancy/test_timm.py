@@ -18,8 +18,6 @@ pytestmark = pytest.mark.nightly
 
 SMALL = {"img_size": 32, "embed_dim": 16, "depth": 2, "num_heads": 2, "num_classes": 5}
 WINDOWS = {"img_size": 32, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 2), "window_size": 4}
-
-
 MOCKED = """torchvision torchvision.datasets torchvision.models.feature_extraction torchvision.ops.misc
 torchvision.transforms torchvision.transforms.functional torchvision.utils""".split()
 
@@ -41,7 +39,6 @@ MODELS = {
     "vit_tiny_patch16_224": (SMALL, True),
     "swin_tiny_patch4_window7_224": (WINDOWS, True),
     "eva02_tiny_patch14_224": (SMALL | {"img_size": 28}, False),
-    "swinv2_tiny_window8_256": (WINDOWS, False),
     "resnet10t": ({"num_classes": 5}, False),
     "mobilenetv3_small_050": ({"num_classes": 5}, False),
 }
@@ -53,7 +50,7 @@ def test_a_model(timm, name):
     given, key = MODELS[name]
     model, size = timm.create_model(name, pretrained=False, **given).eval(), given.get("img_size")
     report = audit(model, torch.randn(2, 3, size or 32, size or 32))
-    assert not report.disagreements and "unknown" not in {row.verdict for row in report.rows}
+    assert {row.verdict for row in report.rows} <= {"agree", "not reached"}
     keys = [row for row in report.rows if row.bias == "b_K"]
     assert bool(keys) == key and all(row.alone == row.size for row in keys)
     part = "value" if size else "running_mean"
