@@ -7,10 +7,6 @@ rotary dimensions in a head.  Biases that a model lacks are added as zeros and a
 Chapter 13 audits 49 default configurations.
 """
 
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-
 import pytest
 from redundancy import audit
 from redundancy.audit.report import SYMBOLS

@@ -4,9 +4,6 @@ The reports that chapter 13 prints are tested with that chapter.
 """
 
 import copy
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch

@@ -1,9 +1,6 @@
 """The command `bias-audit` reads configurations and checkpoints of any size."""
 
-import os
 from unittest.mock import Mock
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 from redundancy.audit.checking import Check

@@ -32,11 +32,8 @@ def test_every_bias_of_a_large_model_moves(report):
 
 def test_a_large_model_that_depends_on_its_key_bias_disagrees(wide, report):
     read = lambda layer, args, out: out + layer.attn.c_attn.bias[256:512].tanh()
-    hook = wide.transformer.h[1].register_forward_hook(read)
-    try:
+    with wide.transformer.h[1].register_forward_hook(read):
         found = confirm(wide, as_call(wide, None), report)
-    finally:
-        hook.remove()
     assert "b_K" in {row.bias for row in found.disagreements}
 
 

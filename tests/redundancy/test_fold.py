@@ -24,7 +24,7 @@ from redundancy.models.tiny import quiet, some_inputs
 from redundancy.shift.null_space import NullSpace
 from shared_models import *
 
-X, IMAGE, SOUND, ROWS = normal(2, 5, d), normal(2, 3, 8, 8), normal(2, d, 7), normal(3, d)
+X, SOUND, ROWS = normal(2, 5, d), normal(2, d, 7), normal(3, d)
 #: The models' width, halved for keys and values that heads share.
 D = 32
 ATTENTION = {"b_Q": D, "b_K": D, "b_V": D}
@@ -103,11 +103,6 @@ def gated(self, x):
     return read + self.attn(read) if self.draw() >= self.layerdrop else read
 
 
-@made(lambda kind: {"rnn": kind(d, k, batch_first=True), "out": nn.Linear(k, 2)})
-def recurrent(self, x):
-    return self.out(self.rnn(x)[0])
-
-
 @made(lambda: {"one": nn.Linear(d, k), "other": nn.Linear(d, k)})
 def weighted_sum(self, x):
     """A weighted sum of two maps: the factor 1/2 scales the second bias."""
@@ -126,8 +121,8 @@ def encoder(norm_first):
 #: {title: (model, input, how many numbers become zero)}
 FOLDED = {
     # b_ih and b_hh are added in all four gates of an LSTM, but in only two of a GRU's three gates
-    "LSTM": (lambda: recurrent(nn.LSTM), X, 4 * k),
-    "GRU": (lambda: recurrent(nn.GRU), X, 2 * k),
+    "LSTM": (lambda: nn.LSTM(d, k), X, 4 * k),
+    "GRU": (lambda: nn.GRU(d, k), X, 2 * k),
     # a convolution's bias goes into the running mean, which BatchNorm subtracts
     "convolutions": (
         lambda: nn.Sequential(

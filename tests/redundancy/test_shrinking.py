@@ -1,10 +1,7 @@
 """Shrinking keeps a model's structure, suitable inputs are drawn, and only outputs are compared."""
 
 import itertools
-import os
 from types import SimpleNamespace
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
