@@ -3,6 +3,7 @@
 import functools
 
 import torch
+from architectures.cases import made
 from redundancy.fold import difference
 from redundancy.measure.precision import with_every_bias_random, with_every_weight_random
 from redundancy.models.tiny import quiet, some_inputs, tiny
@@ -13,8 +14,6 @@ from torch import nn
 d, h, k = 12, 3, 4  # d = h k
 #: Relative errors must be below this bound; the measured errors are far smaller.
 EQUAL = 1e-8
-#: {kind of model: options without which this kind has no value bias}
-GIVEN = {"llama": {"attention_bias": True}}
 
 
 #: Attention in which functions act on the keys (``norm_k``) and on the heads' outputs (``finish``),
@@ -22,17 +21,12 @@ GIVEN = {"llama": {"attention_bias": True}}
 Attention = functools.partial(AnyAttention, Sizes(d, h, h, k, 0, 0, 0))
 
 
-class Watched(nn.Module):
+@made(lambda watched=False: {"norm": nn.LayerNorm(d), "attn": Attention(), "watched": watched})
+def pre_norm(self, x):
     """A pre-norm attention block; if ``watched``, a sine also reads the norm's output."""
-
-    def __init__(self, watched=False):
-        super().__init__()
-        self.norm, self.attn, self.watched = nn.LayerNorm(d), Attention(), watched
-
-    def forward(self, x):
-        read = self.norm(x)
-        out = x + self.attn(read)
-        return out + read.sin() if self.watched else out
+    read = self.norm(x)
+    out = x + self.attn(read)
+    return out + read.sin() if self.watched else out
 
 
 def randomised(model):
@@ -50,7 +44,7 @@ def config(kind, **given):
 
 @functools.cache
 def random_model(kind, **given):
-    return randomised(tiny(kind, **(GIVEN.get(kind, {}) | given)))
+    return randomised(tiny(kind, **given))
 
 
 def apart(model, other, inputs=None, seed=5):

@@ -44,7 +44,7 @@ FAMILIES = {
 
 @functools.cache
 def small(kind):
-    return random_model(kind, num_hidden_layers=1)
+    return random_model(kind, num_hidden_layers=1, attention_bias=True)  # of which some need this
 
 
 @functools.cache
@@ -130,8 +130,8 @@ FOLDED = {
             nn.Conv1d(6, k, 1, bias=False), nn.BatchNorm1d(k), nn.ReLU()), SOUND, 6),
     # where the outputs of two maps are added, one bias can go into the other
     "a sum": (weighted_sum, ROWS, k),
-    "a pre-norm block": (Watched, X, 3 * d),
-    "its norm is read by a sine, too": (lambda: Watched(True), X, 2 * d),
+    "a pre-norm block": (pre_norm, X, 3 * d),
+    "its norm is read by a sine, too": (lambda: pre_norm(True), X, 2 * d),
     # bias_k and bias_v absorb the key and value biases; the zeros of add_zero_attn cannot
     "attention of PyTorch": (attending, X, 2 * d),
     "with a learned token": (lambda: attending(add_bias_kv=True), X, 2 * d),
@@ -200,7 +200,7 @@ def test_a_matrix_that_no_run_uses_might_depend_on_any_bias():
 ])  # fmt: skip
 def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
     """No shift absorbs a bias whose row of W_Q is zero; if the row is short, the shift is long."""
-    model = randomised(Watched())
+    model = randomised(pre_norm())
     model.attn.q.weight.data[0] *= row
     model.attn.q.bias.data *= bias
     result = fold(model, X, move=["key", "value", "query"])
@@ -213,9 +213,9 @@ def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, ver
     (lambda: as_rms_norm("a name"), "expected a model"),
     (lambda: fold("no/such folder"), "can be loaded"),
     (lambda: fold(nn.Linear(2, 2, device="meta"), torch.ones(2)), "meta device"),
-    (lambda: fold(Watched()), "give inputs"),
-    (lambda: fold(Watched(), [1]), "does not run on these inputs"),
-    (lambda: fold(Watched(), X, move="keys"), "key, other"),
+    (lambda: fold(pre_norm()), "give inputs"),
+    (lambda: fold(pre_norm(), [1]), "does not run on these inputs"),
+    (lambda: fold(pre_norm(), X, move="keys"), "key, other"),
 ])  # fmt: skip
 def test_what_cannot_be_folded_is_refused(ask, words):
     with pytest.raises(CannotFold, match=words):
@@ -237,7 +237,7 @@ def test_a_fault_of_the_calculus_is_caught_by_the_comparison(monkeypatch):
 
     monkeypatch.setattr(NullSpace, "of", wrong)
     with pytest.raises(NotEqual, match="No model is returned"):
-        fold(randomised(Watched()), X)
+        fold(randomised(pre_norm()), X)
     assert apart_of([torch.tensor([1.0, math.nan])], [torch.ones(2)]) == math.inf
 
 
@@ -276,7 +276,7 @@ def test_every_bias_after_a_layer_norm_goes_into_its_weight(kind):
 
 def block(norm=lambda norm: norm):
     """A random pre-norm block with another norm, which ``norm`` makes of the given one."""
-    model = randomised(Watched())
+    model = randomised(pre_norm())
     model.norm = norm(model.norm).double()
     return model
 
@@ -329,7 +329,7 @@ def test_a_model_in_bfloat16_stays_so_and_a_long_shift_is_refused():
     assert {p.dtype for p in result.model.parameters()} == {torch.bfloat16}
     before, after = result.rounding
     assert 0 < before and 0 < after < max(10 * before, 1e-4)
-    model = randomised(Watched())
+    model = randomised(pre_norm())
     model.attn.q.weight.data[0] *= 1e-3
     assert fold(model, X).error < EQUAL
     with pytest.raises(NotEqual, match="equal in float64, but in bfloat16"):
@@ -350,7 +350,7 @@ def test_a_checkpoint_is_loaded_in_the_class_it_was_saved_as(tmp_path):
     (lambda: fold(random_model("qwen2", num_hidden_layers=1), add_bias=True, move="value"),
      "o_proj.bias would be lost"),
     (lambda: as_rms_norm(small("phi")), "would be lost"),
-    (lambda: fold(randomised(Watched()), X), "save its state_dict"),
+    (lambda: fold(randomised(pre_norm()), X), "save its state_dict"),
 ])  # fmt: skip
 def test_a_model_that_a_checkpoint_cannot_hold_is_not_saved(tmp_path, ask, words):
     with pytest.raises(CannotFold, match=words):
