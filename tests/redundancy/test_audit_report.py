@@ -15,7 +15,7 @@ from redundancy.measure.precision import CannotRead, double_precision
 from redundancy.measure.subject import Subject
 from redundancy.models.tiny import some_inputs, tiny
 from redundancy.shift.rules import RULES
-from redundancy.shift.rules.seeing import sees
+from redundancy.shift.rules.dependent import sees
 from redundancy.what_can_go.theorems import LINKS
 from torch import nn
 
