@@ -339,7 +339,7 @@ def test_the_kernel_has_at_most_a_thousand_lines():
 
 
 def test_the_kernel_imports_only_itself_pythons_library_and_sympy():
-    for path in KERNEL.glob("*.py"):  # `test_floors` shows that it takes nothing from another room
+    for path in KERNEL.glob("*.py"):  # `test_layers` shows that it takes nothing from another layer
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
                 names = [getattr(node, "module", None) or a.name for a in node.names]

@@ -1,6 +1,6 @@
 """What makes the pages: extensions of Sphinx, and the programs that print them.
 
-`_config.yml` names this room alone as an extension; `setup` sets up those that are listed below, in
+`_config.yml` names this folder alone as an extension; `setup` sets up those that are listed below, in
 this order.  `make book` needs nothing else; `print_pdf` and `live_assets` are commands.
 """
 
