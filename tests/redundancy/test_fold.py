@@ -196,7 +196,7 @@ def test_a_matrix_that_no_run_uses_might_depend_on_any_bias():
 @pytest.mark.parametrize(("row", "bias", "moved", "verdict", "words"), [
     (0.0, 1, d - 1, "kept", "1 of 12 numbers"),
     (1e-6, 1, 0, "refused", "not clear"),
-    (1e-3, 1e3, 0, "refused", "digits"),
+    (1e-3, 1e3, 0, "refused", "precision"),
 ])  # fmt: skip
 def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
     """No shift absorbs a bias whose row of W_Q is zero; if the row is short, the shift is long."""
