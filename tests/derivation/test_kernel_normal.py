@@ -11,7 +11,7 @@ from shared_letters import refuse
 differ = lambda *sides, **more: refuse(lambda: equal(*sides, **more), "two sides differ")
 
 
-def test_a_number_is_made_of_pythons_own():
+def test_a_number_is_rebuilt_from_plain_python_integers():
     """The kernel makes a fraction anew, because a Fraction keeps numerators of any class."""
     odd, number = type("Odd", (int,), {"__bool__": lambda self: False}), Fraction(1)
     number._numerator, number._denominator = odd(2), odd(2)
@@ -19,7 +19,7 @@ def test_a_number_is_made_of_pythons_own():
     assert {type(n) for n in Term("num", number).args[0].as_integer_ratio()} == {int}
 
 
-def test_a_definition_written_out_under_a_binder_is_the_same():
+def test_unfolding_a_word_under_a_binder_keeps_its_normal_form():
     """A word may be applied to a function that depends on an index bound outside the word."""
     at, f, B = letter("at", pos(n)), letter("f", fun(pos(n))), letter("B", fun(pos(n), pos(n)))
     inner = total_(made(mul(app(f, j), app(f, at)), j))
@@ -45,11 +45,11 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("sign", SIGNS)
-def test_a_sign_is_one_that_every_value_has(sign):
+def test_a_term_has_a_sign_only_if_all_its_values_do(sign):
     assert [sorts.sign(term) for term in SIGNS[sign]] == [sign] * len(SIGNS[sign])
 
 
-def test_half_of_an_exponent():
+def test_the_root_of_an_exponential_halves_its_exponent():
     """The root of an exponential simplifies to an exponential, even inside a divisor."""
     half = root(exp_(x))
     below, laws = inv(add(ONE, half)), [normal.EXP]
@@ -80,20 +80,20 @@ def test_counting_applies_only_to_a_constant_bound():
     assert not any("#" in letter.args[0] for m in turned for a, _ in m for letter in a.letters)
 
 
-def test_blocks_carried_by_one_permutation_do_not_meet():
+def test_the_images_of_two_blocks_under_a_permutation_are_disjoint():
     turned = letter("π", fun(pos(n_and(n)), kind="perm", result=pos(n_and(n))))
     first, second = (moved(Term(side, n, i), -1, turned) for side in ("inl", "inr"))
     assert equal(Term("delta", first, second), ZERO, i)
 
 
-def test_a_position_in_a_block_is_compared_with_any_other():
+def test_a_comparison_of_a_block_position_with_an_arbitrary_one_stays_undecided():
     at, first = letter("at", pos(n_and(m))), Term("inl", m, i)
     for one, other in ((first, at), (at, first)):
         for op, value in (("le", ONE), ("le", ZERO), ("delta", ZERO)):
             differ(Term(op, one, other), value)
 
 
-def test_a_delta_changes_no_variance_of_a_draw_and_no_free_denominator():
+def test_a_delta_is_not_substituted_into_a_variance_or_a_free_denominator():
     variance, mask_of = letter("u", fun(pos(n), kind="mask")), letter("b", fun(NUM, kind="mask"))
     D, here = draw("D", app(variance, j), (pos(n),)), Term("delta", i, j)
     masked = mean(mul(here, app(mask_of, app(D, k))), D)
@@ -103,7 +103,7 @@ def test_a_delta_changes_no_variance_of_a_draw_and_no_free_denominator():
     differ(root(add(q, y)), root(add(q, mul(y, app(flag, i)))))
 
 
-def test_a_slope_goes_into_blocks_and_through_functions():
+def test_a_derivative_is_taken_blockwise_and_by_the_chain_rule():
     s, at = letter("s", NUM), letter("p", pos(n_and(n)))
     blocks = lambda first, second: Term("case", at, made(first, k), made(second, k))
     into = slope(blocks(mul(s, app(A, k)), ONE), s, ZERO)

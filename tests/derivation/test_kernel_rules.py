@@ -114,7 +114,7 @@ def at(theorem, letter, value):
     return lambda: rules.instance(theorem(), {letter: value})
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     # rules
     "two sides differ": {
         "two numbers": lambda: equal(x, y),
@@ -256,7 +256,7 @@ def test_discharging_a_hypothesis_removes_it():
 n_1 = n_and(UNIT)
 
 
-def test_an_induction():
+def test_an_induction_needs_its_base_and_its_step():
     P = lambda size, k: (total_(made(ONE, k)), Term("size", size))
     at_n, after = P(n, k), P(n_1, letter("l", pos(n_1)))
     base, claim = equal(*P(UNIT, letter("l", pos(UNIT)))), rules.given(*map(made, at_n))
@@ -294,7 +294,7 @@ def test_no_condition_of_an_induction_depends_on_its_size():
     refuse(lambda: rules.induction(base, divided, n), "a condition depends on the size")
 
 
-def test_fitting_values_are_accepted():
+def test_values_of_the_right_sort_are_accepted():
     at_last = made(Term("delta", i, Term("last", n)), i)
     assert rules.instance(mask_of_mask(), {flag: at_last})
     assert rules.instance(root_of_square(), {p: add(ONE, root(p))})
@@ -314,7 +314,7 @@ def test_an_inverse_may_replace_a_permutation():
     assert same(written) and equal(written, back, words=[word])
 
 
-def test_letters_are_read_once():
+def test_an_iterable_of_letters_is_read_only_once():
     """Read twice, a changing iterable could make the rule generalise a letter of a hypothesis."""
     reads = iter([[y], [x]])
     changing = type("Changing", (), {"__iter__": lambda self: iter(next(reads))})

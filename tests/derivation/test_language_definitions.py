@@ -63,7 +63,7 @@ doubled, tripled = define("f", lambda u: 2 * u), define("f", lambda u: 3 * u)
 first_of, masked = define("f", lambda x, W: x), define("f", lambda m, s: masked_softmax(m, s))
 by_shape = lambda x: x if x.shape[1] == 1 else 2 * x
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     # letters that a definition hides
     "hides A": called(lambda x: A + x, A),  # the caller passes this letter, too
     "hides n": called(lambda x: n * x, X),
@@ -115,7 +115,7 @@ test_it_is_refused = refused({
 })  # fmt: skip
 
 
-def test_a_single_formula_is_one_word_at_all_shapes():
+def test_a_formula_defines_one_word_for_arguments_of_all_shapes():
     twice = define("twice", lambda x: 2 * x)
     same = recursion("p", first_term, lambda row, t, z: 2 * row)
     column = theorem(twice(x_1), 2 * x_1, unfold(twice))

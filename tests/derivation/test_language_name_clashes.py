@@ -34,7 +34,7 @@ def a_condition_about_another_word():
     return line(ratio(z, t) + constant(t, z), one.T + constant(t, z), unfold(ratio))
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     # bound names
     "the name s of an index": start(lambda: derivative(s * W[head("s", h)], s)),
     "s is bound within itself": start(

@@ -42,7 +42,7 @@ def test_no_module_imports_a_private_name_of_another(package):
 
 
 @pytest.mark.parametrize("package", ["derivation", "redundancy"])
-def test_the_public_functions_of_every_folder_have_types(package):
+def test_the_public_functions_of_every_folder_have_type_annotations(package):
     folders = [path.parent.name for path in (ROOT.parent / package).glob("*/__init__.py")]
     assert len(folders) >= 5
     for folder in (importlib.import_module(f"{package}.{name}") for name in folders):
@@ -53,6 +53,6 @@ def test_the_public_functions_of_every_folder_have_types(package):
             assert named <= {*function.__annotations__}, (folder.__name__, function.__name__)
 
 
-def test_the_front_of_the_kernel_holds_no_code_but_imports():
+def test_the_init_of_the_kernel_only_imports_and_lists_names():
     kinds = {type(node) for node in tree_of(ROOT / "kernel/__init__.py").body}
     assert kinds == {ast.Expr, ast.ImportFrom, ast.Assign}

@@ -43,7 +43,7 @@ test_a_mistake_is_answered_in_a_sentence = refused({
 })  # fmt: skip
 
 
-def test_an_expression_of_the_greatest_depth_is_accepted():
+def test_an_expression_of_maximum_depth_is_accepted():
     deep = nested(98, lambda x: x.T)
     assert repr(theorem(deep + deep, 2 * A)).count("ᵀ") == 98  # printed once, under a name
     assert theorem(nested(95, softmax) - nested(95, softmax), 0 * A)

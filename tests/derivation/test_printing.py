@@ -71,14 +71,14 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_expression_or_a_line_prints_what_it_is(name):
+def test_expressions_and_lines_are_printed_unambiguously(name):
     write, said, *unsaid = PRINTED[name]
     found = repr(write())
     assert [part for part in said if part not in found] == [], found
     assert [part for parts in unsaid for part in parts if part in found] == [], found
 
 
-def test_latex_has_the_same_parts():
+def test_latex_contains_the_expected_parts():
     for expression, part in (
         (scalars("st_1_out") * A, r"\mathit{st}_{1,\mathrm{out}}\,A"),
         (define("f_a_b", lambda x: x)(A), r"f_{a,b}\!"),

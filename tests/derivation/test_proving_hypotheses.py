@@ -19,7 +19,7 @@ def head_taken_for_all_by_a_citation():
     return line(f(X, Z) + V[a], over(b, Z[b]) + V[a], first, second)
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     "which never holds": lambda: line(derivative(relu(s * A), s) * zeros(n, n), zeros(n, n)),
     "no row of 0*X sums to zero, which never holds": lambda: line(
         derivative(normalise(s * X) @ ones(d), s), zeros(n), unfold(normalise)),

@@ -16,7 +16,7 @@ def step_that_assumes_what_it_needs_for_every_t():
     return induction.step(lambda line, claim: line.by(zeros(1), given(left(after), zeros(1)))).qed()
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     "a proof needs at least one line": lambda: Derivation("t", A).qed(),
     "needs a base and a step": lambda: total_is_the_first().qed(),
     "base: ends with softmax(x), not with 1": lambda: Induction(

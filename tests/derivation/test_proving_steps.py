@@ -209,7 +209,7 @@ LOGARITHMS = {
 
 
 @pytest.mark.parametrize("case", LOGARITHMS)
-def test_a_law_of_the_logarithm_and_its_false_neighbour(case, monkeypatch):
+def test_a_law_of_the_logarithm_is_accepted_and_a_false_variant_refused(case, monkeypatch):
     monkeypatch.undo()
     before, true, false, *reasons = LOGARITHMS[case]
     assert theorem(before, true, *reasons).not_run == ()

@@ -27,7 +27,7 @@ def captured_table():
     return line(captured, A @ B @ B, theorem(form, A @ B)(A=form))
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     # the theorem does not give this line
     "“T” is not needed; leave it out": lambda: line(A + A, 2 * A, row_sums()),
     "not justified": {
@@ -63,7 +63,7 @@ def test_altering_private_attributes_makes_no_theorem():
     refuse(lambda: Theorem._made(**{**parts, "hypotheses": ()}), "would print something other")
 
 
-def test_a_theorem_prints_its_conditions_and_variances():
+def test_a_theorem_that_omits_its_conditions_or_variances_is_refused():
     """A theorem assembled without its conditions, or without its draws' variance, is refused."""
     whole = tabulate(lambda i, j: entry_of(v, i) / entry_of(v, i), n)
     for lhs, rhs, laws in ((whole, one, []), (expectation(R * R), J, [SECOND_MOMENTS])):
@@ -104,7 +104,7 @@ def test_a_citation_is_found_inside_expressions():
         assert theorem(*citing)
 
 
-def test_a_theorem_of_draws_is_cited_at_other_variances():
+def test_a_theorem_about_random_matrices_can_be_cited_with_other_variances():
     drawn, by_size = random_matrix("R", n, n, sigma**2), random_matrix("Q", n, n, 1 / n)
     squares = theorem(expectation(drawn * drawn), sigma**2 * J, SECOND_MOMENTS)
     assert squares(sigma=2).rhs == 4 * J and "variance 4" in repr(squares(sigma=2))
@@ -122,7 +122,7 @@ def test_free_and_bound_indices_are_distinguished():
     assert inner.free_positions() == {a, instance.rhs.params[0]}
 
 
-def test_indices_sequences_and_axes_are_replaced_by_fitting_values():
+def test_indices_sequences_and_axes_are_replaced_by_values_of_the_right_sort():
     instance = swapped(a=head("b", k), z=sequence("y", m), W=Heads("V", k, n, m))
     assert repr(instance.lhs) == "V[b] + 1 y[1]" and instance.lhs.axes == (n, m)
     assert of_blocks(J=matrix("K", join(m, n), k)).lhs.axes == (join(m, n), k)

@@ -14,7 +14,7 @@ mean_of_what_is_fixed = theorem(expectation(fixed @ fixed.T), fixed @ fixed.T)
 no_mean = lambda of: theorem(expectation(of), zeros(*of.shape), SECOND_MOMENTS)
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     "only inside a mean": lambda: line(draw.T @ fixed, draw.T @ fixed),
     "a draw may occur only inside a mean": {
         "an assumption about it": lambda: given(draw, draw @ J / n).proved,
@@ -42,6 +42,6 @@ def test_assumptions_on_draws_are_kept_in_citations():
         refuse(lambda x=x: x(x=draw), "not random")
 
 
-def test_a_divisor_inside_a_mean_may_be_a_fixed_matrix():
+def test_a_quotient_inside_an_expectation_may_have_a_fixed_divisor():
     proof = line(divided(fixed), square, unfold(normalise))
     assert shown(proof) == ["no row of x sums to zero"]

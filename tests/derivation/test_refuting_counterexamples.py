@@ -30,7 +30,7 @@ def test_a_search_finds_a_counterexample_only_if_there_is_one(claim):
     assert bool(found) == false and isinstance(found, NoCounterexample) != false
 
 
-test_it_is_refused = refused({
+test_a_faulty_use_is_refused = refused({
     "too large": lambda: counterexample(Z, 2 * Z),
     "Euler": lambda: counterexample(softmax(g * A), softmax(A)),
     "a claim: ": {

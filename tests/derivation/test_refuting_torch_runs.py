@@ -24,7 +24,7 @@ def test_a_sample_has_distinct_sizes_scalars_of_both_signs_and_masks_that_let_so
     assert all((s.family(M.params[0]).sum(1) > 0).all() for s in samples)
 
 
-def test_a_function_that_may_be_any_has_no_property_of_its_own():
+def test_an_arbitrary_function_is_sampled_without_special_properties():
     """Because φ is not additive, even, odd, monotone or 0 at 0, no line is true by accident."""
     f = Sample(0, {n}).function("φ")
     x, y = torch.tensor([3.0, 2.0], dtype=torch.float64)

@@ -72,11 +72,11 @@ def demand(report, expected):
 @pytest.mark.parametrize(
     "name, given, expected", TABLE, ids=["-".join([name, *given][:3]) for name, given, _ in TABLE]
 )
-def test_an_architecture(name, given, expected):
+def test_an_audit_agrees_with_the_hand_count(name, given, expected):
     model = tiny(name, **given)
     demand(audit(model, some_inputs(model), inject=True), expected)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-def test_a_stack_of_pytorch_for_which_inputs_are_drawn():
+def test_a_transformer_of_pytorch_is_audited_on_drawn_inputs():
     demand(audit(nn.Transformer(8, 2, 1, 1, 16)), (0, "all", "all", 1))

@@ -40,7 +40,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("form", OUTPUTS)
-def test_every_form_of_output_counts(form):
+def test_outputs_of_every_form_are_audited(form):
     report = audit(*returned(OUTPUTS[form]))
     assert report.row("a.bias").alone == (form == "the weights alone")
     assert not report.disagreements, str(report)
@@ -55,7 +55,7 @@ def test_an_array_among_the_outputs_prevents_the_verdict_agree():
 
 
 @pytest.mark.parametrize("size, alone", [(1.0, 0), (3e-7, 0), (0.0, 1)])
-def test_a_direction_with_a_small_effect_does_not_go_alone(size, alone):
+def test_a_direction_with_a_small_effect_is_not_redundant(size, alone):
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     model[1].weight.data = torch.tensor([[1.0, 0.0], [0.0, size]])
     report = audit(model, x(4, 2), weights="own")
@@ -105,7 +105,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_bias_before_an_operation_that_may_act_is_unknown_and_stays(way):
+def test_a_bias_before_an_operation_inactive_on_these_inputs_is_unknown_and_stays(way):
     """The Jacobian shows no effect; `architectures.traps` has more of these operations."""
     role, given = WAYS[way]
     model = Attention(**given)
@@ -138,7 +138,7 @@ def test_weights_among_the_inputs_are_not_varied():
     assert free.redundant == 0 and not free.disagreements
 
 
-def test_whole_numbers_that_are_not_varied_are_named():
+def test_integer_inputs_that_are_not_varied_are_named():
     model = Made(lambda m, x, kind: torch.where(kind[:, None] == 1, m.a(x) + m.c, m.a(x)),
                  {"a": nn.Linear(3, 4), "c": nn.Parameter(x(4))})  # fmt: skip
     report = audit(model, {"x": x(5, 3), "kind": torch.zeros(5, dtype=torch.long)})
@@ -191,7 +191,7 @@ CUTS = {
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_fused_map_is_cut_as_the_run_shows(cut):
+def test_a_fused_projection_is_split_as_in_the_run(cut):
     def fused(m, x):
         parts = (t.transpose(1, 2) for t in CUTS[cut](m.red(x)))
         return m.white(F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(-2))
@@ -203,7 +203,7 @@ def test_a_fused_map_is_cut_as_the_run_shows(cut):
     assert report.row("b_V").into == ("white.bias",) and not report.disagreements
 
 
-def test_a_learned_query_has_the_parts_of_attention():
+def test_attention_with_a_learned_query_is_recognised():
     """Attention with a learned query, as in SigLIP."""
     probed = lambda m, x: m.mha(m.probe.expand(len(x), 1, 8), x, x)[0]
     mha, probe = nn.MultiheadAttention(8, 2, batch_first=True), nn.Parameter(x(1, 1, 8))

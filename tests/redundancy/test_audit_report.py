@@ -65,7 +65,7 @@ def test_a_running_mean_is_not_counted_in_the_totals():
     assert sum(row.alone for row in report.rows) > 0 == report.alone == report.redundant
 
 
-def test_injected_biases_do_not_count():
+def test_injected_biases_are_not_counted_in_the_totals():
     """Without b_O, b_V stays; an injected b_O is reported but does not change the totals."""
     layer = nn.MultiheadAttention(8, 2)
     layer.out_proj.bias = None
@@ -100,7 +100,7 @@ def test_an_audit_changes_no_weight_mode_buffer_or_random_state():
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_the_attention_and_the_missing_biases_of_a_model_stay_as_they_were():
+def test_an_audit_keeps_the_attention_implementation_and_adds_no_bias():
     model = tiny("llama", num_hidden_layers=1)
     model.set_attn_implementation("sdpa")  # `audit` switches its copy to "eager"
     before = [*model.state_dict()]
@@ -142,7 +142,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_bad_input_gets_a_sentence(what):
+def test_bad_input_is_explained_in_a_sentence(what):
     ask, error, words = REFUSED[what]
     with pytest.raises(error, match=words):
         ask()

@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_the_command(what, folder, capfd, monkeypatch):
+def test_the_command_prints_its_answer_and_sets_the_exit_status(what, folder, capfd, monkeypatch):
     monkeypatch.chdir(folder)
     arguments, status, said, warned = COMMANDS[what]
     assert main(arguments) == status

@@ -103,7 +103,7 @@ def told(found):
 
 
 @pytest.mark.parametrize("layout", [Separate, head_by_head, einsum])
-def test_a_layout_is_no_difference_but_a_changed_number_is(layout):
+def test_another_layout_is_ignored_and_a_changed_number_reported(layout):
     original, port = Fused(**numbers()), layout(**numbers())
     found = compare(original, port, X)
     assert found.same and not found.differences, str(found)
@@ -163,7 +163,7 @@ PORTS = {
 
 
 @pytest.mark.parametrize("what", PORTS)
-def test_a_port_beside_its_original(what):
+def test_differences_of_a_port_are_found_and_judged(what):
     given, expected, sentence = PORTS[what]
     original, port = Fused(**numbers()), head_by_head(**given)
     found = compare(original, port, X)
@@ -184,7 +184,7 @@ def test_a_difference_that_no_rule_notices_is_still_measured(monkeypatch):
 
 @pytest.mark.parametrize(("part", "zero", "counts"), [
     ("a", False, True), ("b", False, False), ("c", False, True), ("a", True, False)])  # fmt: skip
-def test_a_bias_that_only_one_model_has(part, zero, counts):
+def test_a_missing_bias_counts_only_if_outputs_depend_on_it(part, zero, counts):
     """A lost query or value bias (a, c) counts, unless it was zero; a lost key bias (b) does not."""
     given = changed(b=lambda b, **_: 0 * b) if zero else numbers()
     original, port = Separate(**given), Separate(**given)
@@ -243,7 +243,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("what", MODELS)
-def test_a_model_of_transformers(what):
+def test_changes_of_a_transformers_model_are_judged(what):
     kind, change, same, sentence = MODELS[what]
     model = random_model(kind, num_hidden_layers=1)
     port = copy.deepcopy(model)
@@ -252,7 +252,7 @@ def test_a_model_of_transformers(what):
     assert found.same == same and sentence in str(found), str(found)
 
 
-def test_the_statistics_of_a_batch_norm_are_numbers_too():
+def test_running_statistics_of_a_batch_norm_are_compared_too():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 3))
     moved, lost, scaled = (copy.deepcopy(model) for _ in range(3))
     moved[1].running_mean -= moved[0].bias.data
@@ -272,7 +272,7 @@ def test_the_statistics_of_a_batch_norm_are_numbers_too():
     ({"num_attention_heads": 2}, "a head of attention layer 1 has the shape 8 .* and 16"),
     ({"intermediate_size": 48}, "intermediate.dense.bias has the shape 64 .* and 48"),
 ])  # fmt: skip
-def test_models_of_other_sizes_are_refused(given, words):
+def test_models_of_different_sizes_are_refused(given, words):
     with pytest.raises(CannotCompare, match=words):
         compare(tiny("bert"), tiny("bert", **given))
 

@@ -30,14 +30,14 @@ def test_every_bias_of_a_large_model_moves(report):
     assert not report.disagreements and report.shrunk
 
 
-def test_a_large_model_that_depends_on_its_key_bias_disagrees(wide, report):
+def test_a_large_model_that_depends_on_its_key_bias_contradicts_the_report(wide, report):
     read = lambda layer, args, out: out + layer.attn.c_attn.bias[256:512].tanh()
     with wide.transformer.h[1].register_forward_hook(read):
         found = confirm(wide, as_call(wide, None), report)
     assert "b_K" in {row.bias for row in found.disagreements}
 
 
-def test_a_wrong_report_that_the_key_bias_stays_disagrees(wide, report):
+def test_a_report_that_the_key_bias_stays_is_contradicted(wide, report):
     rows = [replace(row, alone=0, together=0) if row.bias == "b_K" else row for row in report.rows]
     found = confirm(wide, as_call(wide, None), replace(report, rows=rows))
     assert {row.bias for row in found.disagreements} == {"b_K"}

@@ -85,7 +85,7 @@ def test_a_family_is_folded(kind):
         assert b.mean().abs() <= 2 * len(b) * 2.0**-53 * largest and b.any()
 
 
-def test_only_absorbing_biases_change_and_never_the_given_model():
+def test_fold_changes_only_moved_and_absorbing_biases_of_a_copy():
     """Moving all of c_attn.bias changes only two other biases of the block, and only in a copy."""
     model = small("gpt2")
     before = copy.deepcopy(model)
@@ -184,7 +184,7 @@ def with_an_idle_map(self, x, use=False):
     return self.idle(self.map(x)) if use else F.instance_norm(self.map(x).mT)
 
 
-def test_a_matrix_that_no_run_uses_might_depend_on_any_bias():
+def test_fold_refuses_a_model_with_a_matrix_that_no_run_uses():
     model = randomised(with_an_idle_map())
     with pytest.raises(CannotFold, match="idle.weight is not used"):
         fold(model, X)
@@ -198,7 +198,7 @@ def test_a_matrix_that_no_run_uses_might_depend_on_any_bias():
     (1e-6, 1, 0, "refused", "not clear"),
     (1e-3, 1e3, 0, "refused", "precision"),
 ])  # fmt: skip
-def test_a_query_bias_moves_only_where_its_matrix_has_rank(row, bias, moved, verdict, words):
+def test_a_query_bias_moves_only_where_its_matrix_has_full_rank(row, bias, moved, verdict, words):
     """No shift absorbs a bias whose row of W_Q is zero; if the row is short, the shift is long."""
     model = randomised(pre_norm())
     model.attn.q.weight.data[0] *= row
@@ -225,7 +225,7 @@ def test_what_cannot_be_folded_is_refused(ask, words):
 # --- no fault makes `fold` return a model whose outputs differ ---
 
 
-def test_a_fault_of_the_calculus_is_caught_by_the_comparison(monkeypatch):
+def test_an_error_in_the_calculus_is_caught_by_the_comparison(monkeypatch):
     """The calculus claims, wrongly, that the last number of the last bias is redundant, too."""
     true = NullSpace.of
 
@@ -324,7 +324,7 @@ def test_where_theorem_7_8_does_not_apply_a_bias_stays(what):
 # --- checkpoints and other precisions ---
 
 
-def test_a_model_in_bfloat16_stays_so_and_a_long_shift_is_refused():
+def test_a_bfloat16_model_keeps_its_dtype_and_a_long_shift_is_refused():
     result = fold(copy.deepcopy(small("bert")).bfloat16(), move=["key", "value"])
     assert {p.dtype for p in result.model.parameters()} == {torch.bfloat16}
     before, after = result.rounding
@@ -336,7 +336,7 @@ def test_a_model_in_bfloat16_stays_so_and_a_long_shift_is_refused():
         fold(model.bfloat16(), X)
 
 
-def test_a_checkpoint_is_loaded_in_the_class_it_was_saved_as(tmp_path):
+def test_a_checkpoint_is_loaded_as_the_class_it_was_saved_from(tmp_path):
     with quiet():
         from transformers import BertForMaskedLM
 

@@ -25,7 +25,7 @@ FACTORS = {"A": normal(5, 3, seed=1), "B": normal(3, 4, seed=2)}
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_two_factors_share_a_change_of_basis_whatever_the_size_of_a_chunk(chunk):
+def test_the_nullity_of_a_product_does_not_depend_on_the_chunk_size(chunk):
     found = jacobian(product, drawn(2, 5), FACTORS, chunk=chunk)
     assert str(found.nullity()) == "9 of 27"
     assert found.nullity("A").dimension == found.nullity("B").dimension == 0
@@ -34,7 +34,7 @@ def test_two_factors_share_a_change_of_basis_whatever_the_size_of_a_chunk(chunk)
     assert torch.allclose(*values, atol=1e-12)
 
 
-def test_an_absolute_cut_finds_a_wholly_redundant_part():
+def test_a_threshold_relative_to_the_whole_jacobian_finds_a_redundant_part():
     found = jacobian(generic(Attention(SIZES[0])), drawn(3, 5, 8))
     assert found.nullity("k.bias").dimension == 8 and found.nullity("k.bias").kept is None
     assert found.nullity("q.bias").dimension == 0
@@ -42,7 +42,7 @@ def test_an_absolute_cut_finds_a_wholly_redundant_part():
     assert (own > CUT * own.max()).sum() == 8, "a cut relative to the part would answer 0"
 
 
-def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
+def test_a_parameter_of_small_effect_counts_and_one_at_the_threshold_is_refused():
     faint = lambda size: lambda p, x: p["a"] * x + size * p["b"]
     parameters = {"a": torch.ones((), dtype=torch.float64), "b": normal()}
     assert jacobian(faint(1e-6), drawn(3), parameters).nullity().dimension == 0
@@ -51,7 +51,7 @@ def test_a_faint_parameter_counts_and_one_at_the_cut_is_refused():
         jacobian(faint(1e-9), drawn(3), parameters).nullity()
 
 
-def test_inputs_are_drawn_until_they_are_enough():
+def test_inputs_are_drawn_until_the_rank_settles():
     """Inputs are added until the rank settles; a rule that counts outputs would stop too early."""
     width, heads = 12, 2
     attention = with_random_biases(nn.MultiheadAttention(width, heads, batch_first=True))
@@ -68,7 +68,7 @@ def test_a_jacobian_that_cannot_be_measured_is_refused():
         jacobian(product, drawn(2, 5), FACTORS).nullity("C")
 
 
-def test_a_matrix_that_does_not_converge_is_turned(monkeypatch):
+def test_a_matrix_whose_svd_fails_is_rotated_and_tried_again(monkeypatch):
     """While LAPACK fails, here as often as is allowed, the matrix is rotated and tried again."""
     failed, matrix = torch.linalg.LinAlgError("the algorithm failed to converge"), normal(6, 4)
     tried = Mock(side_effect=[*TURNS * [failed], DEFAULT], wraps=torch.linalg.svd)

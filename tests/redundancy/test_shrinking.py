@@ -68,7 +68,7 @@ def test_shrinking_preserves_ratios(what):
     assert not found.unlike and "Shrunk: " in found.account()
 
 
-def test_fields_shrink_in_the_order_of_their_widths_and_with_the_number_of_layers():
+def test_shrinking_keeps_the_order_of_widths_and_shortens_fields_for_each_layer():
     full = {"model_type": "two", "text": {"model_type": "a", "hidden_size": 4096, "num_heads": 32},
             "image": {"model_type": "b", "hidden_size": 1024, "num_heads": 16, "mlp_dim": 4096,
                       "out_size": 4096}, "odd_size": 1000, "bos_token_id": 50000}  # fmt: skip
@@ -178,7 +178,7 @@ def test_each_run_gets_a_fresh_copy_of_a_cache():
         demand_runs(model, call)
 
 
-def test_variations_keep_masks_placeholders_and_the_last_word():
+def test_variations_keep_masks_placeholders_and_the_last_token():
     ids, mask = torch.tensor([[3, 9, 5, 5, 4, 2]]), torch.tensor([[1, 1, 1, 1, 1, 0]])
     model, call = tiny("bert"), ((), {"input_ids": ids, "attention_mask": mask})
     model.config.image_token_id = 5

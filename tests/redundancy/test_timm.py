@@ -45,7 +45,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model(timm, name):
+def test_an_audit_of_a_timm_model_agrees_with_the_theorems(timm, name):
     """All b_K can go alone; b_V and, in evaluation, running means can go into other biases."""
     given, key = MODELS[name]
     model, size = timm.create_model(name, pretrained=False, **given).eval(), given.get("img_size")

@@ -74,7 +74,7 @@ def test_all_biases_of_a_block_become_zero_together(row):
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("bend", [None, causal])
-def test_the_attention_of_the_table_is_pytorch_s(bend, groups):
+def test_the_attention_of_the_table_equals_that_of_pytorch(bend, groups):
     sizes = replace(SIZES[0], g=groups)
     layer = generic(Attention(sizes, bend=bend))
     x = normal(torch.Generator().manual_seed(1), 2, sizes.n, sizes.d)

@@ -24,7 +24,7 @@ print(compare(layer, other, 3 * [torch.randn(5, 2, 8)]))
 
 
 @pytest.mark.nightly
-def test_the_command_and_a_program(tmp_path):
+def test_the_installed_command_and_a_program_work(tmp_path):
     source = tmp_path / "source"  # a copy, because pip adds a build folder to the source
     shutil.copytree(ROOT / "notebooks", source / "notebooks")
     for name in ("pyproject.toml", "README.md", "LICENSE"):

@@ -1,4 +1,4 @@
-"""Predict which biases of a model are redundant, measure it, and compare the two.
+"""Predict which biases of a model are redundant, measure which are, and compare the two results.
 
 Read ``auditing`` first (`audit`), then ``checking`` (measurement against prediction),
 ``confirming`` (moves of a large model), ``report`` (what is printed) and ``command``

@@ -5,7 +5,8 @@ space V of autograd's Jacobian, together with finite moves.  Each bias raises th
 
 1. Does a finite move along the bias's part of N leave all outputs unchanged?
 2. If V has more directions than N, does a finite move along the extra ones change an output?
-   If so, outputs are constant along them only to first order, for example if a unit is always off.
+   If so, outputs are constant along them only near this point, for example because a unit is off on
+   all inputs.
 3. Does a finite move along the other directions of the bias change an output?
 """
 

@@ -4,8 +4,8 @@
     bias-audit FOLDER               does the same for a checkpoint, by folder or hub name
     bias-audit FOLDER --weights     audits the weights of a checkpoint
 
-The exit status is 1 if prediction and measurement disagree on some row or a measurement is unclear, 2,
-with a sentence that says why, if nothing could be audited, and 0 otherwise.  In Python, `audit` takes any module.
+The exit status is 0 if prediction and measurement agree, 1 if they disagree on some row or a
+measurement is unclear, and 2 if nothing could be audited; a sentence then says why.  In Python, `audit` takes any module.
 """
 
 from __future__ import annotations

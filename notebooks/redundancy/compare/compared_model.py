@@ -1,4 +1,4 @@
-"""One of two models that are compared: its numbers, and whether its outputs depend on a move."""
+"""Run one of two models that are compared, list its numbers, and test whether its outputs depend on a move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fold(model)`: return an equal model in which every bias that can move is zero.
+"""`fold(model)`: return an equivalent model in which every bias that can move is zero.
 
 Start with ``folding``.  ``one_move`` records the operations of a run and follows one move through it,
 ``choosing`` decides which biases move where, ``weights`` puts biases into weights, ``centring``

@@ -1,10 +1,10 @@
-"""Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equal model.
+"""Turn the LayerNorms of a pre-norm model into RMSNorms, and return an equivalent model.
 
-LayerNorm is centring followed by RMSNorm (Theorem 7.3), and centring is linear, so the matrices that
+LayerNorm is centring followed by RMSNorm (Remark 7.3), and centring is linear, so the matrices that
 write to the residual stream can do the centring (Theorem 14.2).  A matrix writes to it if a number
 added to all its outputs reaches LayerNorms and nothing else.  Such a matrix loses the mean of its
 outputs, and every LayerNorm becomes an RMSNorm with the same gain and eps.  A LayerNorm's shift
-moves into the maps after the norm (Theorem 6.3), or stays if they cannot absorb it.
+moves into the layers after the norm (Remark 6.3), or stays if they cannot absorb it.
 """
 
 from __future__ import annotations

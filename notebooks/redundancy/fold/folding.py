@@ -1,4 +1,4 @@
-"""Return a model that is equal to a given one and in which every bias that can move is zero.
+"""Return a model that is equivalent to a given one and in which every bias that can move is zero.
 
     folded = fold(model, inputs)      # any module; or fold("a/checkpoint")
     print(folded)                     # what went where, what stayed, and why

@@ -1,4 +1,4 @@
-"""Draw and vary a model's inputs, bring inputs and outputs into one form, and check them."""
+"""Draw and vary a model's inputs, convert inputs and outputs to a common form, and check both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Forty-nine architectures of `transformers`, with the default configuration of its class or, for six, a variant of it.
+"""Forty-nine architectures of `transformers`, each with the default configuration of its
+class or, for six of them, a variant of it.
 
     audit(default("gptj"), inject=True)     # the audit in chapter 13, on a small model
     line("gptj")                            # its row on the decision page, as an audit predicts it

@@ -1,4 +1,4 @@
-"""List the parameters that act on input-dependent numbers, in order of use, to compare models."""
+"""List the parameters that are added to or multiply numbers that depend on inputs, in order of use."""
 
 from __future__ import annotations
 

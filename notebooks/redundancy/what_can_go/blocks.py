@@ -1,4 +1,4 @@
-"""Blocks: attention and a feed-forward network on a stream, with a choice of norms."""
+"""Blocks: attention and a feed-forward network on a residual stream, with a choice of norms."""
 
 from __future__ import annotations
 
