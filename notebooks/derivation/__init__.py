@@ -1,9 +1,9 @@
 """A small checker for derivations about matrices of symbolic shape.
 
 It has five layers, each of which imports only earlier layers: ``kernel``, the only one that is
-trusted; ``printing``, which prints symbols; ``language``, in which a user writes; ``refuting``, which
-looks for counterexamples; ``proving``, derivations.  ``checks``, for numeric checks, needs torch.
-``versions`` runs first and checks the installed version of SymPy.
+trusted; ``printing``, which prints symbols; ``language``, in which a user writes; ``refuting``,
+which looks for counterexamples; ``proving``, derivations.  ``checks``, for numeric checks, needs
+torch. ``versions`` runs first and checks the installed version of SymPy.
 """
 
 # ruff: noqa: E402 (the other modules import SymPy, so the version check comes first)

@@ -1,13 +1,14 @@
 """Find the redundant directions of a model's parameters by numerical computation.
 
 ``jacobian`` counts the redundant directions of any function's parameters.  ``audit`` predicts and
-measures them for every bias or other added parameter of a model, ``compare`` finds the numbers in which
-a port differs from its original, and ``fold`` moves redundant parameters to zero.
+measures them for every bias or other added parameter of a model, ``compare`` finds the numbers in
+which a port differs from its original, and ``fold`` moves redundant parameters to zero.
 
-Read the subpackages in this order: ``measure`` (the Jacobian and finite moves); ``shift`` (the calculus of
-shifts, which predicts); ``audit`` (measurement against prediction); ``what_can_go`` (the table of
-answers, each predicted and measured on a model); ``fold`` (moves to zero, and the check that the outputs stay the same); ``compare``.  ``models`` loads models of the library `transformers` and
-makes small ones; everything else needs only torch and NumPy.
+Read the subpackages in this order: ``measure`` (the Jacobian and finite moves); ``shift`` (the
+calculus of shifts, which predicts); ``audit`` (measurement against prediction); ``what_can_go``
+(the table of answers, each predicted and measured on a model); ``fold`` (moves to zero, and the
+check that the outputs stay the same); ``compare``.  ``models`` loads models of the library
+`transformers` and makes small ones; everything else needs only torch and NumPy.
 """
 
 from .audit import audit

@@ -1,7 +1,7 @@
 """Compare prediction with measurement, bias by bias.
 
-The prediction is the space N of directions on which no operation depends.  The measurement is the null
-space V of autograd's Jacobian, together with finite moves.  Each bias raises three questions:
+The prediction is the space N of directions on which no operation depends.  The measurement is the
+null space V of autograd's Jacobian, together with finite moves.  Each bias raises three questions:
 
 1. Does a finite move along the bias's part of N leave all outputs unchanged?
 2. If V has more directions than N, does a finite move along the extra ones change an output?

@@ -5,7 +5,8 @@
     bias-audit FOLDER --weights     audits the weights of a checkpoint
 
 The exit status is 0 if prediction and measurement agree, 1 if they disagree on some row or a
-measurement is unclear, and 2 if nothing could be audited; a sentence then says why.  In Python, `audit` takes any module.
+measurement is unclear, and 2 if nothing could be audited; a sentence then says why.  In Python,
+`audit` takes any module.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Move a large model's biases along the directions that an audit of a small one predicts.
 
 The biases are moved along random directions that should change no output, all layers at once, and,
-one by one, along directions that should change an output.  If another bias absorbs the moved one, the amount that it has
-to absorb is read off at the operation where the large model adds it.
+one by one, along directions that should change an output.  If another bias absorbs the moved one,
+the amount that it has to absorb is read off at the operation where the large model adds it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run one of two models that are compared, list its numbers, and test whether its outputs depend on a move."""
+"""Run one of two compared models, list its numbers, test whether its outputs depend on a move."""
 
 from __future__ import annotations
 

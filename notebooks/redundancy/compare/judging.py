@@ -5,9 +5,9 @@ parameters and of how they are stored (`pairing`).  If biases differ, their diff
 first model's biases to the second's.  This move is followed through every operation (`shift`),
 alone and together with the other differences, which may cancel it.  This distinguishes a key bias
 that was loaded as zeros, or a b_V that was folded into b_O, from a bias that was lost.  A move that
-no operation depends on is then made, and the change of the outputs is measured.  Finally, the outputs
-of the two models are compared.  A redundant bias may still be so large that it costs precision
-(chapter 15).
+no operation depends on is then made, and the change of the outputs is measured.  Finally, the
+outputs of the two models are compared.  A redundant bias may still be so large that it costs
+precision (chapter 15).
 """
 
 from __future__ import annotations

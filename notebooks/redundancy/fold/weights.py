@@ -4,12 +4,13 @@ An output y of a LayerNorm with gain gamma and shift beta satisfies
 
     y_1 / gamma_1 + ... + y_d / gamma_d = beta_1 / gamma_1 + ... + beta_d / gamma_d = kappa,
 
-so for a linear layer that reads y, the weight W + b (1 / gamma)^T / kappa replaces W and b (Theorem 7.8).
-Digits are lost: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa| times
-as large as b.  Training changes gamma and beta, so the two models are equal only at these values.
+so for a linear layer that reads y, the weight W + b (1 / gamma)^T / kappa replaces W and b (Theorem
+7.8). Digits are lost: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa|
+times as large as b.  Training changes gamma and beta, so the two models are equal only at these
+values.
 
-The operations of a run show which norm a layer reads.  The change is followed through all operations,
-to make sure that nothing else depends on it.
+The operations of a run show which norm a layer reads.  The change is followed through all
+operations, to make sure that nothing else depends on it.
 """
 
 from __future__ import annotations

@@ -16,12 +16,13 @@ m = 19000.
 As long as some input would raise the rank, a random input does so almost surely if the function is
 analytic and its inputs have a density.  So inputs are drawn until outputs outnumber parameters by a
 quarter, and then until another quarter leaves the rank unchanged.  The rows are folded into a
-triangular R with R^T R = J^T J.  Any set of columns of R has the same singular values as these columns
-of J, so one pass answers for every choice of parameters, and memory grows only with the square of their number.
+triangular R with R^T R = J^T J.  Any set of columns of R has the same singular values as these
+columns of J, so one pass answers for every choice of parameters, and memory grows only with the
+square of their number.
 
-Sources: T. J. Rothenberg, "Identification in Parametric Models", Econometrica 39 (1971), for nullity
-as a count of what cannot be identified; G. H. Golub and C. F. Van Loan, "Matrix Computations", for QR
-with rows that arrive one after the other.
+Sources: T. J. Rothenberg, "Identification in Parametric Models", Econometrica 39 (1971), for
+nullity as a count of what cannot be identified; G. H. Golub and C. F. Van Loan, "Matrix
+Computations", for QR with rows that arrive one after the other.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     model = tiny("llama", attention_bias=True)
     inputs = some_inputs(model)                # a dict of tensors, the same in every run
 
-The name of a field determines its small value (`SPECIAL`, `SMALL`): mostly 32 or 64 for a width, 4 for
-heads, 2 for layers; other values can be given.  The library initialises the weights at random, with a fixed seed.
+The name of a field determines its small value (`SPECIAL`, `SMALL`): mostly 32 or 64 for a width, 4
+for heads, 2 for layers; other values can be given.  The library initialises the weights at random,
+with a fixed seed.
 """
 
 from __future__ import annotations

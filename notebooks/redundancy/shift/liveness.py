@@ -1,4 +1,5 @@
-"""Find the operations of a run on which no output depends.  The base class of all dispatch modes is here, too.
+"""Find the operations of a run on which no output depends.  The base class of all dispatch modes is
+here, too.
 
 A model may compute numbers that it does not return: a loss for training, or the logits of
 every token although only the last is used.  `dead` traces memory back from the outputs of a run.

@@ -1,4 +1,5 @@
-"""The moves of the added parameters that meet all conditions so far, and a tensor's response to them.
+"""The moves of the added parameters that meet all conditions so far, and a tensor's response to
+them.
 
 All added parameters are moved together, by t.  The coordinates of t are kept in groups, at first
 one for each parameter.  A condition on t (a linear equation) is solved for the groups that it

@@ -4,7 +4,8 @@ The orthonormal columns of a matrix N span the space; each row of N belongs to o
 a parameter.  A set P of entries
 
 - is redundant *alone* in s directions, s being the dimension of the subspace that is 0 outside P,
-- is redundant *together* with other entries in r directions, r being the rank of the rows of N that belong to P, and
+- is redundant *together* with other entries in r directions, r being the rank of the rows of N that
+  belong to P, and
 - is *absorbed* by other entries Q if directions that are 0 outside P and Q have rank r on P.
 """
 

@@ -1,8 +1,9 @@
 """Find the added parameters of a module, and the parts of attention they are in, from one run.
 
-`Roles` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to numbers
-that depend on the inputs, as with the bias of a matrix product, a convolution or a norm, or if it
-is a token that is concatenated with others.  Gains and matrices are factors; they are not moved.
+`Roles` is a mode of PyTorch's dispatcher.  A parameter is *added* if an operation adds it to
+numbers that depend on the inputs, as with the bias of a matrix product, a convolution or a norm, or
+if it is a token that is concatenated with others.  Gains and matrices are factors; they are not
+moved.
 
 Whether a number is redundant does not depend on the parts of attention; they decide how biases are
 split into rows, ordered and paired.  Softmax

@@ -1,8 +1,8 @@
 """Solve a condition on the moves, t @ rows = 0, component by component.
 
 Many conditions split: an activation depends on each channel separately, a softmax on each head.
-Unknowns and equations that are connected by nonzero coefficients form a component.  Components of the same kind
-are solved together, so that a condition on thousands of channels stays cheap.
+Unknowns and equations that are connected by nonzero coefficients form a component.  Components of
+the same kind are solved together, so that a condition on thousands of channels stays cheap.
 """
 
 from __future__ import annotations

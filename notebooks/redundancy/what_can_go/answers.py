@@ -5,9 +5,9 @@
     b_Q | stays  |                  | 4.5
 
 A line is one answer: the bias, how much of it goes, what absorbs it, and the number of a theorem
-("measured" if there is none).  A bias can go *alone* if no other parameter has to change, and is *absorbed* if
-other parameters change in its place: "b_O + W_O @ b_V" says which parameter changes, and by how
-much, when the bias becomes zero.  `measuring` counts directions and makes these changes.
+("measured" if there is none).  A bias can go *alone* if no other parameter has to change, and is
+*absorbed* if other parameters change in its place: "b_O + W_O @ b_V" says which parameter changes,
+and by how much, when the bias becomes zero.  `measuring` counts directions and makes these changes.
 """
 
 from __future__ import annotations

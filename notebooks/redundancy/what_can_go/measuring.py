@@ -1,7 +1,8 @@
 """Build the pieces of a row, count redundant directions, and make the changes that the row states.
 
-The count uses only the names of tensors in the row, not the numbers that the row claims.  It uses the Jacobian of the
-piece with respect to these tensors in float64, at one generic point for each piece, size and mode.
+The count uses only the names of tensors in the row, not the numbers that the row claims.  It uses
+the Jacobian of the piece with respect to these tensors in float64, at one generic point for each
+piece, size and mode.
 """
 
 from __future__ import annotations
