@@ -121,9 +121,9 @@ def _other_letter(g, x):
     if x.operation is ops.LETTER and x.params[0].kind in ("matrix", "random"):
         family, *heads = x.params
         if len(heads) == 2:
-            return Expression(ops.LETTER, params=[family, heads[0], heads[0]], shape=x.axes)
+            return Expression(ops.LETTER, params=[family, heads[0], heads[0]], wanted=x.axes)
         other = Family(family.name + "′", family.kind, family.sizes, *family.args[3:])
-        return Expression(ops.LETTER, params=[other, *heads], shape=x.axes)
+        return Expression(ops.LETTER, params=[other, *heads], wanted=x.axes)
 
 
 def _dropped(g, x):
