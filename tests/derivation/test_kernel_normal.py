@@ -5,10 +5,19 @@ from fractions import Fraction
 import pytest
 from derivation.kernel import normal, sorts
 from derivation.kernel.normal import Normal
+from derivation.kernel.terms import filled, put
 from kernel_letters import *
 from shared_letters import refuse
 
 differ = lambda *sides, **more: refuse(lambda: equal(*sides, **more), "two sides differ")
+
+
+def test_values_are_filled_in_all_at_once_and_an_outer_bound_variable_stays_bound():
+    bound = [Term("var", k) for k in range(3)]
+    inner = add(bound[0], mul(bound[1], bound[2]))
+    assert filled(inner, (x,)) == add(x, mul(bound[0], bound[1]))
+    assert filled(inner, (x, y)) == add(y, mul(x, bound[0]))
+    assert put(add(x, y), {x: y, y: x}) == add(y, x)
 
 
 def test_a_number_is_rebuilt_from_plain_python_integers():
