@@ -277,6 +277,12 @@ def test_models_of_different_sizes_are_refused(given, words):
         compare(tiny("bert"), tiny("bert", **given))
 
 
+def test_models_with_different_numbers_of_biases_are_refused():
+    one = nn.Linear(4, 4)
+    with pytest.raises(CannotCompare, match="has 1 biases outside attention and .* 2"):
+        compare(nn.Sequential(one), nn.Sequential(one, nn.Linear(4, 4)), draw(1, 2, 4))
+
+
 def test_unsuitable_inputs_are_refused():
     original = Separate(**numbers())
     for inputs in (None, {"x": X}):  # the argument is called states

@@ -57,6 +57,7 @@ def audit(
     ``weights`` selects where the Jacobian is computed: "random" replaces every matrix of a copy, so
     that the answer concerns the architecture; "own" keeps the matrices, or loads a checkpoint's.
     Both add random numbers to biases, gains and sinks, so that none keeps a value such as 0 or 1.
+    The copy runs on the CPU, wherever the model is.
 
     Raises CannotRead (for a quantised model, or on the meta device), CannotShrink, WrongInputs,
     NoCheckpoint, and Unclear or UnclearRank if rounding spoils the audit at all points tried.

@@ -124,7 +124,7 @@ def pairs(one: Reader, other: Reader) -> Iterator[Pair]:
     rests = [*one.rest()], [*other.rest()]
     for kind in KINDS:
         some = [[n for n in rest if n.kind == kind] for rest in rests]
-        _demand_as_many(f"{kind.removesuffix('s')} tensors outside attention", *some)
+        _demand_as_many(f"{kind} outside attention", *some)
         for both in zip(*some):
             place = " / ".join(dict.fromkeys(n.name for n in both))
             _demand_alike(place, *(n.values.shape for n in both))

@@ -1,8 +1,7 @@
 """Delete biases that a fold made zero, if the model can do without them, and save the model.
 
 Such a bias becomes ``None`` if the model then runs, in training and in evaluation mode, with the
-same outputs.  A bias
-that is part of a larger one, or that its module needs, stays at zero.
+same outputs.  A bias that is part of a larger one, or that its module needs, stays at zero.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ An output y of a LayerNorm with gain gamma and shift beta satisfies
     y_1 / gamma_1 + ... + y_d / gamma_d = beta_1 / gamma_1 + ... + beta_d / gamma_d = kappa,
 
 so for a linear layer that reads y, the weight W + b (1 / gamma)^T / kappa replaces W and b (Theorem
-7.8). Digits are lost: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa|
+7.8).  Digits are lost: b is recovered as a sum of d terms, at most (d + |beta / gamma|_1) / |kappa|
 times as large as b.  Training changes gamma and beta, so the two models are equal only at these
 values.
 

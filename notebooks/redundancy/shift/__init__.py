@@ -12,4 +12,4 @@ from .moves import Moves, Shift
 from .null_space import NullSpace, Unclear
 from .roles import Roles
 
-__all__ = ["Event", "Following", "NullSpace", "Moves", "Shift", "Unclear", "Roles", "follow"]
+__all__ = ["Event", "Following", "Moves", "NullSpace", "Roles", "Shift", "Unclear", "follow"]

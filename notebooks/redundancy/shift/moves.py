@@ -4,8 +4,8 @@ them.
 All added parameters are moved together, by t.  The coordinates of t are kept in groups, at first
 one for each parameter.  A condition on t (a linear equation) is solved for the groups that it
 involves; new groups replace these, with the coordinates of the solutions.  All other groups stay
-separate, which keeps matrices sparse.  After the last
-condition, the groups span the redundant directions.
+separate, which keeps matrices sparse.  After the last condition, the groups span the redundant
+directions.
 
 The response of a tensor x is a `Shift`: for each group, a block G of shape (coordinates, *x.shape),
 so that x becomes x + sum G t.  A block is constant along the axes whose stride is 0.  Strides thus
